@@ -1,0 +1,341 @@
+//! What was read about the cluster, as plain types.
+//!
+//! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
+//! without knowing how an API server or a snapshot spells them; [`crate::objects`] makes them, once, at the border.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// A fact, or why it is not known. What is not known never permits a delete.
+pub type Read<T> = Result<T, Unread>;
+
+/// Why a fact could not be read, as a phrase for the report ("leases … is forbidden").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread(pub String);
+
+/// Everything one run knows, judged at one moment.
+#[derive(Debug, Clone)]
+pub struct ClusterFacts {
+    /// The moment to judge at: the API server's clock, or the snapshot's newest observation.
+    pub now: Timestamp,
+    /// The nodes that were looked at, by name. A node that is not in here was not looked at.
+    pub nodes: BTreeMap<String, NodeRead>,
+    /// Terminating pods in matching namespaces.
+    pub pods: Vec<PodFacts>,
+    /// How much of the cluster is NotReady, for the breaker.
+    pub census: Census,
+    /// `VolumeAttachments` by the node they name.
+    pub attachments: BTreeMap<String, Vec<Attachment>>,
+    /// How many nodes the cluster has, Ready ones included.
+    pub node_count: usize,
+    /// What could not be read although it should have been.
+    pub errors: Vec<ReadError>,
+    /// What the source cannot tell by its nature (a snapshot without leases, say), as sentences.
+    pub unseen: Vec<String>,
+}
+
+impl ClusterFacts {
+    /// The look that was taken at `pod`'s node; `None` where it has none or nobody looked.
+    pub fn node_of(&self, pod: &PodFacts) -> Option<&NodeRead> {
+        self.nodes.get(pod.node.as_ref()?)
+    }
+}
+
+/// Something that could not be read; it makes the run end with exit code 3.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadError {
+    /// What was to be read: "pods of node ds06".
+    pub what: String,
+    /// Why it was not.
+    pub cause: String,
+}
+
+/// One look at a node by name.
+#[derive(Debug, Clone)]
+pub enum NodeRead {
+    /// It exists.
+    Known(NodeFacts),
+    /// It does not exist.
+    Gone,
+    /// Whether it exists could not be read.
+    Unread(Unread),
+}
+
+impl NodeRead {
+    /// The facts, where there are any.
+    pub fn known(&self) -> Option<&NodeFacts> {
+        match self {
+            Self::Known(node) => Some(node),
+            Self::Gone | Self::Unread(_) => None,
+        }
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeFacts {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`: a node that was deleted and registered anew has another.
+    pub uid: String,
+    /// Status of the `Ready` condition.
+    pub ready: Ready,
+    /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
+    pub ready_reason: Option<String>,
+    /// `lastTransitionTime` of the `Ready` condition.
+    pub ready_since: Option<Timestamp>,
+    /// Label `kubernetes.io/hostname`, which local volumes are bound to.
+    pub hostname: Option<String>,
+    /// Set where the node stands for something other than one machine.
+    pub leaf: Option<Leaf>,
+    /// Carries the control-plane role.
+    pub control_plane: bool,
+    /// Annotated `pod-reaper.io/skip: "true"`.
+    pub opted_out: bool,
+    /// Its lease in `kube-node-lease`; `None` where it has none.
+    pub lease: Read<Option<Lease>>,
+}
+
+/// Status of a node's `Ready` condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ready {
+    /// The kubelet says that it is.
+    True,
+    /// The kubelet says that it is not.
+    False,
+    /// The kubelet says nothing any more.
+    Unknown,
+    /// There is no such condition.
+    Absent,
+}
+
+impl Ready {
+    /// As `kubectl get node -o yaml` shows it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+            Self::Absent => "absent",
+        }
+    }
+}
+
+/// A node's heartbeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// When it was last renewed: by the API server's stamp where there is one, else by the node's own clock.
+    pub renewed: Option<Timestamp>,
+    /// For how long a renewal holds.
+    pub duration: SignedDuration,
+}
+
+impl Lease {
+    /// Whether the last renewal still holds. One stamped in the future holds: that node's clock is off, not the node.
+    pub fn holds_at(&self, now: Timestamp) -> bool {
+        self.renewed.is_some_and(|renewed| now.duration_since(renewed) <= self.duration)
+    }
+}
+
+/// Why a node counts as a leaf node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// A Kosmos mark was seen, not only the operator's own selector.
+    pub kosmos: bool,
+    /// The marks that were seen, as phrases ("label kosmos.io/node").
+    pub marks: Vec<String>,
+    /// The leaf cluster, where the node names it.
+    pub cluster: Option<String>,
+}
+
+/// How many nodes of each kind there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Census {
+    /// Too few nodes are NotReady to be an outage, and a real one is Ready.
+    NotNeeded,
+    /// Counted, leaf nodes left out.
+    Counted {
+        /// All real nodes.
+        all: Tally,
+        /// Those without the control-plane role.
+        workers: Tally,
+    },
+    /// Could not be counted.
+    Unread(Unread),
+}
+
+/// NotReady nodes among some.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// NotReady.
+    pub not_ready: usize,
+    /// Ready or not.
+    pub total: usize,
+}
+
+impl Census {
+    /// Counts real nodes, given as (Ready, leaf, control plane).
+    pub fn count(nodes: impl IntoIterator<Item = (bool, bool, bool)>) -> Self {
+        let (mut all, mut workers) = (Tally::default(), Tally::default());
+        for (ready, _, control_plane) in nodes.into_iter().filter(|(_, leaf, _)| !leaf) {
+            all.add(ready);
+            if !control_plane {
+                workers.add(ready);
+            }
+        }
+        Self::Counted { all, workers }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, ready: bool) {
+        self.total += 1;
+        self.not_ready += usize::from(!ready);
+    }
+}
+
+/// A `VolumeAttachment` left on a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attachment {
+    /// `metadata.name`.
+    pub name: String,
+    /// The volume, where it names one.
+    pub volume: Option<String>,
+}
+
+/// A Terminating pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PodFacts {
+    /// `metadata.namespace`.
+    pub namespace: String,
+    /// `metadata.name`; several pods may share it, over namespaces and over time.
+    pub name: String,
+    /// `metadata.uid`: what identifies the pod.
+    pub uid: String,
+    /// `metadata.resourceVersion`: the state that was judged.
+    pub resource_version: String,
+    /// `spec.nodeName`.
+    pub node: Option<String>,
+    /// The controlling owner.
+    pub owner: Option<Owner>,
+    /// `metadata.deletionTimestamp`, which already includes the grace period.
+    pub deletion_deadline: Timestamp,
+    /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.
+    pub grace_seconds: Option<i64>,
+    /// `metadata.finalizers`.
+    pub finalizers: Vec<String>,
+    /// `status.phase` is `Succeeded` or `Failed`.
+    pub finished: bool,
+    /// The mirror of a static pod.
+    pub mirror: bool,
+    /// Annotated `pod-reaper.io/skip: "true"`.
+    pub opted_out: bool,
+    /// Its namespace is annotated so.
+    pub namespace_opted_out: Read<bool>,
+    /// Annotation `pod-reaper.io/after-reap`.
+    pub after_reap: Option<String>,
+    /// The claims it uses.
+    pub claims: Vec<ClaimFacts>,
+}
+
+/// The Job controller's finalizer: the one that the reaper knows how to have released.
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+impl PodFacts {
+    /// How long past its deletion deadline it is; negative while it is within grace.
+    pub fn overdue(&self, now: Timestamp) -> SignedDuration {
+        now.duration_since(self.deletion_deadline)
+    }
+
+    /// The finalizers other than the Job controller's.
+    pub fn foreign_finalizers(&self) -> Vec<String> {
+        self.finalizers.iter().filter(|finalizer| *finalizer != JOB_TRACKING).cloned().collect()
+    }
+
+    /// Whether the Job controller still holds it.
+    pub fn held_by_job(&self) -> bool {
+        self.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING)
+    }
+}
+
+/// The object that made a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Such as `StatefulSet`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A claim that a pod uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimFacts {
+    /// The claim's name, in the pod's namespace.
+    pub name: String,
+    /// What is known about it.
+    pub state: ClaimState,
+}
+
+/// What is known about a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimState {
+    /// Nobody looked yet.
+    NotLookedUp,
+    /// The claim, or its volume, could not be read.
+    Unread(Unread),
+    /// It does not exist: it pins nothing.
+    Absent,
+    /// It exists and names no volume that exists: lost, or not bound.
+    WithoutVolume {
+        /// The volume that is missing, where the claim names one.
+        missing: Option<String>,
+        /// The claim's phase.
+        phase: Option<String>,
+    },
+    /// It is bound.
+    Bound {
+        /// The claim's UID.
+        uid: String,
+        /// Its volume.
+        volume: VolumeFacts,
+    },
+}
+
+/// A `PersistentVolume`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeFacts {
+    /// `metadata.name`.
+    pub name: String,
+    /// `spec.persistentVolumeReclaimPolicy`.
+    pub reclaim_policy: Option<String>,
+    /// Where the data is.
+    pub storage: Storage,
+    /// `spec.nodeAffinity.required`: one of these terms must hold on a node.
+    pub affinity: Vec<AffinityTerm>,
+}
+
+/// Where a volume's data is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// `spec.local`, with its path.
+    Local(String),
+    /// `spec.hostPath`, with its path.
+    HostPath(String),
+    /// Behind a driver, which says by affinity where it can be reached.
+    Driver,
+}
+
+/// Requirements that must all hold.
+pub type AffinityTerm = Vec<Requirement>;
+
+/// A requirement on one label, or on `metadata.name`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: String,
+    /// `In`, `NotIn`, `Exists`, …
+    pub operator: String,
+    /// The values it speaks of.
+    pub values: Vec<String>,
+}

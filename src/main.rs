@@ -1,0 +1,3 @@
+//! The binary: nothing yet.
+
+fn main() {}
