@@ -1,0 +1,290 @@
+//! What may be typed, nothing else: options, their environment variables, their help.
+
+use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueEnum, builder::Resettable, error::Error};
+use jiff::Timestamp;
+use regex::Regex;
+
+use crate::selector::Selector;
+
+/// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must not decide.
+///
+/// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The report goes to
+/// standard output, the log to standard error. Every option in capitals below can also be set by that environment
+/// variable; the command line beats it.
+#[derive(Debug, Parser)]
+#[command(name = "pod-reaper", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own, typed or not")]
+pub struct Cli {
+    /// Only namespaces that this regular expression matches, anywhere in the name [default: all]
+    #[arg(long, env, value_name = "REGEX", value_parser = regex, help_heading = WHICH)]
+    pub namespace_regex: Option<Regex>,
+
+    /// And not those that this one matches
+    #[arg(long, env, value_name = "REGEX", value_parser = regex, help_heading = WHICH)]
+    pub namespace_exclude_regex: Option<Regex>,
+
+    /// How long past its deletion deadline a pod counts as stuck (the deadline includes its grace period)
+    #[arg(long, env, value_name = "DURATION", default_value = "10m", allow_hyphen_values = true, help_heading = WHICH)]
+    pub reap_older_than: Span,
+
+    /// How long its node must have been NotReady [default: as --reap-older-than]
+    #[arg(long, env, value_name = "DURATION", allow_hyphen_values = true, help_heading = WHICH)]
+    pub node_not_ready_for: Option<Span>,
+
+    /// Reap only where the node's Ready is Unknown: wait where its kubelet may still report
+    #[arg(long, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = WHICH)]
+    pub unreachable_only: bool,
+
+    /// Flag pods whose owner is of this kind (such as StatefulSet) instead of reaping them; repeatable, or with commas
+    #[arg(long, env, value_name = "KIND", value_delimiter = ',', value_parser = kind, help_heading = WHICH)]
+    pub manual_owner_kind: Vec<String>,
+
+    /// Treat nodes that this label selector selects as leaf nodes, besides those that Kosmos marks
+    #[arg(long, env, value_name = "SELECTOR", value_parser = selector, help_heading = WHICH)]
+    pub leaf_node_selector: Option<Selector>,
+
+    /// Decide and report, change nothing: "server" has the API server check each delete, "client" only reads
+    #[arg(long, env, value_name = "server|client|none", num_args = 0..=1, require_equals = true,
+        default_value = "none", default_missing_value = "server", hide_default_value = true, help_heading = LIMITS)]
+    pub dry_run: DryRun,
+
+    /// Most pods to delete in one run, the longest overdue first; 0 is no limit
+    #[arg(long, env, value_name = "N", default_value_t = 0, help_heading = LIMITS)]
+    pub max_deletes: usize,
+
+    /// Delete nothing when more than 2 nodes, and this share of them, are NotReady; 100 turns it off
+    #[arg(long, env, value_name = "1-100", default_value_t = 55,
+        value_parser = clap::value_parser!(u8).range(1..=100), help_heading = LIMITS)]
+    pub max_not_ready_percent: u8,
+
+    /// Time limit of the whole run
+    #[arg(long, env, value_name = "DURATION", default_value = "8m", allow_hyphen_values = true, help_heading = LIMITS)]
+    pub deadline: Span,
+
+    /// Do not ask before deleting (asked only when standard input is a terminal)
+    #[arg(long, help_heading = LIMITS)]
+    pub yes: bool,
+
+    /// Form of the report
+    #[arg(long, value_name = "text|json", default_value = "text", help_heading = REPORT)]
+    pub output: Output,
+
+    /// Report Terminating pods on Ready nodes too
+    #[arg(long, help_heading = REPORT)]
+    pub all: bool,
+
+    /// Exit with code 5 when something needs a person
+    #[arg(long, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = REPORT)]
+    pub exit_on_manual: bool,
+
+    /// Form of the log
+    #[arg(long, env, value_enum, value_name = "FORM", default_value_t = LogFormat::Text, help_heading = REPORT)]
+    pub log_format: LogFormat,
+
+    /// How much of the log
+    #[arg(long, env, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info, help_heading = REPORT)]
+    pub log_level: LogLevel,
+
+    /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard input
+    #[arg(long, value_name = "FILE", value_parser = path, help_heading = SOURCE)]
+    pub snapshot: Option<PathBuf>,
+
+    /// With --snapshot: the moment to judge at [default: the newest observation in it]
+    #[arg(long, value_name = "RFC3339", value_parser = moment, requires = "snapshot", help_heading = SOURCE)]
+    pub now: Option<Timestamp>,
+
+    /// The kubeconfig's context to use
+    #[arg(long, value_name = "NAME", value_parser = nonempty, conflicts_with = "snapshot", help_heading = SOURCE)]
+    pub context: Option<String>,
+
+    /// The kubeconfig to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
+    #[arg(long, value_name = "FILE", value_parser = path, conflicts_with = "snapshot", help_heading = SOURCE)]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+const WHICH: &str = "Which pods";
+const LIMITS: &str = "How far to go";
+const REPORT: &str = "Report and log";
+const SOURCE: &str = "Which cluster";
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done, also when nothing was stuck
+  1  could not run: no connection, no right to list nodes or pods, unreadable snapshot
+  2  wrong usage, a missing context or broken kubeconfig among it
+  3  finished, but something could not be deleted, verified, read or reported
+  4  the mass-outage breaker held at least one pod
+  5  with --exit-on-manual: something needs a person";
+
+impl Cli {
+    /// Reads the process's arguments and environment. Ends the process on --help, --version and wrong usage (2).
+    pub fn from_process() -> Self {
+        Self::try_from_args(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Reads `args`, the program's name first, and the environment.
+    pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
+        let mut command = Self::command().mut_args(forget_empty_variable);
+        let matches = command.try_get_matches_from_mut(args)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// A variable that is set to nothing counts as not set: that is how manifests unset one.
+fn forget_empty_variable(arg: Arg) -> Arg {
+    let empty =
+        arg.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
+    // What is set does not belong into the help text.
+    if empty { arg.env(Resettable::Reset) } else { arg.hide_env_values(true) }
+}
+
+/// A duration as a person types it: `10m`, `1h 30m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span(Duration);
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        span.0
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let example = "write it with a unit, such as 10m or 1h 30m";
+        let trimmed = text.trim();
+        if trimmed.is_empty() {
+            return Err(format!("it is empty; {example}"));
+        }
+        if trimmed.starts_with('-') {
+            return Err(format!("it is negative; {example}"));
+        }
+        if trimmed.chars().all(|letter| letter.is_ascii_digit()) {
+            return Err(format!("a bare number has no unit; {example}"));
+        }
+        // humantime reads M as months of 30.44 days; here it is a slip for m.
+        if trimmed.contains('M') {
+            return Err(format!("M would be months; {example}"));
+        }
+        humantime::parse_duration(trimmed).map(Self).map_err(|error| format!("{error}; {example}"))
+    }
+}
+
+/// `--dry-run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DryRun {
+    /// Delete.
+    None,
+    /// The API server checks each delete.
+    Server,
+    /// Only read.
+    Client,
+}
+
+impl FromStr for DryRun {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "true" | "server" => Ok(Self::Server),
+            "client" => Ok(Self::Client),
+            "false" | "none" => Ok(Self::None),
+            _ => Err("write server (or true), client, or none (or false)".to_owned()),
+        }
+    }
+}
+
+/// `--output`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// For a person.
+    Text,
+    /// For a program.
+    Json,
+}
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            "html" | "markdown" => {
+                Err(format!("{text} is planned, but this version does not write it; write text or json"))
+            }
+            _ => Err("write text or json".to_owned()),
+        }
+    }
+}
+
+/// `--log-format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line an event.
+    Text,
+    /// A JSON object an event.
+    Json,
+}
+
+/// `--log-level`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Nothing.
+    Off,
+    /// What ended the run.
+    Error,
+    /// What could not be done.
+    Warn,
+    /// What was done.
+    Info,
+    /// What was asked.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+fn regex(text: &str) -> Result<Regex, String> {
+    let text =
+        nonempty(text).map_err(|_| "it is empty; leave it out for all, or write one such as ^prod-")?;
+    Regex::new(&text).map_err(|error| {
+        let cause = error.to_string();
+        let cause = cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        format!("{cause}; write a regular expression such as ^prod- or ^(compute|impala)-")
+    })
+}
+
+fn selector(text: &str) -> Result<Selector, String> {
+    text.parse().map_err(|cause| format!("{cause}; write a label selector such as type=virtual-kubelet"))
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "write a moment such as 2026-01-31T03:00:00Z".to_owned())
+}
+
+fn nonempty(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+fn kind(text: &str) -> Result<String, String> {
+    nonempty(text.trim())
+        .map(|kind| kind.trim().to_owned())
+        .map_err(|_| "it is empty; write a kind such as StatefulSet".to_owned())
+}
+
+fn path(text: &str) -> Result<PathBuf, String> {
+    nonempty(text).map(PathBuf::from).map_err(|_| "it is empty; write a file name".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

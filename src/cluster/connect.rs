@@ -1,0 +1,172 @@
+//! Which cluster, and with whose credentials.
+//!
+//! `Config::infer` is not used: it goes on to the in-cluster account when a kubeconfig is broken, and obeys debugging
+//! variables. A cluster that the user named is the one that is used, or none is.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+
+use super::Cluster;
+use crate::{selector::Selector, stop::Stop};
+
+/// Longest wait for a client, in which a credential plugin may run.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Which cluster was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Target {
+    /// `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// `--context`.
+    pub context: Option<String>,
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// A kubeconfig or context cannot be used. The message names the option.
+    #[error("{0}")]
+    Usage(String),
+    /// The credentials could not be set up.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl Cluster {
+    /// Loads the credentials and sets up a client. Nothing is sent yet.
+    pub async fn connect(
+        target: &Target,
+        stop: Stop,
+        leaf_selector: Option<Selector>,
+    ) -> Result<Self, ConnectError> {
+        let mut config = config(target).await?;
+        // kube repeats 429, 503 and 504 for minutes, deletes too; we repeat on our own terms.
+        config.default_retry = false;
+        config.connect_timeout = Some(super::REQUEST_LIMIT);
+        // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit; its error
+        // holds the plugin's output and environment, so none of it is repeated.
+        let client = tokio::task::spawn_blocking(move || Client::try_from(config));
+        match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
+            Ok(Ok(Ok(client))) => Ok(Self::new(client, stop, leaf_selector)),
+            Ok(Ok(Err(error))) => Err(ConnectError::Unusable(format!(
+                "the credentials in the kubeconfig cannot be used ({}); try `kubectl get nodes` with the same one",
+                kind(&error)
+            ))),
+            Ok(Err(_)) => Err(ConnectError::Unusable("setting up the client failed".to_owned())),
+            Err(_) => Err(ConnectError::Unusable(format!(
+                "the credential plugin of the kubeconfig did not answer within {} s",
+                CONNECT_LIMIT.as_secs()
+            ))),
+        }
+    }
+}
+
+/// The kind of a client error, without its text.
+fn kind(error: &kube::Error) -> &'static str {
+    match error {
+        kube::Error::Auth(_) => "authentication",
+        kube::Error::RustlsTls(_) => "TLS",
+        _ => "client",
+    }
+}
+
+/// As kubectl chooses: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`, the pod's ServiceAccount. Only the last is a
+/// fallback, taken when none of the others exists and no context was named.
+async fn config(target: &Target) -> Result<Config, ConnectError> {
+    let kubeconfig = if let Some(path) = &target.kubeconfig {
+        read(path, "--kubeconfig")?
+    } else if let Some(paths) = env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
+        read_list(&env::split_paths(&paths).collect::<Vec<_>>())?
+    } else if let Some(path) = default_path().filter(|path| path.exists()) {
+        read(&path, "the default kubeconfig")?
+    } else if let Some(context) = &target.context {
+        return Err(ConnectError::Usage(format!(
+            "--context {context}: there is no kubeconfig to find it in; name one with --kubeconfig"
+        )));
+    } else {
+        return Config::incluster().map_err(|_| {
+            ConnectError::Unusable(
+                "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
+                 name one with --kubeconfig, or audit a saved state with --snapshot"
+                    .to_owned(),
+            )
+        });
+    };
+    let proxy = proxy(&kubeconfig, target.context.as_ref());
+    let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
+    let contexts = kubeconfig.contexts.iter().map(|named| named.name.clone()).collect::<Vec<_>>();
+    let mut config =
+        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
+            KubeconfigError::LoadContext(name) => ConnectError::Usage(format!(
+                "--context {name}: the kubeconfig has no such context; it has {}",
+                if contexts.is_empty() { "none".to_owned() } else { contexts.join(", ") }
+            )),
+            KubeconfigError::CurrentContextNotSet => ConnectError::Usage(format!(
+                "the kubeconfig has no current context; choose one with --context: {}",
+                contexts.join(", ")
+            )),
+            // The others name a missing entry, file or URL; none repeats a secret.
+            other => ConnectError::Usage(format!("the kubeconfig cannot be used: {other}")),
+        })?;
+    // kube would take a proxy from the environment as well, but cannot tell which hosts it must not be used for.
+    config.proxy_url = proxy;
+    Ok(config)
+}
+
+fn read(path: &Path, named: &str) -> Result<Kubeconfig, ConnectError> {
+    Kubeconfig::read_from(path).map_err(|error| {
+        ConnectError::Usage(match error {
+            KubeconfigError::ReadConfig(error, path) => format!("{named} {}: {error}", path.display()),
+            // Only where: the text around it may be a token.
+            KubeconfigError::Parse(error) => match error.location() {
+                Some(at) => format!(
+                    "{named} {}: not a kubeconfig, at line {}, column {}",
+                    path.display(),
+                    at.line(),
+                    at.column()
+                ),
+                None => format!("{named} {}: not a kubeconfig", path.display()),
+            },
+            _ => format!("{named} {}: not a kubeconfig", path.display()),
+        })
+    })
+}
+
+/// As kubectl: files of the list that do not exist are passed over, unless none does.
+fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
+    let mut merged = None;
+    for path in paths.iter().filter(|path| path.exists()) {
+        let next = read(path, "KUBECONFIG")?;
+        merged = Some(match merged {
+            None => next,
+            Some(first) => Kubeconfig::merge(first, next)
+                .map_err(|error| ConnectError::Usage(format!("KUBECONFIG {}: {error}", path.display())))?,
+        });
+    }
+    merged.ok_or_else(|| {
+        let names = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        ConnectError::Usage(format!("KUBECONFIG {}: no such file", names.join(", ")))
+    })
+}
+
+fn default_path() -> Option<PathBuf> {
+    env::var_os("HOME")
+        .filter(|home| !home.is_empty())
+        .map(|home| Path::new(&home).join(".kube").join("config"))
+}
+
+/// The proxy that the chosen cluster's entry names.
+fn proxy(kubeconfig: &Kubeconfig, context: Option<&String>) -> Option<http::Uri> {
+    let name = context.or(kubeconfig.current_context.as_ref())?;
+    let context = kubeconfig.contexts.iter().find(|named| named.name == *name)?.context.as_ref()?;
+    let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster)?.cluster.as_ref()?;
+    cluster.proxy_url.as_ref().filter(|url| !url.is_empty())?.parse().ok()
+}

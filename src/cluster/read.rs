@@ -1,0 +1,325 @@
+//! Reading: raw objects become facts here, as soon as they arrive.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, de::DeserializeOwned};
+use tokio::time::Instant;
+
+use super::{Answer, Cluster, Failure, Form, unreadable};
+use crate::{
+    facts::{Attachment, Census, ClaimState, Lease, NodeFacts, Ready, Unread},
+    objects::{KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawVolume},
+};
+
+/// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
+const PAGE: usize = 500;
+/// A continue token has expired (the API server's history is five minutes long).
+const EXPIRED: u16 = 410;
+/// The characters of a name that need no escape.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
+
+/// A cheap look over all nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scan {
+    /// The API server's clock.
+    pub now: Timestamp,
+    /// A row a node.
+    pub rows: Vec<NodeRow>,
+}
+
+/// One node's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its name.
+    pub name: String,
+    /// It says `Ready` and nothing that is not understood.
+    pub ready: bool,
+}
+
+impl NodeRow {
+    /// Whether its name alone marks it as a leaf node. Others can be told only by reading the node.
+    pub fn looks_like_leaf(&self) -> bool {
+        self.name.starts_with(KOSMOS_PREFIX)
+    }
+}
+
+/// A node as it was at some moment.
+#[derive(Debug, Clone)]
+pub struct NodeLook {
+    /// What was found.
+    pub facts: NodeFacts,
+    /// The API server's clock.
+    pub now: Timestamp,
+    /// When the request was sent, by our clock.
+    pub at: Instant,
+}
+
+/// What a list brought.
+#[derive(Debug)]
+pub struct Listed<T> {
+    /// The objects that were kept.
+    pub items: Vec<T>,
+    /// Objects that could not be read, each with its cause.
+    pub odd: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Table {
+    #[serde(default)]
+    metadata: ListMeta,
+    column_definitions: Vec<Column>,
+    rows: Option<Vec<Row>>,
+}
+
+#[derive(Deserialize)]
+struct Column {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    cells: Vec<serde_json::Value>,
+}
+
+impl Cluster {
+    /// All nodes, as the rows that `kubectl get nodes` prints: 0.3 MB where the objects are 18 MB. What is not
+    /// plainly `Ready` has to be read whole, so a row that is misunderstood costs time, never safety.
+    ///
+    /// `Ok(None)`: the server did not say what time it is.
+    pub async fn scan(&self) -> Result<Option<Scan>, Failure> {
+        let mut now = None;
+        let rows = self.table("/api/v1/nodes", ["Name", "Status"], &mut now).await?;
+        let rows = rows.into_iter().map(|[name, status]| {
+            let mut words = status.split(',');
+            let ready = words.next() == Some("Ready") && words.all(|word| word == "SchedulingDisabled");
+            NodeRow { name, ready }
+        });
+        let rows = rows.collect();
+        Ok(now.map(|now| Scan { now, rows }))
+    }
+
+    /// `VolumeAttachments` by node. They have no field selector for it, but their rows name it.
+    pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+        let path = "/apis/storage.k8s.io/v1/volumeattachments";
+        let mut by_node = BTreeMap::<_, Vec<_>>::new();
+        for [name, volume, node] in self.table(path, ["Name", "PV", "Node"], &mut None).await? {
+            let volume = Some(volume).filter(|volume| !volume.is_empty() && volume != "<unset>");
+            by_node.entry(node).or_default().push(Attachment { name, volume });
+        }
+        for attachments in by_node.values_mut() {
+            attachments.sort();
+        }
+        Ok(by_node)
+    }
+
+    /// The cells of `columns`, row by row; the first page's date goes to `date`.
+    async fn table<const N: usize>(
+        &self,
+        path: &str,
+        columns: [&str; N],
+        date: &mut Option<Timestamp>,
+    ) -> Result<Vec<[String; N]>, Failure> {
+        let mut cells = Vec::new();
+        let mut next = String::new();
+        loop {
+            let answer = self.get(&format!("{path}?includeObject=None{next}"), Form::Table).await?;
+            *date = date.or(answer.date);
+            let table = answer.parse::<Table>()?;
+            let mut at = [0; N];
+            for (at, name) in at.iter_mut().zip(columns) {
+                let found = table.column_definitions.iter().position(|column| column.name == name);
+                *at = found.ok_or_else(|| Failure::Unreadable(format!("the table has no column {name}")))?;
+            }
+            for row in table.rows.unwrap_or_default() {
+                let cell = |at: usize| match row.cells.get(at) {
+                    Some(serde_json::Value::String(text)) => Ok(text.clone()),
+                    _ => Err(Failure::Unreadable("a row of the table lacks a cell".to_owned())),
+                };
+                let mut picked = [const { String::new() }; N];
+                for (picked, at) in picked.iter_mut().zip(at) {
+                    *picked = cell(at)?;
+                }
+                cells.push(picked);
+            }
+            match continuation(&table.metadata) {
+                Some(token) => next = token,
+                None => return Ok(cells),
+            }
+        }
+    }
+
+    /// One node, whole, with its lease; `None` where it does not exist.
+    pub async fn node(&self, name: &str) -> Result<Option<NodeLook>, Failure> {
+        let at = Instant::now();
+        let node_path = format!("/api/v1/nodes/{}", encode(name));
+        let lease_path =
+            format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{}", encode(name));
+        let (node, lease) =
+            tokio::join!(self.get(&node_path, Form::Object), self.get(&lease_path, Form::Object));
+        let answer = match node {
+            Ok(answer) => answer,
+            Err(Failure::Status { code: 404, .. }) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
+        let lease = match lease {
+            Ok(lease) => lease.parse::<RawLease>().map(|raw| Some(Lease::from(raw))),
+            Err(Failure::Status { code: 404, .. }) => Ok(None),
+            Err(failure) => Err(failure),
+        };
+        let lease = lease.map_err(|failure| Unread(failure.to_string()));
+        let facts = answer.parse::<RawNode>()?.into_facts(lease, self.leaf_selector.as_ref());
+        let facts = facts.map_err(Failure::Unreadable)?;
+        if facts.name != name {
+            return Err(Failure::Unreadable("it is about another node".to_owned()));
+        }
+        Ok(Some(NodeLook { facts, now, at }))
+    }
+
+    /// The Terminating pods of `node`, or of all nodes.
+    pub async fn terminating_pods(&self, node: Option<&str>) -> Result<Listed<RawPod>, Failure> {
+        let filter = node.map(|node| format!("&fieldSelector=spec.nodeName%3D{}", encode(node)));
+        let path = format!("/api/v1/pods?limit={PAGE}{}", filter.unwrap_or_default());
+        self.list(&path, Form::Object, |pod: RawPod| pod.metadata.terminating().then_some(pod)).await
+    }
+
+    /// The UIDs of all pods of `node`.
+    pub async fn pod_uids(&self, node: &str) -> Result<Vec<String>, Failure> {
+        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}", encode(node));
+        let pods = self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid).await?;
+        // A pod that cannot be read could be any: then no absence is proved.
+        match pods.odd.into_iter().next() {
+            Some(odd) => Err(Failure::Unreadable(odd)),
+            None => Ok(pods.items),
+        }
+    }
+
+    /// One pod; `None` where it does not exist.
+    pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
+        self.find(&format!("/api/v1/namespaces/{}/pods/{}", encode(namespace), encode(name))).await
+    }
+
+    /// Whether each namespace is opted out.
+    pub async fn namespaces(&self) -> Result<BTreeMap<String, bool>, Failure> {
+        let path = format!("/api/v1/namespaces?limit={PAGE}");
+        let listed = self
+            .list(&path, Form::MetadataList, |namespace: RawObject| {
+                let opted_out = namespace.metadata.opted_out();
+                namespace.metadata.name.map(|name| (name, opted_out))
+            })
+            .await?;
+        // An odd one is missing from the map, so that its pods' opt-out counts as unread.
+        Ok(listed.items.into_iter().collect())
+    }
+
+    /// A claim and the volume it is bound to.
+    pub async fn claim(&self, namespace: &str, name: &str) -> ClaimState {
+        let path =
+            format!("/api/v1/namespaces/{}/persistentvolumeclaims/{}", encode(namespace), encode(name));
+        let unread = |failure: Failure| Unread(failure.to_string());
+        let claim = match self.find::<RawClaim>(&path).await {
+            Ok(Some(claim)) => claim,
+            Ok(None) => return ClaimState::Absent,
+            Err(failure) => return ClaimState::Unread(unread(failure)),
+        };
+        let volume = match claim.volume_name() {
+            None => Ok(None),
+            Some(volume) => {
+                let path = format!("/api/v1/persistentvolumes/{}", encode(volume));
+                self.find::<RawVolume>(&path)
+                    .await
+                    .map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
+            }
+        };
+        claim.into_state(volume)
+    }
+
+    /// How many real nodes are NotReady, by reading all of them: rows do not tell leaf nodes from real ones.
+    pub async fn census(&self) -> Result<Census, Failure> {
+        let path = format!("/api/v1/nodes?limit={PAGE}");
+        let nodes = self
+            .list(&path, Form::Object, |node: RawNode| {
+                let leaf = node.leaf(self.leaf_selector.as_ref()).is_some();
+                Some((node.ready() == Ready::True, leaf, node.control_plane()))
+            })
+            .await?;
+        match nodes.odd.into_iter().next() {
+            Some(odd) => Err(Failure::Unreadable(odd)),
+            None => Ok(Census::count(nodes.items)),
+        }
+    }
+
+    /// The object at `path`; `None` on a 404.
+    async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
+        match self.get(path, Form::Object).await {
+            Ok(answer) => answer.parse().map(Some),
+            Err(Failure::Status { code: 404, .. }) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// All pages of a list. When a page's token has expired, the list is begun anew, once.
+    async fn list<T: DeserializeOwned, U>(
+        &self,
+        path: &str,
+        form: Form,
+        keep: impl Fn(T) -> Option<U>,
+    ) -> Result<Listed<U>, Failure> {
+        let (mut listed, mut next, mut restarted) =
+            (Listed { items: Vec::new(), odd: Vec::new() }, String::new(), false);
+        loop {
+            let answer = match self.get(&format!("{path}{next}"), form).await {
+                Err(failure) if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted => {
+                    (listed, next, restarted) =
+                        (Listed { items: Vec::new(), odd: Vec::new() }, String::new(), true);
+                    continue;
+                }
+                answer => answer?,
+            };
+            match page(&answer, &keep, &mut listed)? {
+                Some(token) => next = token,
+                None => return Ok(listed),
+            }
+        }
+    }
+}
+
+/// Adds one page to `listed`; gives how to ask for the next.
+fn page<T: DeserializeOwned, U>(
+    answer: &Answer,
+    keep: impl Fn(T) -> Option<U>,
+    listed: &mut Listed<U>,
+) -> Result<Option<String>, Failure> {
+    let list = answer.parse::<RawList<'_>>()?;
+    // An object of another kind would parse as an empty list, and an absent list must not mean an empty one.
+    let items = match (list.items, list.kind.ends_with("List")) {
+        (Some(items), true) => items,
+        (None, true) => Vec::new(),
+        (_, false) => return Err(Failure::Unreadable("it is not a list".to_owned())),
+    };
+    for item in items {
+        match serde_json::from_str::<T>(item.get()) {
+            Ok(object) => listed.items.extend(keep(object)),
+            Err(error) => {
+                let name = serde_json::from_str::<RawObject>(item.get()).ok().map(|object| object.metadata);
+                let name = name.and_then(|meta| Some(format!("{}/{}", meta.namespace?, meta.name?)));
+                let name = name.unwrap_or_else(|| "one object".to_owned());
+                listed.odd.push(format!("{name}: {}", unreadable(&error)));
+            }
+        }
+    }
+    Ok(continuation(&list.metadata))
+}
+
+/// The query that asks for the next page.
+fn continuation(metadata: &ListMeta) -> Option<String> {
+    let token = metadata.next.as_deref().filter(|token| !token.is_empty())?;
+    Some(format!("&continue={}", encode(token)))
+}
+
+pub(super) fn encode(name: &str) -> String {
+    utf8_percent_encode(name, PLAIN).to_string()
+}

@@ -1,0 +1,152 @@
+//! Writing: the only two writes of the program, and what each must carry.
+//!
+//! Both name the pod's UID and resource version, so that the API server refuses them when the pod is not the one
+//! that was judged, and both ask for a [`StillDown`]: proof that the node was seen NotReady a moment ago.
+
+use std::time::Duration;
+
+use http::Method;
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    Cluster, Failure, Form,
+    read::{NodeLook, encode},
+};
+use crate::{
+    facts::{NodeFacts, PodFacts, Ready},
+    objects::RawObject,
+};
+
+/// For how long a look at a node permits writes to its pods: the design's 5 s, less the time that sending takes.
+pub const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
+/// Reason of the `DisruptionTarget` condition.
+const CONDITION_REASON: &str = "DeletionByPodReaper";
+
+/// Whether writes are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    /// They are.
+    Real,
+    /// The server checks rights, admission and preconditions, and changes nothing.
+    DryRun,
+}
+
+/// Proof that a node was NotReady, real and the same node when it was last read. Only [`StillDown::prove`] makes one,
+/// and it expires.
+#[derive(Debug)]
+pub struct StillDown {
+    node: String,
+    now: Timestamp,
+    until: Instant,
+}
+
+/// Why there is no such proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotDown {
+    /// It is Ready.
+    Ready,
+    /// It is not the node that was judged, or no node to be judged so: how, as a sentence.
+    Changed(&'static str),
+}
+
+impl StillDown {
+    /// Judges a new look, `None` for a node that is gone, at the node that was `judged` before.
+    pub fn prove(look: Option<&NodeLook>, judged: &NodeFacts) -> Result<Self, NotDown> {
+        let Some(NodeLook { facts, now, at }) = look else {
+            return Err(NotDown::Changed("The node does not exist any more."));
+        };
+        if facts.uid != judged.uid {
+            return Err(NotDown::Changed("Another node has registered under the name."));
+        }
+        if facts.ready == Ready::True {
+            return Err(NotDown::Ready);
+        }
+        if facts.leaf.is_some() {
+            return Err(NotDown::Changed("The node carries the mark of a leaf node now."));
+        }
+        Ok(Self { node: facts.name.clone(), now: *now, until: *at + NODE_FRESH_FOR })
+    }
+
+    /// Whether it still permits a write.
+    pub fn is_fresh(&self) -> bool {
+        Instant::now() <= self.until
+    }
+}
+
+impl Cluster {
+    /// Force-deletes `pod`, if it still is at `resource_version`. Sent once; the answer says no more than that the
+    /// server accepted it.
+    pub async fn delete_pod(
+        &self,
+        pod: &PodFacts,
+        resource_version: &str,
+        node: &StillDown,
+        mode: WriteMode,
+    ) -> Result<(), Failure> {
+        let mut options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": pod.uid, "resourceVersion": resource_version},
+        });
+        if mode == WriteMode::DryRun {
+            options["dryRun"] = json!(["All"]);
+        }
+        let payload = ("application/json", options.to_string().into_bytes());
+        self.write(Method::DELETE, &path(pod), payload, pod, node).await.map(drop)
+    }
+
+    /// Sets a pod that only the Job controller's finalizer holds to `Failed`, as the pod garbage collector does before
+    /// it deletes one: a Job with `podReplacementPolicy: Failed` lets go only then. Gives the new resource version.
+    pub async fn fail_job_pod(
+        &self,
+        pod: &PodFacts,
+        node: &StillDown,
+        mode: WriteMode,
+    ) -> Result<String, Failure> {
+        let patch = json!({
+            "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
+            "status": {
+                "phase": "Failed",
+                "conditions": [{
+                    "type": "DisruptionTarget",
+                    "status": "True",
+                    "reason": CONDITION_REASON,
+                    "message": "The pod was stuck Terminating on a node that is not ready",
+                    "lastTransitionTime": node.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+                }],
+            },
+        });
+        let dry = if mode == WriteMode::DryRun { "&dryRun=All" } else { "" };
+        let path = format!("{}/status?fieldManager=pod-reaper{dry}", path(pod));
+        // Strategic, so that the other conditions stay.
+        let payload = ("application/strategic-merge-patch+json", patch.to_string().into_bytes());
+        let answer = self.write(Method::PATCH, &path, payload, pod, node).await?;
+        if mode == WriteMode::DryRun {
+            return Ok(pod.resource_version.clone());
+        }
+        let changed = answer.parse::<RawObject>()?.metadata.resource_version;
+        changed.ok_or_else(|| Failure::Unreadable("it has no resource version".to_owned()))
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        path: &str,
+        payload: (&'static str, Vec<u8>),
+        pod: &PodFacts,
+        node: &StillDown,
+    ) -> Result<super::Answer, Failure> {
+        if pod.node.as_deref() != Some(&node.node) {
+            return Err(Failure::NotSent);
+        }
+        self.send(method, path, Form::Metadata, Some(payload), Some(node.until)).await
+    }
+}
+
+fn path(pod: &PodFacts) -> String {
+    format!("/api/v1/namespaces/{}/pods/{}", encode(&pod.namespace), encode(&pod.name))
+}

@@ -1,0 +1,343 @@
+//! Acting on a plan: delete, then look whether it worked.
+//!
+//! Every write is preceded by a look at the pod's node that is at most five seconds old, and that look is judged by
+//! the very rules that made the plan. One pod's failure is that pod's outcome; the others go on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::{
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT, NODE_FRESH_FOR, NodeLook, NotDown, StillDown, WriteMode},
+    decide::{Policy, Verdict, decide},
+    facts::{ClaimFacts, NodeFacts, NodeRead, PodFacts},
+    outcome::Outcome,
+    stop::Stop,
+};
+
+/// A write is tried this often in all, pauses between.
+const WRITE_TRIES: u32 = 4;
+/// How long the Job controller is given to let go of its pods.
+const JOB_PATIENCE: Duration = Duration::from_secs(10);
+/// Pause between two looks for them.
+const JOB_PAUSE: Duration = Duration::from_millis(500);
+
+/// What a pod's delete came to, before anyone looked whether it is gone.
+enum Sent {
+    /// Settled: nothing to look for.
+    Settled(Outcome),
+    /// The server accepted it.
+    Accepted,
+    /// It may have been carried out or not: why nobody knows.
+    Unsure(Failure),
+}
+
+/// Deletes `pods`, in their order but node by node, and gives each one's outcome by UID. `nodes` holds the nodes as
+/// they were judged.
+pub async fn execute(
+    cluster: &Cluster,
+    stop: &Stop,
+    policy: &Policy,
+    mode: WriteMode,
+    nodes: &BTreeMap<String, NodeRead>,
+    pods: &[&PodFacts],
+) -> BTreeMap<String, Outcome> {
+    // Node by node, so that one look at a node serves as many of its pods as five seconds allow.
+    let mut groups = Vec::<(Node<'_>, Vec<&PodFacts>)>::new();
+    let mut outcomes = BTreeMap::new();
+    for &pod in pods {
+        let judged = pod.node.as_ref().and_then(|name| nodes.get(name)).and_then(NodeRead::known);
+        let Some(judged) = judged else {
+            outcomes.insert(pod.uid.clone(), Outcome::Failed("its node was never judged".to_owned()));
+            continue;
+        };
+        match groups.iter_mut().find(|(node, _)| node.judged.name == judged.name) {
+            Some((_, pods)) => pods.push(pod),
+            None => groups.push((Node { cluster, judged, last: Mutex::new(None) }, vec![pod])),
+        }
+    }
+    let run = &Run { cluster, stop, policy, mode };
+    let turns = groups.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
+    let sent = stream::iter(turns.enumerate())
+        .map(|(turn, (node, pod))| async move { (turn, run.reap(node, pod).await) })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect::<BTreeMap<_, _>>()
+        .await;
+
+    let mut sent = sent.into_values();
+    let mut open = Vec::new();
+    for (node, pods) in &groups {
+        let mut on_node = Vec::new();
+        for (pod, sent) in pods.iter().zip(sent.by_ref()) {
+            match sent {
+                Sent::Settled(outcome) => {
+                    outcomes.insert(pod.uid.clone(), outcome);
+                }
+                sent => on_node.push((*pod, sent)),
+            }
+        }
+        if !on_node.is_empty() {
+            open.push((node.judged.name.as_str(), on_node));
+        }
+    }
+    let verified = stream::iter(open)
+        .map(|(node, pods)| run.verify(node, pods))
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect::<Vec<_>>()
+        .await;
+    outcomes.extend(verified.into_iter().flatten());
+    outcomes
+}
+
+/// A node whose pods are being deleted.
+struct Node<'a> {
+    cluster: &'a Cluster,
+    judged: &'a NodeFacts,
+    /// The last look, and what it proves. Held while a new one is taken, so that its pods share it.
+    last: Mutex<Option<Look>>,
+}
+
+struct Look {
+    taken: Instant,
+    result: Result<Option<NodeLook>, Failure>,
+}
+
+impl Node<'_> {
+    /// Judges `pod` by a fresh look at its node. An error is the pod's outcome.
+    async fn still_down(&self, pod: &PodFacts, policy: &Policy) -> Result<StillDown, Outcome> {
+        let mut last = self.last.lock().await;
+        let shared = last.take().filter(|look| look.taken.elapsed() < NODE_FRESH_FOR / 2);
+        let look = last.insert(if let Some(look) = shared {
+            look
+        } else {
+            let taken = Instant::now();
+            let result = self.cluster.node(&self.judged.name).await;
+            // A failure is kept from its end on: the node's pods need not each wait for another.
+            Look { taken: if result.is_err() { Instant::now() } else { taken }, result }
+        });
+        let look = match &look.result {
+            Ok(look) => look.as_ref(),
+            Err(failure) => {
+                return Err(Outcome::Failed(format!(
+                    "node {} could not be read again: {failure}",
+                    self.judged.name
+                )));
+            }
+        };
+        let proof = StillDown::prove(look, self.judged).map_err(|not| match not {
+            NotDown::Ready => Outcome::NodeRecovered,
+            NotDown::Changed(how) => Outcome::NodeChanged(how.to_owned()),
+        })?;
+        let Some(NodeLook { facts, now, .. }) = look else {
+            return Err(Outcome::NodeChanged("The node does not exist any more.".to_owned()));
+        };
+        let reason = decide(*now, policy, Some(&NodeRead::Known(facts.clone())), pod);
+        if reason.verdict() == Verdict::Reap {
+            Ok(proof)
+        } else {
+            Err(Outcome::NodeChanged(reason.sentence()))
+        }
+    }
+}
+
+/// What the turns of all pods share.
+struct Run<'a> {
+    cluster: &'a Cluster,
+    stop: &'a Stop,
+    policy: &'a Policy,
+    mode: WriteMode,
+}
+
+impl Run<'_> {
+    /// One pod's turn.
+    async fn reap(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
+        if let Some(why) = self.stop.reason() {
+            return Sent::Settled(Outcome::Interrupted(why.to_owned()));
+        }
+        let log = |pod: &PodFacts| {
+            tracing::info!(
+                dry_run = self.mode == WriteMode::DryRun,
+                "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
+                pod.name,
+                pod.namespace,
+                node.judged.name,
+                pod.deletion_deadline
+            );
+        };
+        log(pod);
+        let sent = self.send(node, pod).await;
+        match &sent {
+            Sent::Settled(outcome) => log_outcome(pod, outcome),
+            Sent::Accepted | Sent::Unsure(_) => {}
+        }
+        sent
+    }
+
+    async fn send(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
+        let mut pod = pod.clone();
+        let (mut tried, mut judged_again) = (0, false);
+        // Set once a try may have taken effect although nobody said so: from then on, "not there" proves nothing
+        // about who did it, and the verifying list has to settle it.
+        let mut unsure = None;
+        let settle = |unsure: Option<Failure>, outcome| unsure.map_or(Sent::Settled(outcome), Sent::Unsure);
+        loop {
+            let proof = match node.still_down(&pod, self.policy).await {
+                Ok(proof) => proof,
+                Err(outcome) => return settle(unsure, outcome),
+            };
+            let failure = match self.write(&pod, &proof).await {
+                Ok(()) if self.mode == WriteMode::DryRun => return Sent::Settled(Outcome::WouldDelete),
+                Ok(()) => return Sent::Accepted,
+                Err(failure) => failure,
+            };
+            tried += 1;
+            match failure.code() {
+                Some(404) => return settle(unsure, Outcome::Gone),
+                // A patch with another UID answers 422, which admission may answer just as well: the pod tells.
+                Some(code @ (409 | 422)) if !judged_again && (code == 409 || needs_failing(&pod)) => {
+                    judged_again = true;
+                    match self.look_again(&pod).await {
+                        Ok(Some(again)) if code == 409 => pod = again,
+                        Ok(Some(_)) => return settle(unsure, denied(failure)),
+                        Ok(None) => return settle(unsure, Outcome::Gone),
+                        Err(outcome) => return settle(unsure, outcome),
+                    }
+                }
+                Some(409) => {
+                    return settle(
+                        unsure,
+                        Outcome::Changed("It keeps changing while it is being deleted.".to_owned()),
+                    );
+                }
+                Some(403 | 422) => return settle(unsure, denied(failure)),
+                Some(500) if failure.is_webhook() => return settle(unsure, denied(failure)),
+                _ => {
+                    let retry = failure.pause(tried).filter(|_| tried < WRITE_TRIES);
+                    let not_sent = failure == Failure::NotSent;
+                    if failure.may_have_taken_effect() {
+                        unsure = Some(failure.clone());
+                    }
+                    let pause = match retry {
+                        Some(pause) => pause,
+                        None if not_sent && tried < WRITE_TRIES => Duration::ZERO,
+                        None => return settle(unsure, Outcome::Failed(failure.to_string())),
+                    };
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        why = self.stop.stopped() => {
+                            let outcome = Outcome::Interrupted(format!("{why}, after {failure}"));
+                            return settle(unsure, outcome);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The writes of one pod: one, or two where the Job controller holds it.
+    async fn write(&self, pod: &PodFacts, proof: &StillDown) -> Result<(), Failure> {
+        let version = if needs_failing(pod) {
+            self.cluster.fail_job_pod(pod, proof, self.mode).await?
+        } else {
+            pod.resource_version.clone()
+        };
+        self.cluster.delete_pod(pod, &version, proof, self.mode).await
+    }
+
+    /// Reads a pod that was not as it was judged. `Ok(None)`: it is gone. An error is its outcome.
+    async fn look_again(&self, judged: &PodFacts) -> Result<Option<PodFacts>, Outcome> {
+        let changed = |how: &str| Outcome::Changed(how.to_owned());
+        let raw = self.cluster.pod(&judged.namespace, &judged.name).await;
+        let raw = raw.map_err(|failure| {
+            Outcome::Failed(format!("it changed and could not be read again: {failure}"))
+        })?;
+        let Some(raw) = raw else { return Ok(None) };
+        if raw.metadata.uid.as_deref() != Some(&judged.uid) {
+            return Err(changed("Another pod has taken its name."));
+        }
+        let again = raw.into_facts(judged.namespace_opted_out.clone());
+        let mut again = again.map_err(|why| changed(&format!("It changed, and now {why}.")))?;
+        if again.node != judged.node {
+            return Err(changed("It is bound to another node now."));
+        }
+        // A pod's volumes never change: what was found about its claims still holds. One that is new was never looked
+        // up, which the rules do not let through.
+        for claim in &mut again.claims {
+            let known = judged.claims.iter().find(|known| known.name == claim.name);
+            *claim = known
+                .cloned()
+                .unwrap_or_else(|| ClaimFacts { name: claim.name.clone(), state: claim.state.clone() });
+        }
+        Ok(Some(again))
+    }
+
+    /// Looks whether what was sent to one node's pods worked.
+    async fn verify(&self, node: &str, pods: Vec<(&PodFacts, Sent)>) -> Vec<(String, Outcome)> {
+        let mut present = self.cluster.pod_uids(node).await;
+        let deadline = Instant::now() + JOB_PATIENCE;
+        let by_job = pods
+            .iter()
+            .filter(|(pod, _)| pod.held_by_job())
+            .map(|(pod, _)| &pod.uid)
+            .collect::<BTreeSet<_>>();
+        while let Ok(uids) = &present
+            && uids.iter().any(|uid| by_job.contains(uid))
+            && Instant::now() < deadline
+            && self.stop.reason().is_none()
+        {
+            tokio::select! {
+                () = tokio::time::sleep(JOB_PAUSE) => {}
+                _ = self.stop.stopped() => {}
+            }
+            present = self.cluster.pod_uids(node).await;
+        }
+        let present = present.map(|uids| uids.into_iter().collect::<BTreeSet<_>>());
+        let outcomes = pods.into_iter().map(|(pod, sent)| {
+            let there = present.as_ref().map(|uids| uids.contains(&pod.uid));
+            let outcome = match (sent, there) {
+                (Sent::Settled(outcome), _) => outcome,
+                (Sent::Accepted, Ok(false)) => Outcome::Deleted,
+                (Sent::Accepted, Ok(true)) => Outcome::StillThere,
+                (Sent::Accepted, Err(failure)) => Outcome::Unverified(failure.to_string()),
+                (Sent::Unsure(_), Ok(false)) => Outcome::Gone,
+                (Sent::Unsure(cause), Ok(true)) => Outcome::Failed(cause.to_string()),
+                (Sent::Unsure(cause), Err(failure)) => {
+                    Outcome::Failed(format!("{cause}; whether it is gone could not be read: {failure}"))
+                }
+            };
+            log_outcome(pod, &outcome);
+            (pod.uid.clone(), outcome)
+        });
+        outcomes.collect()
+    }
+}
+
+/// Codes only: a message of the server belongs into the report, not into the log.
+fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
+    let PodFacts { name, namespace, uid, .. } = pod;
+    match outcome {
+        Outcome::Deleted => {
+            tracing::info!(uid, "Successfully force-deleted pod {name} in namespace {namespace}");
+        }
+        outcome if outcome.is_failure() => {
+            tracing::warn!(uid, "Pod {name} in namespace {namespace}: {}, see the report", outcome.code());
+        }
+        outcome => tracing::info!(uid, "Pod {name} in namespace {namespace}: {}", outcome.code()),
+    }
+}
+
+/// Whether the pod has to be set to `Failed` first, so that the Job controller lets go of it.
+fn needs_failing(pod: &PodFacts) -> bool {
+    pod.held_by_job() && !pod.finished
+}
+
+fn denied(failure: Failure) -> Outcome {
+    match failure {
+        Failure::Status { code, message, .. } => Outcome::Denied(format!("{message} ({code})")),
+        other => Outcome::Denied(other.to_string()),
+    }
+}

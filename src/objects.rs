@@ -1,0 +1,543 @@
+//! The border: what the Kubernetes API says, turned into facts once.
+//!
+//! The types here are as slim as the rules need and every field is optional: one odd object must not make its
+//! whole list unreadable, and what is not named here (environment values, above all) is never kept.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    facts::{
+        AffinityTerm, Attachment, ClaimFacts, ClaimState, Leaf, Lease, NodeFacts, Owner, PodFacts, Read,
+        Ready, Requirement, Storage, VolumeFacts,
+    },
+    selector::Selector,
+};
+
+/// Annotation on a pod, namespace or node: the reaper keeps away.
+const SKIP: &str = "pod-reaper.io/skip";
+/// Annotation on a pod: copied into the report when the pod is reaped.
+const AFTER_REAP: &str = "pod-reaper.io/after-reap";
+/// Set by the kubelet on the API's copy of a static pod.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+const HOSTNAME: &str = "kubernetes.io/hostname";
+/// The role's label since Kubernetes 1.20, and before.
+const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+/// Kosmos spells its marks in two ways (kosmos-io/kosmos); label and taint share one key.
+const KOSMOS_NODE: &str = "kosmos.io/node";
+const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
+/// Names of Kosmos's leaf nodes begin so, in its default mode.
+pub const KOSMOS_PREFIX: &str = "kosmos-";
+/// What the kubelet asks for by default (`nodeLeaseDurationSeconds`).
+const DEFAULT_LEASE_SECONDS: i64 = 40;
+
+/// A list of objects, each still unparsed, so that an odd one spoils only itself.
+#[derive(Debug, Deserialize)]
+pub struct RawList<'a> {
+    /// `List`, `PodList`, …
+    #[serde(default)]
+    pub kind: String,
+    /// The list's own metadata.
+    #[serde(default)]
+    pub metadata: ListMeta,
+    /// The objects.
+    #[serde(borrow)]
+    pub items: Option<Vec<&'a RawValue>>,
+}
+
+/// Where a list goes on.
+#[derive(Debug, Default, Deserialize)]
+pub struct ListMeta {
+    /// Token of the next page; empty or absent on the last.
+    #[serde(rename = "continue")]
+    pub next: Option<String>,
+}
+
+/// `metadata` of any object, and the whole of one that is asked for by metadata alone.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    /// Name.
+    pub name: Option<String>,
+    /// Namespace.
+    pub namespace: Option<String>,
+    /// UID.
+    pub uid: Option<String>,
+    /// Version of this state.
+    pub resource_version: Option<String>,
+    deletion_timestamp: Option<Timestamp>,
+    deletion_grace_period_seconds: Option<i64>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    finalizers: Option<Vec<String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct OwnerReference {
+    kind: Option<String>,
+    name: Option<String>,
+    controller: Option<bool>,
+}
+
+impl Meta {
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    fn label(&self, key: &str) -> Option<&str> {
+        self.labels.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// Whether it carries the opt-out annotation.
+    pub fn opted_out(&self) -> bool {
+        self.annotation(SKIP) == Some("true")
+    }
+
+    /// Whether its deletion was asked for.
+    pub fn terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+}
+
+/// Any object of which only the metadata matters: a namespace, or a pod that is looked for by UID.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawObject {
+    /// Its metadata.
+    pub metadata: Meta,
+}
+
+/// A node.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawNode {
+    /// Its metadata.
+    pub metadata: Meta,
+    spec: NodeSpec,
+    status: Conditions,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeSpec {
+    taints: Option<Vec<Taint>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Taint {
+    key: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Conditions {
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    status: Option<String>,
+    reason: Option<String>,
+    last_transition_time: Option<Timestamp>,
+    last_heartbeat_time: Option<Timestamp>,
+}
+
+impl RawNode {
+    fn ready_condition(&self) -> Option<&Condition> {
+        // The last one wins, as in kubectl's Status column.
+        self.status.conditions.iter().flatten().rfind(|condition| condition.kind.as_deref() == Some("Ready"))
+    }
+
+    /// Status of its `Ready` condition. A status that is not one of the three known says nothing: `Unknown`.
+    pub fn ready(&self) -> Ready {
+        match self.ready_condition().map(|condition| condition.status.as_deref()) {
+            None => Ready::Absent,
+            Some(Some("True")) => Ready::True,
+            Some(Some("False")) => Ready::False,
+            Some(_) => Ready::Unknown,
+        }
+    }
+
+    /// Whether it carries the control-plane role.
+    pub fn control_plane(&self) -> bool {
+        CONTROL_PLANE.iter().any(|key| self.metadata.label(key).is_some())
+    }
+
+    /// Whether it stands for something other than one machine: any one of Kosmos's marks, or the operator's selector.
+    pub fn leaf(&self, selector: Option<&Selector>) -> Option<Leaf> {
+        let cluster = self.metadata.annotation(KOSMOS_OWNER);
+        let tainted =
+            || self.spec.taints.iter().flatten().any(|taint| taint.key.as_deref() == Some(KOSMOS_NODE));
+        let mut marks = Vec::new();
+        if self.metadata.label(KOSMOS_NODE).is_some() {
+            marks.push(format!("label {KOSMOS_NODE}"));
+        }
+        if let Some(cluster) = cluster {
+            marks.push(format!("annotation {KOSMOS_OWNER}={cluster}"));
+        }
+        if tainted() {
+            marks.push(format!("taint {KOSMOS_NODE}"));
+        }
+        if self.metadata.name.as_deref().is_some_and(|name| name.starts_with(KOSMOS_PREFIX)) {
+            marks.push(format!("name prefix {KOSMOS_PREFIX}"));
+        }
+        let kosmos = !marks.is_empty();
+        let none = BTreeMap::new();
+        if let Some(selector) = selector
+            && selector.matches(self.metadata.labels.as_ref().unwrap_or(&none))
+        {
+            marks.push(format!("label selector {selector}"));
+        }
+        (!marks.is_empty()).then(|| Leaf {
+            kosmos,
+            marks,
+            cluster: cluster.filter(|cluster| !cluster.is_empty()).map(str::to_owned),
+        })
+    }
+
+    /// As facts. An error names what is missing.
+    pub fn into_facts(
+        self,
+        lease: Read<Option<Lease>>,
+        selector: Option<&Selector>,
+    ) -> Result<NodeFacts, String> {
+        let ready = self.ready();
+        let leaf = self.leaf(selector);
+        let control_plane = self.control_plane();
+        let hostname = self.metadata.label(HOSTNAME).map(str::to_owned);
+        let opted_out = self.metadata.opted_out();
+        let (ready_reason, ready_since) = self
+            .ready_condition()
+            .map_or((None, None), |condition| (condition.reason.clone(), condition.last_transition_time));
+        Ok(NodeFacts {
+            name: required(self.metadata.name, "metadata.name")?,
+            uid: required(self.metadata.uid, "metadata.uid")?,
+            ready,
+            ready_reason,
+            ready_since,
+            hostname,
+            leaf,
+            control_plane,
+            opted_out,
+            lease,
+        })
+    }
+}
+
+/// A lease.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawLease {
+    metadata: LeaseMeta,
+    spec: LeaseSpec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct LeaseMeta {
+    managed_fields: Option<Vec<LeaseWriter>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaseWriter {
+    time: Option<Timestamp>,
+    fields_v1: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct LeaseSpec {
+    renew_time: Option<Timestamp>,
+    lease_duration_seconds: Option<i64>,
+}
+
+impl From<RawLease> for Lease {
+    fn from(raw: RawLease) -> Self {
+        let renewals = raw.metadata.managed_fields.iter().flatten().filter(|entry| {
+            entry.fields_v1.as_ref().is_some_and(|fields| fields.pointer("/f:spec/f:renewTime").is_some())
+        });
+        let stamped_by_server = renewals.filter_map(|entry| entry.time).max();
+        let seconds = raw.spec.lease_duration_seconds.unwrap_or(DEFAULT_LEASE_SECONDS);
+        Self {
+            renewed: stamped_by_server.or(raw.spec.renew_time),
+            duration: SignedDuration::from_secs(seconds),
+        }
+    }
+}
+
+/// A pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawPod {
+    /// Its metadata.
+    pub metadata: Meta,
+    spec: PodSpec,
+    status: PodStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpec {
+    node_name: Option<String>,
+    volumes: Option<Vec<PodVolume>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodVolume {
+    name: Option<String>,
+    persistent_volume_claim: Option<ClaimSource>,
+    ephemeral: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClaimSource {
+    claim_name: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct PodStatus {
+    phase: Option<String>,
+}
+
+impl RawPod {
+    /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a
+    /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
+    pub fn into_facts(self, namespace_opted_out: Read<bool>) -> Result<PodFacts, String> {
+        let name = required(self.metadata.name.clone(), "metadata.name")?;
+        let mut claims = Vec::new();
+        for volume in self.spec.volumes.into_iter().flatten() {
+            let claim = match (volume.persistent_volume_claim, volume.ephemeral) {
+                (Some(source), _) => required(source.claim_name, "persistentVolumeClaim.claimName")?,
+                // A generic ephemeral volume's claim is named after pod and volume.
+                (None, Some(_)) => format!("{name}-{}", required(volume.name, "the name of a volume")?),
+                (None, None) => continue,
+            };
+            claims.push(ClaimFacts { name: claim, state: ClaimState::NotLookedUp });
+        }
+        claims.sort_by(|a, b| a.name.cmp(&b.name));
+        claims.dedup_by(|a, b| a.name == b.name);
+        let owner = self.metadata.owner_references.iter().flatten();
+        let owner = owner.max_by_key(|owner| owner.controller == Some(true));
+        Ok(PodFacts {
+            namespace: required(self.metadata.namespace.clone(), "metadata.namespace")?,
+            name,
+            uid: required(self.metadata.uid.clone(), "metadata.uid")?,
+            resource_version: required(self.metadata.resource_version.clone(), "metadata.resourceVersion")?,
+            node: self.spec.node_name.filter(|node| !node.is_empty()),
+            owner: owner.map(|owner| Owner {
+                kind: owner.kind.clone().unwrap_or_default(),
+                name: owner.name.clone().unwrap_or_default(),
+            }),
+            deletion_deadline: self
+                .metadata
+                .deletion_timestamp
+                .ok_or_else(|| "metadata.deletionTimestamp is missing".to_owned())?,
+            grace_seconds: self.metadata.deletion_grace_period_seconds,
+            finished: matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed")),
+            mirror: self.metadata.annotation(MIRROR).is_some(),
+            opted_out: self.metadata.opted_out(),
+            namespace_opted_out,
+            after_reap: self.metadata.annotation(AFTER_REAP).map(str::to_owned),
+            finalizers: self.metadata.finalizers.unwrap_or_default(),
+            claims,
+        })
+    }
+}
+
+/// A `PersistentVolumeClaim`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RawClaim {
+    /// Its metadata.
+    pub metadata: Meta,
+    spec: ClaimSpec,
+    status: PodStatus,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClaimSpec {
+    volume_name: Option<String>,
+}
+
+impl RawClaim {
+    /// The volume it names.
+    pub fn volume_name(&self) -> Option<&str> {
+        self.spec.volume_name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// As facts, with the look that was taken at its volume: `Ok(None)` where there is none of that name.
+    pub fn into_state(self, volume: Read<Option<RawVolume>>) -> ClaimState {
+        let lost = self.status.phase.as_deref() == Some("Lost");
+        let missing = self.volume_name().map(str::to_owned);
+        match volume {
+            Err(unread) => ClaimState::Unread(unread),
+            Ok(Some(volume)) if !lost && missing.is_some() => {
+                match required(self.metadata.uid, "metadata.uid") {
+                    Ok(uid) => ClaimState::Bound { uid, volume: volume.into() },
+                    Err(why) => ClaimState::Unread(crate::facts::Unread(why)),
+                }
+            }
+            Ok(_) => ClaimState::WithoutVolume { missing, phase: self.status.phase },
+        }
+    }
+}
+
+/// A `PersistentVolume`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RawVolume {
+    /// Its metadata.
+    pub metadata: Meta,
+    spec: VolumeSpec,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct VolumeSpec {
+    local: Option<VolumePath>,
+    host_path: Option<VolumePath>,
+    persistent_volume_reclaim_policy: Option<String>,
+    node_affinity: Option<VolumeNodeAffinity>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct VolumePath {
+    path: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct VolumeNodeAffinity {
+    required: Option<NodeSelector>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeSelector {
+    node_selector_terms: Option<Vec<NodeSelectorTerm>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeSelectorTerm {
+    match_expressions: Option<Vec<MatchExpression>>,
+    match_fields: Option<Vec<MatchExpression>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct MatchExpression {
+    key: Option<String>,
+    operator: Option<String>,
+    values: Option<Vec<String>>,
+}
+
+impl From<RawVolume> for VolumeFacts {
+    fn from(raw: RawVolume) -> Self {
+        let storage = match (raw.spec.local, raw.spec.host_path) {
+            (Some(local), _) => Storage::Local(local.path.unwrap_or_default()),
+            (None, Some(host)) => Storage::HostPath(host.path.unwrap_or_default()),
+            (None, None) => Storage::Driver,
+        };
+        let required = raw.spec.node_affinity.and_then(|affinity| affinity.required);
+        let terms = required.and_then(|selector| selector.node_selector_terms).unwrap_or_default();
+        Self {
+            name: raw.metadata.name.unwrap_or_default(),
+            reclaim_policy: raw.spec.persistent_volume_reclaim_policy,
+            storage,
+            affinity: terms.into_iter().map(AffinityTerm::from).collect(),
+        }
+    }
+}
+
+impl From<NodeSelectorTerm> for AffinityTerm {
+    fn from(term: NodeSelectorTerm) -> Self {
+        let all = term.match_expressions.into_iter().chain(term.match_fields).flatten();
+        all.map(|expression| Requirement {
+            key: expression.key.unwrap_or_default(),
+            operator: expression.operator.unwrap_or_default(),
+            values: expression.values.unwrap_or_default(),
+        })
+        .collect()
+    }
+}
+
+/// A `VolumeAttachment`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawAttachment {
+    metadata: Meta,
+    spec: AttachmentSpec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AttachmentSpec {
+    node_name: Option<String>,
+    source: AttachmentSource,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AttachmentSource {
+    persistent_volume_name: Option<String>,
+}
+
+impl RawAttachment {
+    /// The node it is on, and the attachment.
+    pub fn into_facts(self) -> Option<(String, Attachment)> {
+        let attachment =
+            Attachment { name: self.metadata.name?, volume: self.spec.source.persistent_volume_name };
+        Some((self.spec.node_name?, attachment))
+    }
+}
+
+/// The moments at which somebody saw the object as it is, for a snapshot that does not say when it was taken.
+/// A `deletionTimestamp` is none of them: it may lie in the future.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Observed {
+    metadata: ObservedMeta,
+    spec: LeaseSpec,
+    status: Conditions,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ObservedMeta {
+    creation_timestamp: Option<Timestamp>,
+    managed_fields: Option<Vec<Written>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Written {
+    time: Option<Timestamp>,
+}
+
+impl Observed {
+    /// The newest of them.
+    pub fn newest(&self) -> Option<Timestamp> {
+        let conditions = self.status.conditions.iter().flatten();
+        let managed = self.metadata.managed_fields.iter().flatten();
+        conditions
+            .flat_map(|condition| [condition.last_transition_time, condition.last_heartbeat_time])
+            .chain(managed.map(|entry| entry.time))
+            .chain([self.metadata.creation_timestamp, self.spec.renew_time])
+            .flatten()
+            .max()
+    }
+}
+
+fn required(value: Option<String>, what: &str) -> Result<String, String> {
+    value.filter(|value| !value.is_empty()).ok_or_else(|| format!("{what} is missing"))
+}

@@ -1,0 +1,182 @@
+//! Kubernetes label selectors, as `--leaf-node-selector` takes them.
+//!
+//! The API server would evaluate one for us, but a snapshot has no server; kube writes selectors and reads none.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+/// A label selector: requirements that must all hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selector {
+    text: String,
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    Exists,
+    Absent,
+    In(Vec<String>),
+    NotIn(Vec<String>),
+}
+
+impl Selector {
+    /// Whether every requirement holds on `labels`. A label that is absent is not in any set, as in Kubernetes.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.requirements.iter().all(|Requirement { key, test }| {
+            let value = labels.get(key);
+            match test {
+                Test::Exists => value.is_some(),
+                Test::Absent => value.is_none(),
+                Test::In(values) => value.is_some_and(|value| values.contains(value)),
+                Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            }
+        })
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Selector {
+    type Err = String;
+
+    /// Reads `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a` and `!a`, separated by commas.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let requirements = split(text)?.into_iter().map(Requirement::parse).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { text: text.trim().to_owned(), requirements })
+    }
+}
+
+/// Splits at the commas outside parentheses.
+fn split(text: &str) -> Result<Vec<&str>, String> {
+    let (mut parts, mut start, mut inside) = (Vec::new(), 0, false);
+    for (at, letter) in text.char_indices() {
+        match (letter, inside) {
+            ('(', false) => inside = true,
+            (')', true) => inside = false,
+            ('(' | ')', _) => return Err(format!("unbalanced parenthesis in {text:?}")),
+            (',', false) => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if inside {
+        return Err(format!("unbalanced parenthesis in {text:?}"));
+    }
+    parts.push(&text[start..]);
+    Ok(parts)
+}
+
+impl Requirement {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (key, test) = if let Some(set) = text.strip_suffix(')') {
+            let (head, set) = set.split_once('(').ok_or_else(|| format!("no set in {text:?}"))?;
+            let mut words = head.split_whitespace();
+            let (key, operator) = (words.next().unwrap_or_default(), words.next());
+            let values = set.split(',').map(|value| label_value(value.trim())).collect::<Result<_, _>>()?;
+            match (operator, words.next()) {
+                (Some("in"), None) => (key, Test::In(values)),
+                (Some("notin"), None) => (key, Test::NotIn(values)),
+                _ => return Err(format!("expected \"key in (…)\" or \"key notin (…)\", not {text:?}")),
+            }
+        } else if let Some((key, value)) = text.split_once("!=") {
+            (key, Test::NotIn(vec![label_value(value.trim())?]))
+        } else if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
+            (key, Test::In(vec![label_value(value.trim())?]))
+        } else if let Some(key) = text.strip_prefix('!') {
+            (key, Test::Absent)
+        } else {
+            (text, Test::Exists)
+        };
+        Ok(Self { key: label_key(key.trim())?, test })
+    }
+}
+
+fn label_key(key: &str) -> Result<String, String> {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    if name.is_empty() || prefix == Some("") || !name.chars().all(is_label_letter) {
+        return Err(format!("{key:?} is no label key"));
+    }
+    if prefix.is_some_and(|prefix| !prefix.chars().all(is_label_letter)) {
+        return Err(format!("{key:?} is no label key"));
+    }
+    Ok(key.to_owned())
+}
+
+fn label_value(value: &str) -> Result<String, String> {
+    if value.chars().all(is_label_letter) {
+        Ok(value.to_owned())
+    } else {
+        Err(format!("{value:?} is no label value"))
+    }
+}
+
+fn is_label_letter(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-_.".contains(letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn selects_as_kubernetes_does() {
+        let node = labels(&[("type", "virtual-kubelet"), ("example.com/zone", "a")]);
+        for (selector, matches) in [
+            ("type=virtual-kubelet", true),
+            ("type==virtual-kubelet", true),
+            ("type = other", false),
+            ("type!=virtual-kubelet", false),
+            ("absent!=x", true),
+            ("type", true),
+            ("absent", false),
+            ("!type", false),
+            ("!absent", true),
+            ("example.com/zone in (a, b)", true),
+            ("example.com/zone notin (a,b)", false),
+            ("absent notin (a)", true),
+            ("absent in (a)", false),
+            ("type=virtual-kubelet,example.com/zone in (b,c)", false),
+            ("type=virtual-kubelet, !absent", true),
+        ] {
+            let parsed: Selector = selector.parse().expect(selector);
+            assert_eq!(parsed.matches(&node), matches, "{selector}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_selector() {
+        for text in [
+            "",
+            ",",
+            "a,",
+            "a in b",
+            "a in (b",
+            "a b",
+            "a in (b))",
+            "=b",
+            "a~b",
+            "/a",
+            "a within (b)",
+            "a=b c",
+        ] {
+            assert!(text.parse::<Selector>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The other source of facts: a saved cluster state.
+//!
+//! Reads what `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json` prints, any subset of
+//! it, as one list, as lists in lists, or as several documents one after the other. A kind of which the file holds no
+//! object counts as not saved: what it would have told is then unknown, never assumed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use crate::{
+    facts::{
+        Census, ClaimFacts, ClaimState, ClusterFacts, Lease, NodeRead, PodFacts, Read, ReadError, Ready,
+        Unread,
+    },
+    objects::{Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawVolume},
+    selector::Selector,
+    settings::NamespaceFilter,
+};
+
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+
+/// Why a snapshot cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// It is not JSON, or no object of Kubernetes. The parser names line and column.
+    #[error("it is not what `kubectl get … -o json` prints: {0}")]
+    Syntax(#[from] serde_json::Error),
+    /// A kind without which nothing can be judged.
+    #[error(
+        "it holds no {0}; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json`"
+    )]
+    Missing(&'static str),
+    /// Nothing in it says when it was taken.
+    #[error("nothing in it says when it was taken; say it with --now, such as --now 2026-01-31T03:00:00Z")]
+    Undated,
+}
+
+/// What of a snapshot is wanted.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The moment to judge at, where it is given.
+    pub now: Option<Timestamp>,
+    /// Which namespaces.
+    pub namespaces: &'a NamespaceFilter,
+    /// Further leaf nodes.
+    pub leaf_selector: Option<&'a Selector>,
+    /// Terminating pods of Ready nodes too.
+    pub all: bool,
+}
+
+/// The objects of a snapshot, by kind.
+#[derive(Default)]
+struct Saved {
+    nodes: Vec<RawNode>,
+    pods: Vec<RawPod>,
+    pod_count: usize,
+    namespaces: BTreeMap<String, bool>,
+    claims: BTreeMap<(String, String), RawClaim>,
+    volumes: BTreeMap<String, RawVolume>,
+    leases: BTreeMap<String, Lease>,
+    attachments: Vec<RawAttachment>,
+    newest: Option<Timestamp>,
+    /// Objects that could not be read, by kind, namespace and name (empty where even those could not), with the cause.
+    odd: BTreeMap<(String, String, String), String>,
+}
+
+/// A document or an item: an object, or a list of them. Its text is kept only where an item is read by its kind.
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(default)]
+    kind: String,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+/// Reads `text` and gives its facts.
+pub fn read(text: &str, wanted: &Wanted<'_>) -> Result<ClusterFacts, SnapshotError> {
+    let mut saved = Saved::default();
+    for document in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
+        saved.take("", document?)?;
+    }
+    saved.into_facts(wanted)
+}
+
+impl Saved {
+    /// Takes one document, or item of a list of `list_kind`.
+    fn take(&mut self, list_kind: &str, raw: &RawValue) -> Result<(), SnapshotError> {
+        let document: Document<'_> = serde_json::from_str(raw.get())?;
+        // Items of a typed list ("PodList") do not repeat their kind.
+        let kind = if document.kind.is_empty() { list_kind } else { &document.kind };
+        if let Some(items) = document.items.filter(|_| kind.ends_with("List")) {
+            let item_kind = kind.trim_end_matches("List");
+            return items.into_iter().try_for_each(|item| self.take(item_kind, item));
+        }
+        if let Ok(observed) = serde_json::from_str::<Observed>(raw.get()) {
+            self.newest = self.newest.max(observed.newest());
+        }
+        match kind {
+            "Node" => self.keep(kind, raw, |saved, node| saved.nodes.push(node)),
+            "Pod" => {
+                self.pod_count += 1;
+                self.keep(kind, raw, |saved, pod: RawPod| {
+                    if pod.metadata.terminating() {
+                        saved.pods.push(pod);
+                    }
+                });
+            }
+            "Namespace" => self.keep(kind, raw, |saved, object: RawObject| {
+                let opted_out = object.metadata.opted_out();
+                saved.namespaces.extend(object.metadata.name.map(|name| (name, opted_out)));
+            }),
+            "PersistentVolumeClaim" => self.keep(kind, raw, |saved, claim: RawClaim| {
+                let key = claim.metadata.namespace.clone().zip(claim.metadata.name.clone());
+                saved.claims.extend(key.map(|key| (key, claim)));
+            }),
+            "PersistentVolume" => self.keep(kind, raw, |saved, volume: RawVolume| {
+                saved.volumes.extend(volume.metadata.name.clone().map(|name| (name, volume)));
+            }),
+            "Lease" => {
+                let meta = serde_json::from_str::<RawObject>(raw.get()).unwrap_or_default().metadata;
+                if meta.namespace.as_deref() == Some(LEASE_NAMESPACE) {
+                    self.keep(kind, raw, |saved, lease: RawLease| {
+                        saved.leases.extend(meta.name.map(|name| (name, lease.into())));
+                    });
+                }
+            }
+            "VolumeAttachment" => {
+                self.keep(kind, raw, |saved, attachment| saved.attachments.push(attachment));
+            }
+            // Whatever else was saved along is nothing that the rules ask about.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn keep<T: DeserializeOwned>(&mut self, kind: &str, raw: &RawValue, store: impl FnOnce(&mut Self, T)) {
+        match serde_json::from_str(raw.get()) {
+            Ok(object) => store(self, object),
+            Err(error) => {
+                let meta = serde_json::from_str::<RawObject>(raw.get()).unwrap_or_default().metadata;
+                self.odd(kind, meta.namespace.as_deref(), meta.name.as_deref(), error.to_string());
+            }
+        }
+    }
+
+    fn odd(&mut self, kind: &str, namespace: Option<&str>, name: Option<&str>, cause: String) {
+        let [namespace, name] = [namespace, name].map(|part| part.unwrap_or_default().to_owned());
+        self.odd.insert((kind.to_owned(), namespace, name), cause);
+    }
+
+    /// Why an object that was not kept is no proof of absence: it, or one that does not even say its name, is odd.
+    fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
+        let key = |namespace: &str, name: &str| (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let odd = self.odd.get(&key(namespace, name)).or_else(|| self.odd.get(&key("", "")));
+        odd.map(|cause| Unread(format!("the snapshot's {kind} could not be read: {cause}")))
+    }
+
+    fn any_odd(&self, kind: &str) -> bool {
+        self.odd.keys().any(|(odd, _, _)| odd == kind)
+    }
+
+    fn into_facts(mut self, wanted: &Wanted<'_>) -> Result<ClusterFacts, SnapshotError> {
+        if self.nodes.is_empty() {
+            return Err(SnapshotError::Missing("nodes"));
+        }
+        if self.pod_count == 0 {
+            return Err(SnapshotError::Missing("pods"));
+        }
+        let now = wanted.now.or(self.newest).ok_or(SnapshotError::Undated)?;
+        let census = if self.any_odd("Node") {
+            Census::Unread(Unread("a node of the snapshot could not be read".to_owned()))
+        } else {
+            Census::count(self.nodes.iter().map(|node| {
+                (node.ready() == Ready::True, node.leaf(wanted.leaf_selector).is_some(), node.control_plane())
+            }))
+        };
+        let mut unseen = Vec::new();
+        if self.leases.is_empty() && !self.any_odd("Lease") {
+            unseen.push(
+                "Leases were not saved: whether a node that looks Unknown was already recovering could not be seen."
+                    .to_owned(),
+            );
+        }
+        let node_count = self.nodes.len();
+        let mut nodes = BTreeMap::new();
+        for raw in std::mem::take(&mut self.nodes) {
+            let name = raw.metadata.name.clone().unwrap_or_default();
+            let lease = match self.leases.remove(&name) {
+                Some(lease) => Ok(Some(lease)),
+                None => self.not_absent("Lease", LEASE_NAMESPACE, &name).map_or(Ok(None), Err),
+            };
+            let read = match raw.into_facts(lease, wanted.leaf_selector) {
+                Ok(facts) => NodeRead::Known(facts),
+                Err(cause) => {
+                    self.odd("Node", None, Some(&name), cause.clone());
+                    NodeRead::Unread(Unread(cause))
+                }
+            };
+            nodes.insert(name, read);
+        }
+        let mut pods = BTreeMap::new();
+        for raw in std::mem::take(&mut self.pods) {
+            let namespace = raw.metadata.namespace.clone().unwrap_or_default();
+            let name = raw.metadata.name.clone();
+            match raw.into_facts(self.opted_out(&namespace)) {
+                Ok(pod) => {
+                    pods.insert(pod.uid.clone(), pod);
+                }
+                Err(cause) => self.odd("Pod", Some(&namespace), name.as_deref(), cause),
+            }
+        }
+        let on_ready_node = |pod: &PodFacts| {
+            let node = pod.node.as_ref().and_then(|name| nodes.get(name)).and_then(NodeRead::known);
+            node.is_some_and(|node| node.ready == Ready::True)
+        };
+        let mut pods = pods
+            .into_values()
+            .filter(|pod| wanted.namespaces.matches(&pod.namespace) && (wanted.all || !on_ready_node(pod)))
+            .collect::<Vec<_>>();
+        for pod in &mut pods {
+            for ClaimFacts { name, state } in &mut pod.claims {
+                *state = self.claim(&pod.namespace, name);
+            }
+            // A pod's node that is not in the file does not exist: the file holds nodes.
+            if let Some(node) = &pod.node
+                && !nodes.contains_key(node)
+            {
+                let read = self.not_absent("Node", "", node).map_or(NodeRead::Gone, NodeRead::Unread);
+                nodes.insert(node.clone(), read);
+            }
+        }
+        if !self.has_namespaces() && !pods.is_empty() {
+            let names = pods.iter().map(|pod| pod.namespace.as_str()).collect::<BTreeSet<_>>();
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            unseen.push(format!(
+                "Namespaces were not saved: whether these are opted out could not be seen: {names}."
+            ));
+        }
+        let mut attachments = BTreeMap::<_, Vec<_>>::new();
+        for (node, attachment) in self.attachments.into_iter().filter_map(RawAttachment::into_facts) {
+            attachments.entry(node).or_default().push(attachment);
+        }
+        for attachments in attachments.values_mut() {
+            attachments.sort();
+        }
+        let errors = self.odd.into_iter().map(|((kind, namespace, name), cause)| {
+            let slash = if namespace.is_empty() { "" } else { "/" };
+            let name = if name.is_empty() { "without a name" } else { &name };
+            ReadError { what: format!("{kind} {namespace}{slash}{name}"), cause }
+        });
+        let errors = errors.collect();
+        Ok(ClusterFacts { now, nodes, pods, census, attachments, node_count, errors, unseen })
+    }
+
+    fn has_namespaces(&self) -> bool {
+        !self.namespaces.is_empty() || self.any_odd("Namespace")
+    }
+
+    /// Without any namespace in the file, opt-outs are named as unseen in the report instead of holding every pod.
+    fn opted_out(&self, namespace: &str) -> Read<bool> {
+        match self.namespaces.get(namespace) {
+            Some(opted_out) => Ok(*opted_out),
+            None if !self.has_namespaces() => Ok(false),
+            None => Err(Unread(format!("{namespace} is not in the snapshot"))),
+        }
+    }
+
+    fn claim(&self, namespace: &str, name: &str) -> ClaimState {
+        if self.claims.is_empty() && !self.any_odd("PersistentVolumeClaim") {
+            return ClaimState::Unread(Unread("claims were not saved in the snapshot".to_owned()));
+        }
+        let key = (namespace.to_owned(), name.to_owned());
+        let Some(claim) = self.claims.get(&key) else {
+            let unread = self.not_absent("PersistentVolumeClaim", namespace, name);
+            return unread.map_or(ClaimState::Absent, ClaimState::Unread);
+        };
+        let volume = match claim.volume_name() {
+            None => Ok(None),
+            Some(_) if self.volumes.is_empty() => {
+                Err(Unread("volumes were not saved in the snapshot".to_owned()))
+            }
+            Some(volume) => Ok(self.volumes.get(volume).cloned()),
+        };
+        claim.clone().into_state(volume)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! When a run has to end: a signal, or its deadline.
+
+use std::time::Duration;
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    time::Instant,
+};
+
+/// Kept back of the deadline for the requests in flight and the verifying list.
+const RESERVE: Duration = Duration::from_secs(20);
+
+/// Tells, at any moment, whether new work may still be begun. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    signalled: watch::Receiver<Option<&'static str>>,
+    /// Nothing new is begun after this.
+    last_start: Instant,
+    /// Every request has been answered or given up by this.
+    end: Instant,
+}
+
+impl Stop {
+    /// Ends `deadline` from now, or earlier at SIGTERM or SIGINT. Listens from this call on.
+    pub fn listen(deadline: Duration) -> std::io::Result<Self> {
+        let (sender, stop) = Self::manual(deadline);
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        tokio::spawn(async move {
+            let name = tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            };
+            sender.send_replace(Some(name));
+            // The sender lives on, so that receivers never see it closed.
+            std::future::pending::<()>().await;
+        });
+        Ok(stop)
+    }
+
+    /// Ends `deadline` from now, or when the sender says so.
+    pub fn manual(deadline: Duration) -> (watch::Sender<Option<&'static str>>, Self) {
+        let (sender, signalled) = watch::channel(None);
+        let end = Instant::now() + deadline;
+        let last_start = end - RESERVE.min(deadline / 4);
+        (sender, Self { signalled, last_start, end })
+    }
+
+    /// Why nothing new may be begun, once that is so.
+    pub fn reason(&self) -> Option<&'static str> {
+        let signalled = *self.signalled.borrow();
+        signalled.or_else(|| (Instant::now() >= self.last_start).then_some("the deadline"))
+    }
+
+    /// Waits until nothing new may be begun.
+    pub async fn stopped(&self) -> &'static str {
+        let mut signalled = self.signalled.clone();
+        tokio::select! {
+            Ok(name) = signalled.wait_for(Option::is_some) => name.unwrap_or("a signal"),
+            () = tokio::time::sleep_until(self.last_start) => "the deadline",
+        }
+    }
+
+    /// How long a request begun now may take: `limit`, or what is left of the run.
+    pub fn at_most(&self, limit: Duration) -> Duration {
+        limit.min(self.end.saturating_duration_since(Instant::now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_deadline_keeps_time_back_for_what_is_in_flight() {
+        let (_sender, stop) = Stop::manual(Duration::from_mins(8));
+        tokio::time::advance(Duration::from_secs(459)).await;
+        assert_eq!(stop.reason(), None);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(stop.reason(), Some("the deadline"));
+        assert_eq!(stop.stopped().await, "the deadline");
+        assert_eq!(stop.at_most(Duration::from_mins(1)), Duration::from_secs(20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_stops_at_once() {
+        let (sender, stop) = Stop::manual(Duration::from_mins(8));
+        sender.send_replace(Some("SIGTERM"));
+        assert_eq!(stop.reason(), Some("SIGTERM"));
+        assert_eq!(stop.stopped().await, "SIGTERM");
+    }
+}
