@@ -9,12 +9,13 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
+use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, NODE_FRESH_FOR, NodeLook, NotDown, StillDown, WriteMode},
     decide::{Policy, Verdict, decide},
-    facts::{ClaimFacts, NodeFacts, NodeRead, PodFacts},
+    facts::{ClaimFacts, ClusterFacts, NodeFacts, NodeRead, PodFacts},
     outcome::Outcome,
     stop::Stop,
 };
@@ -36,21 +37,21 @@ enum Sent {
     Unsure(Failure),
 }
 
-/// Deletes `pods`, in their order but node by node, and gives each one's outcome by UID. `nodes` holds the nodes as
-/// they were judged.
+/// Deletes `pods`, in their order but node by node, and gives each one's outcome by UID. `facts` are what they were
+/// judged by.
 pub async fn execute(
     cluster: &Cluster,
     stop: &Stop,
     policy: &Policy,
     mode: WriteMode,
-    nodes: &BTreeMap<String, NodeRead>,
+    facts: &ClusterFacts,
     pods: &[&PodFacts],
 ) -> BTreeMap<String, Outcome> {
     // Node by node, so that one look at a node serves as many of its pods as five seconds allow.
     let mut groups = Vec::<(Node<'_>, Vec<&PodFacts>)>::new();
     let mut outcomes = BTreeMap::new();
     for &pod in pods {
-        let judged = pod.node.as_ref().and_then(|name| nodes.get(name)).and_then(NodeRead::known);
+        let judged = facts.node_of(pod).and_then(NodeRead::known);
         let Some(judged) = judged else {
             outcomes.insert(pod.uid.clone(), Outcome::Failed("its node was never judged".to_owned()));
             continue;
@@ -60,7 +61,7 @@ pub async fn execute(
             None => groups.push((Node { cluster, judged, last: Mutex::new(None) }, vec![pod])),
         }
     }
-    let run = &Run { cluster, stop, policy, mode };
+    let run = &Run { cluster, stop, policy, mode, now: facts.now };
     let turns = groups.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
     let sent = stream::iter(turns.enumerate())
         .map(|(turn, (node, pod))| async move { (turn, run.reap(node, pod).await) })
@@ -150,6 +151,7 @@ struct Run<'a> {
     stop: &'a Stop,
     policy: &'a Policy,
     mode: WriteMode,
+    now: Timestamp,
 }
 
 impl Run<'_> {
@@ -200,7 +202,7 @@ impl Run<'_> {
                 // A patch with another UID answers 422, which admission may answer just as well: the pod tells.
                 Some(code @ (409 | 422)) if !judged_again && (code == 409 || needs_failing(&pod)) => {
                     judged_again = true;
-                    match self.look_again(&pod).await {
+                    match self.look_again(node, &pod).await {
                         Ok(Some(again)) if code == 409 => pod = again,
                         Ok(Some(_)) => return settle(unsure, denied(failure)),
                         Ok(None) => return settle(unsure, Outcome::Gone),
@@ -248,8 +250,8 @@ impl Run<'_> {
         self.cluster.delete_pod(pod, &version, proof, self.mode).await
     }
 
-    /// Reads a pod that was not as it was judged. `Ok(None)`: it is gone. An error is its outcome.
-    async fn look_again(&self, judged: &PodFacts) -> Result<Option<PodFacts>, Outcome> {
+    /// Reads a pod that was not as it was judged, and judges it again. `Ok(None)`: it is gone. An error is its outcome.
+    async fn look_again(&self, node: &Node<'_>, judged: &PodFacts) -> Result<Option<PodFacts>, Outcome> {
         let changed = |how: &str| Outcome::Changed(how.to_owned());
         let raw = self.cluster.pod(&judged.namespace, &judged.name).await;
         let raw = raw.map_err(|failure| {
@@ -272,7 +274,8 @@ impl Run<'_> {
                 .cloned()
                 .unwrap_or_else(|| ClaimFacts { name: claim.name.clone(), state: claim.state.clone() });
         }
-        Ok(Some(again))
+        let reason = decide(self.now, self.policy, Some(&NodeRead::Known(node.judged.clone())), &again);
+        if reason.verdict() == Verdict::Reap { Ok(Some(again)) } else { Err(changed(&reason.sentence())) }
     }
 
     /// Looks whether what was sent to one node's pods worked.

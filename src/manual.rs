@@ -83,6 +83,12 @@ impl Kubectl {
 }
 
 fn quoted(word: &str) -> String {
+    // shlex is stricter than any shell: it would quote pods,pvc and --tail=50 too.
+    if !word.is_empty()
+        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter))
+    {
+        return word.to_owned();
+    }
     // shlex refuses nothing but NUL, which no shell could pass on anyway.
     shlex::try_quote(&word.replace('\0', "")).map_or_else(|_| String::new(), std::borrow::Cow::into_owned)
 }

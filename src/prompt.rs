@@ -9,7 +9,7 @@ use crate::{decide::spoken, facts::PodFacts, stop::Stop};
 /// So many pods are listed before the question; the rest are counted.
 const PREVIEW: usize = 20;
 
-/// Shows what would be deleted and waits for a yes. Anything else, the end of input or of the run's time is a no.
+/// Shows what would be deleted and waits for a yes. Anything else is a no, as is the end of the run's time.
 pub async fn confirm(pods: &[&PodFacts], now: Timestamp, stop: &Stop) -> bool {
     let question = question(pods, now);
     // A blocking thread of its own: a person may never answer, and the deadline holds all the same.

@@ -8,7 +8,7 @@ use crate::{
     cluster::{Cluster, ConnectError, Failure, MAX_IN_FLIGHT, NodeRow, Scan, WriteMode},
     decide::{decide, needs_claims},
     execute::execute,
-    facts::{Census, ClusterFacts, NodeRead, PodFacts, ReadError, Ready, Unread},
+    facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, ReadError, Ready, Unread},
     limits::{Judged, Plan},
     objects::RawPod,
     outcome::Outcome,
@@ -176,7 +176,12 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster) -> Result<(Cluster
         take_census(cluster, &scan, suspects.len(), judged)
     );
     for ((pod, claim), state) in claims {
-        facts.pods[pod].claims[claim].state = state;
+        let pod = &mut facts.pods[pod];
+        if let ClaimState::Unread(Unread(cause)) = &state {
+            let what = format!("claim {}/{}", pod.namespace, pod.claims[claim].name);
+            facts.errors.push(ReadError { what, cause: cause.clone() });
+        }
+        pod.claims[claim].state = state;
     }
     match census {
         Ok(census) => facts.census = census,
@@ -218,7 +223,12 @@ async fn read_nodes_and_pods(
     lists.extend(everybody.map(|pods| ("pods".to_owned(), pods)));
     for (node, pods, name) in looks {
         let read = match node {
-            Ok(Some(look)) => NodeRead::Known(look.facts),
+            Ok(Some(look)) => {
+                if let Err(Unread(cause)) = &look.facts.lease {
+                    errors.push(ReadError { what: format!("lease of node {name}"), cause: cause.clone() });
+                }
+                NodeRead::Known(look.facts)
+            }
             Ok(None) => NodeRead::Gone,
             Err(failure) => {
                 errors.push(ReadError { what: format!("node {name}"), cause: failure.to_string() });
@@ -274,7 +284,7 @@ async fn look_up_claims(
     settings: &Settings,
     cluster: &Cluster,
     facts: &ClusterFacts,
-) -> Vec<(ClaimIndex, crate::facts::ClaimState)> {
+) -> Vec<(ClaimIndex, ClaimState)> {
     let wanted = facts
         .pods
         .iter()
@@ -327,12 +337,15 @@ async fn act(
         Mode::ClientDryRun => return would_delete(),
         Mode::ServerDryRun => WriteMode::DryRun,
         Mode::Delete { ask: true } if !pods.is_empty() && !prompt::confirm(&pods, facts.now, stop).await => {
-            tracing::info!("Nothing was deleted: the answer was not yes");
-            return would_delete();
+            tracing::info!("Nothing was deleted: there was no yes");
+            let interrupted = |why: &'static str| {
+                pods.iter().map(|pod| (pod.uid.clone(), Outcome::Interrupted(why.to_owned()))).collect()
+            };
+            return stop.reason().map_or_else(would_delete, interrupted);
         }
         Mode::Delete { .. } => WriteMode::Real,
     };
-    execute(cluster, stop, &settings.policy, write, &facts.nodes, &pods).await
+    execute(cluster, stop, &settings.policy, write, facts, &pods).await
 }
 
 fn log_namespaces(pods: &[PodFacts]) {

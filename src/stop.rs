@@ -8,13 +8,19 @@ use tokio::{
     time::Instant,
 };
 
-/// Kept back of the deadline for the requests in flight and the verifying list.
+/// Kept back of the deadline for the requests in flight and the verifying list, and granted to them after a signal:
+/// less than the 30 s that Kubernetes gives a pod by default.
 const RESERVE: Duration = Duration::from_secs(20);
+/// A deadline that the clock cannot hold is as good as none.
+const FAR: Duration = Duration::from_hours(24 * 365);
+
+/// A signal, and when it came.
+type Signalled = Option<(&'static str, Instant)>;
 
 /// Tells, at any moment, whether new work may still be begun. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Stop {
-    signalled: watch::Receiver<Option<&'static str>>,
+    signalled: watch::Receiver<Signalled>,
     /// Nothing new is begun after this.
     last_start: Instant,
     /// Every request has been answered or given up by this.
@@ -32,7 +38,7 @@ impl Stop {
                 _ = terminate.recv() => "SIGTERM",
                 _ = interrupt.recv() => "SIGINT",
             };
-            sender.send_replace(Some(name));
+            sender.send_replace(Some((name, Instant::now())));
             // The sender lives on, so that receivers never see it closed.
             std::future::pending::<()>().await;
         });
@@ -40,8 +46,9 @@ impl Stop {
     }
 
     /// Ends `deadline` from now, or when the sender says so.
-    pub fn manual(deadline: Duration) -> (watch::Sender<Option<&'static str>>, Self) {
+    pub fn manual(deadline: Duration) -> (watch::Sender<Signalled>, Self) {
         let (sender, signalled) = watch::channel(None);
+        let deadline = deadline.min(FAR);
         let end = Instant::now() + deadline;
         let last_start = end - RESERVE.min(deadline / 4);
         (sender, Self { signalled, last_start, end })
@@ -50,21 +57,27 @@ impl Stop {
     /// Why nothing new may be begun, once that is so.
     pub fn reason(&self) -> Option<&'static str> {
         let signalled = *self.signalled.borrow();
-        signalled.or_else(|| (Instant::now() >= self.last_start).then_some("the deadline"))
+        signalled
+            .map(|(name, _)| name)
+            .or_else(|| (Instant::now() >= self.last_start).then_some("the deadline"))
     }
 
     /// Waits until nothing new may be begun.
     pub async fn stopped(&self) -> &'static str {
         let mut signalled = self.signalled.clone();
         tokio::select! {
-            Ok(name) = signalled.wait_for(Option::is_some) => name.unwrap_or("a signal"),
+            Ok(signal) = signalled.wait_for(Option::is_some) => signal.map_or("a signal", |(name, _)| name),
             () = tokio::time::sleep_until(self.last_start) => "the deadline",
         }
     }
 
     /// How long a request begun now may take: `limit`, or what is left of the run.
     pub fn at_most(&self, limit: Duration) -> Duration {
-        limit.min(self.end.saturating_duration_since(Instant::now()))
+        let end = match *self.signalled.borrow() {
+            Some((_, at)) => self.end.min(at + RESERVE),
+            None => self.end,
+        };
+        limit.min(end.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -86,8 +99,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_signal_stops_at_once() {
         let (sender, stop) = Stop::manual(Duration::from_mins(8));
-        sender.send_replace(Some("SIGTERM"));
+        sender.send_replace(Some(("SIGTERM", Instant::now())));
         assert_eq!(stop.reason(), Some("SIGTERM"));
         assert_eq!(stop.stopped().await, "SIGTERM");
+        tokio::time::advance(Duration::from_secs(15)).await;
+        assert_eq!(stop.at_most(Duration::from_secs(10)), Duration::from_secs(5));
     }
 }

@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use http::{Method, Request, StatusCode, header};
 use jiff::Timestamp;
-use kube::{Client, client::Body};
+use kube::{
+    Client,
+    client::{AuthError, Body},
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::{sync::Semaphore, time::Instant};
 
@@ -35,6 +38,8 @@ const READ_TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// A server that asks for a longer pause than this is not waited for: the CronJob comes back in minutes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Tells audit logs who asked.
+const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
 /// Messages of the API server are cut to this many characters.
 const MESSAGE_LIMIT: usize = 400;
 
@@ -193,7 +198,11 @@ impl Cluster {
         payload: Option<(&'static str, Vec<u8>)>,
         fresh_until: Option<Instant>,
     ) -> Result<Answer, Failure> {
-        let mut request = Request::builder().method(method).uri(path).header(header::ACCEPT, form.accept());
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::ACCEPT, form.accept())
+            .header(header::USER_AGENT, USER_AGENT);
         let mut body = Body::empty();
         if let Some((content_type, bytes)) = payload {
             request = request.header(header::CONTENT_TYPE, content_type);
@@ -273,13 +282,19 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     serde_json::from_slice(body).ok()
 }
 
-/// The innermost cause: the outer layers say only that a request failed.
-fn root(error: &dyn std::error::Error) -> String {
+/// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not
+/// repeated: its error holds its output.
+fn root(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
+    loop {
+        if cause.is::<AuthError>() {
+            return "the credentials could not be renewed".to_owned();
+        }
+        match cause.source() {
+            Some(inner) => cause = inner,
+            None => return cause.to_string(),
+        }
     }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct Report {
     /// Version of this form.
     pub version: u8,
     /// Version of the program.
-    pub program: &'static str,
+    pub program_version: &'static str,
     /// What the run was allowed to change: `delete`, `server-dry-run`, `client-dry-run`, `snapshot`.
     pub mode: &'static str,
     /// The snapshot's file name.
@@ -223,7 +223,7 @@ impl Report {
             facts.nodes.iter().filter_map(|(name, read)| tell.node(name, read, &pods)).collect::<Vec<_>>();
         let mut report = Self {
             version: VERSION,
-            program: env!("CARGO_PKG_VERSION"),
+            program_version: env!("CARGO_PKG_VERSION"),
             mode: match &settings.task {
                 Task::Audit { .. } => "snapshot",
                 Task::Reap { mode: Mode::Delete { .. }, .. } => "delete",

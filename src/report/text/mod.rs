@@ -91,7 +91,7 @@ impl Page {
             HEADING,
             &format!(
                 "pod-reaper {}: {what}, judged at {}",
-                report.program,
+                report.program_version,
                 report.judged_at.strftime("%F %TZ")
             ),
         );
