@@ -182,7 +182,7 @@ fn local_volume(pod: &PodFacts, claims: &[PinnedClaim], kubectl: &Kubectl) -> Ad
     let lost = lost.collect::<Vec<_>>().join("; ");
     Advice {
         risk: Some(format!(
-            "If {node} can come back, wait for it: the pod then goes on with its data. With these commands {lost}."
+            "If {node} can come back, wait for it: the pod then starts anew, with its data. With these commands {lost}."
         )),
         steps,
     }
@@ -288,7 +288,7 @@ fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
         fetch.extend(["|", "base64", "-d", ">"].map(str::to_owned));
         fetch.push(quoted(&file));
         steps.push(step(
-            format!("Fetch the credentials of leaf cluster {cluster}, as Kosmos uses them."),
+            format!("Fetch Kosmos's credentials for leaf cluster {cluster} (remove the file afterwards)."),
             Command(fetch),
         ));
         steps.push(step(
@@ -334,12 +334,11 @@ pub fn advise_node(
         });
     }
     if attached > 0 && node.leaf.is_none() && !held {
-        let volumes = if attached == 1 { "volume is" } else { "volumes are" };
         steps.push(step(
             format!(
-                "{attached} {volumes} still attached to {name}; Kubernetes detaches them 6 minutes after their pods \
-                 are gone. Only if the machine is certainly powered off, this detaches them at once (take the taint \
-                 away before it rejoins). Do not delete VolumeAttachments."
+                "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is \
+                 gone. Only if the machine is certainly powered off, this detaches them at once (take the taint away \
+                 before it rejoins). Do not delete VolumeAttachments."
             ),
             kubectl.command(["taint", "nodes", name, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"]),
         ));

@@ -18,6 +18,9 @@ const COLUMNS: usize = 100;
 const ITEM: &str = "  ";
 const DETAIL: &str = "      ";
 
+/// Outcomes with which a pod that should go is gone, or would be.
+const WELL: [&str; 3] = ["deleted", "gone", "would-delete"];
+
 const HEADING: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
 const CAUTION: Style = AnsiColor::Yellow.on_default();
@@ -33,8 +36,7 @@ pub fn write(report: &Report, colour: bool) -> String {
     }
     page.nodes(report);
     let acted = report.pods.iter().any(|pod| pod.outcome.is_some_and(|outcome| outcome != "would-delete"));
-    let reaped = if acted { "REAPED" } else { "TO BE REAPED (nothing was changed)" };
-    page.pods(report, Verdict::Reap, reaped);
+    page.pods(report, Verdict::Reap, if acted { "REAPED" } else { "TO BE REAPED (nothing was changed)" });
     page.pods(report, Verdict::Wait, "WAITING");
     page.pods(report, Verdict::Leave, "LEFT ALONE");
     page.pods(report, Verdict::Manual, "NEEDS YOU");
@@ -67,7 +69,7 @@ impl Page {
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);
         for line in textwrap::wrap(&clean(text), options) {
-            let painted = self.paint(style, line.trim_end());
+            let painted = self.paint(style, &line.trim_end().replace(TOGETHER, " "));
             self.line(&painted);
         }
     }
@@ -161,8 +163,13 @@ impl Page {
             let marks = node.leaf_marks.join(", ");
             self.paragraph(DETAIL, DETAIL, CAUTION, &format!("a leaf node, by its {marks}"));
         }
-        let counts = node.pods.iter().filter(|(_, count)| **count > 0);
-        let counts = counts.map(|(verdict, count)| format!("{count} {verdict}")).collect::<Vec<_>>();
+        let words =
+            [("reap", "to reap"), ("wait", "waiting"), ("leave", "left alone"), ("manual", "for you")];
+        let counts =
+            words.map(|(verdict, words)| (node.pods.get(verdict).copied().unwrap_or_default(), words));
+        let counts =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+        let counts = counts.collect::<Vec<_>>();
         let pods = if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
         self.paragraph(DETAIL, DETAIL, QUIET, &format!("Terminating pods: {pods}"));
         if !node.volume_attachments.is_empty() {
@@ -182,7 +189,13 @@ impl Page {
             return;
         }
         let style = if verdict == Verdict::Manual { BAD } else { HEADING };
-        self.heading(style, &format!("{heading}: {}", pods.len()));
+        let failed =
+            pods.iter().filter(|pod| pod.outcome.is_some_and(|outcome| !WELL.contains(&outcome))).count();
+        let count = match failed {
+            0 => pods.len().to_string(),
+            _ => format!("{} of {}", pods.len() - failed, pods.len()),
+        };
+        self.heading(style, &format!("{heading}: {count}"));
         for pod in pods {
             self.pod(pod);
         }
@@ -194,11 +207,12 @@ impl Page {
             says += &format!("  {}/{}", owner.kind, owner.name);
         }
         if let Some(node) = &pod.node {
-            says += &format!("  on {node}");
+            says += &format!("  {}", together(&format!("on {node}")));
         }
+        says += "  ";
         says += &match pod.overdue_seconds {
-            within @ ..0 => format!("  due in {}", seconds(-within)),
-            overdue => format!("  overdue {}", seconds(overdue)),
+            within @ ..0 => together(&format!("due in {}", seconds(-within))),
+            overdue => together(&format!("overdue {}", seconds(overdue))),
         };
         says += &format!("  [{}]", pod.outcome.unwrap_or(pod.reason));
         self.paragraph(ITEM, DETAIL, style_of(pod), &says);
@@ -316,6 +330,13 @@ fn clean(text: &str) -> String {
             letter => letter,
         })
         .collect()
+}
+
+/// Stands for a space at which a line is not broken; no text from the cluster is left with one.
+const TOGETHER: char = '\u{a0}';
+
+fn together(words: &str) -> String {
+    words.replace(' ', &TOGETHER.to_string())
 }
 
 fn seconds(seconds: i64) -> String {
