@@ -128,7 +128,7 @@ pub fn advise(
     };
     if held || node.is_none() {
         return Advice {
-            risk: advice.risk,
+            risk: None,
             steps: vec![Step {
                 what: "No command is printed while so many nodes are NotReady: find out first what they have in \
                        common."
@@ -192,18 +192,26 @@ fn volume_unverified(pod: &PodFacts, claims: &[UnverifiedClaim], kubectl: &Kubec
     let node = node_name(pod);
     let namespace = pod.namespace.as_str();
     let mut steps = Vec::new();
-    for UnverifiedClaim { claim, .. } in claims {
+    for UnverifiedClaim { claim, missing_volume, .. } in claims {
         let claim_of = |output| kubectl.words(["get", "pvc", claim, "-n", namespace, "-o", output]);
         steps.push(step(
             format!("See claim {claim} and the volume that it names."),
             Command(claim_of("wide")),
         ));
-        let mut describe = kubectl.words(["describe", "pv"]);
-        describe.push(format!("\"$({})\"", claim_of("jsonpath={.spec.volumeName}").join(" ")));
-        steps.push(step(
-            format!("See where that volume is: local, hostPath or node affinity to {node} alone would bind it there."),
-            Command(describe),
-        ));
+        if let Some(volume) = missing_volume {
+            let what = format!(
+                "Volume {volume} does not exist: bring it back, or give the claim up; a new pod that uses the claim \
+                 as it is does not start."
+            );
+            steps.push(Step { what, command: None });
+        } else {
+            let mut describe = kubectl.words(["describe", "pv"]);
+            describe.push(format!("\"$({})\"", claim_of("jsonpath={.spec.volumeName}").join(" ")));
+            let what = format!(
+                "See where it is: local, hostPath or node affinity to {node} alone would bind it there."
+            );
+            steps.push(step(what, Command(describe)));
+        }
     }
     steps.push(force_delete(
         pod,
@@ -337,8 +345,9 @@ pub fn advise_node(
         steps.push(step(
             format!(
                 "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is \
-                 gone. Only if the machine is certainly powered off, this detaches them at once (take the taint away \
-                 before it rejoins). Do not delete VolumeAttachments."
+                 gone; do not delete VolumeAttachments. Only if the machine is certainly powered off: this taint has \
+                 them detached at once, and every pod that is left on {name} evicted and force-deleted, those that \
+                 need you too. Take it away before the machine rejoins."
             ),
             kubectl.command(["taint", "nodes", name, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"]),
         ));

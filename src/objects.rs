@@ -198,7 +198,8 @@ impl RawNode {
         (!marks.is_empty()).then(|| Leaf {
             kosmos,
             marks,
-            cluster: cluster.filter(|cluster| !cluster.is_empty()).map(str::to_owned),
+            // It becomes part of commands to paste: only what can be the name of an object may.
+            cluster: cluster.filter(|cluster| is_name(cluster)).map(str::to_owned),
         })
     }
 
@@ -242,6 +243,8 @@ pub struct RawLease {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct LeaseMeta {
+    name: Option<String>,
+    namespace: Option<String>,
     managed_fields: Option<Vec<LeaseWriter>>,
 }
 
@@ -257,6 +260,13 @@ struct LeaseWriter {
 struct LeaseSpec {
     renew_time: Option<Timestamp>,
     lease_duration_seconds: Option<i64>,
+}
+
+impl RawLease {
+    /// Its namespace and name, where it has both.
+    pub fn identity(&self) -> Option<(String, String)> {
+        self.metadata.namespace.clone().zip(self.metadata.name.clone())
+    }
 }
 
 impl From<RawLease> for Lease {
@@ -536,6 +546,33 @@ impl Observed {
             .flatten()
             .max()
     }
+}
+
+/// What a parser says, without the text that it met: that may be anything.
+pub fn odd(error: &serde_json::Error) -> &'static str {
+    match error.classify() {
+        serde_json::error::Category::Data => "a field has an unexpected type",
+        serde_json::error::Category::Eof => "it ends too early",
+        serde_json::error::Category::Syntax | serde_json::error::Category::Io => "it is not JSON",
+    }
+}
+
+/// Namespace and name of an object that does not parse, as far as they can be read.
+pub fn identity_of_odd(raw: &RawValue) -> (Option<String>, Option<String>) {
+    let value = serde_json::from_str::<serde_json::Value>(raw.get()).unwrap_or_default();
+    let text = |pointer| value.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
+    (text("/metadata/namespace"), text("/metadata/name"))
+}
+
+/// Whether `name` is one that the API server accepts for pods, nodes and most else (RFC 1123).
+pub fn is_name(name: &str) -> bool {
+    let inner = |letter: char| {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-' || letter == '.'
+    };
+    name.chars().all(inner)
+        && !name.is_empty()
+        && !name.starts_with(['-', '.'])
+        && !name.ends_with(['-', '.'])
 }
 
 fn required(value: Option<String>, what: &str) -> Result<String, String> {

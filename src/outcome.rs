@@ -64,7 +64,10 @@ impl Outcome {
     pub fn sentence(&self) -> String {
         match self {
             Self::Deleted => "Force-deleted, and verified to be gone.".to_owned(),
-            Self::Gone => "It was gone before we had to, or while we did: nothing is left to do.".to_owned(),
+            Self::Gone => {
+                "It was gone already, or went while it was about to be deleted: nothing is left to do."
+                    .to_owned()
+            }
             Self::NodeRecovered => {
                 "The node was Ready again right before the delete: not touched.".to_owned()
             }

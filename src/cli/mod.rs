@@ -2,7 +2,11 @@
 
 use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueEnum, builder::Resettable, error::Error};
+use clap::{
+    Arg, CommandFactory, FromArgMatches, Parser, ValueEnum,
+    builder::Resettable,
+    error::{ContextKind, ContextValue, Error, ErrorKind},
+};
 use jiff::Timestamp;
 use regex::Regex;
 
@@ -11,8 +15,8 @@ use crate::selector::Selector;
 /// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must not decide.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The report goes to
-/// standard output, the log to standard error. Every option in capitals below can also be set by that environment
-/// variable; the command line beats it.
+/// standard output, the log to standard error. An option with an [env: NAME] below can also be set by that
+/// environment variable; the command line beats it.
 #[derive(Debug, Parser)]
 #[command(name = "pod-reaper", version, max_term_width = 100, after_help = EXIT_CODES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own, typed or not")]
@@ -46,18 +50,20 @@ pub struct Cli {
     #[arg(long, env, value_name = "SELECTOR", value_parser = selector, help_heading = WHICH)]
     pub leaf_node_selector: Option<Selector>,
 
-    /// Decide and report, change nothing: "server" has the API server check each delete, "client" only reads
+    /// Decide and report, change nothing: "server" (or nothing, or true) has the API server check each delete,
+    /// "client" only reads
     #[arg(long, env, value_name = "server|client|none", num_args = 0..=1, require_equals = true,
         default_value = "none", default_missing_value = "server", hide_default_value = true, help_heading = LIMITS)]
     pub dry_run: DryRun,
 
     /// Most pods to delete in one run, the longest overdue first; 0 is no limit
-    #[arg(long, env, value_name = "N", default_value_t = 0, help_heading = LIMITS)]
+    #[arg(long, env, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = count,
+        help_heading = LIMITS)]
     pub max_deletes: usize,
 
     /// Delete nothing when more than 2 nodes, and this share of them, are NotReady; 100 turns it off
-    #[arg(long, env, value_name = "1-100", default_value_t = 55,
-        value_parser = clap::value_parser!(u8).range(1..=100), help_heading = LIMITS)]
+    #[arg(long, env, value_name = "1-100", default_value_t = 55, allow_hyphen_values = true, value_parser = percent,
+        help_heading = LIMITS)]
     pub max_not_ready_percent: u8,
 
     /// Time limit of the whole run
@@ -98,7 +104,7 @@ pub struct Cli {
     pub now: Option<Timestamp>,
 
     /// The kubeconfig's context to use
-    #[arg(long, value_name = "NAME", value_parser = nonempty, conflicts_with = "snapshot", help_heading = SOURCE)]
+    #[arg(long, value_name = "NAME", value_parser = context, conflicts_with = "snapshot", help_heading = SOURCE)]
     pub context: Option<String>,
 
     /// The kubeconfig to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
@@ -128,8 +134,35 @@ impl Cli {
     /// Reads `args`, the program's name first, and the environment.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let mut command = Self::command().mut_args(forget_empty_variable);
-        let matches = command.try_get_matches_from_mut(args)?;
+        let args = args.into_iter().collect::<Vec<_>>();
+        let matches = command.try_get_matches_from_mut(&args).map_err(|error| match error.kind() {
+            // Help shows every variable, an empty one too.
+            ErrorKind::DisplayHelp => {
+                let whole = Self::command().mut_args(|arg| arg.hide_env_values(true));
+                whole.try_get_matches_from(&args).err().unwrap_or(error)
+            }
+            _ => explain(error, &mut command),
+        })?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// `--dry-run server` is what kubectl's users type first; clap only says that `server` is unexpected.
+fn explain(error: Error, command: &mut clap::Command) -> Error {
+    let lonely = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word.clone(),
+        _ => return error,
+    };
+    match lonely.as_str() {
+        "server" | "client" | "none" => command.error(
+            ErrorKind::UnknownArgument,
+            format!("{lonely:?} stands alone; join it to its option: --dry-run={lonely}"),
+        ),
+        "true" | "false" => command.error(
+            ErrorKind::UnknownArgument,
+            format!("{lonely:?} stands alone; join it to its option, such as --unreachable-only={lonely}"),
+        ),
+        _ => error,
     }
 }
 
@@ -270,6 +303,19 @@ fn selector(text: &str) -> Result<Selector, String> {
 
 fn moment(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "write a moment such as 2026-01-31T03:00:00Z".to_owned())
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    text.trim().parse().map_err(|_| "write a whole number such as 50; 0 is no limit".to_owned())
+}
+
+fn percent(text: &str) -> Result<u8, String> {
+    let percent = text.trim().parse().ok().filter(|percent| (1..=100).contains(percent));
+    percent.ok_or_else(|| "write a whole number from 1 to 100, such as 55".to_owned())
+}
+
+fn context(text: &str) -> Result<String, String> {
+    nonempty(text).map_err(|_| "it is empty; write the name of a context".to_owned())
 }
 
 fn nonempty(text: &str) -> Result<String, String> {

@@ -1,1 +1,154 @@
-//! Tests.
+//! Tests of what a typed value means. How options and environment meet is seen from outside, in `tests/cli.rs`: a
+//! test in here would read the environment of whoever runs it.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn the_options_do_not_contradict_each_other() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_option_has_its_variable_except_those_that_must_not_come_from_a_stray_one() {
+    let without = ["yes", "now", "snapshot", "context", "kubeconfig", "all", "output"];
+    for arg in Cli::command().get_arguments() {
+        let id = arg.get_id().as_str();
+        let expected = (!without.contains(&id)).then(|| id.to_uppercase());
+        assert_eq!(arg.get_env().map(|name| name.to_string_lossy().into_owned()), expected, "{id}");
+        assert_eq!(arg.get_long().map(str::to_owned), Some(id.replace('_', "-")), "{id}");
+    }
+}
+
+#[test]
+fn a_duration_has_a_unit() {
+    for (text, seconds) in [
+        ("10m", 600),
+        ("1h 30m", 5400),
+        ("1h30m", 5400),
+        (" 10m ", 600),
+        ("90s", 90),
+        ("10min", 600),
+        ("2 hours", 7200),
+        ("1d", 86_400),
+        ("0s", 0),
+    ] {
+        assert_eq!(text.parse().map(|Span(time)| time), Ok(Duration::from_secs(seconds)), "{text:?}");
+    }
+    for (text, why) in [
+        ("", "it is empty"),
+        ("  ", "it is empty"),
+        ("10", "a bare number has no unit"),
+        ("0", "a bare number has no unit"),
+        (" 10 ", "a bare number has no unit"),
+        ("-5m", "it is negative"),
+        ("- 5m", "it is negative"),
+        ("10M", "M would be months"),
+        ("1h 30M", "M would be months"),
+        ("1 Month", "M would be months"),
+        ("m", "expected number at 0"),
+        ("10x", "unknown time unit"),
+        ("10m 5", "time unit needed"),
+        ("1e3s", "unknown time unit"),
+        ("+5m", "expected number at 0"),
+        ("99999999999999999999y", "number is too large"),
+        ("99999999999999999y", "number is too large"),
+    ] {
+        let error = text.parse::<Span>().expect_err(text);
+        assert!(error.starts_with(why), "{text:?}: {error}");
+        assert!(error.ends_with("write it with a unit, such as 10m or 1h 30m"), "{text:?}: {error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_duration_reads_back_as_it_is_shown(seconds in 0..=u64::from(u32::MAX)) {
+        let span = Span(Duration::from_secs(seconds));
+        prop_assert_eq!(span.to_string().parse(), Ok(span));
+    }
+
+    #[test]
+    fn no_bare_number_is_a_duration(text in " *[0-9]+([.,][0-9]*)? *") {
+        prop_assert!(text.parse::<Span>().is_err());
+    }
+
+    #[test]
+    fn no_value_makes_a_parser_panic(text in any::<String>()) {
+        let _ = text.parse::<Span>();
+        let _ = text.parse::<DryRun>();
+        let _ = text.parse::<Output>();
+        let _ = regex(&text);
+        let _ = selector(&text);
+        let _ = moment(&text);
+        let _ = kind(&text);
+        let _ = path(&text);
+    }
+}
+
+#[test]
+fn a_dry_run_is_never_guessed() {
+    for (text, mode) in [
+        ("true", DryRun::Server),
+        ("server", DryRun::Server),
+        ("client", DryRun::Client),
+        ("false", DryRun::None),
+        ("none", DryRun::None),
+    ] {
+        assert_eq!(text.parse(), Ok(mode), "{text}");
+    }
+    for text in ["", " ", "True", "TRUE", "yes", "no", "1", "0", "on", "off", " true", "Server", "all"] {
+        assert!(text.parse::<DryRun>().is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_form_that_is_not_written_yet_is_not_taken_for_a_slip() {
+    assert_eq!("text".parse(), Ok(Output::Text));
+    assert_eq!("json".parse(), Ok(Output::Json));
+    for text in ["html", "markdown"] {
+        let error = text.parse::<Output>().expect_err(text);
+        assert!(error.contains("this version does not write it"), "{error}");
+    }
+    for text in ["", "yaml", "JSON"] {
+        assert_eq!(text.parse::<Output>(), Err("write text or json".to_owned()), "{text:?}");
+    }
+}
+
+#[test]
+fn an_expression_is_searched_for_as_by_grep() {
+    let prod = regex("prod-|^compute$").expect("an expression");
+    assert!(prod.is_match("my-prod-1") && prod.is_match("compute") && !prod.is_match("compute-hive01"));
+    for (text, why) in [
+        ("", "it is empty; leave it out for all, or write one such as ^prod-"),
+        (" ", "it is empty"),
+        ("[", "unclosed character class; write"),
+        ("*", "repetition operator missing expression; write"),
+        ("a{1000}{1000}{1000}", "Compiled regex exceeds size limit"),
+        ("(?=prod)", "look-around"),
+    ] {
+        let error = regex(text).expect_err(text);
+        assert!(error.starts_with(why), "{text:?}: {error}");
+        assert!(error.contains("^prod-"), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn an_owner_kind_is_a_word() {
+    assert_eq!(kind(" StatefulSet ").as_deref(), Ok("StatefulSet"));
+    for text in ["", "  "] {
+        let error = kind(text).expect_err(text);
+        assert!(error.contains("StatefulSet"), "{error}");
+    }
+}
+
+#[test]
+fn a_moment_has_a_zone() {
+    let read = |text| moment(text).map(|moment| moment.to_string());
+    assert_eq!(read("2026-01-31T03:00:00Z").as_deref(), Ok("2026-01-31T03:00:00Z"));
+    assert_eq!(read("2026-01-31T04:00:00+01:00").as_deref(), Ok("2026-01-31T03:00:00Z"));
+    for text in ["", "yesterday", "2026-01-31", "2026-01-31T03:00:00", "1769828400"] {
+        let error = moment(text).expect_err(text);
+        assert!(error.contains("2026-01-31T03:00:00Z"), "{text:?}: {error}");
+    }
+}

@@ -81,12 +81,14 @@ fn kind(error: &kube::Error) -> &'static str {
 /// As kubectl chooses: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`, the pod's ServiceAccount. Only the last is a
 /// fallback, taken when none of the others exists and no context was named.
 async fn config(target: &Target) -> Result<Config, ConnectError> {
-    let kubeconfig = if let Some(path) = &target.kubeconfig {
-        read(path, "--kubeconfig")?
+    // Each with what it is called in a message.
+    let (kubeconfig, named) = if let Some(path) = &target.kubeconfig {
+        (read(path, "--kubeconfig")?, format!("--kubeconfig {}", path.display()))
     } else if let Some(paths) = env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
-        read_list(&env::split_paths(&paths).collect::<Vec<_>>())?
+        let list = read_list(&env::split_paths(&paths).collect::<Vec<_>>())?;
+        (list, format!("KUBECONFIG {}", paths.display()))
     } else if let Some(path) = default_path().filter(|path| path.exists()) {
-        read(&path, "the default kubeconfig")?
+        (read(&path, "kubeconfig")?, format!("kubeconfig {}", path.display()))
     } else if let Some(context) = &target.context {
         return Err(ConnectError::Usage(format!(
             "--context {context}: there is no kubeconfig to find it in; name one with --kubeconfig"
@@ -102,20 +104,25 @@ async fn config(target: &Target) -> Result<Config, ConnectError> {
     };
     let proxy = proxy(&kubeconfig, target.context.as_ref());
     let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
-    let contexts = kubeconfig.contexts.iter().map(|named| named.name.clone()).collect::<Vec<_>>();
+    let contexts = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>();
+    let contexts = if contexts.is_empty() { "none".to_owned() } else { contexts.join(", ") };
     let mut config =
         Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
             KubeconfigError::LoadContext(name) => ConnectError::Usage(format!(
-                "--context {name}: the kubeconfig has no such context; it has {}",
-                if contexts.is_empty() { "none".to_owned() } else { contexts.join(", ") }
+                "--context {name}: {named} has no such context; it has {contexts}"
             )),
             KubeconfigError::CurrentContextNotSet => ConnectError::Usage(format!(
-                "the kubeconfig has no current context; choose one with --context: {}",
-                contexts.join(", ")
+                "{named} has no current context; choose one with --context; it has {contexts}"
             )),
             // The others name a missing entry, file or URL; none repeats a secret.
-            other => ConnectError::Usage(format!("the kubeconfig cannot be used: {other}")),
+            other => ConnectError::Usage(format!("{named} cannot be used: {other}")),
         })?;
+    // kube takes a URL without its scheme, and panics at the first request.
+    if config.cluster_url.scheme().is_none() || config.cluster_url.host().is_none() {
+        return Err(ConnectError::Usage(format!(
+            "{named}: the cluster's server is no URL; write one such as https://10.0.0.1:6443"
+        )));
+    }
     // kube would take a proxy from the environment as well, but cannot tell which hosts it must not be used for.
     config.proxy_url = proxy;
     Ok(config)

@@ -24,7 +24,7 @@ pub use self::{
     read::{Listed, NodeLook, NodeRow, Scan},
     write::{NODE_FRESH_FOR, NotDown, StillDown, WriteMode},
 };
-use crate::{selector::Selector, stop::Stop};
+use crate::{objects::odd, selector::Selector, stop::Stop};
 
 /// Most requests under way at once. The API server's own fairness gives a client of this kind some tens of seats;
 /// HTTP/1.1 means a connection each, so more would mostly cost handshakes.
@@ -248,14 +248,8 @@ impl Answer {
     }
 }
 
-/// What a parser says, without the text that it met.
 fn unreadable(error: &serde_json::Error) -> Failure {
-    let category = match error.classify() {
-        serde_json::error::Category::Data => "a field has an unexpected type",
-        serde_json::error::Category::Eof => "it ends too early",
-        serde_json::error::Category::Syntax | serde_json::error::Category::Io => "it is not JSON",
-    };
-    Failure::Unreadable(format!("{category} (line {}, column {})", error.line(), error.column()))
+    Failure::Unreadable(format!("{} (line {}, column {})", odd(error), error.line(), error.column()))
 }
 
 fn http_date(value: &str) -> Option<Timestamp> {

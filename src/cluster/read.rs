@@ -7,10 +7,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::Instant;
 
-use super::{Answer, Cluster, Failure, Form, unreadable};
+use super::{Answer, Cluster, Failure, Form};
 use crate::{
     facts::{Attachment, Census, ClaimState, Lease, NodeFacts, Ready, Unread},
-    objects::{KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawVolume},
+    objects::{
+        KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawVolume,
+        identity_of_odd, odd,
+    },
 };
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
@@ -304,10 +307,10 @@ fn page<T: DeserializeOwned, U>(
         match serde_json::from_str::<T>(item.get()) {
             Ok(object) => listed.items.extend(keep(object)),
             Err(error) => {
-                let name = serde_json::from_str::<RawObject>(item.get()).ok().map(|object| object.metadata);
-                let name = name.and_then(|meta| Some(format!("{}/{}", meta.namespace?, meta.name?)));
-                let name = name.unwrap_or_else(|| "one object".to_owned());
-                listed.odd.push(format!("{name}: {}", unreadable(&error)));
+                let (namespace, name) = identity_of_odd(item);
+                let namespace = namespace.map(|namespace| namespace + "/").unwrap_or_default();
+                let name = name.unwrap_or_else(|| "an object without a name".to_owned());
+                listed.odd.push(format!("{namespace}{name}: {}", odd(&error)));
             }
         }
     }

@@ -1,1 +1,203 @@
-//! Tests.
+//! Tests of what is made of an answer, without a server.
+
+use std::{error::Error, fmt};
+
+use super::*;
+
+fn status(code: u16) -> Failure {
+    Failure::Status { code, message: String::new(), retry_after: None }
+}
+
+fn webhook() -> Failure {
+    let message =
+        r#"Internal error occurred: failed calling webhook "w": Post "https://w": refused"#.to_owned();
+    Failure::Status { code: 500, message, retry_after: None }
+}
+
+fn busy(seconds: u64) -> Failure {
+    Failure::Status { code: 429, message: String::new(), retry_after: Some(Duration::from_secs(seconds)) }
+}
+
+fn timeout() -> Failure {
+    Failure::Timeout(Duration::from_secs(10))
+}
+
+fn transport() -> Failure {
+    Failure::Transport("connection reset".to_owned())
+}
+
+fn odd() -> Failure {
+    Failure::Unreadable("it is not JSON".to_owned())
+}
+
+#[test]
+fn the_servers_clock_is_read_as_http_writes_it() {
+    let read = |text| http_date(text).map(|moment| moment.to_string());
+    assert_eq!(read("Sat, 31 Jan 2026 03:00:00 GMT").as_deref(), Some("2026-01-31T03:00:00Z"));
+    assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT").as_deref(), Some("1994-11-06T08:49:37Z"));
+    // Go writes no other form; what cannot be read is no clock, and nothing is deleted by it.
+    for text in [
+        "",
+        "now",
+        "1769828400",
+        "2026-01-31T03:00:00Z",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "Mon, 31 Jan 2026 03:00:00 GMT",
+        "Sat, 32 Jan 2026 03:00:00 GMT",
+        "Sat, 31 Jan 2026 25:00:00 GMT",
+    ] {
+        assert_eq!(read(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
+    let said =
+        |code: u16, body: &str| message(StatusCode::from_u16(code).expect("a status"), body.as_bytes());
+    let forbidden =
+        r#"{"kind":"Status","code":403,"message":"pods is forbidden","details":{"secret":"MARKER"}}"#;
+    assert_eq!(said(403, forbidden), "pods is forbidden");
+    for (name, body) in [
+        ("nothing", ""),
+        ("a page of a proxy", "<html>MARKER</html>"),
+        ("another object", r#"{"kind":"Secret","message":"MARKER"}"#),
+        ("no kind", r#"{"message":"MARKER"}"#),
+        ("no message", r#"{"kind":"Status","reason":"MARKER"}"#),
+        ("an odd message", r#"{"kind":"Status","message":["MARKER"]}"#),
+        ("cut off", r#"{"kind":"Status","message":"MARKER""#),
+    ] {
+        assert_eq!(said(502, body), "Bad Gateway", "{name}");
+    }
+    assert_eq!(said(599, "MARKER"), "", "a code without a name");
+}
+
+#[test]
+fn a_long_message_is_cut_between_letters() {
+    let long = format!(r#"{{"kind":"Status","message":"{}"}}"#, "ü".repeat(1000));
+    assert_eq!(message(StatusCode::FORBIDDEN, long.as_bytes()), "ü".repeat(MESSAGE_LIMIT));
+}
+
+#[test]
+fn bytes_that_are_no_text_have_no_message() {
+    assert_eq!(message(StatusCode::BAD_GATEWAY, &[0xff, 0xfe, b'{']), "Bad Gateway");
+}
+
+#[test]
+fn what_passes_is_asked_again_after_a_pause_that_doubles() {
+    let pauses = |failure: &Failure| (1..=4).map(|tried| failure.pause(tried)).collect::<Vec<_>>();
+    let doubling = [200, 400, 800, 1600].map(|milliseconds| Some(Duration::from_millis(milliseconds)));
+    for failure in [status(429), status(500), status(502), status(503), status(504), timeout(), transport()] {
+        assert_eq!(pauses(&failure), doubling, "{failure:?}");
+    }
+    for code in [301, 400, 401, 403, 404, 409, 410, 422, 501] {
+        assert_eq!(pauses(&status(code)), [None; 4], "{code}");
+    }
+    for failure in [webhook(), odd(), Failure::NotSent] {
+        assert_eq!(pauses(&failure), [None; 4], "{failure:?}");
+    }
+}
+
+#[test]
+fn a_server_is_left_alone_as_long_as_it_asks_unless_that_is_too_long() {
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(busy(0).pause(1), Some(Duration::from_millis(200)), "at least our own pause");
+    assert_eq!(busy(1).pause(1), seconds(1));
+    assert_eq!(busy(1).pause(4), Some(Duration::from_millis(1600)));
+    assert_eq!(busy(5).pause(1), seconds(5));
+    assert_eq!(busy(6).pause(1), None);
+    assert_eq!(busy(u64::MAX).pause(1), None);
+}
+
+#[test]
+fn a_pause_is_bounded_however_often_it_was_tried() {
+    for tried in [0, 1, 8, 9, 40, u32::MAX] {
+        let pause = status(503).pause(tried).expect("it may pass");
+        assert!((FIRST_PAUSE..=LONGEST_PAUSE).contains(&pause), "{tried}: {pause:?}");
+    }
+}
+
+#[test]
+fn a_write_without_a_clear_no_may_have_taken_effect() {
+    for failure in [status(500), status(502), status(503), status(504), timeout(), transport(), odd()] {
+        assert!(failure.may_have_taken_effect(), "{failure:?}");
+    }
+    for code in [301, 400, 401, 403, 404, 409, 422, 429] {
+        assert!(!status(code).may_have_taken_effect(), "{code}");
+    }
+    // Admission comes before the write.
+    assert!(!webhook().may_have_taken_effect());
+    assert!(!Failure::NotSent.may_have_taken_effect());
+}
+
+#[test]
+fn only_credentials_and_rights_forbid() {
+    assert!(status(401).forbids() && status(403).forbids());
+    for failure in [status(400), status(404), status(500), timeout(), transport(), odd(), Failure::NotSent] {
+        assert!(!failure.forbids(), "{failure:?}");
+    }
+}
+
+#[test]
+fn failures_read_as_phrases() {
+    let forbidden = Failure::Status { code: 403, message: "pods is forbidden".to_owned(), retry_after: None };
+    let said = [forbidden, status(599), timeout(), transport(), odd(), Failure::NotSent]
+        .map(|failure| failure.to_string());
+    assert_eq!(
+        said,
+        [
+            "the API server answered 403: pods is forbidden",
+            "the API server answered 599",
+            "no answer within 10 s",
+            "no connection: connection reset",
+            "the answer could not be read: it is not JSON",
+            "not sent: the node was looked at too long ago",
+        ]
+    );
+}
+
+#[test]
+fn what_a_parser_met_is_never_repeated() {
+    #[derive(Debug, Deserialize)]
+    struct Wanted {
+        #[expect(dead_code, reason = "only its type matters")]
+        number: u8,
+    }
+    for (body, cause) in [
+        (r#"{"number": "MARKER"}"#, "a field has an unexpected type (line 1, column 19)"),
+        ("{\n\"MARKER\": 1}", "a field has an unexpected type (line 2, column 12)"),
+        (r#"{"number": 1, "MARKER"#, "it ends too early (line 1, column 21)"),
+        ("MARKER", "it is not JSON (line 1, column 1)"),
+    ] {
+        let answer = Answer { date: None, body: body.as_bytes().to_vec() };
+        let failure = answer.parse::<Wanted>().expect_err("it is not what was wanted");
+        assert_eq!(failure, Failure::Unreadable(cause.to_owned()), "{body}");
+    }
+}
+
+/// An error with a cause.
+#[derive(Debug)]
+struct Outer<E>(E);
+
+impl<E> fmt::Display for Outer<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request failed")
+    }
+}
+
+impl<E: Error + 'static> Error for Outer<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[test]
+fn the_root_cause_is_told_but_not_what_a_credential_plugin_says() {
+    let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    assert_eq!(root(&Outer(Outer(refused))), "connection refused");
+    let plugin = || AuthError::AuthExec("MARKER".to_owned());
+    for said in [root(&plugin()), root(&Outer(plugin())), root(&Outer(Outer(plugin())))] {
+        assert_eq!(said, "the credentials could not be renewed");
+    }
+    assert_eq!(root(&kube::Error::Auth(plugin())), "the credentials could not be renewed");
+}

@@ -141,6 +141,8 @@ pub struct PinnedClaim {
 pub struct UnverifiedClaim {
     /// The claim.
     pub claim: String,
+    /// The volume that it names and that does not exist.
+    pub missing_volume: Option<String>,
     /// What is wrong, as a phrase.
     pub cause: String,
 }
@@ -239,7 +241,7 @@ impl Reason {
                     (None, false) => "Its node matches --leaf-node-selector".to_owned(),
                 };
                 format!(
-                    "{what} (seen: {}). NotReady means there that the link is cut: the pod may well be running.",
+                    "{what} (seen: {}). There, NotReady means that the link is cut: the pod may well be running.",
                     leaf.marks.join(", ")
                 )
             }
@@ -307,8 +309,9 @@ fn listed(finalizers: &[String]) -> String {
     format!("{noun} {}", finalizers.join(", "))
 }
 
-/// A duration as people say it, whole seconds: "1h 5m".
+/// A duration as people say it, whole seconds: "1h 5m", and "minus 5m" for one that lies ahead.
 pub fn spoken(duration: SignedDuration) -> String {
     let seconds = std::time::Duration::from_secs(duration.as_secs().unsigned_abs());
-    humantime::format_duration(seconds).to_string()
+    let minus = if duration.as_secs() < 0 { "minus " } else { "" };
+    format!("{minus}{}", humantime::format_duration(seconds))
 }

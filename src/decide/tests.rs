@@ -1,1 +1,981 @@
-//! Tests of the rules.
+//! Tests of the rules: each by itself at its boundaries, then their order, then what they say.
+
+use expect_test::expect;
+
+use super::*;
+use crate::facts::{
+    AffinityTerm, ClaimFacts, ClaimState, JOB_TRACKING, Leaf, Lease, Owner, Requirement, Storage, Unread,
+    VolumeFacts,
+};
+
+const FOREIGN: &str = "example.com/backup";
+
+fn now() -> Timestamp {
+    "2026-03-01T12:00:00Z".parse().unwrap()
+}
+
+fn span(text: &str) -> SignedDuration {
+    SignedDuration::try_from(humantime::parse_duration(text).unwrap()).unwrap()
+}
+
+fn ago(text: &str) -> Timestamp {
+    now() - span(text)
+}
+
+fn ahead(text: &str) -> Timestamp {
+    now() + span(text)
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn not_read() -> Unread {
+    Unread("it is forbidden".to_owned())
+}
+
+fn policy() -> Policy {
+    Policy {
+        reap_older_than: span("10m"),
+        node_not_ready_for: span("10m"),
+        unreachable_only: false,
+        manual_owner_kinds: Vec::new(),
+    }
+}
+
+/// A pod, and the look that was taken at its node.
+struct Pod(PodFacts, Option<NodeRead>);
+
+/// A pod of ds06 that no rule but the last holds for.
+fn pod() -> Pod {
+    let facts = PodFacts {
+        namespace: "shop".to_owned(),
+        name: "db-0".to_owned(),
+        uid: "u-1".to_owned(),
+        resource_version: "7".to_owned(),
+        node: Some("ds06".to_owned()),
+        owner: Some(Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() }),
+        deletion_deadline: ago("1h"),
+        grace_seconds: Some(30),
+        finalizers: Vec::new(),
+        finished: false,
+        mirror: false,
+        opted_out: false,
+        namespace_opted_out: Ok(false),
+        after_reap: None,
+        claims: Vec::new(),
+    };
+    Pod(facts, node().into())
+}
+
+impl Pod {
+    fn on(mut self, look: impl Into<Option<NodeRead>>) -> Self {
+        self.1 = look.into();
+        self
+    }
+
+    fn judged_by(&self, policy: &Policy) -> Reason {
+        decide(now(), policy, self.1.as_ref(), &self.0)
+    }
+
+    fn overdue(mut self, by: &str) -> Self {
+        self.0.deletion_deadline = ago(by);
+        self
+    }
+
+    fn due_in(mut self, time: &str) -> Self {
+        self.0.deletion_deadline = ahead(time);
+        self
+    }
+
+    fn without_node(mut self) -> Self {
+        self.0.node = None;
+        self
+    }
+
+    fn finished(mut self) -> Self {
+        self.0.finished = true;
+        self
+    }
+
+    fn mirror(mut self) -> Self {
+        self.0.mirror = true;
+        self
+    }
+
+    fn opted_out(mut self) -> Self {
+        self.0.opted_out = true;
+        self
+    }
+
+    fn namespace(mut self, opted_out: Result<bool, Unread>) -> Self {
+        self.0.namespace_opted_out = opted_out;
+        self
+    }
+
+    fn held_by(mut self, finalizers: &[&str]) -> Self {
+        self.0.finalizers = owned(finalizers);
+        self
+    }
+
+    fn grace(mut self, seconds: Option<i64>) -> Self {
+        self.0.grace_seconds = seconds;
+        self
+    }
+
+    fn owner(mut self, kind: Option<&str>) -> Self {
+        self.0.owner = kind.map(|kind| Owner { kind: kind.to_owned(), name: "db".to_owned() });
+        self
+    }
+
+    fn with(mut self, claim: ClaimFacts) -> Self {
+        self.0.claims.push(claim);
+        self
+    }
+}
+
+struct Node(NodeFacts);
+
+/// ds06, an hour after it died.
+fn node() -> Node {
+    Node(NodeFacts {
+        name: "ds06".to_owned(),
+        uid: "n-1".to_owned(),
+        ready: Ready::Unknown,
+        ready_reason: Some("NodeStatusUnknown".to_owned()),
+        ready_since: Some(ago("1h")),
+        hostname: Some("ds06.example".to_owned()),
+        leaf: None,
+        control_plane: false,
+        opted_out: false,
+        lease: Ok(Some(lease(Some(ago("1h"))))),
+    })
+}
+
+impl Node {
+    fn ready(mut self, ready: Ready) -> Self {
+        self.0.ready = ready;
+        self
+    }
+
+    fn since(mut self, since: Option<Timestamp>) -> Self {
+        self.0.ready_since = since;
+        self
+    }
+
+    fn hostname(mut self, hostname: Option<&str>) -> Self {
+        self.0.hostname = hostname.map(str::to_owned);
+        self
+    }
+
+    fn opted_out(mut self) -> Self {
+        self.0.opted_out = true;
+        self
+    }
+
+    fn leaf(mut self, leaf: Leaf) -> Self {
+        self.0.leaf = Some(leaf);
+        self
+    }
+
+    fn lease(mut self, lease: Result<Option<Lease>, Unread>) -> Self {
+        self.0.lease = lease;
+        self
+    }
+
+    fn lease_renewed(self, at: Timestamp) -> Self {
+        self.lease(Ok(Some(lease(Some(at)))))
+    }
+}
+
+impl From<Node> for Option<NodeRead> {
+    fn from(node: Node) -> Self {
+        Some(NodeRead::Known(node.0))
+    }
+}
+
+fn gone() -> NodeRead {
+    NodeRead::Gone
+}
+
+fn unread() -> NodeRead {
+    NodeRead::Unread(not_read())
+}
+
+/// For [`Pod::on`].
+const NOBODY_LOOKED: Option<NodeRead> = None;
+
+fn lease(renewed: Option<Timestamp>) -> Lease {
+    Lease { renewed, duration: span("40s") }
+}
+
+fn kosmos_leaf() -> Leaf {
+    Leaf {
+        kosmos: true,
+        marks: owned(&["label kosmos.io/node", "taint kosmos.io/node"]),
+        cluster: Some("edge-1".to_owned()),
+    }
+}
+
+fn selected_leaf() -> Leaf {
+    Leaf { kosmos: false, marks: owned(&["label selector type=virtual-kubelet"]), cluster: None }
+}
+
+fn volume(storage: Storage, affinity: Vec<AffinityTerm>) -> VolumeFacts {
+    VolumeFacts { name: "pv-1".to_owned(), reclaim_policy: Some("Delete".to_owned()), storage, affinity }
+}
+
+fn local() -> VolumeFacts {
+    volume(Storage::Local("/mnt/d1".to_owned()), Vec::new())
+}
+
+fn reachable(terms: Vec<AffinityTerm>) -> VolumeFacts {
+    volume(Storage::Driver, terms)
+}
+
+fn requirement(key: &str, operator: &str, values: &[&str]) -> Requirement {
+    Requirement { key: key.to_owned(), operator: operator.to_owned(), values: owned(values) }
+}
+
+fn within(key: &str, values: &[&str]) -> Requirement {
+    requirement(key, "In", values)
+}
+
+fn claim(state: ClaimState) -> ClaimFacts {
+    ClaimFacts { name: "data".to_owned(), state }
+}
+
+fn bound(volume: VolumeFacts) -> ClaimFacts {
+    claim(ClaimState::Bound { uid: "c-1".to_owned(), volume })
+}
+
+fn not_bound() -> ClaimFacts {
+    claim(ClaimState::WithoutVolume { missing: None, phase: Some("Pending".to_owned()) })
+}
+
+fn stuck() -> Reason {
+    Reason::Stuck { confined: Vec::new() }
+}
+
+fn not_overdue(overdue: SignedDuration) -> Reason {
+    Reason::NotOverdue { overdue, threshold: span("10m") }
+}
+
+fn facts_unread(what: &str) -> Reason {
+    Reason::FactsUnread(what.to_owned())
+}
+
+fn recovering(lease_age: SignedDuration) -> Reason {
+    Reason::NodeRecovering { lease_age }
+}
+
+fn just_failed(not_ready_for: Option<SignedDuration>) -> Reason {
+    Reason::NodeJustFailed { not_ready_for, threshold: span("10m") }
+}
+
+fn pinned(bond: &str) -> PinnedClaim {
+    PinnedClaim {
+        claim: "data".to_owned(),
+        claim_uid: "c-1".to_owned(),
+        volume: "pv-1".to_owned(),
+        reclaim_policy: Some("Delete".to_owned()),
+        bond: bond.to_owned(),
+    }
+}
+
+fn local_volume(bond: &str) -> Reason {
+    Reason::LocalVolume { claims: vec![pinned(bond)] }
+}
+
+fn unverified_claim(claim: &str, missing_volume: Option<&str>, cause: &str) -> UnverifiedClaim {
+    let [claim, cause] = [claim, cause].map(str::to_owned);
+    UnverifiedClaim { claim, missing_volume: missing_volume.map(str::to_owned), cause }
+}
+
+fn unverified(cause: &str) -> Reason {
+    Reason::VolumeUnverified { claims: vec![unverified_claim("data", None, cause)] }
+}
+
+fn without_volume(volume: &str) -> Reason {
+    let cause = format!("its volume {volume} does not exist");
+    Reason::VolumeUnverified { claims: vec![unverified_claim("data", Some(volume), &cause)] }
+}
+
+fn confined(to: &str) -> Reason {
+    Reason::Stuck { confined: vec![format!("pv-1 needs {to}")] }
+}
+
+type Row = (&'static str, Pod, Reason);
+
+#[track_caller]
+fn check(rows: impl IntoIterator<Item = Row>) {
+    check_under(&policy(), rows);
+}
+
+#[track_caller]
+fn check_under(policy: &Policy, rows: impl IntoIterator<Item = Row>) {
+    for (name, pod, reason) in rows {
+        assert_eq!(pod.judged_by(policy), reason, "{name}");
+    }
+}
+
+#[test]
+fn rule_1_a_mirror_pod_is_left() {
+    check([
+        ("on a dead node", pod().mirror(), Reason::MirrorPod),
+        ("on a node that is gone", pod().on(gone()).mirror(), Reason::MirrorPod),
+        ("on a node that nobody looked at", pod().on(NOBODY_LOOKED).mirror(), Reason::MirrorPod),
+    ]);
+}
+
+#[test]
+fn rule_2_whoever_opts_out_is_left() {
+    let out = Reason::OptedOut;
+    check([
+        ("the pod", pod().opted_out(), out(Optout::Pod)),
+        ("its namespace", pod().namespace(Ok(true)), out(Optout::Namespace)),
+        ("its node", pod().on(node().opted_out()), out(Optout::Node)),
+        ("all three", pod().on(node().opted_out()).opted_out().namespace(Ok(true)), out(Optout::Pod)),
+        (
+            "its namespace and its node",
+            pod().on(node().opted_out()).namespace(Ok(true)),
+            out(Optout::Namespace),
+        ),
+        ("the pod, the namespace unread", pod().opted_out().namespace(Err(not_read())), out(Optout::Pod)),
+        ("the pod, the node unread", pod().on(unread()).opted_out(), out(Optout::Pod)),
+        ("its namespace, the node unread", pod().on(unread()).namespace(Ok(true)), out(Optout::Namespace)),
+    ]);
+}
+
+#[test]
+fn rule_3_a_pod_whose_node_is_gone_is_left() {
+    let no_node = || Reason::NodeGone { node: None };
+    let node_gone = || Reason::NodeGone { node: Some("ds06".to_owned()) };
+    check([
+        ("the node does not exist", pod().on(gone()), node_gone()),
+        ("nor is the pod overdue", pod().on(gone()).overdue("1m"), node_gone()),
+        ("nor can the namespace be read", pod().on(gone()).namespace(Err(not_read())), node_gone()),
+        ("the pod was never given one", pod().on(NOBODY_LOOKED).without_node(), no_node()),
+    ]);
+}
+
+#[test]
+fn rule_4_a_pod_on_a_ready_node_is_left() {
+    let ready = || node().ready(Ready::True);
+    check([
+        ("just so", pod().on(ready()), Reason::NodeReady),
+        ("within grace", pod().on(ready()).due_in("30s"), Reason::NodeReady),
+        ("a leaf", pod().on(ready().leaf(kosmos_leaf())), Reason::NodeReady),
+        ("its lease expired long ago", pod().on(ready().lease_renewed(ago("1h"))), Reason::NodeReady),
+        ("Ready False is not Ready", pod().on(node().ready(Ready::False)), stuck()),
+        ("Ready Unknown is not Ready", pod().on(node().ready(Ready::Unknown)), stuck()),
+        ("Ready absent is not Ready", pod().on(node().ready(Ready::Absent)), stuck()),
+    ]);
+}
+
+#[test]
+fn rule_5_a_pod_that_is_not_overdue_waits() {
+    check([
+        ("exactly at the threshold", pod().overdue("10m"), stuck()),
+        ("one second below", pod().overdue("9m 59s"), not_overdue(span("9m 59s"))),
+        ("a millisecond below", pod().overdue("9m 59s 999ms"), not_overdue(span("9m 59s 999ms"))),
+        ("one second above", pod().overdue("10m 1s"), stuck()),
+        ("at its deadline", pod().overdue("0s"), not_overdue(SignedDuration::ZERO)),
+        ("within grace, for longer than the threshold", pod().due_in("1h"), not_overdue(-span("1h"))),
+        ("the node is unread", pod().on(unread()).overdue("1m"), not_overdue(span("1m"))),
+        ("nobody looked at the node", pod().on(NOBODY_LOOKED).overdue("1m"), not_overdue(span("1m"))),
+    ]);
+    let at_once = Policy { reap_older_than: SignedDuration::ZERO, ..policy() };
+    let waits = Reason::NotOverdue { overdue: -span("1s"), threshold: SignedDuration::ZERO };
+    check_under(
+        &at_once,
+        [
+            ("threshold 0, at its deadline", pod().overdue("0s"), stuck()),
+            ("threshold 0, a second before it", pod().due_in("1s"), waits),
+        ],
+    );
+}
+
+#[test]
+fn the_grace_period_is_not_subtracted_again() {
+    check([
+        ("grace is 1h, past it for 10m", pod().grace(Some(3600)).overdue("10m"), stuck()),
+        ("no grace is known", pod().grace(None).overdue("10m"), stuck()),
+        ("grace is 0", pod().grace(Some(0)).overdue("9m"), not_overdue(span("9m"))),
+    ]);
+}
+
+#[test]
+fn rule_6_a_pod_on_a_leaf_node_is_for_a_person() {
+    let leaf = Reason::LeafNode;
+    check([
+        ("marked by Kosmos", pod().on(node().leaf(kosmos_leaf())), leaf(kosmos_leaf())),
+        ("selected", pod().on(node().leaf(selected_leaf())), leaf(selected_leaf())),
+        ("Ready False", pod().on(node().ready(Ready::False).leaf(kosmos_leaf())), leaf(kosmos_leaf())),
+        (
+            "held by a finalizer",
+            pod().on(node().leaf(kosmos_leaf())).held_by(&[FOREIGN]),
+            leaf(kosmos_leaf()),
+        ),
+        (
+            "with a local volume",
+            pod().on(node().leaf(kosmos_leaf())).with(bound(local())),
+            leaf(kosmos_leaf()),
+        ),
+    ]);
+    assert_eq!(Reason::LeafNode(kosmos_leaf()).code(), "kosmos-leaf");
+    assert_eq!(Reason::LeafNode(selected_leaf()).code(), "leaf-node");
+}
+
+#[test]
+fn rule_7_what_was_not_read_waits() {
+    let namespace_unread = || pod().namespace(Err(not_read()));
+    check([
+        ("the node", pod().on(unread()), facts_unread("the node: it is forbidden")),
+        ("nobody looked at the node", pod().on(NOBODY_LOOKED), facts_unread("the node: nobody looked")),
+        ("the namespace", namespace_unread(), facts_unread("the namespace: it is forbidden")),
+        (
+            "the lease",
+            pod().on(node().lease(Err(not_read()))),
+            facts_unread("the node's lease: it is forbidden"),
+        ),
+        (
+            "the lease, which Ready False does not need",
+            pod().on(node().ready(Ready::False).lease(Err(not_read()))),
+            stuck(),
+        ),
+        (
+            "the lease, which Ready absent does not need",
+            pod().on(node().ready(Ready::Absent).lease(Err(not_read()))),
+            stuck(),
+        ),
+    ]);
+}
+
+#[test]
+fn rule_8_a_node_whose_lease_holds_is_recovering() {
+    check([
+        ("renewed just now", pod().on(node().lease_renewed(now())), recovering(SignedDuration::ZERO)),
+        ("renewed within its duration", pod().on(node().lease_renewed(ago("10s"))), recovering(span("10s"))),
+        ("exactly its duration ago", pod().on(node().lease_renewed(ago("40s"))), recovering(span("40s"))),
+        ("a second longer ago", pod().on(node().lease_renewed(ago("41s"))), stuck()),
+        ("stamped in the future", pod().on(node().lease_renewed(ahead("1h"))), recovering(-span("1h"))),
+        ("never renewed", pod().on(node().lease(Ok(Some(lease(None))))), stuck()),
+        ("no lease", pod().on(node().lease(Ok(None))), stuck()),
+        ("renewed, yet Ready is False", pod().on(node().ready(Ready::False).lease_renewed(now())), stuck()),
+        ("renewed, yet Ready is absent", pod().on(node().ready(Ready::Absent).lease_renewed(now())), stuck()),
+    ]);
+}
+
+#[test]
+fn rule_9_unreachable_only_leaves_a_kubelet_that_may_report() {
+    let alive = |ready| Reason::KubeletAlive { ready };
+    check_under(
+        &Policy { unreachable_only: true, ..policy() },
+        [
+            ("Ready False", pod().on(node().ready(Ready::False)), alive(Ready::False)),
+            ("Ready absent", pod().on(node().ready(Ready::Absent)), alive(Ready::Absent)),
+            ("Ready Unknown", pod(), stuck()),
+            (
+                "Ready Unknown, lease fresh",
+                pod().on(node().lease_renewed(now())),
+                recovering(SignedDuration::ZERO),
+            ),
+        ],
+    );
+    check([("not asked for", pod().on(node().ready(Ready::False)), stuck())]);
+}
+
+#[test]
+fn rule_10_a_node_that_has_just_failed_is_given_time() {
+    check([
+        ("exactly long enough", pod().on(node().since(Some(ago("10m")))), stuck()),
+        ("a second short", pod().on(node().since(Some(ago("9m 59s")))), just_failed(Some(span("9m 59s")))),
+        ("since the future", pod().on(node().since(Some(ahead("1h")))), just_failed(Some(-span("1h")))),
+        ("since no one knows when", pod().on(node().since(None)), just_failed(None)),
+        (
+            "Ready False as well",
+            pod().on(node().ready(Ready::False).since(Some(ago("1m")))),
+            just_failed(Some(span("1m"))),
+        ),
+    ]);
+    let at_once = Policy { node_not_ready_for: SignedDuration::ZERO, ..policy() };
+    let never = Reason::NodeJustFailed { not_ready_for: None, threshold: SignedDuration::ZERO };
+    check_under(
+        &at_once,
+        [
+            ("asked for 0, just now", pod().on(node().since(Some(now()))), stuck()),
+            ("asked for 0, since no one knows when", pod().on(node().since(None)), never),
+        ],
+    );
+}
+
+#[test]
+fn the_two_thresholds_are_told_apart() {
+    let patient_with_nodes =
+        Policy { reap_older_than: span("1m"), node_not_ready_for: span("30m"), ..policy() };
+    let young = Reason::NodeJustFailed { not_ready_for: Some(span("20m")), threshold: span("30m") };
+    check_under(
+        &patient_with_nodes,
+        [("a young failure, a stuck pod", pod().on(node().since(Some(ago("20m")))).overdue("1m"), young)],
+    );
+    let patient_with_pods =
+        Policy { reap_older_than: span("30m"), node_not_ready_for: span("1m"), ..policy() };
+    let fresh = Reason::NotOverdue { overdue: span("20m"), threshold: span("30m") };
+    check_under(
+        &patient_with_pods,
+        [("an old failure, a fresh pod", pod().on(node().since(Some(ago("1m")))).overdue("20m"), fresh)],
+    );
+}
+
+#[test]
+fn rules_11_and_12_finalizers_are_for_a_person() {
+    let forced = || Reason::AlreadyForced { finalizers: owned(&[FOREIGN]) };
+    let held = || Reason::Finalizers { finalizers: owned(&[FOREIGN]) };
+    let two = Reason::Finalizers { finalizers: owned(&[FOREIGN, "foregroundDeletion"]) };
+    let by = |finalizers| pod().held_by(finalizers);
+    check([
+        ("one", by(&[FOREIGN]), held()),
+        ("two, in their order", by(&[FOREIGN, "foregroundDeletion"]), two),
+        ("one, forced already", by(&[FOREIGN]).grace(Some(0)), forced()),
+        ("one, grace 1", by(&[FOREIGN]).grace(Some(1)), held()),
+        ("one, grace not set", by(&[FOREIGN]).grace(None), held()),
+        ("job tracking only", by(&[JOB_TRACKING]), stuck()),
+        ("job tracking only, forced already", by(&[JOB_TRACKING]).grace(Some(0)), stuck()),
+        ("job tracking and another", by(&[JOB_TRACKING, FOREIGN]), held()),
+        ("another and job tracking, forced already", by(&[FOREIGN, JOB_TRACKING]).grace(Some(0)), forced()),
+        ("none, forced already", pod().grace(Some(0)), stuck()),
+    ]);
+}
+
+#[test]
+fn the_job_controller_holds_a_pod_by_its_own_finalizer_only() {
+    assert!(pod().held_by(&[JOB_TRACKING]).0.held_by_job());
+    assert!(pod().held_by(&[FOREIGN, JOB_TRACKING]).0.held_by_job());
+    assert!(!pod().held_by(&[FOREIGN]).0.held_by_job());
+    assert!(!pod().0.held_by_job());
+}
+
+#[test]
+fn rule_13_a_volume_on_the_disk_of_the_dead_node_is_for_a_person() {
+    let elsewhere = vec![vec![within("kubernetes.io/hostname", &["ds07"])]];
+    let local_elsewhere = volume(Storage::Local("/mnt/d1".to_owned()), elsewhere);
+    let host_path = volume(Storage::HostPath("/var/x".to_owned()), Vec::new());
+    check([
+        ("local", pod().with(bound(local())), local_volume("local, at /mnt/d1")),
+        ("hostPath", pod().with(bound(host_path)), local_volume("hostPath, at /var/x")),
+        ("local, whatever it says", pod().with(bound(local_elsewhere)), local_volume("local, at /mnt/d1")),
+    ]);
+}
+
+#[test]
+fn rule_13_a_volume_whose_affinity_names_only_the_dead_node_is_for_a_person() {
+    let hostname = || within("kubernetes.io/hostname", &["ds06.example"]);
+    let name = || within("metadata.name", &["ds06"]);
+    let both = || within("openebs.io/nodename", &["ds06", "ds06.example"]);
+    let affinities = [
+        ("by its hostname", vec![vec![hostname()]], "kubernetes.io/hostname In (ds06.example)"),
+        ("by its name", vec![vec![name()]], "metadata.name In (ds06)"),
+        (
+            "TopoLVM",
+            vec![vec![within("topology.topolvm.io/node", &["ds06"])]],
+            "topology.topolvm.io/node In (ds06)",
+        ),
+        ("OpenEBS", vec![vec![within("openebs.io/nodename", &["ds06"])]], "openebs.io/nodename In (ds06)"),
+        ("by both", vec![vec![both()]], "openebs.io/nodename In (ds06, ds06.example)"),
+        (
+            "and a zone",
+            vec![vec![within("zone", &["a", "b"]), name()]],
+            "zone In (a, b) and metadata.name In (ds06)",
+        ),
+        (
+            "each term by itself",
+            vec![vec![name()], vec![hostname()]],
+            "metadata.name In (ds06) or kubernetes.io/hostname In (ds06.example)",
+        ),
+    ];
+    check(affinities.map(|(name, terms, by)| {
+        let bond = format!("reachable only from this node, by {by}");
+        (name, pod().with(bound(reachable(terms))), local_volume(&bond))
+    }));
+}
+
+#[test]
+fn a_volume_that_another_node_reaches_pins_nothing() {
+    let name = |names: &[&str]| within("metadata.name", names);
+    let not_here = requirement("metadata.name", "NotIn", &["ds06"]);
+    let zone = within("zone", &["a"]);
+    let affinities = [
+        ("to a zone", vec![vec![zone.clone()]], "zone In (a)"),
+        ("to two nodes", vec![vec![name(&["ds06", "ds07"])]], "metadata.name In (ds06, ds07)"),
+        ("to another node", vec![vec![name(&["ds07"])]], "metadata.name In (ds07)"),
+        ("to a namesake's beginning", vec![vec![name(&["ds06-2"])]], "metadata.name In (ds06-2)"),
+        ("to any but this node", vec![vec![not_here]], "metadata.name NotIn (ds06)"),
+        ("to a label's presence", vec![vec![requirement("ds06", "Exists", &[])]], "ds06 Exists"),
+        ("to a label's absence", vec![vec![requirement("ds06", "DoesNotExist", &[])]], "ds06 DoesNotExist"),
+        ("to a number", vec![vec![requirement("disks", "Gt", &["ds06"])]], "disks Gt (ds06)"),
+        (
+            "to this node or a zone",
+            vec![vec![name(&["ds06"])], vec![zone]],
+            "metadata.name In (ds06) or zone In (a)",
+        ),
+    ];
+    check(affinities.map(|(name, terms, to)| (name, pod().with(bound(reachable(terms))), confined(to))));
+    check([("without affinity", pod().with(bound(reachable(Vec::new()))), stuck())]);
+}
+
+#[test]
+fn a_hostname_counts_only_where_the_node_has_it() {
+    let claim = || bound(reachable(vec![vec![within("kubernetes.io/hostname", &["ds06.example"])]]));
+    let elsewhere = || confined("kubernetes.io/hostname In (ds06.example)");
+    check([
+        ("no hostname", pod().on(node().hostname(None)).with(claim()), elsewhere()),
+        ("another hostname", pod().on(node().hostname(Some("ds06"))).with(claim()), elsewhere()),
+    ]);
+}
+
+#[test]
+fn a_term_without_requirements_opens_no_way_out() {
+    // Kubernetes: an empty term matches no node.
+    let name = || vec![within("metadata.name", &["ds06"])];
+    let zone = || vec![within("zone", &["a"])];
+    let codes = [
+        ("empty terms only", vec![vec![]], "local-volume"),
+        ("an empty term beside a pinned one", vec![vec![], name()], "local-volume"),
+        ("an empty term beside a free one", vec![vec![], zone()], "stuck-on-not-ready-node"),
+    ];
+    for (name, terms, code) in codes {
+        assert_eq!(pod().with(bound(reachable(terms))).judged_by(&policy()).code(), code, "{name}");
+    }
+}
+
+#[test]
+fn rule_14_a_claim_that_nobody_can_vouch_for_is_for_a_person() {
+    let without = |missing: Option<&str>, phase: Option<&str>| ClaimState::WithoutVolume {
+        missing: missing.map(str::to_owned),
+        phase: phase.map(str::to_owned),
+    };
+    let states = [
+        ("nobody looked", ClaimState::NotLookedUp, unverified("nobody looked")),
+        ("unread", ClaimState::Unread(not_read()), unverified("it is forbidden")),
+        ("lost", without(Some("pv-1"), Some("Lost")), without_volume("pv-1")),
+        ("its volume is missing", without(Some("pv-1"), Some("Bound")), without_volume("pv-1")),
+        ("unbound", without(None, Some("Pending")), unverified("it names no volume (phase Pending)")),
+        ("unbound, without a phase", without(None, None), unverified("it names no volume (phase not set)")),
+        ("absent: it pins nothing", ClaimState::Absent, stuck()),
+    ];
+    check(states.map(|(name, state, reason)| (name, pod().with(claim(state)), reason)));
+}
+
+#[test]
+fn every_claim_is_looked_at() {
+    let named = |name: &str, claim: ClaimFacts| ClaimFacts { name: name.to_owned(), ..claim };
+    let free = || named("free", bound(reachable(vec![vec![within("zone", &["a"])]])));
+    let absent = || named("absent", claim(ClaimState::Absent));
+    let second = PinnedClaim { claim: "logs".to_owned(), ..pinned("local, at /mnt/d1") };
+    check([
+        (
+            "the last is pinned",
+            pod().with(absent()).with(free()).with(bound(local())),
+            local_volume("local, at /mnt/d1"),
+        ),
+        ("the first is pinned", pod().with(bound(local())).with(free()), local_volume("local, at /mnt/d1")),
+        (
+            "two are pinned",
+            pod().with(bound(local())).with(named("logs", bound(local()))),
+            Reason::LocalVolume { claims: vec![pinned("local, at /mnt/d1"), second] },
+        ),
+        (
+            "the last is unbound",
+            pod().with(free()).with(not_bound()),
+            unverified("it names no volume (phase Pending)"),
+        ),
+        ("none binds it", pod().with(absent()).with(free()), confined("zone In (a)")),
+    ]);
+}
+
+#[test]
+fn rule_15_owner_kinds_are_for_a_person_in_any_case() {
+    let manual = |kinds: &[&str]| Policy { manual_owner_kinds: owned(kinds), ..policy() };
+    let of_kind =
+        |kind: &str| Reason::OwnerKind { owner: Owner { kind: kind.to_owned(), name: "db".to_owned() } };
+    let rows = [
+        ("named", &["StatefulSet"][..], Some("StatefulSet"), of_kind("StatefulSet")),
+        ("in small letters", &["statefulset"], Some("StatefulSet"), of_kind("StatefulSet")),
+        ("in capitals", &["STATEFULSET"], Some("StatefulSet"), of_kind("StatefulSet")),
+        ("second of two", &["Job", "StatefulSet"], Some("StatefulSet"), of_kind("StatefulSet")),
+        ("another", &["StatefulSet"], Some("ReplicaSet"), stuck()),
+        ("only the beginning of it", &["Set"], Some("StatefulSet"), stuck()),
+        ("no owner", &["StatefulSet"], None, stuck()),
+        ("none named", &[], Some("StatefulSet"), stuck()),
+    ];
+    for (name, kinds, owner, reason) in rows {
+        check_under(&manual(kinds), [(name, pod().owner(owner), reason)]);
+    }
+}
+
+#[test]
+fn rule_16_the_rest_is_reaped() {
+    let control_plane = Node(NodeFacts { control_plane: true, ..node().0 });
+    check([
+        ("a pod like any other", pod(), stuck()),
+        ("without an owner", pod().owner(None), stuck()),
+        ("finished already", pod().finished(), stuck()),
+        ("on a node of the control plane", pod().on(control_plane), stuck()),
+    ]);
+}
+
+/// Everything that one rule looks at.
+struct Scene {
+    policy: Policy,
+    node: NodeFacts,
+    pod: PodFacts,
+}
+
+/// What makes a rule hold.
+type Trigger = (u8, &'static str, fn(&mut Scene));
+
+/// The rules in their order; the sixteenth always holds.
+const TRIGGERS: [Trigger; 15] = [
+    (1, "mirror-pod", |scene| scene.pod.mirror = true),
+    (2, "opted-out", |scene| scene.pod.opted_out = true),
+    (3, "node-gone", |scene| scene.pod.node = None),
+    (4, "node-ready", |scene| scene.node.ready = Ready::True),
+    (5, "not-overdue", |scene| scene.pod.deletion_deadline = ago("1m")),
+    (6, "kosmos-leaf", |scene| scene.node.leaf = Some(kosmos_leaf())),
+    (7, "facts-unread", |scene| scene.pod.namespace_opted_out = Err(not_read())),
+    (8, "node-recovering", |scene| scene.node.lease = Ok(Some(lease(Some(now()))))),
+    (9, "kubelet-alive", |scene| {
+        scene.policy.unreachable_only = true;
+        scene.node.ready = Ready::False;
+    }),
+    (10, "node-just-failed", |scene| scene.node.ready_since = Some(ago("1m"))),
+    (11, "already-forced", |scene| {
+        scene.pod.finalizers = owned(&[FOREIGN]);
+        scene.pod.grace_seconds = Some(0);
+    }),
+    (12, "finalizers", |scene| scene.pod.finalizers = owned(&[FOREIGN])),
+    (13, "local-volume", |scene| scene.pod.claims.push(bound(local()))),
+    (14, "volume-unverified", |scene| scene.pod.claims.push(not_bound())),
+    (15, "owner-kind", |scene| scene.policy.manual_owner_kinds = owned(&["StatefulSet"])),
+];
+
+/// A node has one Ready status, and each of these rules asks for another: no pod is under two of them.
+const EXCLUSIVE: [u8; 3] = [4, 8, 9];
+
+fn code_under(triggers: &[Trigger]) -> &'static str {
+    let mut scene = Scene { policy: policy(), node: node().0, pod: pod().0 };
+    for (_, _, set) in triggers {
+        set(&mut scene);
+    }
+    decide(now(), &scene.policy, Some(&NodeRead::Known(scene.node)), &scene.pod).code()
+}
+
+#[test]
+fn the_first_rule_that_holds_decides() {
+    assert_eq!(code_under(&[]), "stuck-on-not-ready-node");
+    for (at, first) in TRIGGERS.iter().enumerate() {
+        // That the sixteenth holds as well needs no trigger.
+        assert_eq!(code_under(&[*first]), first.1, "rule {} alone", first.0);
+        for second in &TRIGGERS[at + 1..] {
+            if EXCLUSIVE.contains(&first.0) && EXCLUSIVE.contains(&second.0) {
+                continue;
+            }
+            assert_eq!(code_under(&[*first, *second]), first.1, "rule {} before rule {}", first.0, second.0);
+        }
+    }
+}
+
+/// The parts of rule 7 that its trigger above does not show, and of rule 2 whose fact is the node's.
+#[test]
+fn the_order_holds_for_every_form_of_a_rule() {
+    let fresh = |node: Node| node.lease_renewed(now());
+    let young = |node: Node| node.since(Some(ago("1m")));
+    let optout = Reason::OptedOut(Optout::Node);
+    let unread_lease = facts_unread("the node's lease: it is forbidden");
+    check([
+        ("opted-out node before Ready node", pod().on(node().opted_out().ready(Ready::True)), optout),
+        (
+            "gone before not overdue",
+            pod().on(gone()).overdue("1m"),
+            Reason::NodeGone { node: Some("ds06".to_owned()) },
+        ),
+        ("not overdue before unread node", pod().on(unread()).overdue("1m"), not_overdue(span("1m"))),
+        (
+            "leaf before unread lease",
+            pod().on(node().leaf(selected_leaf()).lease(Err(not_read()))),
+            Reason::LeafNode(selected_leaf()),
+        ),
+        ("unread lease before just failed", pod().on(young(node()).lease(Err(not_read()))), unread_lease),
+        ("recovering before just failed", pod().on(young(fresh(node()))), recovering(SignedDuration::ZERO)),
+        (
+            "unread node before finalizers",
+            pod().on(unread()).held_by(&[FOREIGN]),
+            facts_unread("the node: it is forbidden"),
+        ),
+        (
+            "just failed before a local volume",
+            pod().on(young(node())).with(bound(local())),
+            just_failed(Some(span("1m"))),
+        ),
+        (
+            "pinned before unverified, whatever comes first",
+            pod().with(not_bound()).with(bound(local())),
+            local_volume("local, at /mnt/d1"),
+        ),
+    ]);
+}
+
+#[test]
+fn claims_are_asked_for_only_where_they_can_matter() {
+    let with_claim = || pod().with(claim(ClaimState::NotLookedUp));
+    let rows = [
+        ("let through so far", with_claim(), true),
+        ("no claim", pod(), false),
+        ("not overdue", with_claim().overdue("1m"), false),
+        ("held by a finalizer", with_claim().held_by(&[FOREIGN]), false),
+        ("held by the Job controller", with_claim().held_by(&[JOB_TRACKING]), true),
+        ("on a leaf node", with_claim().on(node().leaf(kosmos_leaf())), false),
+        ("on an unread node", with_claim().on(unread()), false),
+    ];
+    for (name, Pod(facts, look), needed) in rows {
+        assert_eq!(needs_claims(now(), &policy(), look.as_ref(), &facts), needed, "{name}");
+    }
+    let manual = Policy { manual_owner_kinds: owned(&["StatefulSet"]), ..policy() };
+    let Pod(facts, look) = with_claim();
+    assert!(needs_claims(now(), &manual, look.as_ref(), &facts), "rule 13 is before rule 15");
+}
+
+/// One of each reason, and each form of its sentence.
+fn every_reason() -> Vec<Reason> {
+    let threshold = span("10m");
+    let unverified_two = Reason::VolumeUnverified {
+        claims: vec![
+            unverified_claim("data", None, "nobody looked"),
+            unverified_claim("logs", None, "it is forbidden"),
+        ],
+    };
+    let pinned_two = Reason::LocalVolume {
+        claims: vec![
+            pinned("local, at /mnt/d1"),
+            PinnedClaim { claim: "logs".to_owned(), ..pinned("hostPath, at /var/x") },
+        ],
+    };
+    vec![
+        Reason::MirrorPod,
+        Reason::OptedOut(Optout::Pod),
+        Reason::OptedOut(Optout::Namespace),
+        Reason::OptedOut(Optout::Node),
+        Reason::NodeGone { node: None },
+        Reason::NodeGone { node: Some("ds06".to_owned()) },
+        Reason::NodeReady,
+        Reason::NotOverdue { overdue: span("9m 59s 900ms"), threshold },
+        Reason::NotOverdue { overdue: -span("30s"), threshold },
+        Reason::LeafNode(kosmos_leaf()),
+        Reason::LeafNode(Leaf { cluster: None, ..kosmos_leaf() }),
+        Reason::LeafNode(selected_leaf()),
+        facts_unread("the node: it is forbidden"),
+        facts_unread("the namespace: it ends with a full stop."),
+        recovering(span("10s")),
+        Reason::KubeletAlive { ready: Ready::False },
+        Reason::KubeletAlive { ready: Ready::Absent },
+        just_failed(Some(span("1m"))),
+        just_failed(None),
+        Reason::AlreadyForced { finalizers: owned(&[FOREIGN]) },
+        Reason::Finalizers { finalizers: owned(&[FOREIGN]) },
+        Reason::Finalizers { finalizers: owned(&[FOREIGN, "foregroundDeletion"]) },
+        local_volume("local, at /mnt/d1"),
+        pinned_two,
+        unverified_two,
+        Reason::OwnerKind { owner: Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() } },
+        stuck(),
+        confined("zone In (a)"),
+        Reason::MassOutage("3 of 4 nodes are NotReady".to_owned()),
+        Reason::OverCap { cap: 20 },
+    ]
+}
+
+/// Codes and verdicts are the contract of every report.
+#[test]
+fn codes_and_verdicts_are_those_of_the_contract() {
+    let mut contract =
+        every_reason().iter().map(|reason| (reason.code(), reason.verdict().code())).collect::<Vec<_>>();
+    contract.dedup();
+    assert_eq!(
+        contract,
+        [
+            ("mirror-pod", "leave"),
+            ("opted-out", "leave"),
+            ("node-gone", "leave"),
+            ("node-ready", "leave"),
+            ("not-overdue", "wait"),
+            ("kosmos-leaf", "manual"),
+            ("leaf-node", "manual"),
+            ("facts-unread", "wait"),
+            ("node-recovering", "wait"),
+            ("kubelet-alive", "leave"),
+            ("node-just-failed", "wait"),
+            ("already-forced", "manual"),
+            ("finalizers", "manual"),
+            ("local-volume", "manual"),
+            ("volume-unverified", "manual"),
+            ("owner-kind", "manual"),
+            ("stuck-on-not-ready-node", "reap"),
+            ("mass-outage", "wait"),
+            ("over-cap", "wait"),
+        ]
+    );
+}
+
+#[test]
+fn every_reason_says_what_was_seen() {
+    let sentences = every_reason().iter().fold(String::new(), |sentences, reason| {
+        sentences + &format!("{}: {}\n", reason.code(), reason.sentence())
+    });
+    expect![[r#"
+        mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror means nothing.
+        opted-out: The pod is annotated pod-reaper.io/skip: "true".
+        opted-out: Its namespace is annotated pod-reaper.io/skip: "true".
+        opted-out: Its node is annotated pod-reaper.io/skip: "true".
+        node-gone: It was never given a node; the pod garbage collector takes care of it.
+        node-gone: Node ds06 does not exist any more; the pod garbage collector takes care of it.
+        node-ready: Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
+        not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on.
+        not-overdue: It is within its grace period for another 30s; it counts as stuck 10m after that.
+        kosmos-leaf: Its node stands for the Kosmos leaf cluster edge-1 (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
+        kosmos-leaf: Its node is a Kosmos leaf node and stands for another cluster (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
+        leaf-node: Its node matches --leaf-node-selector (seen: label selector type=virtual-kubelet). There, NotReady means that the link is cut: the pod may well be running.
+        facts-unread: Something that has to be known could not be read: the node: it is forbidden.
+        facts-unread: Something that has to be known could not be read: the namespace: it ends with a full stop.
+        node-recovering: The node's lease was renewed 10s ago, so its kubelet is alive and about to report.
+        kubelet-alive: The node's Ready is False, not Unknown: its kubelet may still report, and --unreachable-only is set.
+        kubelet-alive: The node's Ready is absent, not Unknown: its kubelet may still report, and --unreachable-only is set.
+        node-just-failed: The node has been NotReady for 1m only; 10m are asked for.
+        node-just-failed: The node is NotReady, but does not say since when.
+        already-forced: It was force-deleted already and is held by finalizer example.com/backup; another delete changes nothing.
+        finalizers: It is held by finalizer example.com/backup, whose controller has something to do before the pod may go.
+        finalizers: It is held by finalizers example.com/backup, foregroundDeletion, whose controller has something to do before the pod may go.
+        local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
+        local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1); claim logs is bound to volume pv-1 (hostPath, at /var/x).
+        volume-unverified: Whether its storage is on the dead node could not be verified: claim data: nobody looked; claim logs: it is forbidden.
+        owner-kind: It belongs to StatefulSet/db, and --manual-owner-kind names that kind.
+        stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
+        stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
+        mass-outage: 3 of 4 nodes are NotReady: so many at once are more often a fault of the API server or the network. Nothing is deleted.
+        over-cap: --max-deletes is 20 and older ones went first; the next run takes it.
+    "#]].assert_eq(&sentences);
+}
+
+#[test]
+fn durations_are_spoken_in_whole_seconds() {
+    let rows = [
+        ("none", SignedDuration::ZERO, "0s"),
+        ("less than a second", SignedDuration::from_millis(999), "0s"),
+        ("seconds are cut, not rounded", SignedDuration::from_millis(59_999), "59s"),
+        ("an hour and five minutes", span("65m"), "1h 5m"),
+        ("one that lies ahead", -span("2m"), "minus 2m"),
+    ];
+    for (name, duration, text) in rows {
+        assert_eq!(spoken(duration), text, "{name}");
+    }
+}

@@ -21,6 +21,7 @@ pub(super) struct Claims {
 pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     let mut checked = Claims::default();
     for claim in claims {
+        let mut missing_volume = None;
         let cause = match &claim.state {
             ClaimState::Absent => continue,
             ClaimState::Bound { uid, volume } => {
@@ -40,13 +41,14 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
             ClaimState::NotLookedUp => "nobody looked".to_owned(),
             ClaimState::Unread(unread) => unread.0.clone(),
             ClaimState::WithoutVolume { missing: Some(volume), .. } => {
+                missing_volume = Some(volume.clone());
                 format!("its volume {volume} does not exist")
             }
             ClaimState::WithoutVolume { missing: None, phase } => {
                 format!("it names no volume (phase {})", phase.as_deref().unwrap_or("not set"))
             }
         };
-        checked.unverified.push(UnverifiedClaim { claim: claim.name.clone(), cause });
+        checked.unverified.push(UnverifiedClaim { claim: claim.name.clone(), missing_volume, cause });
     }
     checked
 }

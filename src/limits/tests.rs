@@ -1,1 +1,266 @@
 //! Tests of the limits.
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::{
+    decide::Optout,
+    facts::{Owner, Unread},
+};
+
+fn pod(namespace: &str, name: &str, deadline: &str) -> Judged {
+    Judged {
+        pod: PodFacts {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: format!("{namespace}/{name}"),
+            resource_version: "7".to_owned(),
+            node: Some("ds06".to_owned()),
+            owner: None,
+            deletion_deadline: format!("2026-03-01T{deadline}:00Z").parse::<Timestamp>().unwrap(),
+            grace_seconds: Some(30),
+            finalizers: Vec::new(),
+            finished: false,
+            mirror: false,
+            opted_out: false,
+            namespace_opted_out: Ok(false),
+            after_reap: None,
+            claims: Vec::new(),
+        },
+        reason: stuck(),
+    }
+}
+
+impl Judged {
+    fn because(self, reason: Reason) -> Self {
+        Self { reason, ..self }
+    }
+}
+
+fn stuck() -> Reason {
+    Reason::Stuck { confined: Vec::new() }
+}
+
+/// One pod of each verdict that is not `reap`.
+fn others() -> [Judged; 3] {
+    [
+        pod("shop", "left", "08:00").because(Reason::OptedOut(Optout::Pod)),
+        pod("shop", "manual", "08:01").because(Reason::OwnerKind {
+            owner: Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() },
+        }),
+        pod("shop", "waiting", "08:02").because(Reason::NodeJustFailed {
+            not_ready_for: None,
+            threshold: jiff::SignedDuration::from_mins(10),
+        }),
+    ]
+}
+
+fn limits() -> Limits {
+    Limits { max_deletes: None, max_not_ready_percent: 55 }
+}
+
+fn cap(max_deletes: usize) -> Limits {
+    Limits { max_deletes: Some(max_deletes), ..limits() }
+}
+
+fn percent(max_not_ready_percent: u8) -> Limits {
+    Limits { max_not_ready_percent, ..limits() }
+}
+
+fn of(not_ready: usize, total: usize) -> Tally {
+    Tally { not_ready, total }
+}
+
+/// A cluster that has workers only.
+fn workers(not_ready: usize, total: usize) -> Census {
+    Census::Counted { all: of(not_ready, total), workers: of(not_ready, total) }
+}
+
+fn not_counted() -> Census {
+    Census::Unread(Unread("nodes is forbidden".to_owned()))
+}
+
+/// Namespace, name and reason of each, in the plan's order.
+fn told(plan: &Plan) -> Vec<(String, &'static str)> {
+    plan.pods
+        .iter()
+        .map(|Judged { pod, reason }| (format!("{}/{}", pod.namespace, pod.name), reason.code()))
+        .collect()
+}
+
+fn reaped(plan: &Plan) -> Vec<&str> {
+    plan.reaps().map(|pod| pod.name.as_str()).collect()
+}
+
+#[test]
+fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
+    let outage = |what: &str| Some(HoldReason::MassOutage(what.to_owned()));
+    let both = |all, workers| Census::Counted { all, workers };
+    let rows = [
+        ("nothing to count", Census::NotNeeded, 55, None),
+        ("2 of 3: two are few", workers(2, 3), 55, None),
+        ("2 of 3, whatever the share", workers(2, 3), 1, None),
+        ("3 of 5 = 60 %", workers(3, 5), 55, outage("3 of 5 nodes are NotReady")),
+        ("3 of 6 = 50 %", workers(3, 6), 55, None),
+        ("11 of 20, exactly 55 %", workers(11, 20), 55, outage("11 of 20 nodes are NotReady")),
+        ("10 of 20", workers(10, 20), 55, None),
+        ("54 of 99, just below 55 %", workers(54, 99), 55, None),
+        ("3 of 6, at 50 %", workers(3, 6), 50, outage("3 of 6 nodes are NotReady")),
+        ("3 of 6, at 51 %", workers(3, 6), 51, None),
+        ("3 of 300, at 1 %", workers(3, 300), 1, outage("3 of 300 nodes are NotReady")),
+        ("99 of 100, at 99 %", workers(99, 100), 99, outage("99 of 100 nodes are NotReady")),
+        (
+            "3 of 8, but 3 of 5 workers",
+            both(of(3, 8), of(3, 5)),
+            55,
+            outage("3 of 5 worker nodes are NotReady"),
+        ),
+        ("3 of 8, 2 of 5 workers", both(of(3, 8), of(2, 5)), 55, None),
+        ("both 2 of 2 workers, 2 of 5", both(of(2, 5), of(2, 2)), 55, None),
+        (
+            "the control plane alone: 3 of 5",
+            both(of(3, 5), of(0, 2)),
+            55,
+            outage("3 of 5 nodes are NotReady"),
+        ),
+        ("2 of 2: none is Ready", workers(2, 2), 55, outage("2 of 2 nodes are NotReady")),
+        ("1 of 1: none is Ready", workers(1, 1), 55, outage("1 of 1 nodes are NotReady")),
+        ("none is Ready, at 99 %", workers(1, 1), 99, outage("1 of 1 nodes are NotReady")),
+        ("no real node at all", workers(0, 0), 55, outage("0 of 0 nodes are NotReady")),
+        ("100 % turns the share off", workers(3, 5), 100, None),
+        ("100 % turns none Ready off", workers(3, 3), 100, None),
+        ("not counted", not_counted(), 55, Some(HoldReason::CensusUnread("nodes is forbidden".to_owned()))),
+        ("not counted, and nobody asks", not_counted(), 100, None),
+    ];
+    for (name, census, max_percent, hold) in rows {
+        let plan = Plan::new(vec![pod("shop", "db-0", "09:00")], &census, &percent(max_percent));
+        assert_eq!(plan.hold, hold.clone().map(|reason| Hold { reason, held: 1 }), "{name}");
+        let reason = match hold {
+            None => stuck(),
+            Some(HoldReason::MassOutage(what)) => Reason::MassOutage(what),
+            Some(HoldReason::CensusUnread(why)) => {
+                Reason::FactsUnread(format!("how many nodes are NotReady, for the breaker: {why}"))
+            }
+        };
+        assert_eq!(plan.pods[0].reason, reason, "{name}");
+    }
+}
+
+#[test]
+fn the_census_counts_real_nodes() {
+    const READY: bool = true;
+    const LEAF: bool = true;
+    const CONTROL_PLANE: bool = true;
+    let nodes = [
+        (READY, !LEAF, CONTROL_PLANE),
+        (READY, !LEAF, !CONTROL_PLANE),
+        (!READY, !LEAF, !CONTROL_PLANE),
+        (!READY, !LEAF, CONTROL_PLANE),
+        (READY, LEAF, !CONTROL_PLANE),
+        (!READY, LEAF, !CONTROL_PLANE),
+        (!READY, LEAF, CONTROL_PLANE),
+    ];
+    assert_eq!(Census::count(nodes), Census::Counted { all: of(2, 4), workers: of(1, 2) });
+    assert_eq!(Census::count([]), workers(0, 0));
+}
+
+#[test]
+fn leaf_nodes_neither_trip_the_breaker_nor_hold_it_off() {
+    let dead_leaves = Census::count([
+        (true, false, false),
+        (false, true, false),
+        (false, true, false),
+        (false, true, false),
+    ]);
+    let ready_leaves = Census::count([(false, false, false), (true, true, false), (true, true, false)]);
+    let plan = |census| Plan::new(vec![pod("shop", "db-0", "09:00")], &census, &limits());
+    assert_eq!(plan(dead_leaves).hold, None);
+    assert!(plan(ready_leaves).hold.is_some());
+}
+
+#[test]
+fn held_pods_wait_and_the_others_are_left_as_they_are() {
+    let mut judged = others().to_vec();
+    judged.push(pod("shop", "db-0", "09:00"));
+    judged.push(pod("shop", "db-1", "09:01"));
+    let plan = Plan::new(judged, &workers(3, 3), &limits());
+    let outage = Reason::MassOutage("3 of 3 nodes are NotReady".to_owned());
+    let mut expected = others().to_vec();
+    expected.push(pod("shop", "db-0", "09:00").because(outage.clone()));
+    expected.push(pod("shop", "db-1", "09:01").because(outage));
+    assert_eq!(plan.pods, expected);
+    assert_eq!(plan.hold.as_ref().map(|hold| hold.held), Some(2), "only what would be reaped is held");
+    assert_eq!(plan.reaps().count(), 0);
+}
+
+#[test]
+fn an_outage_with_nothing_to_hold_is_told_all_the_same() {
+    let plan = Plan::new(others().to_vec(), &workers(3, 3), &limits());
+    assert_eq!(plan.pods, others());
+    assert_eq!(plan.hold.map(|hold| hold.held), Some(0));
+}
+
+#[test]
+fn a_held_run_does_not_speak_of_the_cap() {
+    let judged = vec![pod("shop", "db-0", "09:00"), pod("shop", "db-1", "09:01")];
+    let plan = Plan::new(judged, &workers(3, 3), &cap(1));
+    assert_eq!(
+        told(&plan),
+        [("shop/db-0".to_owned(), "mass-outage"), ("shop/db-1".to_owned(), "mass-outage")]
+    );
+    assert_eq!(plan.hold.map(|hold| hold.held), Some(2));
+}
+
+#[test]
+fn the_longest_overdue_go_first() {
+    let judged = || vec![pod("b", "young", "09:02"), pod("a", "middle", "09:01"), pod("c", "old", "09:00")];
+    let rows = [
+        ("no cap", None, vec!["old", "middle", "young"]),
+        ("one", Some(1), vec!["old"]),
+        ("two", Some(2), vec!["old", "middle"]),
+        ("just as many", Some(3), vec!["old", "middle", "young"]),
+        ("more than there are", Some(9), vec!["old", "middle", "young"]),
+    ];
+    for (name, max_deletes, expected) in rows {
+        let plan = Plan::new(judged(), &Census::NotNeeded, &Limits { max_deletes, ..limits() });
+        assert_eq!(reaped(&plan), expected, "{name}");
+        assert_eq!(plan.pods.len(), 3, "{name}: nothing is lost");
+        let over = Reason::OverCap { cap: max_deletes.unwrap_or_default() };
+        assert!(plan.pods[expected.len()..].iter().all(|judged| judged.reason == over), "{name}");
+    }
+}
+
+#[test]
+fn ties_go_by_namespace_then_name_then_uid() {
+    let again = |uid: &str| {
+        let mut judged = pod("a", "db-0", "09:00");
+        judged.pod.uid = uid.to_owned();
+        judged
+    };
+    let judged = vec![pod("b", "db-0", "09:00"), pod("a", "db-1", "09:00"), again("u-2"), again("u-1")];
+    let uids = ["u-1", "u-2", "a/db-1", "b/db-0"];
+    for most in 1..=4 {
+        let plan = Plan::new(judged.clone(), &Census::NotNeeded, &cap(most));
+        assert_eq!(plan.reaps().map(|pod| pod.uid.as_str()).collect::<Vec<_>>(), uids[..most]);
+    }
+}
+
+#[test]
+fn only_what_is_reaped_counts_against_the_cap() {
+    let mut judged = vec![pod("shop", "young", "09:01"), pod("shop", "old", "09:00")];
+    judged.extend(others());
+    let plan = Plan::new(judged, &Census::NotNeeded, &cap(1));
+    let mut expected = others().to_vec();
+    expected.push(pod("shop", "old", "09:00"));
+    expected.push(pod("shop", "young", "09:01").because(Reason::OverCap { cap: 1 }));
+    assert_eq!(plan.pods, expected);
+    assert_eq!(plan.hold, None);
+}
+
+#[test]
+fn a_reaped_pod_keeps_what_was_seen() {
+    let confined = Reason::Stuck { confined: vec!["pv-1 needs zone In (a)".to_owned()] };
+    let plan =
+        Plan::new(vec![pod("shop", "db-0", "09:00").because(confined.clone())], &workers(1, 9), &cap(1));
+    assert_eq!(plan.pods[0].reason, confined);
+}

@@ -15,7 +15,10 @@ use crate::{
         Census, ClaimFacts, ClaimState, ClusterFacts, Lease, NodeRead, PodFacts, Read, ReadError, Ready,
         Unread,
     },
-    objects::{Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawVolume},
+    objects::{
+        Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawVolume, identity_of_odd,
+        odd,
+    },
     selector::Selector,
     settings::NamespaceFilter,
 };
@@ -54,16 +57,17 @@ pub struct Wanted<'a> {
 /// The objects of a snapshot, by kind.
 #[derive(Default)]
 struct Saved {
-    nodes: Vec<RawNode>,
+    nodes: BTreeMap<String, RawNode>,
     pods: Vec<RawPod>,
-    pod_count: usize,
+    any_pod: bool,
     namespaces: BTreeMap<String, bool>,
     claims: BTreeMap<(String, String), RawClaim>,
     volumes: BTreeMap<String, RawVolume>,
     leases: BTreeMap<String, Lease>,
     attachments: Vec<RawAttachment>,
     newest: Option<Timestamp>,
-    /// Objects that could not be read, by kind, namespace and name (empty where even those could not), with the cause.
+    /// Objects that could not be read, by kind, namespace and name (each empty where even that could not), with the
+    /// cause.
     odd: BTreeMap<(String, String, String), String>,
 }
 
@@ -80,100 +84,114 @@ struct Document<'a> {
 pub fn read(text: &str, wanted: &Wanted<'_>) -> Result<ClusterFacts, SnapshotError> {
     let mut saved = Saved::default();
     for document in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
-        saved.take("", document?)?;
+        saved.take("", document?);
     }
     saved.into_facts(wanted)
 }
 
 impl Saved {
     /// Takes one document, or item of a list of `list_kind`.
-    fn take(&mut self, list_kind: &str, raw: &RawValue) -> Result<(), SnapshotError> {
-        let document: Document<'_> = serde_json::from_str(raw.get())?;
+    fn take(&mut self, list_kind: &str, raw: &RawValue) {
+        let Document { kind, items } = match serde_json::from_str(raw.get()) {
+            Ok(document) => document,
+            Err(error) => return self.odd(list_kind, identity_of_odd(raw), odd(&error)),
+        };
         // Items of a typed list ("PodList") do not repeat their kind.
-        let kind = if document.kind.is_empty() { list_kind } else { &document.kind };
-        if let Some(items) = document.items.filter(|_| kind.ends_with("List")) {
+        let kind = if kind.is_empty() { list_kind } else { &kind };
+        if let Some(items) = items.filter(|_| kind.ends_with("List")) {
             let item_kind = kind.trim_end_matches("List");
-            return items.into_iter().try_for_each(|item| self.take(item_kind, item));
+            return items.into_iter().for_each(|item| self.take(item_kind, item));
         }
         if let Ok(observed) = serde_json::from_str::<Observed>(raw.get()) {
             self.newest = self.newest.max(observed.newest());
         }
         match kind {
-            "Node" => self.keep(kind, raw, |saved, node| saved.nodes.push(node)),
+            "" => self.odd("", identity_of_odd(raw), "it does not say its kind"),
+            "Node" => self.keep(kind, raw, |saved, node: RawNode| {
+                saved.nodes.insert(node.metadata.name.clone()?, node);
+                Some(())
+            }),
             "Pod" => {
-                self.pod_count += 1;
+                self.any_pod = true;
                 self.keep(kind, raw, |saved, pod: RawPod| {
-                    if pod.metadata.terminating() {
-                        saved.pods.push(pod);
-                    }
+                    saved.pods.extend(pod.metadata.terminating().then_some(pod));
+                    Some(())
                 });
             }
             "Namespace" => self.keep(kind, raw, |saved, object: RawObject| {
                 let opted_out = object.metadata.opted_out();
-                saved.namespaces.extend(object.metadata.name.map(|name| (name, opted_out)));
+                saved.namespaces.insert(object.metadata.name?, opted_out);
+                Some(())
             }),
             "PersistentVolumeClaim" => self.keep(kind, raw, |saved, claim: RawClaim| {
-                let key = claim.metadata.namespace.clone().zip(claim.metadata.name.clone());
-                saved.claims.extend(key.map(|key| (key, claim)));
+                let key = claim.metadata.namespace.clone().zip(claim.metadata.name.clone())?;
+                saved.claims.insert(key, claim);
+                Some(())
             }),
             "PersistentVolume" => self.keep(kind, raw, |saved, volume: RawVolume| {
-                saved.volumes.extend(volume.metadata.name.clone().map(|name| (name, volume)));
+                saved.volumes.insert(volume.metadata.name.clone()?, volume);
+                Some(())
             }),
-            "Lease" => {
-                let meta = serde_json::from_str::<RawObject>(raw.get()).unwrap_or_default().metadata;
-                if meta.namespace.as_deref() == Some(LEASE_NAMESPACE) {
-                    self.keep(kind, raw, |saved, lease: RawLease| {
-                        saved.leases.extend(meta.name.map(|name| (name, lease.into())));
-                    });
+            "Lease" => self.keep(kind, raw, |saved, lease: RawLease| {
+                let (namespace, name) = lease.identity()?;
+                if namespace == LEASE_NAMESPACE {
+                    saved.leases.insert(name, lease.into());
                 }
-            }
-            "VolumeAttachment" => {
-                self.keep(kind, raw, |saved, attachment| saved.attachments.push(attachment));
-            }
+                Some(())
+            }),
+            "VolumeAttachment" => self.keep(kind, raw, |saved, attachment| {
+                saved.attachments.push(attachment);
+                Some(())
+            }),
             // Whatever else was saved along is nothing that the rules ask about.
             _ => {}
         }
-        Ok(())
     }
 
-    fn keep<T: DeserializeOwned>(&mut self, kind: &str, raw: &RawValue, store: impl FnOnce(&mut Self, T)) {
-        match serde_json::from_str(raw.get()) {
-            Ok(object) => store(self, object),
-            Err(error) => {
-                let meta = serde_json::from_str::<RawObject>(raw.get()).unwrap_or_default().metadata;
-                self.odd(kind, meta.namespace.as_deref(), meta.name.as_deref(), error.to_string());
-            }
+    /// Stores an object; one that does not parse, or for which `store` finds no name, is odd.
+    fn keep<T: DeserializeOwned>(
+        &mut self,
+        kind: &str,
+        raw: &RawValue,
+        store: impl FnOnce(&mut Self, T) -> Option<()>,
+    ) {
+        match serde_json::from_str(raw.get()).map(|object| store(self, object)) {
+            Ok(Some(())) => {}
+            Ok(None) => self.odd(kind, identity_of_odd(raw), "it lacks its name or namespace"),
+            Err(error) => self.odd(kind, identity_of_odd(raw), odd(&error)),
         }
     }
 
-    fn odd(&mut self, kind: &str, namespace: Option<&str>, name: Option<&str>, cause: String) {
-        let [namespace, name] = [namespace, name].map(|part| part.unwrap_or_default().to_owned());
-        self.odd.insert((kind.to_owned(), namespace, name), cause);
+    fn odd(&mut self, kind: &str, (namespace, name): (Option<String>, Option<String>), cause: &str) {
+        let key = (kind.to_owned(), namespace.unwrap_or_default(), name.unwrap_or_default());
+        self.odd.insert(key, cause.to_owned());
     }
 
-    /// Why an object that was not kept is no proof of absence: it, or one that does not even say its name, is odd.
+    /// Why an object that was not kept is no proof of absence: it is odd, or one is that does not say which it is.
     fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
-        let key = |namespace: &str, name: &str| (kind.to_owned(), namespace.to_owned(), name.to_owned());
-        let odd = self.odd.get(&key(namespace, name)).or_else(|| self.odd.get(&key("", "")));
-        odd.map(|cause| Unread(format!("the snapshot's {kind} could not be read: {cause}")))
+        let may_be = |odd: &str, wanted: &str| odd.is_empty() || odd == wanted;
+        let odd = self.odd.iter().find(|((odd_kind, odd_namespace, odd_name), _)| {
+            may_be(odd_kind, kind) && may_be(odd_namespace, namespace) && may_be(odd_name, name)
+        });
+        odd.map(|(_, cause)| Unread(format!("the snapshot's {kind} could not be read: {cause}")))
     }
 
     fn any_odd(&self, kind: &str) -> bool {
-        self.odd.keys().any(|(odd, _, _)| odd == kind)
+        self.odd.keys().any(|(odd, _, _)| odd.is_empty() || odd == kind)
     }
 
     fn into_facts(mut self, wanted: &Wanted<'_>) -> Result<ClusterFacts, SnapshotError> {
         if self.nodes.is_empty() {
             return Err(SnapshotError::Missing("nodes"));
         }
-        if self.pod_count == 0 {
+        if !self.any_pod {
             return Err(SnapshotError::Missing("pods"));
         }
         let now = wanted.now.or(self.newest).ok_or(SnapshotError::Undated)?;
         let census = if self.any_odd("Node") {
             Census::Unread(Unread("a node of the snapshot could not be read".to_owned()))
         } else {
-            Census::count(self.nodes.iter().map(|node| {
+            Census::count(self.nodes.values().map(|node| {
                 (node.ready() == Ready::True, node.leaf(wanted.leaf_selector).is_some(), node.control_plane())
             }))
         };
@@ -186,8 +204,7 @@ impl Saved {
         }
         let node_count = self.nodes.len();
         let mut nodes = BTreeMap::new();
-        for raw in std::mem::take(&mut self.nodes) {
-            let name = raw.metadata.name.clone().unwrap_or_default();
+        for (name, raw) in std::mem::take(&mut self.nodes) {
             let lease = match self.leases.remove(&name) {
                 Some(lease) => Ok(Some(lease)),
                 None => self.not_absent("Lease", LEASE_NAMESPACE, &name).map_or(Ok(None), Err),
@@ -195,7 +212,7 @@ impl Saved {
             let read = match raw.into_facts(lease, wanted.leaf_selector) {
                 Ok(facts) => NodeRead::Known(facts),
                 Err(cause) => {
-                    self.odd("Node", None, Some(&name), cause.clone());
+                    self.odd("Node", (None, Some(name.clone())), &cause);
                     NodeRead::Unread(Unread(cause))
                 }
             };
@@ -209,7 +226,7 @@ impl Saved {
                 Ok(pod) => {
                     pods.insert(pod.uid.clone(), pod);
                 }
-                Err(cause) => self.odd("Pod", Some(&namespace), name.as_deref(), cause),
+                Err(cause) => self.odd("Pod", (Some(namespace), name), &cause),
             }
         }
         let on_ready_node = |pod: &PodFacts| {
@@ -249,6 +266,7 @@ impl Saved {
         let errors = self.odd.into_iter().map(|((kind, namespace, name), cause)| {
             let slash = if namespace.is_empty() { "" } else { "/" };
             let name = if name.is_empty() { "without a name" } else { &name };
+            let kind = if kind.is_empty() { "object" } else { &kind };
             ReadError { what: format!("{kind} {namespace}{slash}{name}"), cause }
         });
         let errors = errors.collect();
@@ -264,7 +282,10 @@ impl Saved {
         match self.namespaces.get(namespace) {
             Some(opted_out) => Ok(*opted_out),
             None if !self.has_namespaces() => Ok(false),
-            None => Err(Unread(format!("{namespace} is not in the snapshot"))),
+            None => {
+                let missing = || Unread(format!("{namespace} is not in the snapshot"));
+                Err(self.not_absent("Namespace", "", namespace).unwrap_or_else(missing))
+            }
         }
     }
 

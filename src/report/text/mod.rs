@@ -214,7 +214,9 @@ impl Page {
             within @ ..0 => together(&format!("due in {}", seconds(-within))),
             overdue => together(&format!("overdue {}", seconds(overdue))),
         };
-        says += &format!("  [{}]", pod.outcome.unwrap_or(pod.reason));
+        // That it is stuck is what its section says.
+        let tag = pod.outcome.or((pod.verdict != Verdict::Reap.code()).then_some(pod.reason));
+        says += &tag.map(|tag| format!("  [{tag}]")).unwrap_or_default();
         self.paragraph(ITEM, DETAIL, style_of(pod), &says);
         match (&pod.outcome_detail, pod.outcome) {
             // What went as it should needs no sentence a pod.
@@ -263,7 +265,10 @@ impl Page {
         let counted = |code: &str| report.summary.verdicts.get(code).copied().unwrap_or_default();
         let mut parts = Vec::new();
         let outcomes = report.summary.outcomes.iter().filter(|(_, count)| **count > 0);
-        parts.extend(outcomes.map(|(code, count)| format!("{count} {}", code.replace('-', " "))));
+        parts.extend(outcomes.map(|(code, count)| match *code {
+            "would-delete" => format!("{count} would be deleted"),
+            code => format!("{count} {}", code.replace('-', " ")),
+        }));
         if parts.is_empty() {
             parts.push(format!("{} to be reaped", counted("reap")));
         }
@@ -282,9 +287,13 @@ impl Page {
             0 => "no Terminating pod to judge".to_owned(),
             _ => parts.join(", "),
         };
+        let unread = match report.errors.len() {
+            0 => String::new(),
+            count => format!(", {count} could not be read"),
+        };
         let style = if report.exit_code == 0 { HEADING } else { BAD };
         self.text.push('\n');
-        self.paragraph("", "", style, &format!("Summary: {counts}. Exit code {}.", report.exit_code));
+        self.paragraph("", "", style, &format!("Summary: {counts}{unread}. Exit code {}.", report.exit_code));
     }
 }
 
@@ -332,7 +341,7 @@ fn clean(text: &str) -> String {
         .collect()
 }
 
-/// Stands for a space at which a line is not broken; no text from the cluster is left with one.
+/// Stands for a space at which a line is not broken, until it is written.
 const TOGETHER: char = '\u{a0}';
 
 fn together(words: &str) -> String {

@@ -1,1 +1,702 @@
-//! Tests.
+//! Tests of the text report: what a person reads, and that what they paste does what it says.
+
+#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process,
+    time::Duration,
+};
+
+use expect_test::expect;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    cli::{LogFormat, LogLevel, Output},
+    cluster::Target,
+    decide::{Policy, decide},
+    limits::{Judged, Limits, Plan},
+    outcome::Outcome,
+    settings::{Mode, NamespaceFilter, Settings, Task},
+    snapshot,
+};
+
+fn audit() -> Settings {
+    let minutes = SignedDuration::from_mins(10);
+    Settings {
+        task: Task::Audit { snapshot: "state.json".into(), now: None },
+        namespaces: NamespaceFilter::default(),
+        policy: Policy {
+            reap_older_than: minutes,
+            node_not_ready_for: minutes,
+            unreachable_only: false,
+            manual_owner_kinds: Vec::new(),
+        },
+        limits: Limits { max_deletes: None, max_not_ready_percent: 55 },
+        leaf_selector: None,
+        all: true,
+        output: Output::Text,
+        deadline: Duration::from_mins(8),
+        exit_on_manual: false,
+        log_format: LogFormat::Text,
+        log_level: LogLevel::Info,
+    }
+}
+
+fn run(mode: Mode, target: Target) -> Settings {
+    Settings { task: Task::Reap { target, mode }, ..audit() }
+}
+
+/// Judges `objects` at three, and tells it with the outcomes of the pods, by UID.
+fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
+    let text = json!({"kind": "List", "items": objects}).to_string();
+    let wanted = snapshot::Wanted {
+        now: Some("2026-01-31T03:00:00Z".parse::<Timestamp>().expect("a moment")),
+        namespaces: &settings.namespaces,
+        leaf_selector: settings.leaf_selector.as_ref(),
+        all: settings.all,
+    };
+    let facts = snapshot::read(&text, &wanted).expect("a snapshot");
+    let judge = |pod: &crate::facts::PodFacts| Judged {
+        reason: decide(facts.now, &settings.policy, facts.node_of(pod), pod),
+        pod: pod.clone(),
+    };
+    let plan = Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits);
+    let outcomes = outcomes.iter().map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
+    Report::new(settings, &facts, &plan, &outcomes.collect::<BTreeMap<_, _>>())
+}
+
+fn node(name: &str, ready: &str) -> Value {
+    json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}")}, "status": {"conditions": [
+        {"type": "Ready", "status": ready, "reason": "NodeStatusUnknown", "lastTransitionTime": "2026-01-31T01:00:00Z"}
+    ]}})
+}
+
+fn namespace(name: &str) -> Value {
+    json!({"kind": "Namespace", "metadata": {"name": name}})
+}
+
+fn lease(node: &str) -> Value {
+    json!({"kind": "Lease", "metadata": {"namespace": "kube-node-lease", "name": node},
+        "spec": {"renewTime": "2026-01-31T00:59:20Z"}})
+}
+
+/// Terminating since five past one, of a StatefulSet.
+fn pod(namespace: &str, name: &str, node: &str) -> Value {
+    let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
+    json!({"kind": "Pod",
+        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{namespace}-{name}"),
+            "resourceVersion": "7", "deletionTimestamp": "2026-01-31T01:05:00Z",
+            "ownerReferences": [{"kind": "StatefulSet", "name": owner, "controller": true}]},
+        "spec": {"nodeName": node}})
+}
+
+fn using(mut pod: Value, claim: &str) -> Value {
+    pod["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
+    pod
+}
+
+fn annotated(mut object: Value, key: &str, value: &str) -> Value {
+    object["metadata"]["annotations"][key] = json!(value);
+    object
+}
+
+fn due(mut pod: Value, deadline: &str) -> Value {
+    pod["metadata"]["deletionTimestamp"] = json!(deadline);
+    pod
+}
+
+fn claim(namespace: &str, name: &str, volume: &str) -> Value {
+    json!({"kind": "PersistentVolumeClaim",
+        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{name}")},
+        "spec": {"volumeName": volume}, "status": {"phase": "Bound"}})
+}
+
+fn volume(name: &str, spec: &Value) -> Value {
+    json!({"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
+}
+
+fn held_by(mut pod: Value, finalizer: &str) -> Value {
+    pod["metadata"]["finalizers"] = json!([finalizer]);
+    pod
+}
+
+/// The private cloud of the field notes after ds06 lost power, with one of everything else.
+fn private_cloud() -> Vec<Value> {
+    let mut leaf = annotated(node("kosmos-cluster7", "Unknown"), "kosmos-io/owned-by-cluster", "cluster7");
+    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
+    let zone = json!({"csi": {}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}
+    ]}}});
+    let scratch = json!({"local": {"path": "/opt/local-path"}, "persistentVolumeReclaimPolicy": "Delete"});
+    let attachment = |name: &str, volume: &str| {
+        json!({"kind": "VolumeAttachment", "metadata": {"name": name},
+            "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": volume}}})
+    };
+    let mut odd = pod("impala-impala01", "odd-0", "ds06");
+    odd["spec"]["nodeName"] = json!(6);
+    vec![
+        node("ds01", "True"),
+        node("ds02", "True"),
+        node("ds03", "True"),
+        node("ds04", "True"),
+        node("ds05", "True"),
+        node("ds06", "Unknown"),
+        leaf,
+        namespace("compute-hive01"),
+        namespace("impala-impala01"),
+        namespace("vault"),
+        lease("ds06"),
+        pod("compute-hive01", "huebackend-0", "ds06"),
+        pod("impala-impala01", "huebackend-0", "ds06"),
+        annotated(
+            pod("vault", "vault-0", "ds06"),
+            "pod-reaper.io/after-reap",
+            "unseal Vault: vault operator unseal",
+        ),
+        using(pod("impala-impala01", "catalogd-0", "ds06"), "catalogd"),
+        claim("impala-impala01", "catalogd", "pvc-zone"),
+        volume("pvc-zone", &zone),
+        using(
+            pod("impala-impala01", "impala-executor-000-0", "ds06"),
+            "scratch-cache-volume-impala-executor-000-0",
+        ),
+        claim("impala-impala01", "scratch-cache-volume-impala-executor-000-0", "pvc-scratch"),
+        volume("pvc-scratch", &scratch),
+        using(pod("impala-impala01", "statestored-0", "ds06"), "statestored"),
+        claim("impala-impala01", "statestored", "pvc-gone"),
+        held_by(pod("compute-hive01", "held-0", "ds06"), "example.com/backup"),
+        due(pod("compute-hive01", "recent-0", "ds06"), "2026-01-31T02:55:30Z"),
+        due(pod("compute-hive01", "within-grace-0", "ds06"), "2026-01-31T03:00:45Z"),
+        annotated(pod("compute-hive01", "quiet-0", "ds06"), "pod-reaper.io/skip", "true"),
+        pod("compute-hive01", "slow-0", "ds01"),
+        pod("vault", "web-0", "kosmos-cluster7"),
+        odd,
+        attachment("csi-2", "pvc-zone"),
+        attachment("csi-1", "pvc-gone"),
+    ]
+}
+
+#[test]
+fn an_audit_of_a_dead_node() {
+    let report = report(&audit(), &private_cloud(), &[]);
+    expect![[r#"
+        pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z
+        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+
+        NODES NOT READY: 2 of 7
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
+              Terminating pods: 4 to reap, 2 waiting, 1 left alone, 3 for you
+              volumes still attached: pvc-gone, pvc-zone
+              - If ds06 may only be cut off, power it off before it rejoins: its containers may still be
+                running, beside the pods that replace them.
+              - Volumes still attached to ds06: 2. Kubernetes detaches one 6 minutes after its pod is gone;
+                do not delete VolumeAttachments. Only if the machine is certainly powered off: this taint
+                has them detached at once, and every pod that is left on ds06 evicted and force-deleted,
+                those that need you too. Take it away before the machine rejoins.
+                kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+          kosmos-cluster7  Ready is Unknown (NodeStatusUnknown) for 2h
+              a leaf node, by its label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name
+              prefix kosmos-
+              Terminating pods: 1 for you
+
+        TO BE REAPED (nothing was changed): 4
+          compute-hive01/huebackend-0  StatefulSet/huebackend  on ds06  overdue 1h 55m
+          impala-impala01/catalogd-0  StatefulSet/catalogd  on ds06  overdue 1h 55m
+              Note: its replacement waits for a node that its volume allows: pvc-zone needs
+              topology.kubernetes.io/zone In (b)
+          impala-impala01/huebackend-0  StatefulSet/huebackend  on ds06  overdue 1h 55m
+          vault/vault-0  StatefulSet/vault  on ds06  overdue 1h 55m
+              Note: unseal Vault: vault operator unseal
+
+        WAITING: 2
+          compute-hive01/recent-0  StatefulSet/recent  on ds06  overdue 4m 30s  [not-overdue]
+              It is overdue by 4m 30s and counts as stuck from 10m on.
+          compute-hive01/within-grace-0  StatefulSet/within-grace  on ds06  due in 45s  [not-overdue]
+              It is within its grace period for another 45s; it counts as stuck 10m after that.
+
+        LEFT ALONE: 2
+          compute-hive01/quiet-0  StatefulSet/quiet  on ds06  overdue 1h 55m  [opted-out]
+              The pod is annotated pod-reaper.io/skip: "true".
+          compute-hive01/slow-0  StatefulSet/slow  on ds01  overdue 1h 55m  [node-ready]
+              Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
+
+        NEEDS YOU: 4
+          compute-hive01/held-0  StatefulSet/held  on ds06  overdue 1h 55m  [finalizers]
+              It is held by finalizer example.com/backup, whose controller has something to do before the
+              pod may go.
+              Risk: Do not strip example.com/backup by hand: what its controller still has to clean up would
+              stay behind, unnoticed.
+              1. See who set them (under managedFields, the manager of each f:finalizers), and look at its
+                 log.
+                 kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
+              2. See what still holds the pod; it goes by itself with the last one, or at the next run.
+                 kubectl get pod held-0 -n compute-hive01 -o 'jsonpath={.metadata.finalizers}'
+          impala-impala01/impala-executor-000-0  StatefulSet/impala-executor-000  on ds06  overdue 1h 55m
+              [local-volume]
+              Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to
+              volume pvc-scratch (local, at /opt/local-path).
+              Risk: If ds06 can come back, wait for it: the pod then starts anew, with its data. With these
+              commands the data of volume pvc-scratch is lost for good (policy Delete).
+              1. Give up claim scratch-cache-volume-impala-executor-000-0. It stays Terminating until the
+                 pod is gone.
+                 echo '{"preconditions":{"uid":"uid-scratch-cache-volume-impala-executor-000-0"}}' | \
+                   kubectl delete -f - --raw \
+                   /api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0
+              2. Force-delete the pod. The claim goes with it, and the owner starts a new pod with a new
+                 claim.
+                 echo \
+                   '{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-impala-impala01-impala-executor-000-0"}}' \
+                   | kubectl delete -f - --raw \
+                   /api/v1/namespaces/impala-impala01/pods/impala-executor-000-0
+              3. See the new pod come up, on another node.
+                 kubectl get pods,pvc -n impala-impala01 -o wide
+          impala-impala01/statestored-0  StatefulSet/statestored  on ds06  overdue 1h 55m
+              [volume-unverified]
+              Whether its storage is on the dead node could not be verified: claim statestored: its volume
+              pvc-gone does not exist.
+              Risk: If a volume is on ds06, the new pod waits for that node for ever, and giving the claim
+              up loses data.
+              1. See claim statestored and the volume that it names.
+                 kubectl get pvc statestored -n impala-impala01 -o wide
+              2. Volume pvc-gone does not exist: bring it back, or give the claim up; a new pod that uses
+                 the claim as it is does not start.
+              3. Only once you know that none is bound there: force-delete the pod.
+                 echo \
+                   '{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-impala-impala01-statestored-0"}}' \
+                   | kubectl delete -f - --raw /api/v1/namespaces/impala-impala01/pods/statestored-0
+          vault/web-0  StatefulSet/web  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
+              Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation
+              kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady means that the link
+              is cut: the pod may well be running.
+              Risk: Do not force-delete it: the owner would start a second copy while the first still serves
+              in the leaf cluster, and Kosmos deletes that first one, by name, as soon as the link is back.
+              1. See what this cluster knows about the leaf node.
+                 kubectl describe node kosmos-cluster7
+              2. See why Kosmos does not reach the leaf cluster; mend that link.
+                 kubectl logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50
+              3. Fetch Kosmos's credentials for leaf cluster cluster7 (remove the file afterwards).
+                 kubectl get clusters.kosmos.io cluster7 -o 'jsonpath={.spec.kubeconfig}' | base64 -d > \
+                   cluster7.kubeconfig
+              4. See whether the pod runs there; it has the same namespace and name.
+                 kubectl --kubeconfig cluster7.kubeconfig get pod web-0 -n vault -o wide
+
+        COULD NOT BE READ: 1
+          Pod impala-impala01/odd-0: a field has an unexpected type
+
+        Summary: 4 to be reaped, 2 wait, 2 left alone, 4 need you, 1 could not be read. Exit code 3.
+    "#]].assert_eq(&write(&report, false));
+}
+
+#[test]
+fn a_run_with_every_outcome() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    let pods = names.map(|name| pod("app", &format!("{name}-0"), "ds06"));
+    let uids = names.map(|name| format!("uid-app-{name}-0"));
+    let outcomes = [
+        Outcome::Deleted,
+        Outcome::Gone,
+        Outcome::Changed("Its resource version is another.".to_owned()),
+        Outcome::NodeRecovered,
+        Outcome::NodeChanged("The node was registered anew.".to_owned()),
+        Outcome::Denied("pods \"f-0\" is forbidden".to_owned()),
+        Outcome::Failed("no answer within 10 s".to_owned()),
+        Outcome::StillThere,
+        Outcome::Unverified("no connection: connection refused".to_owned()),
+        Outcome::Interrupted("SIGTERM".to_owned()),
+    ];
+    let told = uids.iter().map(String::as_str).zip(outcomes).collect::<Vec<_>>();
+    let objects = [node("ds05", "True"), node("ds06", "False"), namespace("app"), lease("ds06")];
+    let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
+    let settings = run(Mode::Delete { ask: false }, Target::default());
+    expect![[r#"
+        pod-reaper 0.1.0: run, judged at 2026-01-31 03:00:00Z
+        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+
+        NODES NOT READY: 1 of 2
+          ds06  Ready is False (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
+              Terminating pods: 10 to reap
+              - If ds06 may only be cut off, power it off before it rejoins: its containers may still be
+                running, beside the pods that replace them.
+
+        REAPED: 2 of 10
+          app/a-0  StatefulSet/a  on ds06  overdue 1h 55m  [deleted]
+          app/b-0  StatefulSet/b  on ds06  overdue 1h 55m  [gone]
+              It was gone already, or went while it was about to be deleted: nothing is left to do.
+          app/c-0  StatefulSet/c  on ds06  overdue 1h 55m  [changed]
+              Its resource version is another. Not touched.
+          app/d-0  StatefulSet/d  on ds06  overdue 1h 55m  [node-recovered]
+              The node was Ready again right before the delete: not touched.
+          app/e-0  StatefulSet/e  on ds06  overdue 1h 55m  [node-changed]
+              The node was registered anew. Not touched.
+          app/f-0  StatefulSet/f  on ds06  overdue 1h 55m  [denied]
+              The API server refused the delete: pods "f-0" is forbidden
+          app/g-0  StatefulSet/g  on ds06  overdue 1h 55m  [failed]
+              It could not be deleted: no answer within 10 s
+          app/h-0  StatefulSet/h  on ds06  overdue 1h 55m  [still-there]
+              The API server accepted the delete, but the pod is still there: look for a finalizer on it.
+          app/i-0  StatefulSet/i  on ds06  overdue 1h 55m  [unverified]
+              The API server accepted the delete, but whether it is gone could not be read: no connection:
+              connection refused
+          app/j-0  StatefulSet/j  on ds06  overdue 1h 55m  [interrupted]
+              The run ended before its turn, by SIGTERM; the next one takes it.
+
+        Summary: 1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node
+        recovered, 1 still there, 1 unverified. Exit code 3.
+    "#]]
+    .assert_eq(&write(&report(&settings, &objects, &told), false));
+}
+
+#[test]
+fn a_dry_run_names_what_would_be_deleted() {
+    let objects = [
+        node("ds05", "True"),
+        node("ds06", "Unknown"),
+        namespace("app"),
+        lease("ds06"),
+        annotated(pod("app", "a-0", "ds06"), "pod-reaper.io/after-reap", "tell somebody"),
+    ];
+    let mut settings = run(Mode::ServerDryRun, Target::default());
+    settings.namespaces.include = Some(regex::Regex::new("^app").expect("an expression"));
+    settings.namespaces.exclude = Some(regex::Regex::new("-test$").expect("an expression"));
+    let told = [("uid-app-a-0", Outcome::WouldDelete)];
+    expect![[r#"
+        pod-reaper 0.1.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z
+        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: matching /^app/
+        but not /-test$/.
+
+        NODES NOT READY: 1 of 2
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
+              Terminating pods: 1 to reap
+              - If ds06 may only be cut off, power it off before it rejoins: its containers may still be
+                running, beside the pods that replace them.
+
+        TO BE REAPED (nothing was changed): 1
+          app/a-0  StatefulSet/a  on ds06  overdue 1h 55m  [would-delete]
+              Note: tell somebody
+
+        Summary: 1 would be deleted. Exit code 0.
+    "#]]
+    .assert_eq(&write(&report(&settings, &objects, &told), false));
+}
+
+#[test]
+fn an_outage_that_holds_everything_prints_no_command_that_destroys() {
+    let mut objects = private_cloud();
+    for (number, object) in objects.iter_mut().take(5).enumerate() {
+        *object = node(&format!("ds0{}", number + 1), "Unknown");
+    }
+    let text = write(&report(&audit(), &objects, &[]), false);
+    for destroys in ["delete --raw", "delete -f", "taint nodes", "gracePeriodSeconds"] {
+        assert!(!text.contains(destroys), "{text}");
+    }
+    let start = text.find("NOTHING IS DELETED").expect("the breaker is told");
+    let end = text.find("NODES NOT READY").expect("the nodes are told");
+    expect![[r#"
+        NOTHING IS DELETED (mass-outage)
+          6 of 6 nodes are NotReady. So many at once are more often a fault of the API server or the network
+          than of the nodes, and their pods may all be running. 5 pods are held. Find what the nodes have in
+          common; once you are sure that they are dead, run with --max-not-ready-percent=100.
+
+    "#]]
+    .assert_eq(&text[start..end]);
+    let executor = text.find("impala-executor-000-0").expect("it is told");
+    expect![[r#"
+        impala-executor-000-0  StatefulSet/impala-executor-000  on ds06  overdue 1h 55m
+              [local-volume]
+              Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to
+              volume pvc-scratch (local, at /opt/local-path).
+              1. No command is printed while so many nodes are NotReady: find out first what they have in
+                 common.
+          impala-impala01/statestored-0  StatefulSet/statestored  on ds06  overdue 1h 55m
+              [volume-unverified]
+              Whether its storage is on the dead node could not be verified: claim statestored: its volume
+              pvc-gone does not exist.
+              1. No command is printed while so many nodes are NotReady: find out first what they have in
+                 common."#]]
+    .assert_eq(text[executor..].split("\n  vault").next().unwrap_or_default());
+}
+
+#[test]
+fn a_quiet_cluster() {
+    let alive = json!({"kind": "Pod", "metadata": {"name": "a"}});
+    let quiet = [node("ds01", "True"), node("ds02", "True"), alive.clone()];
+    expect![[r#"
+        pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z
+        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+
+        All 2 nodes are Ready.
+
+        COULD NOT BE SEEN
+          Leases were not saved: whether a node that looks Unknown was already recovering could not be seen.
+
+        Summary: no Terminating pod to judge. Exit code 0.
+    "#]]
+    .assert_eq(&write(&report(&audit(), &quiet, &[]), false));
+    let one = write(&report(&audit(), &[node("ds01", "True"), alive], &[]), false);
+    assert!(one.contains("\nThe only node is Ready.\n"), "{one}");
+}
+
+#[test]
+fn lines_keep_to_the_width_except_for_a_word_that_is_longer() {
+    let settings = run(
+        Mode::ClientDryRun,
+        Target { kubeconfig: Some("/etc/a folder/config".into()), context: Some("prod".to_owned()) },
+    );
+    for settings in [audit(), settings] {
+        let text = write(&report(&settings, &private_cloud(), &[]), false);
+        for line in text.lines() {
+            let words = line.trim_start().trim_end_matches(" \\").split_inclusive(' ').count();
+            assert!(line.chars().count() <= COLUMNS || words == 1 || line.contains('\''), "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+        assert!(text.ends_with(".\n"), "{text}");
+    }
+}
+
+#[test]
+fn colours_change_nothing_but_the_colour() {
+    let report = report(&audit(), &private_cloud(), &[]);
+    let painted = write(&report, true);
+    assert!(painted.contains('\u{1b}'));
+    let mut plain = String::new();
+    let mut parts = painted.split('\u{1b}');
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        plain.push_str(part.split_once('m').expect("the end of an escape").1);
+    }
+    assert_eq!(plain, write(&report, false));
+}
+
+#[test]
+fn text_from_the_cluster_does_not_steer_the_terminal() {
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{9b}31m\u{202e}txt\u{2066}\u{200f}\0\u{7f}";
+    let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", hostile);
+    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
+    let mut dead = node("ds06", "Unknown");
+    dead["status"]["conditions"][0]["reason"] = json!(hostile);
+    let mut owned = using(pod("app", "b-0", "ds06"), hostile);
+    owned["metadata"]["ownerReferences"] = json!([{"kind": hostile, "name": hostile}]);
+    let mut odd = pod("app", hostile, "ds06");
+    odd["metadata"]["uid"] = json!("");
+    let objects = [
+        node("ds05", "True"),
+        dead,
+        leaf,
+        namespace("app"),
+        lease("ds06"),
+        annotated(
+            pod("app", "a-0", "ds06"),
+            "pod-reaper.io/after-reap",
+            &format!("one\ntwo\tthree {hostile}"),
+        ),
+        owned,
+        claim("app", "other", "pv"),
+        claim("app", hostile, hostile),
+        volume(hostile, &json!({"local": {"path": hostile}, "persistentVolumeReclaimPolicy": hostile})),
+        held_by(pod("app", "c-0", "ds06"), hostile),
+        pod("app", "d-0", "leaf"),
+        pod("app", hostile, "ds06"),
+        odd,
+    ];
+    let told = [("uid-app-a-0", Outcome::Denied(hostile.to_owned()))];
+    let settings = Settings { task: Task::Audit { snapshot: hostile.into(), now: None }, ..audit() };
+    let report = report(&settings, &objects, &told);
+    let text = write(&report, false);
+    let steering = text.chars().filter(|letter| {
+        (letter.is_control() && *letter != '\n')
+            || ('\u{200e}'..='\u{200f}').contains(letter)
+            || ('\u{202a}'..='\u{202e}').contains(letter)
+            || ('\u{2066}'..='\u{2069}').contains(letter)
+    });
+    assert_eq!(steering.collect::<Vec<_>>(), [], "{text}");
+    assert!(text.contains("Note: one two three"), "{text}");
+    assert!(text.contains("COULD NOT BE READ: 1"), "{text}");
+    // With colours, the only escapes are ours.
+    let ours = write(&report, true);
+    assert!(!ours.contains("\u{1b}]") && !ours.contains("\u{1b}[2J"), "{ours:?}");
+}
+
+// Commands that are pasted.
+
+/// A folder with a kubectl that writes down its words and its input instead of acting. Its answer is fit to be a name,
+/// and to be decoded.
+struct Shell(TempDir);
+
+const KUBECTL: &str = r#"#!/bin/sh
+{
+    for word in "$@"; do printf '[%s]' "$word"; done
+    case "$*" in *"-f -"*) printf '<'; cat ;; esac
+    echo
+} >>"$LOG"
+printf 'dm9sdW1l'
+"#;
+
+impl Shell {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let kubectl = folder.path().join("kubectl");
+        fs::write(&kubectl, KUBECTL).expect("a script");
+        fs::set_permissions(&kubectl, fs::Permissions::from_mode(0o755)).expect("it can be run");
+        fs::create_dir(folder.path().join("work")).expect("a folder");
+        Self(folder)
+    }
+
+    fn work(&self) -> PathBuf {
+        self.0.path().join("work")
+    }
+
+    /// What kubectl was asked for when `line` was pasted.
+    fn paste(&self, line: &str) -> String {
+        let log = self.0.path().join("log");
+        let _ = fs::remove_file(&log);
+        let path =
+            std::env::join_paths([self.0.path(), Path::new("/usr/bin"), Path::new("/bin")]).expect("a path");
+        let mut shell = process::Command::new("/bin/sh");
+        shell.args(["-c", line]).env_clear().env("PATH", path).env("LOG", &log).current_dir(self.work());
+        let output = shell.output().expect("a shell");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.is_empty(), "{line}\n{errors}");
+        fs::read_to_string(&log).unwrap_or_default()
+    }
+}
+
+fn commands(report: &Report) -> Vec<&Command> {
+    let nodes = report.nodes.iter().flat_map(|node| &node.steps);
+    let pods = report.pods.iter().flat_map(|pod| &pod.steps);
+    nodes.chain(pods).filter_map(|step| step.command.as_ref()).collect()
+}
+
+#[test]
+fn pasted_commands_ask_for_what_they_say() {
+    let target = Target { kubeconfig: Some("/etc/my config".into()), context: Some("prod".to_owned()) };
+    let report = report(&run(Mode::ClientDryRun, target), &private_cloud(), &[]);
+    let shell = Shell::new();
+    let asked =
+        commands(&report).into_iter().map(|command| shell.paste(&command.0.join(" "))).collect::<String>();
+    expect![[r#"
+        [--kubeconfig][/etc/my config][--context][prod][taint][nodes][ds06][node.kubernetes.io/out-of-service=nodeshutdown:NoExecute]
+        [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][--show-managed-fields][-o][yaml]
+        [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][-o][jsonpath={.metadata.finalizers}]
+        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0]<{"preconditions":{"uid":"uid-scratch-cache-volume-impala-executor-000-0"}}
+
+        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/impala-executor-000-0]<{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-impala-impala01-impala-executor-000-0"}}
+
+        [--kubeconfig][/etc/my config][--context][prod][get][pods,pvc][-n][impala-impala01][-o][wide]
+        [--kubeconfig][/etc/my config][--context][prod][get][pvc][statestored][-n][impala-impala01][-o][wide]
+        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/statestored-0]<{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-impala-impala01-statestored-0"}}
+
+        [--kubeconfig][/etc/my config][--context][prod][describe][node][kosmos-cluster7]
+        [--kubeconfig][/etc/my config][--context][prod][logs][-n][kosmos-system][deployment/clustertree-cluster-manager][--tail=50]
+        [--kubeconfig][/etc/my config][--context][prod][get][clusters.kosmos.io][cluster7][-o][jsonpath={.spec.kubeconfig}]
+        [--kubeconfig][cluster7.kubeconfig][get][pod][web-0][-n][vault][-o][wide]
+    "#]].assert_eq(&asked);
+}
+
+#[test]
+fn a_command_that_is_broken_over_lines_pastes_as_one() {
+    let target = Target { kubeconfig: Some("/etc/my config".into()), context: Some("prod".to_owned()) };
+    let shell = Shell::new();
+    for settings in [audit(), run(Mode::ClientDryRun, target)] {
+        let report = report(&settings, &private_cloud(), &[]);
+        for command in commands(&report) {
+            let whole = shell.paste(&command.0.join(" "));
+            assert!(!whole.is_empty(), "{command:?}");
+            for width in [1, 20, 40, 91] {
+                let lines = broken(command, width).join("\n");
+                assert_eq!(shell.paste(&lines), whole, "{lines}");
+                // With the indent that it has on the page.
+                let indent = format!("\n{DETAIL}   ");
+                let indented = lines.lines().flat_map(|line| [&indent, line]).collect::<String>();
+                assert_eq!(shell.paste(&indented), whole, "{indented}");
+            }
+        }
+    }
+}
+
+/// Kubernetes allows none of these names; a snapshot, and an API server that is not one, can hold anything.
+#[test]
+fn names_are_words_to_the_shell_whatever_they_hold() {
+    let shell = Shell::new();
+    for name in [
+        "$(touch x)",
+        "`touch x`",
+        "a; touch x",
+        "a && touch x",
+        "a | tee x",
+        "a > x",
+        "it's",
+        "a\"b",
+        "a b",
+        "*",
+        "~",
+        "$HOME",
+        "#a",
+        "!!",
+        "a\\b",
+        "${IFS}",
+        "<(touch x)",
+        "é",
+        "%s",
+        "-",
+    ] {
+        let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", name);
+        leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
+        let objects = [
+            node("ds05", "True"),
+            node(name, "Unknown"),
+            leaf,
+            namespace(name),
+            pod(name, "leafy", "leaf"),
+            using(pod(name, name, name), name),
+            claim(name, name, name),
+            volume(name, &json!({"local": {"path": name}})),
+            using(pod(name, "lost", name), "lost"),
+            claim(name, "lost", "gone"),
+            held_by(pod(name, "held", name), name),
+            json!({"kind": "VolumeAttachment", "metadata": {"name": name},
+                "spec": {"nodeName": name, "source": {"persistentVolumeName": name}}}),
+        ];
+        let target = Target { kubeconfig: Some(name.into()), context: Some(name.to_owned()) };
+        let report = report(&run(Mode::ClientDryRun, target), &objects, &[]);
+        let commands = commands(&report);
+        assert_eq!(commands.len(), 10, "{name}: {commands:?}");
+        for command in commands {
+            let asked = shell.paste(&broken(command, 40).join("\n"));
+            let first = asked.lines().next().unwrap_or_default();
+            let points = format!("[--kubeconfig][{name}][--context][{name}]");
+            let fetched = format!("[--kubeconfig][{name}.kubeconfig]");
+            assert!(
+                first.starts_with(&points) || first.starts_with(&fetched),
+                "{name}: {command:?}: {asked}"
+            );
+        }
+        assert!(!shell.work().join("x").exists(), "{name} was run");
+    }
+}
+
+/// An annotation is free text, and whoever may edit a node writes it: kubectl must not take it for an option, nor the
+/// shell for a path to write to.
+#[test]
+fn a_leaf_cluster_is_part_of_a_command_only_where_it_can_be_a_name() {
+    for cluster in ["--server=https://example.com", "-A", "../../profile", "/etc/profile", "a b"] {
+        let objects = [
+            node("ds05", "True"),
+            annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", cluster),
+            namespace("app"),
+            pod("app", "a-0", "leaf"),
+        ];
+        let report = report(&audit(), &objects, &[]);
+        assert_eq!(report.pods[0].reason, "kosmos-leaf");
+        for command in commands(&report) {
+            let line = command.0.join(" ");
+            assert!(!line.contains(cluster), "{line}");
+        }
+    }
+}

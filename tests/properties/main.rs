@@ -1,0 +1,285 @@
+//! Properties of the rules, the limits and the report, over random whole clusters.
+//!
+//! 10 000 clusters a property; `PROPTEST_CASES` changes that. A failure prints its seed, which `PROPTEST_RNG_SEED` repeats.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod clusters;
+mod oracle;
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
+    hash::{BuildHasher, RandomState},
+};
+
+use pod_reaper::{
+    decide::decide,
+    facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, Unread},
+    limits::{Judged, Limits, Plan},
+    manual::Step,
+    report::{Report, text},
+    settings::{Settings, Task},
+};
+use proptest::{
+    prelude::*,
+    test_runner::{RngAlgorithm, RngSeed, TestCaseResult, TestError, TestRunner},
+};
+
+use crate::{
+    clusters::{Case, case},
+    oracle::{breaker_holds, objections},
+};
+
+const CASES: u32 = 10_000;
+/// How many codes of reasons there are.
+const REASONS: usize = 19;
+
+/// Checks `property` on random clusters.
+fn for_every_cluster(property: impl Fn(&Case) -> TestCaseResult) {
+    let mut config = ProptestConfig {
+        failure_persistence: None,
+        max_shrink_iters: 4_000,
+        // The default, ChaCha, takes half of the time where nothing is optimised.
+        rng_algorithm: RngAlgorithm::XorShift,
+        ..ProptestConfig::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let seed = match config.rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().hash_one("a seed that can be told"),
+    };
+    config.rng_seed = RngSeed::Fixed(seed);
+    match TestRunner::new(config).run(&case(), |case| property(&case)) {
+        Ok(()) => {}
+        Err(TestError::Fail(why, case)) => panic!("{why}\nPROPTEST_RNG_SEED={seed}\n{case:#?}"),
+        Err(TestError::Abort(why)) => panic!("{why}\nPROPTEST_RNG_SEED={seed}"),
+    }
+}
+
+fn plan(settings: &Settings, facts: &ClusterFacts) -> Plan {
+    let judge = |pod: &PodFacts| Judged {
+        pod: pod.clone(),
+        reason: decide(facts.now, &settings.policy, facts.node_of(pod), pod),
+    };
+    Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits)
+}
+
+fn report(case: &Case, settings: &Settings, facts: &ClusterFacts) -> Report {
+    let plan = plan(settings, facts);
+    let of = |pod: &PodFacts| {
+        let number = pod.uid.trim_start_matches("uid-").parse::<usize>().unwrap();
+        (pod.uid.clone(), case.outcomes[number % case.outcomes.len()].clone())
+    };
+    let outcomes = match &settings.task {
+        Task::Audit { .. } => BTreeMap::new(),
+        Task::Reap { .. } => plan.reaps().map(of).collect(),
+    };
+    Report::new(settings, facts, &plan, &outcomes)
+}
+
+fn uids<'a>(pods: impl IntoIterator<Item = &'a PodFacts>) -> BTreeSet<&'a str> {
+    pods.into_iter().map(|pod| pod.uid.as_str()).collect()
+}
+
+#[test]
+fn nothing_is_reaped_that_the_design_forbids() {
+    let (judged, reaped, seen) = (Cell::new(0), Cell::new(0), RefCell::new(BTreeSet::new()));
+    for_every_cluster(|case| {
+        let settings = case.settings();
+        let plan = plan(&settings, &case.facts);
+        for pod in plan.reaps() {
+            let objections = objections(&case.facts, &settings.policy, pod);
+            prop_assert!(objections.is_empty(), "{} is reaped, but {objections:?}", pod.uid);
+        }
+        let reaps = plan.reaps().count();
+        prop_assert!(reaps == 0 || !breaker_holds(case, settings.limits.max_not_ready_percent));
+        prop_assert!(reaps <= settings.limits.max_deletes.unwrap_or(usize::MAX));
+        prop_assert_eq!(plan.pods.len(), case.facts.pods.len(), "every pod is told");
+        judged.set(judged.get() + case.facts.pods.len());
+        reaped.set(reaped.get() + reaps);
+        seen.borrow_mut().extend(plan.pods.iter().map(|judged| judged.reason.code()));
+        Ok(())
+    });
+    // A property of pods that are never reaped proves little. So does one of a few clusters.
+    let (judged, reaped, seen) = (judged.get(), reaped.get(), seen.into_inner());
+    if judged >= 10_000 {
+        assert!(reaped * 10 >= judged, "only {reaped} of {judged} pods are reaped");
+        assert_eq!(seen.len(), REASONS, "each reason comes up: {seen:?}");
+    }
+}
+
+#[test]
+fn all_is_reaped_that_nothing_speaks_against() {
+    for_every_cluster(|case| {
+        let settings = case.settings();
+        let plan = plan(&settings, &case.facts);
+        let free = |pod: &&PodFacts| objections(&case.facts, &settings.policy, pod).is_empty();
+        let due = uids(case.facts.pods.iter().filter(free));
+        let held = breaker_holds(case, settings.limits.max_not_ready_percent);
+        let expected = match settings.limits.max_deletes {
+            _ if held => 0,
+            Some(cap) => due.len().min(cap),
+            None => due.len(),
+        };
+        let reaped = uids(plan.reaps());
+        prop_assert_eq!(reaped.len(), expected);
+        prop_assert_eq!(plan.hold.as_ref().map(|hold| hold.held), held.then_some(due.len()));
+        let limited = match (&case.facts.census, held) {
+            (Census::Unread(_), true) => "facts-unread",
+            (_, true) => "mass-outage",
+            (_, false) => "over-cap",
+        };
+        for judged in &plan.pods {
+            let uid = judged.pod.uid.as_str();
+            if due.contains(uid) && !reaped.contains(uid) {
+                prop_assert_eq!(judged.reason.code(), limited, "{}", uid);
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_cap_takes_the_longest_overdue() {
+    for_every_cluster(|case| {
+        let plan = plan(&case.settings(), &case.facts);
+        let key = |pod: &PodFacts| (pod.deletion_deadline, pod.namespace.clone(), pod.name.clone());
+        let last = plan.reaps().map(key).max();
+        for judged in plan.pods.iter().filter(|judged| judged.reason.code() == "over-cap") {
+            prop_assert!(
+                last <= Some(key(&judged.pod)),
+                "{} is over the cap, {last:?} is not",
+                judged.pod.uid
+            );
+        }
+        let order = plan.reaps().map(key).collect::<Vec<_>>();
+        prop_assert!(order.is_sorted(), "the order to act in: {order:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_failed_read_adds_nothing() {
+    let why = || Unread("it is forbidden".to_owned());
+    let failures: [fn(&mut ClusterFacts, Unread); 5] = [
+        |facts, why| facts.nodes.values_mut().for_each(|node| *node = NodeRead::Unread(why.clone())),
+        |facts, why| facts.pods.iter_mut().for_each(|pod| pod.namespace_opted_out = Err(why.clone())),
+        |facts, why| facts.census = Census::Unread(why),
+        |facts, why| {
+            for node in facts.nodes.values_mut() {
+                if let NodeRead::Known(node) = node {
+                    node.lease = Err(why.clone());
+                }
+            }
+        },
+        |facts, why| {
+            for claim in facts.pods.iter_mut().flat_map(|pod| &mut pod.claims) {
+                claim.state = ClaimState::Unread(why.clone());
+            }
+        },
+    ];
+    for_every_cluster(|case| {
+        let mut settings = case.settings();
+        // Under a cap, what is not taken makes room for another pod.
+        settings.limits = Limits { max_deletes: None, ..settings.limits };
+        let whole = plan(&settings, &case.facts);
+        for fail in failures {
+            let mut facts = case.facts.clone();
+            fail(&mut facts, why());
+            let partial = plan(&settings, &facts);
+            prop_assert!(uids(partial.reaps()).is_subset(&uids(whole.reaps())));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_order_of_the_facts_does_not_matter() {
+    for_every_cluster(|case| {
+        let settings = case.settings();
+        let mut keyed = case.order.iter().zip(case.facts.pods.clone()).collect::<Vec<_>>();
+        keyed.sort_by_key(|(key, _)| **key);
+        let shuffled =
+            ClusterFacts { pods: keyed.into_iter().map(|(_, pod)| pod).collect(), ..case.facts.clone() };
+        let (one, other) = (report(case, &settings, &case.facts), report(case, &settings, &shuffled));
+        prop_assert_eq!(one.json().unwrap(), other.json().unwrap());
+        prop_assert_eq!(text::write(&one, false), text::write(&other, false));
+        Ok(())
+    });
+}
+
+#[test]
+fn commands_that_destroy_are_printed_only_for_what_is_certainly_dead() {
+    let may_remain = ["a volume is pinned", "a volume is unverified", "its owner's kind is manual"];
+    let destroys = |step: &Step| {
+        let words = step.command.iter().flat_map(|command| &command.0);
+        words.into_iter().any(|word| ["delete", "taint"].contains(&word.as_str()))
+    };
+    for_every_cluster(|case| {
+        let settings = case.settings();
+        let report = report(case, &settings, &case.facts);
+        let destructive = report.pods.iter().filter(|pod| pod.steps.iter().any(destroys)).collect::<Vec<_>>();
+        if report.breaker.is_some() {
+            prop_assert!(
+                destructive.is_empty() && !report.nodes.iter().any(|node| node.steps.iter().any(destroys))
+            );
+        }
+        for entry in destructive {
+            let pod = case.facts.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
+            let mut objections = objections(&case.facts, &settings.policy, pod);
+            objections.retain(|objection| !may_remain.contains(objection));
+            prop_assert!(objections.is_empty(), "{} gets such a command, but {objections:?}", pod.uid);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_text_keeps_to_its_columns_and_steers_no_terminal() {
+    for_every_cluster(|case| {
+        let report = report(case, &case.settings(), &case.facts);
+        let steps = report.pods.iter().flat_map(|pod| &pod.steps);
+        let steps = steps.chain(report.nodes.iter().flat_map(|node| &node.steps));
+        let words = steps.flat_map(|step| step.command.iter()).flat_map(|command| &command.0);
+        let words = words.map(|word| shown(word)).collect::<BTreeSet<_>>();
+        let text = text::write(&report, false);
+        for line in text.split('\n') {
+            prop_assert!(!line.chars().any(steers), "it steers the terminal: {line:?}");
+            let alone = without_mark(line.trim_end_matches(" \\"));
+            prop_assert!(
+                columns(line) <= 100 || !alone.contains(' ') || words.contains(alone),
+                "{} columns, and more than one word: {line:?}",
+                columns(line)
+            );
+        }
+        Ok(())
+    });
+}
+
+/// Control characters, and those that turn the direction of writing.
+fn steers(letter: char) -> bool {
+    letter.is_control()
+        || ['\u{61c}', '\u{200e}', '\u{200f}'].contains(&letter)
+        || ('\u{202a}'..='\u{202e}').contains(&letter)
+        || ('\u{2066}'..='\u{2069}').contains(&letter)
+}
+
+/// A word of a command as the report shows it. The words are quoted: a space in one is no place to break the line.
+fn shown(word: &str) -> String {
+    let shown = word.replace(['\n', '\t'], " ").replace(steers, "\u{fffd}");
+    shown.trim_end().to_owned()
+}
+
+/// The line's text, without indentation and the mark of a step.
+fn without_mark(line: &str) -> &str {
+    let line = line.trim_start();
+    let unnumbered = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    line.strip_prefix("- ").or_else(|| unnumbered.strip_prefix(". ")).unwrap_or(line)
+}
+
+/// Letters from Hangul on count twice, as terminals show most of them.
+fn columns(line: &str) -> usize {
+    line.chars().map(|letter| if letter < '\u{1100}' || letter == '\u{fffd}' { 1 } else { 2 }).sum()
+}
