@@ -1,0 +1,263 @@
+//! Exactly what should go goes: every way a pod may be spared, side by side with its twins that may not, by UID.
+
+use serde_json::{Value, json};
+
+use crate::{
+    SHORT, run,
+    support::{
+        ControlPlane, Fresh, fresh,
+        objects::{Node, Pod, Volume, annotate, claim, pod_path},
+    },
+    until_overdue,
+};
+
+/// Whether a pod is left in the cluster, and why.
+struct Expected {
+    name: &'static str,
+    uid: String,
+    reason: &'static str,
+}
+
+/// Terminating pods of one namespace, and what should become of each.
+struct Cast<'a> {
+    cluster: &'a ControlPlane,
+    pods: Vec<Expected>,
+}
+
+const REAP: &str = "stuck-on-not-ready-node";
+
+impl Cast<'_> {
+    fn add(&mut self, name: &'static str, reason: &'static str, grace: i64, dress: impl FnOnce(Pod) -> Pod) {
+        self.add_on("dead", name, reason, grace, dress);
+    }
+
+    fn add_on(
+        &mut self,
+        node: &str,
+        name: &'static str,
+        reason: &'static str,
+        grace: i64,
+        dress: impl FnOnce(Pod) -> Pod,
+    ) {
+        let object = dress(Pod::on(node, "apps", name)).terminating(self.cluster, grace);
+        self.pods.push(Expected { name, uid: crate::uid(&object), reason });
+    }
+
+    /// A pod that mounts a claim of its own name, on the volume that `volume` makes of that name.
+    fn add_with_volume(
+        &mut self,
+        name: &'static str,
+        reason: &'static str,
+        volume: impl FnOnce(&str) -> Volume,
+    ) {
+        volume(name).claimed_by("apps", name).create(self.cluster);
+        self.add(name, reason, 1, |pod| pod.claim(name));
+    }
+}
+
+fn nodes(cluster: &ControlPlane) {
+    for ready in ["ready-1", "ready-2", "ready-3", "ready-4", "ready-5", "ready-6", "ready-7"] {
+        Node::ready(ready).create(cluster);
+    }
+    // Its host name is not its name: volumes may know it by either.
+    Node::not_ready("dead", 3600).label("kubernetes.io/hostname", "dead.example.org").create(cluster);
+    Node::ready("says-false").condition("False", "KubeletNotReady", 3600).lease_renewed(2).create(cluster);
+    Node::not_ready("recovering", 3600).lease_renewed(2).create(cluster);
+    Node::not_ready("just-failed", 10).lease_renewed(100).create(cluster);
+    Node::not_ready("left-alone", 3600).annotation("pod-reaper.io/skip", "true").create(cluster);
+    Node::not_ready("by-label", 3600).label("kosmos.io/node", "true").create(cluster);
+    Node::not_ready("by-annotation", 3600).annotation("kosmos-io/owned-by-cluster", "one").create(cluster);
+    Node::not_ready("by-taint", 3600).taint("kosmos.io/node", "true", "NoSchedule").create(cluster);
+    Node::not_ready("kosmos-two", 3600).create(cluster);
+    Node::not_ready("by-selector", 3600).label("type", "virtual-kubelet").create(cluster);
+}
+
+#[test]
+fn every_stuck_pod_goes_and_every_other_lives() {
+    let cluster: Fresh = fresh();
+    nodes(&cluster);
+    let mut cast = Cast { cluster: &cluster, pods: Vec::new() };
+
+    // What may go, whoever made it.
+    cast.add("set-0", REAP, 1, |pod| pod.owned_by("StatefulSet", "set"));
+    cast.add("replica", REAP, 1, |pod| pod.owned_by("ReplicaSet", "deployment-1"));
+    cast.add("job", REAP, 1, |pod| pod.owned_by("Job", "job").restart_policy("Never"));
+    cast.add("daemon", REAP, 1, |pod| pod.owned_by("DaemonSet", "daemon"));
+    cast.add("bare", REAP, 1, |pod| pod);
+    cast.add("mounts-host", REAP, 1, |pod| pod.host_path("/var/log"));
+    cast.add("marked-by-kosmos-itself", REAP, 1, |pod| pod.label("kosmos-io/pod", "true"));
+    cast.add("not-really-skipped", REAP, 1, |pod| pod.annotation("pod-reaper.io/skip", "false"));
+    cast.add_on("says-false", "kubelet-lives", REAP, 1, |pod| pod);
+    cast.add("claim-is-gone", REAP, 1, |pod| pod.claim("nowhere"));
+    cast.add("ephemeral-is-gone", REAP, 1, |pod| pod.ephemeral("scratch"));
+    cast.add_with_volume("network", REAP, |name| Volume::csi(name, "rbd.csi.ceph.com"));
+    cast.add_with_volume("zone", REAP, |name| Volume::csi(name, "ebs.csi.aws.com").zone("a"));
+    cast.add_with_volume("two-nodes", REAP, |name| {
+        Volume::csi(name, "linstor.csi.linbit.com").affinity("linbit.com/hostname", &["dead", "ready-1"])
+    });
+    cast.add_with_volume("or-another", REAP, |name| {
+        Volume::csi(name, "x.example.org").on_node("dead").or_affinity("kubernetes.io/hostname", &["ready-1"])
+    });
+
+    // Storage on the dead node.
+    cast.add_with_volume("local", "local-volume", |name| Volume::local(name).on_node("dead.example.org"));
+    cast.add_with_volume("host-path", "local-volume", Volume::host_path);
+    cast.add_with_volume("topolvm", "local-volume", |name| {
+        Volume::csi(name, "topolvm.io").affinity("topology.topolvm.io/node", &["dead"])
+    });
+    cast.add_with_volume("openebs", "local-volume", |name| {
+        Volume::csi(name, "local.csi.openebs.io").affinity("openebs.io/nodename", &["dead"])
+    });
+    cast.add_with_volume("by-host-name", "local-volume", |name| {
+        Volume::csi(name, "x.example.org").on_node("dead.example.org")
+    });
+    cast.add_with_volume("by-field", "local-volume", |name| {
+        Volume::csi(name, "x.example.org").affinity("metadata.name", &["dead"])
+    });
+    Volume::local("ephemeral-pv").on_node("dead").claimed_by("apps", "ephemeral-scratch").create(&cluster);
+    cast.add("ephemeral", "local-volume", 1, |pod| pod.ephemeral("scratch"));
+
+    // Storage that nobody can vouch for.
+    claim(&cluster, "apps", "lost", Some("no-such-volume"), "Lost");
+    cast.add("lost", "volume-unverified", 1, |pod| pod.claim("lost"));
+    claim(&cluster, "apps", "dangling", Some("no-such-volume"), "Bound");
+    cast.add("dangling", "volume-unverified", 1, |pod| pod.claim("dangling"));
+    claim(&cluster, "apps", "pending", None, "Pending");
+    cast.add("pending", "volume-unverified", 1, |pod| pod.claim("pending"));
+
+    // The pod itself.
+    cast.add("mirror", "mirror-pod", 1, |pod| pod.annotation("kubernetes.io/config.mirror", "abc"));
+    cast.add("skipped", "opted-out", 1, |pod| pod.annotation("pod-reaper.io/skip", "true"));
+    cast.add("within-grace", "not-overdue", 3600, |pod| pod);
+    cast.add("finalizer", "finalizers", 1, |pod| pod.finalizer("example.org/backup"));
+    cast.add("forced-already", "already-forced", 0, |pod| pod.finalizer("example.org/backup"));
+    cast.add("job-and-finalizer", "finalizers", 1, |pod| {
+        pod.finalizer("batch.kubernetes.io/job-tracking").finalizer("example.org/backup")
+    });
+    cast.add("owner", "owner-kind", 1, |pod| pod.owned_by("Workflow", "flow"));
+
+    // Its node.
+    cast.add_on("recovering", "lease-is-fresh", "node-recovering", 1, |pod| pod);
+    cast.add_on("just-failed", "node-just-failed", "node-just-failed", 1, |pod| pod);
+    cast.add_on("left-alone", "node-opted-out", "opted-out", 1, |pod| pod);
+    cast.add_on("by-label", "leaf-by-label", "kosmos-leaf", 1, |pod| pod);
+    cast.add_on("by-annotation", "leaf-by-annotation", "kosmos-leaf", 1, |pod| pod);
+    cast.add_on("by-taint", "leaf-by-taint", "kosmos-leaf", 1, |pod| pod);
+    cast.add_on("kosmos-two", "leaf-by-name", "kosmos-leaf", 1, |pod| pod);
+    cast.add_on("by-selector", "leaf-by-selector", "leaf-node", 1, |pod| pod);
+    cast.add_on("ready-1", "node-ready", "node-ready", 1, |pod| pod);
+    cast.add_on("no-such-node", "node-gone", "node-gone", 1, |pod| pod);
+
+    let expected = cast.pods;
+    // Outside the regex, outside by the exclusion, in a namespace that is opted out, and one that is not Terminating.
+    let outside = crate::uid(&Pod::on("dead", "other", "outside").terminating(&cluster, 1));
+    let excluded = crate::uid(&Pod::on("dead", "apps-excluded", "excluded").terminating(&cluster, 1));
+    let opted_out = crate::uid(&Pod::on("dead", "apps-opted-out", "opted-out").terminating(&cluster, 1));
+    annotate(&cluster, "/api/v1/namespaces/apps-opted-out", "pod-reaper.io/skip", "true");
+    let running = crate::uid(&Pod::on("dead", "apps", "running").create(&cluster));
+    // A namesake in another namespace, which may go as well.
+    let namesake = crate::uid(&Pod::on("dead", "apps-too", "set-0").terminating(&cluster, 1));
+    until_overdue();
+
+    let options = [
+        &SHORT[..],
+        &["--all", "--namespace-regex", "^apps", "--namespace-exclude-regex", "excluded"],
+        &["--leaf-node-selector", "type=virtual-kubelet", "--manual-owner-kind", "workflow"],
+    ];
+    let run = run(&cluster.kubeconfig, &options.concat());
+
+    assert_eq!(run.code, 0, "{}", run.log);
+    assert_eq!(run.report["errors"], json!([]));
+    let left = cluster.get("/api/v1/pods");
+    let left = left["items"].as_array().unwrap().iter().map(crate::uid).collect::<Vec<_>>();
+    let lives = |uid: &String| left.contains(uid);
+    for Expected { name, uid, reason } in &expected {
+        let (said, outcome) = run.says(uid);
+        assert_eq!(said, *reason, "{name}: {}", run.pod(uid));
+        assert_eq!(outcome, (*reason == REAP).then_some("deleted"), "{name}");
+        assert_eq!(lives(uid), *reason != REAP, "{name}");
+    }
+    assert_eq!(run.says(&opted_out), ("opted-out", None));
+    assert_eq!(run.says(&namesake), (REAP, Some("deleted")));
+    assert!(!lives(&namesake));
+    for spared in [&outside, &excluded, &opted_out, &running] {
+        assert!(lives(spared));
+    }
+    let seen = run.report["pods"].as_array().unwrap().iter().map(|pod| pod["uid"].as_str().unwrap());
+    let seen = seen.collect::<Vec<_>>();
+    for unseen in [&outside, &excluded, &running] {
+        assert!(!seen.contains(&unseen.as_str()));
+    }
+    let zone = expected.iter().find(|pod| pod.name == "zone").unwrap();
+    let note = run.pod(&zone.uid)["note"].as_str().unwrap_or_default();
+    assert!(note.contains("topology.kubernetes.io/zone"), "{note}");
+}
+
+/// Without `--all`, pods on Ready nodes and on nodes that are gone are not looked for.
+#[test]
+fn the_usual_run_looks_only_at_nodes_that_are_not_ready() {
+    let cluster = fresh();
+    nodes(&cluster);
+    Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
+    let stuck = crate::uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
+    until_overdue();
+    let run = run(&cluster.kubeconfig, &SHORT);
+    assert_eq!(run.report["summary"]["pods"], 1);
+    assert_eq!(run.says(&stuck), (REAP, Some("deleted")));
+    assert!(cluster.try_get(&pod_path("apps", "slow")).is_some());
+}
+
+#[test]
+fn nothing_wrong_is_one_request() {
+    let cluster = fresh();
+    Node::ready("ready-1").create(&cluster);
+    Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
+    let proxy = crate::support::proxy::Proxy::start(crate::support::control_plane(), |_| {});
+    let run = run(&proxy.kubeconfig, &SHORT);
+    assert_eq!(run.code, 0);
+    let paths = proxy.seen().into_iter().map(|seen| seen.path).collect::<Vec<_>>();
+    assert_eq!(paths, ["/api/v1/nodes?includeObject=None"]);
+}
+
+/// The Job controller, which would let go, does not run here: its part is played by a patch.
+#[test]
+fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
+    let cluster = fresh();
+    nodes(&cluster);
+    let tracked = |name: &str| {
+        Pod::on("dead", "apps", name)
+            .owned_by("Job", "job")
+            .restart_policy("Never")
+            .finalizer("batch.kubernetes.io/job-tracking")
+            .terminating(&cluster, 1)
+    };
+    let (released, held) = (crate::uid(&tracked("released")), crate::uid(&tracked("held")));
+    until_overdue();
+    let server = crate::support::control_plane();
+    // The controller lets go of a failed pod, as soon as it sees it: between our two writes.
+    let proxy = crate::support::proxy::Proxy::start(server, move |seen| {
+        if seen.method == "DELETE" && seen.path.contains("/released") {
+            let pod = server.get(&pod_path("apps", "released"));
+            assert_eq!(pod["status"]["phase"], "Failed");
+            if !pod["metadata"]["finalizers"].is_null() {
+                server.merge_patch(&pod_path("apps", "released"), json!({"metadata": {"finalizers": null}}));
+            }
+        }
+    });
+    let run = run(&proxy.kubeconfig, &SHORT);
+
+    assert_eq!(run.says(&released), (REAP, Some("deleted")), "{}", run.log);
+    assert!(cluster.try_get(&pod_path("apps", "released")).is_none());
+    assert_eq!(run.says(&held), (REAP, Some("still-there")));
+    assert_eq!(run.code, 3);
+    let held = cluster.get(&pod_path("apps", "held"));
+    assert_eq!(held["status"]["phase"], "Failed");
+    let conditions = held["status"]["conditions"].as_array().unwrap();
+    let disrupted =
+        |condition: &Value| condition["type"] == "DisruptionTarget" && condition["status"] == "True";
+    assert!(conditions.iter().any(disrupted), "{conditions:?}");
+    for patch in proxy.seen().iter().filter(|seen| seen.method == "PATCH") {
+        let metadata = &patch.body["metadata"];
+        assert!(metadata["uid"].is_string() && metadata["resourceVersion"].is_string(), "{metadata}");
+    }
+}

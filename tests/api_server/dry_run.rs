@@ -1,0 +1,134 @@
+//! A dry run changes nothing, and chooses what the real run then takes.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{
+    Run, SHORT, run, six_nodes,
+    support::{ControlPlane, control_plane, fresh, proxy::Proxy},
+    until_overdue,
+};
+
+/// The resource version of every object that a run could reach.
+fn versions(cluster: &ControlPlane) -> BTreeMap<String, String> {
+    let kinds = [
+        "/api/v1/pods",
+        "/api/v1/nodes",
+        "/api/v1/namespaces",
+        "/api/v1/persistentvolumeclaims",
+        "/api/v1/persistentvolumes",
+        "/api/v1/events",
+        "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+        "/apis/storage.k8s.io/v1/volumeattachments",
+    ];
+    let mut versions = BTreeMap::new();
+    for kind in kinds {
+        for item in cluster.get(kind)["items"].as_array().expect("items") {
+            let metadata = &item["metadata"];
+            let name = format!("{kind} {}", crate::uid(item));
+            versions.insert(name, metadata["resourceVersion"].as_str().expect("a version").to_owned());
+        }
+    }
+    versions
+}
+
+fn chosen(run: &Run) -> Vec<String> {
+    let pods = run.report["pods"].as_array().expect("pods").iter();
+    pods.filter(|pod| pod["verdict"] == "reap").map(crate::uid_of_entry).collect()
+}
+
+#[test]
+fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let before = versions(&cluster);
+    let mut choices = Vec::new();
+    for mode in ["--dry-run=client", "--dry-run=server"] {
+        let proxy = Proxy::start(control_plane(), |_| {});
+        let run = run(&proxy.kubeconfig, &[&SHORT[..], &[mode]].concat());
+        assert_eq!(run.code, 0, "{mode}: {}", run.log);
+        assert_eq!(run.report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len(), "{mode}");
+        let writes =
+            proxy.seen().into_iter().filter(super::support::proxy::Seen::is_write).collect::<Vec<_>>();
+        assert!(writes.iter().all(super::support::proxy::Seen::is_dry), "{mode}: {writes:?}");
+        assert_eq!(writes.is_empty(), mode == "--dry-run=client", "{mode}");
+        assert_eq!(versions(&cluster), before, "{mode}");
+        choices.push(chosen(&run));
+    }
+    let real = run(&cluster.kubeconfig, &SHORT);
+    assert_eq!(real.report["summary"]["outcomes"]["deleted"], six_nodes::STUCK.len());
+    assert_eq!(choices, [chosen(&real), chosen(&real)]);
+}
+
+#[test]
+fn a_dry_run_of_a_job_pod_leaves_its_status_alone() {
+    let cluster = fresh();
+    crate::support::objects::Node::ready("ready").create(&cluster);
+    crate::support::objects::Node::not_ready("dead", 3600).create(&cluster);
+    let pod = crate::support::objects::Pod::on("dead", "apps", "job")
+        .finalizer("batch.kubernetes.io/job-tracking")
+        .terminating(&cluster, 1);
+    until_overdue();
+    let before = versions(&cluster);
+    let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"]].concat());
+    assert_eq!(run.says(&crate::uid(&pod)), ("stuck-on-not-ready-node", Some("would-delete")), "{}", run.log);
+    assert_eq!(versions(&cluster), before);
+}
+
+#[test]
+fn a_dry_run_obeys_the_limits() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let capped = |options: &[&str]| {
+        let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"], options].concat());
+        let verdicts = run.report["summary"]["verdicts"].clone();
+        (run.code, verdicts["reap"].clone(), verdicts["wait"].clone())
+    };
+    assert_eq!(capped(&["--max-deletes", "2"]), (0, Value::from(2), Value::from(5)));
+}
+
+/// The breaker, on a cluster where three of five nodes are silent.
+#[test]
+fn the_breaker_holds_and_no_destructive_command_is_printed() {
+    use crate::support::objects::{Node, Pod, Volume};
+    let cluster = fresh();
+    for ready in ["ready-1", "ready-2"] {
+        Node::ready(ready).create(&cluster);
+    }
+    for dead in ["dead-1", "dead-2", "dead-3"] {
+        Node::not_ready(dead, 3600).create(&cluster);
+    }
+    // Leaf nodes are not counted, well or not.
+    for leaf in ["kosmos-1", "kosmos-2", "kosmos-3"] {
+        Node::ready(leaf).create(&cluster);
+    }
+    let stuck = crate::uid(&Pod::on("dead-1", "apps", "stuck").terminating(&cluster, 1));
+    Volume::local("disk").on_node("dead-1").claimed_by("apps", "disk").create(&cluster);
+    let local = crate::uid(&Pod::on("dead-1", "apps", "local").claim("disk").terminating(&cluster, 1));
+    until_overdue();
+
+    let held = run(&cluster.kubeconfig, &SHORT);
+    assert_eq!(held.code, 4, "{}", held.log);
+    assert_eq!(held.says(&stuck), ("mass-outage", None));
+    assert_eq!(held.report["breaker"]["detail"], "3 of 5 nodes are NotReady");
+    assert_eq!(held.says(&local), ("local-volume", None));
+    assert!(!held.report.to_string().contains("kubectl"), "{}", held.report);
+
+    let forced = run(&cluster.kubeconfig, &[&SHORT[..], &["--max-not-ready-percent=100"]].concat());
+    assert_eq!(forced.says(&stuck), ("stuck-on-not-ready-node", Some("deleted")));
+}
+
+/// One real node is left, and it is dead: whatever the rows say of Ready nodes, those are leaf nodes.
+#[test]
+fn with_no_real_node_ready_nothing_is_deleted() {
+    use crate::support::objects::{Node, Pod};
+    let cluster = fresh();
+    Node::not_ready("dead", 3600).create(&cluster);
+    Node::ready("kosmos-1").create(&cluster);
+    Node::ready("one-to-one").annotation("kosmos-io/owned-by-cluster", "a").create(&cluster);
+    let stuck = crate::uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
+    until_overdue();
+    let run = run(&cluster.kubeconfig, &SHORT);
+    assert_eq!((run.code, run.says(&stuck)), (4, ("mass-outage", None)));
+}

@@ -1,0 +1,186 @@
+//! What changes between decision and delete lives, and the outcome says why.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::{
+    Run, SHORT, run,
+    support::{
+        ControlPlane, control_plane, fresh,
+        objects::{Node, Pod, annotate, node_becomes, node_path, pod_path, renew_lease},
+        proxy::{Proxy, Seen},
+    },
+    uid, until_overdue,
+};
+
+const REAP: &str = "stuck-on-not-ready-node";
+const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";
+
+/// Two Ready nodes, a dead one, and a pod stuck on it: its UID.
+fn one_stuck(cluster: &ControlPlane) -> String {
+    for ready in ["ready-1", "ready-2"] {
+        Node::ready(ready).create(cluster);
+    }
+    Node::not_ready("dead", 3600).create(cluster);
+    let pod = Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(cluster, 1);
+    until_overdue();
+    uid(&pod)
+}
+
+/// Runs with `act` called right before the first delete, or before each where it is not once only.
+fn run_and(times: usize, act: impl Fn(&'static ControlPlane) + Send + Sync + 'static) -> (Run, Vec<Seen>) {
+    run_before(times, |seen| seen.method == "DELETE", act)
+}
+
+/// Runs with `act` called before the first `times` requests for which `when` holds.
+fn run_before(
+    times: usize,
+    when: impl Fn(&Seen) -> bool + Send + Sync + 'static,
+    act: impl Fn(&'static ControlPlane) + Send + Sync + 'static,
+) -> (Run, Vec<Seen>) {
+    let count = AtomicUsize::new(0);
+    let proxy = Proxy::start(control_plane(), move |seen| {
+        if when(seen) && count.fetch_add(1, Ordering::SeqCst) < times {
+            act(control_plane());
+        }
+    });
+    let run = run(&proxy.kubeconfig, &SHORT);
+    (run, proxy.seen())
+}
+
+fn deletes(seen: &[Seen]) -> usize {
+    seen.iter().filter(|seen| seen.method == "DELETE").count()
+}
+
+/// The second look at the dead node: the one right before its deletes.
+fn second_look() -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
+    let looks = AtomicUsize::new(0);
+    move |seen| seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) == 1
+}
+
+#[test]
+fn a_namesake_that_took_its_place_lives() {
+    let cluster = fresh();
+    let judged = one_stuck(&cluster);
+    let (run, seen) = run_and(1, |server| {
+        server.delete(PATH, json!({"gracePeriodSeconds": 0}));
+        Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(server, 1);
+    });
+    assert_eq!(run.says(&judged), (REAP, Some("changed")), "{}", run.log);
+    assert_eq!(run.pod(&judged)["outcomeDetail"], "Another pod has taken its name. Not touched.");
+    assert_eq!(deletes(&seen), 1);
+    assert_ne!(uid(&cluster.get(PATH)), judged);
+    assert_eq!(run.code, 0);
+}
+
+#[test]
+fn a_pod_that_changed_once_is_judged_again_and_goes() {
+    let cluster = fresh();
+    let judged = one_stuck(&cluster);
+    let (run, seen) = run_and(1, |server| annotate(server, PATH, "touched", "once"));
+    assert_eq!(run.says(&judged), (REAP, Some("deleted")), "{}", run.log);
+    assert_eq!(deletes(&seen), 2);
+    assert!(cluster.try_get(PATH).is_none());
+}
+
+#[test]
+fn a_pod_that_keeps_changing_lives() {
+    let cluster = fresh();
+    let judged = one_stuck(&cluster);
+    let count = AtomicUsize::new(0);
+    let (run, seen) = run_and(usize::MAX, move |server| {
+        annotate(server, PATH, "touched", &count.fetch_add(1, Ordering::SeqCst).to_string());
+    });
+    assert_eq!(run.says(&judged), (REAP, Some("changed")), "{}", run.log);
+    assert_eq!(deletes(&seen), 2);
+    assert_eq!(uid(&cluster.get(PATH)), judged);
+}
+
+#[test]
+fn a_pod_that_changed_into_one_to_be_spared_lives() {
+    let cluster = fresh();
+    let judged = one_stuck(&cluster);
+    let (run, _) = run_and(1, |server| annotate(server, PATH, "pod-reaper.io/skip", "true"));
+    assert_eq!(run.says(&judged).1, Some("changed"), "{}", run.log);
+    let why = run.pod(&judged)["outcomeDetail"].as_str().unwrap();
+    assert!(why.contains("pod-reaper.io/skip"), "{why}");
+    assert!(cluster.try_get(PATH).is_some());
+}
+
+#[test]
+fn a_pod_that_is_gone_is_gone() {
+    let cluster = fresh();
+    let judged = one_stuck(&cluster);
+    let (run, _) = run_and(1, |server| drop(server.delete(PATH, json!({"gracePeriodSeconds": 0}))));
+    assert_eq!(run.says(&judged), (REAP, Some("gone")));
+    assert_eq!(run.code, 0);
+}
+
+#[test]
+fn a_node_that_came_back_keeps_its_pods() {
+    let cluster = fresh();
+    let judged = one_stuck(&cluster);
+    let (run, seen) = run_before(1, second_look(), |server| {
+        node_becomes(server, "dead", "True", "KubeletReady");
+    });
+    assert_eq!(run.says(&judged), (REAP, Some("node-recovered")), "{}", run.log);
+    assert_eq!(deletes(&seen), 0);
+    assert!(cluster.try_get(PATH).is_some());
+    assert_eq!(run.code, 0);
+}
+
+#[test]
+fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
+    type Change = fn(&ControlPlane);
+    let changes: [(&str, Change); 5] = [
+        ("its lease is renewed", |server| drop(renew_lease(server, "dead"))),
+        ("it is marked as a leaf", |server| {
+            server
+                .merge_patch(&node_path("dead"), json!({"metadata": {"labels": {"kosmos.io/node": "true"}}}));
+        }),
+        ("it is opted out", |server| annotate(server, &node_path("dead"), "pod-reaper.io/skip", "true")),
+        ("it is gone", |server| drop(server.delete(&node_path("dead"), json!({})))),
+        ("it registered anew", |server| {
+            server.delete(&node_path("dead"), json!({}));
+            let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/dead";
+            server.delete(lease, json!({}));
+            Node::not_ready("dead", 3600).create(server);
+        }),
+    ];
+    for (name, change) in changes {
+        let cluster = fresh();
+        let judged = one_stuck(&cluster);
+        let (run, seen) = run_before(1, second_look(), change);
+        assert_eq!(run.says(&judged), (REAP, Some("node-changed")), "{name}: {}", run.log);
+        assert_eq!(deletes(&seen), 0, "{name}");
+        assert!(cluster.try_get(PATH).is_some(), "{name}");
+    }
+}
+
+/// Safety rule 1, on the wire; and the node is read before each delete.
+#[test]
+fn every_write_carries_its_preconditions() {
+    let cluster = fresh();
+    crate::six_nodes::failed(&cluster);
+    let proxy = Proxy::start(control_plane(), |_| {});
+    let run = run(&proxy.kubeconfig, &SHORT);
+    assert_eq!(run.code, 0, "{}", run.log);
+    let seen = proxy.seen();
+    assert_eq!(deletes(&seen), crate::six_nodes::STUCK.len());
+    for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_write()) {
+        let body = &write.body;
+        let uid = body["preconditions"]["uid"].as_str().expect("a UID");
+        let pod = run.pod(uid);
+        let path = pod_path(pod["namespace"].as_str().unwrap(), pod["name"].as_str().unwrap());
+        assert_eq!((write.method.as_str(), &write.path), ("DELETE", &path));
+        assert!(body["preconditions"]["resourceVersion"].is_string());
+        assert_eq!(
+            (&body["gracePeriodSeconds"], &body["propagationPolicy"]),
+            (&json!(0), &json!("Background"))
+        );
+        let looked =
+            seen[..at].iter().rfind(|seen| seen.path == node_path("ds06")).expect("the node was read");
+        assert!((write.at - looked.at).as_secs() < 5);
+    }
+}

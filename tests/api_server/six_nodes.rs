@@ -1,0 +1,203 @@
+//! The operators' case: six nodes, of which `ds06` has lost its power, and a Kosmos leaf cluster whose link is cut.
+//!
+//! Built here for the tests, and, in real time, for the example that the README shows.
+
+use std::{fs, path::Path, thread, time::Duration};
+
+use serde_json::json;
+
+use crate::{
+    SHORT, run,
+    support::{
+        ControlPlane, fresh,
+        objects::{Node, Pod, Volume, node_becomes, node_path, pod_path, renew_lease, volume_attachment},
+    },
+    uid, until_overdue,
+};
+
+pub const NODES: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
+pub const DEAD: &str = "ds06";
+pub const LEAF: &str = "kosmos-cluster7";
+
+/// Pods that are stuck and may go, as (namespace, name).
+pub const STUCK: [(&str, &str); 7] = [
+    ("compute-hive01", "hiveserver2-0"),
+    ("compute-hive01", "hue-frontend-7c9d8b6f5-x2mlp"),
+    ("compute-hive01", "huebackend-0"),
+    ("etl", "nightly-29370-6wq8t"),
+    ("impala-impala01", "catalogd-0"),
+    ("impala-impala01", "huebackend-0"),
+    ("vault", "vault-0"),
+];
+/// The one whose data is on the dead node's disk.
+pub const LOCAL: (&str, &str) = ("impala-impala01", "impala-executor-000-0");
+/// The one that runs in the leaf cluster.
+pub const REMOTE: (&str, &str) = ("kosmos-apps", "web-0");
+/// The one that only takes its time, on a healthy node.
+pub const SLOW: (&str, &str) = ("compute-hive01", "metastore-0");
+
+/// Everybody well, every pod running.
+pub fn healthy(cluster: &ControlPlane) {
+    for node in NODES {
+        Node::ready(node).create(cluster);
+        Pod::on(node, "kube-system", &format!("node-exporter-{node}"))
+            .owned_by("DaemonSet", "node-exporter")
+            .create(cluster);
+    }
+    Node::ready(LEAF)
+        .label("kosmos.io/node", "true")
+        .label("kubernetes.io/role", "agent")
+        .annotation("kosmos-io/owned-by-cluster", "cluster7")
+        .taint("kosmos.io/node", "true", "NoSchedule")
+        .create(cluster);
+
+    let owned =
+        |(namespace, name): (&str, &str), kind, owner| Pod::on(DEAD, namespace, name).owned_by(kind, owner);
+    let set = |pod: (&'static str, &'static str)| owned(pod, "StatefulSet", pod.1.trim_end_matches("-0"));
+    let [hiveserver2, frontend, hue_hive, nightly, catalogd, hue_impala, vault] = STUCK;
+    for pod in [hiveserver2, hue_hive, catalogd, hue_impala] {
+        set(pod).create(cluster);
+    }
+    owned(frontend, "ReplicaSet", "hue-frontend-7c9d8b6f5").create(cluster);
+    owned(nightly, "Job", "nightly-29370").restart_policy("Never").create(cluster);
+    Volume::csi("pvc-vault", "rbd.csi.ceph.com").claimed_by("vault", "data-vault-0").create(cluster);
+    set(vault)
+        .claim("data-vault-0")
+        .annotation("pod-reaper.io/after-reap", "vault-0 starts sealed: unseal it by hand")
+        .create(cluster);
+    volume_attachment(cluster, "csi-vault", DEAD, "pvc-vault");
+    let scratch = "scratch-cache-volume-impala-executor-000-0";
+    Volume::host_path("pvc-scratch")
+        .on_node(DEAD)
+        .reclaim("Delete")
+        .claimed_by(LOCAL.0, scratch)
+        .create(cluster);
+    set(LOCAL).claim(scratch).create(cluster);
+    Pod::on(LEAF, REMOTE.0, REMOTE.1)
+        .owned_by("StatefulSet", "web")
+        .label("kosmos-io/pod", "true")
+        .annotation("kosmos-io/tripped", "{}")
+        .create(cluster);
+    Pod::on("ds02", SLOW.0, SLOW.1).owned_by("StatefulSet", "metastore").create(cluster);
+    Pod::on("ds03", "compute-hive02", "hiveserver2-0").owned_by("StatefulSet", "hiveserver2").create(cluster);
+}
+
+/// The power and the link go.
+fn fail(cluster: &ControlPlane) {
+    for node in [DEAD, LEAF] {
+        node_becomes(cluster, node, "Unknown", "NodeStatusUnknown");
+        let mut taints = cluster.get(&node_path(node))["spec"]["taints"].take();
+        if taints.is_null() {
+            taints = json!([]);
+        }
+        for effect in ["NoSchedule", "NoExecute"] {
+            let taint = json!({"key": "node.kubernetes.io/unreachable", "effect": effect});
+            taints.as_array_mut().expect("a list").push(taint);
+        }
+        cluster.merge_patch(&node_path(node), json!({"spec": {"taints": taints}}));
+    }
+}
+
+/// Asks for the deletion of all pods on the failed nodes but the `DaemonSets`', and of the slow one.
+fn evict(cluster: &ControlPlane, grace_period_seconds: i64) {
+    for (namespace, name) in STUCK.into_iter().chain([LOCAL, REMOTE, SLOW]) {
+        cluster.delete(&pod_path(namespace, name), json!({"gracePeriodSeconds": grace_period_seconds}));
+    }
+}
+
+/// The nodes have been silent for an hour, and the pods are overdue by at least a second.
+pub fn failed(cluster: &ControlPlane) {
+    healthy(cluster);
+    for (node, leaf) in [(DEAD, false), (LEAF, true)] {
+        cluster.delete(&node_path(node), json!({}));
+        cluster.delete(
+            &format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"),
+            json!({}),
+        );
+        let mut silent = Node::not_ready(node, 3600);
+        if leaf {
+            silent =
+                silent.label("kosmos.io/node", "true").annotation("kosmos-io/owned-by-cluster", "cluster7");
+        }
+        silent.create(cluster);
+    }
+    evict(cluster, 1);
+    until_overdue();
+}
+
+#[test]
+fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
+    let cluster = fresh();
+    failed(&cluster);
+    let before = cluster.get("/api/v1/pods");
+    let uid_of = |(namespace, name): (&str, &str)| uid(&cluster.get(&pod_path(namespace, name)));
+    let stuck = STUCK.map(uid_of);
+    let (local, remote, slow) = (uid_of(LOCAL), uid_of(REMOTE), uid_of(SLOW));
+
+    let run = run(&cluster.kubeconfig, &SHORT);
+
+    assert_eq!(run.code, 0, "{}", run.log);
+    for uid in &stuck {
+        assert_eq!(run.says(uid), ("stuck-on-not-ready-node", Some("deleted")));
+    }
+    assert_eq!(run.says(&local), ("local-volume", None));
+    assert_eq!(run.says(&remote), ("kosmos-leaf", None));
+    assert!(run.report["pods"].as_array().unwrap().iter().all(|pod| pod["uid"] != slow.as_str()));
+    let note = run.pod(&stuck[6])["note"].as_str();
+    assert_eq!(note, Some("vault-0 starts sealed: unseal it by hand"));
+    assert_eq!(run.report["nodes"][0]["volumeAttachments"][0]["volume"], "pvc-vault");
+
+    let left = cluster.get("/api/v1/pods");
+    let left = left["items"].as_array().unwrap().iter().map(uid).collect::<Vec<_>>();
+    for pod in before["items"].as_array().unwrap() {
+        let name = &pod["metadata"]["name"];
+        assert_eq!(left.contains(&uid(pod)), !stuck.contains(&uid(pod)), "{name}");
+    }
+    // What the old tool's log said is findable in ours.
+    for (namespace, name) in STUCK {
+        let start = format!(
+            "Force-deleting pod {name} in namespace {namespace} on node ds06 with deletion timestamp 20"
+        );
+        assert!(run.log.contains(&start), "{}", run.log);
+        let end = format!("Successfully force-deleted pod {name} in namespace {namespace}");
+        assert!(run.log.contains(&end), "{}", run.log);
+        assert!(run.log.contains(&format!("Namespace {namespace}: ")), "{}", run.log);
+    }
+}
+
+#[test]
+fn a_second_run_finds_nothing_more_to_reap() {
+    let cluster = fresh();
+    failed(&cluster);
+    assert_eq!(run(&cluster.kubeconfig, &SHORT).report["summary"]["verdicts"]["reap"], STUCK.len());
+    let again = run(&cluster.kubeconfig, &SHORT);
+    assert_eq!(again.code, 0, "{}", again.log);
+    assert_eq!(again.report["summary"]["verdicts"]["reap"], 0);
+    assert_eq!(again.report["summary"]["verdicts"]["manual"], 2);
+}
+
+#[test]
+#[ignore = "plays the case in real time, 20 minutes, and writes tests/data/six-nodes.json"]
+fn record() {
+    let cluster = fresh();
+    let minutes = |minutes: u64| {
+        // The kubelets that live, and Kosmos until its link is cut, renew their leases all the while.
+        for _ in 0..minutes * 6 {
+            for node in NODES.iter().filter(|node| **node != DEAD) {
+                renew_lease(&cluster, node);
+            }
+            thread::sleep(Duration::from_secs(10));
+        }
+    };
+    healthy(&cluster);
+    minutes(1);
+    fail(&cluster);
+    minutes(5);
+    evict(&cluster, 30);
+    minutes(13);
+    let what = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments";
+    let output = cluster.kubectl(["get", what, "-A", "-o", "json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/six-nodes.json");
+    fs::write(file, output.stdout).expect("the tree can be written");
+}

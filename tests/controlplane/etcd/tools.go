@@ -1,0 +1,7 @@
+//go:build tools
+
+// Package tools names the programs that tests/controlplane/build builds. A module of its own, because etcd and
+// Kubernetes disagree about versions.
+package tools
+
+import _ "go.etcd.io/etcd/server/v3"

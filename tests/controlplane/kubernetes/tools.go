@@ -1,0 +1,10 @@
+//go:build tools
+
+// Package tools names the programs that tests/controlplane/build builds, so that `go mod tidy` keeps exactly the
+// modules that they need.
+package tools
+
+import (
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kubectl"
+)

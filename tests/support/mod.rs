@@ -1,0 +1,470 @@
+//! A real API server for the tests, and the words to say what is in it.
+//!
+//! There is one server for a whole test program, started by the first test that asks for it. No controller and no
+//! kubelet runs beside it: what a test writes stays as it is, until pod-reaper or the test changes it.
+//!
+//! ```ignore
+//! let cluster = support::fresh();
+//! Node::ready("ds01").create(&cluster);
+//! Node::not_ready("ds02", 3600).create(&cluster);
+//! Pod::on("ds02", "impala", "catalogd-0").owned_by("StatefulSet", "catalogd").terminating(&cluster, 1);
+//! ```
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "whatever fails here is the test's failure, and clippy takes only #[test] functions for tests"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "what is passed is a `json!` on the spot, read best without an `&`"
+)]
+#![allow(
+    clippy::must_use_candidate,
+    clippy::missing_panics_doc,
+    clippy::return_self_not_must_use,
+    reason = "advice for the users of a library"
+)]
+#![allow(dead_code, reason = "a vocabulary: no test has to use all of it")]
+
+pub mod objects;
+pub mod proxy;
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use http::Request;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+/// How long one request may take. They take milliseconds; this is for a server that hangs.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long emptying the server may take before a test gives up. It takes some 50 ms.
+const WIPE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The API server rebuilds its set of admission policies once a second: a deleted one denies for that much longer.
+const POLICY_REFRESH: Duration = Duration::from_millis(1_500);
+
+/// The API server makes these itself, at its start and only then.
+const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// What can keep the server from accepting the deletes that empty it.
+const ADMISSION: [&str; 4] = [
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+];
+
+/// What tests leave behind apart from [`ADMISSION`] and namespaces. Of each, the server's own objects stay:
+/// see [`is_the_servers_own`].
+const KINDS: [&str; 21] = [
+    "/api/v1/pods",
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/persistentvolumes",
+    "/apis/storage.k8s.io/v1/volumeattachments",
+    "/api/v1/nodes",
+    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+    "/api/v1/events",
+    "/api/v1/configmaps",
+    "/api/v1/secrets",
+    "/api/v1/serviceaccounts",
+    "/apis/apps/v1/statefulsets",
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/daemonsets",
+    "/apis/batch/v1/cronjobs",
+    "/apis/batch/v1/jobs",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/apis/networking.k8s.io/v1/networkpolicies",
+    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/roles",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=!kubernetes.io/bootstrapping",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=!kubernetes.io/bootstrapping",
+];
+
+/// A running API server, and a client of it that may do everything.
+///
+/// Its methods block, so that tests are plain functions; they may be called inside a tokio runtime too. They panic
+/// with the server's own message.
+pub struct ControlPlane {
+    /// For pod-reaper's `--kubeconfig`: one context, named `test`, which is the current one.
+    pub kubeconfig: PathBuf,
+    /// `https://127.0.0.1:PORT`, with a certificate that only the kubeconfig knows.
+    pub url: String,
+    /// The bearer token of a member of `system:masters`.
+    pub token: String,
+    /// The kubectl of the server's version. [`ControlPlane::kubectl`] runs it.
+    pub kubectl: PathBuf,
+    /// Where the servers run and write, removed with them; their logs are in `logs`.
+    pub dir: PathBuf,
+    client: Client,
+    /// Its standard input, held open: `tests/controlplane/start` stops the servers when the pipe closes, and the kernel
+    /// closes it however this process ends.
+    _servers: Child,
+    /// Held, so that a late message does not kill the script by a closed pipe.
+    _messages: ChildStderr,
+}
+
+/// The API server that all tests of this program share. Most want [`fresh`] instead.
+pub fn control_plane() -> &'static ControlPlane {
+    // The failure is kept as well, so that every test tells it, at once.
+    static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
+    match SHARED.get_or_init(|| ControlPlane::start(&[])) {
+        Ok(control_plane) => control_plane,
+        Err(message) => panic!("{message}"),
+    }
+}
+
+/// The shared API server, emptied, and for the holder alone: pod-reaper looks at all nodes of a cluster, so two tests
+/// at once would see each other's.
+pub fn fresh() -> Fresh {
+    static IN_USE: Mutex<()> = Mutex::new(());
+    // A test that failed left the server as it was, which the next one empties anyway.
+    let turn = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    let control_plane = control_plane();
+    control_plane.wipe();
+    Fresh { control_plane, _turn: turn }
+}
+
+/// Hold it for as long as the test uses the server.
+#[must_use = "the next test takes the server as soon as this is dropped"]
+pub struct Fresh {
+    control_plane: &'static ControlPlane,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Deref for Fresh {
+    type Target = ControlPlane;
+
+    fn deref(&self) -> &ControlPlane {
+        self.control_plane
+    }
+}
+
+impl ControlPlane {
+    /// Starts an API server of its own, with further flags, for the test that needs such. It stops when dropped.
+    pub fn start(apiserver_flags: &[&str]) -> Result<Self, String> {
+        let assets = assets()?;
+        let mut servers = Command::new(script("start"))
+            .arg(&assets)
+            .args(apiserver_flags)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("tests/controlplane/start: {error}"))?;
+        let stdout = servers.stdout.take().expect("it is piped");
+        let mut messages = servers.stderr.take().expect("it is piped");
+
+        let mut ready = String::new();
+        BufReader::new(stdout).read_line(&mut ready).map_err(|error| error.to_string())?;
+        let Ok(ready) = serde_json::from_str::<Value>(&ready) else {
+            let mut message = String::new();
+            messages.read_to_string(&mut message).map_err(|error| error.to_string())?;
+            return Err(message);
+        };
+        let text = |field: &str| ready[field].as_str().expect("start prints it").to_owned();
+
+        let kubeconfig = PathBuf::from(text("kubeconfig"));
+        let client = wait_for(connect(kubeconfig.clone()))?;
+        Ok(Self {
+            kubeconfig,
+            url: text("url"),
+            token: text("token"),
+            kubectl: assets.join("kubectl"),
+            dir: text("dir").into(),
+            client,
+            _servers: servers,
+            _messages: messages,
+        })
+    }
+
+    /// Any request: the status and the body, whatever they are. A body that is no JSON comes as a string. A PATCH is
+    /// a JSON merge patch.
+    pub fn request(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let content_type =
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content_type)
+            .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string().into_bytes())))
+            .expect("a path of ours makes a request");
+        let client = self.client.clone();
+        let answer = wait_for(async move {
+            let answer = async {
+                let response = client.send(request).await?;
+                let status = response.status().as_u16();
+                Ok::<_, kube::Error>((status, response.into_body().collect_bytes().await?))
+            };
+            tokio::time::timeout(REQUEST_TIMEOUT, answer).await
+        });
+        let (status, body) = answer
+            .unwrap_or_else(|_| panic!("{method} {path}: no answer in {REQUEST_TIMEOUT:?}"))
+            .unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        let body = serde_json::from_slice(&body)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()));
+        (status, body)
+    }
+
+    /// Sends a request on for a proxy: the status, the `Date` and the body of the answer, untouched.
+    pub fn forward(
+        &self,
+        method: &str,
+        path: &str,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+    ) -> (u16, Option<String>, Vec<u8>) {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Body::from(body)).expect("the client made a request of it");
+        let client = self.client.clone();
+        wait_for(async move {
+            let (parts, body) = client.send(request).await.expect("the API server answers").into_parts();
+            let date = parts.headers.get("date").and_then(|date| date.to_str().ok()).map(str::to_owned);
+            let body = body.collect_bytes().await.expect("the API server sends it whole");
+            (parts.status.as_u16(), date, body.to_vec())
+        })
+    }
+
+    #[track_caller]
+    fn accepted(&self, method: &str, path: &str, body: Option<Value>) -> Value {
+        match self.request(method, path, body) {
+            (200..=299, body) => body,
+            (status, body) => {
+                panic!("{method} {path}: {status} {}", body["message"].as_str().unwrap_or_default())
+            }
+        }
+    }
+
+    /// One object, or a list.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Value {
+        self.accepted("GET", path, None)
+    }
+
+    /// One object, or nothing where the server knows none.
+    #[track_caller]
+    pub fn try_get(&self, path: &str) -> Option<Value> {
+        match self.request("GET", path, None) {
+            (404, _) => None,
+            (200..=299, body) => Some(body),
+            (status, body) => panic!("GET {path}: {status} {}", body["message"].as_str().unwrap_or_default()),
+        }
+    }
+
+    /// Posts an object to its collection.
+    #[track_caller]
+    pub fn create(&self, collection: &str, object: Value) -> Value {
+        self.accepted("POST", collection, Some(object))
+    }
+
+    /// A JSON merge patch: lists are replaced, null removes.
+    #[track_caller]
+    pub fn merge_patch(&self, path: &str, patch: Value) -> Value {
+        self.accepted("PATCH", path, Some(patch))
+    }
+
+    /// A merge patch of the status alone, given without the word `status` around it.
+    #[track_caller]
+    pub fn patch_status(&self, path: &str, status: Value) -> Value {
+        self.accepted("PATCH", &format!("{path}/status"), Some(json!({ "status": status })))
+    }
+
+    /// Replaces an object.
+    #[track_caller]
+    pub fn put(&self, path: &str, object: Value) -> Value {
+        self.accepted("PUT", path, Some(object))
+    }
+
+    /// Deletes with these options: `json!({})` for none.
+    #[track_caller]
+    pub fn delete(&self, path: &str, options: Value) -> Value {
+        self.accepted("DELETE", path, Some(options))
+    }
+
+    /// Runs kubectl to its end.
+    pub fn kubectl<I>(&self, arguments: I) -> Output
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        self.kubectl_command().args(arguments).output().expect("kubectl is executable")
+    }
+
+    /// kubectl, to be given more than arguments. Nothing of the user's own settings has a say, nor is anything
+    /// written outside `dir`.
+    pub fn kubectl_command(&self) -> Command {
+        let mut command = Command::new(&self.kubectl);
+        command
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("KUBECACHEDIR", self.dir.join("kubectl-cache"))
+            .env("KUBERC", "off");
+        command
+    }
+
+    /// Removes all that tests make. Repeats until nothing is found: a policy or webhook outlives its deletion for a
+    /// moment, and may deny the first attempts.
+    fn wipe(&self) {
+        let started = Instant::now();
+        loop {
+            let mut refusals = Vec::new();
+            let mut found = 0;
+            for collection in ADMISSION {
+                found += self.clear(collection, &mut refusals);
+            }
+            if found > 0 {
+                thread::sleep(POLICY_REFRESH);
+            }
+            for collection in KINDS {
+                found += self.clear(collection, &mut refusals);
+            }
+            found += self.clear_namespaces(&mut refusals);
+            if found == 0 && refusals.is_empty() {
+                return;
+            }
+            assert!(started.elapsed() < WIPE_TIMEOUT, "the API server could not be emptied: {refusals:#?}");
+        }
+    }
+
+    /// Deletes what is in a collection, and says how much it found.
+    fn clear(&self, collection: &str, refusals: &mut Vec<String>) -> usize {
+        let list = self.get(collection);
+        let items = list["items"].as_array().expect("a list has items");
+        let items: Vec<_> = items.iter().filter(|item| !is_the_servers_own(item)).collect();
+        for item in &items {
+            let path = item_path(collection, item);
+            if !item["metadata"]["finalizers"].is_null() {
+                self.attempt("PATCH", &path, json!({"metadata": {"finalizers": null}}), refusals);
+            }
+            let at_once = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
+            self.attempt("DELETE", &path, at_once, refusals);
+        }
+        items.len()
+    }
+
+    /// A namespace goes when its finalizers do. They are the namespace controller's, which does not run here.
+    fn clear_namespaces(&self, refusals: &mut Vec<String>) -> usize {
+        let list = self.get("/api/v1/namespaces");
+        let mut found = 0;
+        for namespace in list["items"].as_array().expect("a list has items") {
+            let name = namespace["metadata"]["name"].as_str().expect("it has a name");
+            let path = format!("/api/v1/namespaces/{name}");
+            if !SYSTEM_NAMESPACES.contains(&name) {
+                found += 1;
+                if !namespace["metadata"]["finalizers"].is_null() {
+                    self.attempt("PATCH", &path, json!({"metadata": {"finalizers": null}}), refusals);
+                }
+                self.attempt("DELETE", &path, json!({}), refusals);
+                let finalized = json!({
+                    "apiVersion": "v1", "kind": "Namespace",
+                    "metadata": {"name": name}, "spec": {"finalizers": []},
+                });
+                self.attempt("PUT", &format!("{path}/finalize"), finalized, refusals);
+            } else if !namespace["metadata"]["annotations"].is_null() {
+                // They stay, but a test may have opted one out.
+                found += 1;
+                self.attempt("PATCH", &path, json!({"metadata": {"annotations": null}}), refusals);
+            }
+        }
+        found
+    }
+
+    /// For what may be gone already, and may be denied for a while.
+    fn attempt(&self, method: &str, path: &str, body: Value, refusals: &mut Vec<String>) {
+        match self.request(method, path, Some(body)) {
+            (200..=299 | 404, _) => {}
+            (status, body) => refusals.push(format!("{method} {path}: {status} {}", body["message"])),
+        }
+    }
+}
+
+/// What the API server made for itself.
+fn is_the_servers_own(object: &Value) -> bool {
+    // Pods and claims there are a test's, as are the leases, whose namespace was asked for by name.
+    let always_ours = object["spec"]["containers"].is_array()
+        || object["spec"]["accessModes"].is_array()
+        || object["spec"]["leaseDurationSeconds"].is_number();
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    namespace.starts_with("kube-") && !always_ours
+}
+
+fn item_path(collection: &str, item: &Value) -> String {
+    let collection = collection.split_once('?').map_or(collection, |(path, _)| path);
+    let name = item["metadata"]["name"].as_str().expect("it has a name");
+    match item["metadata"]["namespace"].as_str() {
+        Some(namespace) if !collection.contains("/namespaces/") => {
+            let (group, plural) = collection.rsplit_once('/').expect("it is a path");
+            format!("{group}/namespaces/{namespace}/{plural}/{name}")
+        }
+        _ => format!("{collection}/{name}"),
+    }
+}
+
+/// Runs a future and waits for it, from wherever this is called: `block_on` panics inside another runtime.
+fn wait_for<F>(future: F) -> F::Output
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().expect("a thread can be started")
+    });
+    let (sender, receiver) = mpsc::sync_channel(1);
+    RUNTIME.spawn(async move { sender.send(future.await) });
+    receiver.recv().expect("the future does not panic")
+}
+
+async fn connect(kubeconfig: PathBuf) -> Result<Client, String> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| error.to_string())?;
+    // A proxy of the machine's has no business on its loopback.
+    config.proxy_url = None;
+    // A refusal is an answer that a test may be about; repeated, it takes minutes.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| error.to_string())
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane").join(name)
+}
+
+/// Where the servers are: where `tests/run` says, or where a build puts them.
+fn assets() -> Result<PathBuf, String> {
+    if let Some(assets) = std::env::var_os("POD_REAPER_TEST_ASSETS").filter(|assets| !assets.is_empty()) {
+        return Ok(assets.into());
+    }
+    let mut build = Command::new(script("build"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("tests/controlplane/build: {error}"))?;
+    // Shown as it comes, since a build takes minutes, and kept, to be the message of the failure.
+    let mut messages = String::new();
+    for line in BufReader::new(build.stderr.take().expect("it is piped")).lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        writeln!(std::io::stderr(), "{line}").map_err(|error| error.to_string())?;
+        messages.push_str(&line);
+        messages.push('\n');
+    }
+    let output = build.wait_with_output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(messages);
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().into())
+}

@@ -1,0 +1,448 @@
+//! Plausible objects, in few words. `create` writes one to the API server and returns what the server made of it.
+//!
+//! Three things need more than one request, because the server sets them by its own rules: a status, a deletion mark,
+//! and the stamp of a lease's renewal.
+
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+
+/// A moment in the past, as the API writes it.
+pub fn seconds_ago(seconds: i64) -> String {
+    let moment = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(seconds);
+    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The same for a lease's `renewTime`, which takes nothing without its microseconds.
+fn micro_seconds_ago(seconds: i64) -> String {
+    seconds_ago(seconds).replace('Z', ".000000Z")
+}
+
+/// Makes a namespace, unless it is there.
+pub fn namespace(cluster: &ControlPlane, name: &str) {
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let (status, answer) = cluster.request("POST", "/api/v1/namespaces", Some(body));
+    assert!(matches!(status, 201 | 409), "namespace {name}: {status} {}", answer["message"]);
+}
+
+/// Sets an annotation on whatever is at the path.
+pub fn annotate(cluster: &ControlPlane, path: &str, key: &str, value: &str) {
+    cluster.merge_patch(path, json!({"metadata": {"annotations": {key: value}}}));
+}
+
+/// A node, and its lease.
+pub struct Node {
+    object: Value,
+    lease: Option<Lease>,
+}
+
+/// When the lease was renewed, in seconds before now.
+struct Lease {
+    /// By the node's clock.
+    says: i64,
+    /// By the server's.
+    stamped: i64,
+}
+
+impl Node {
+    /// In good health, its lease just renewed.
+    pub fn ready(name: &str) -> Self {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+            "spec": {},
+            "status": {
+                "capacity": {"cpu": "8", "memory": "32Gi", "pods": "110"},
+                "conditions": [],
+            },
+        });
+        Self { object, lease: None }.condition("True", "KubeletReady", 86_400).lease_renewed(3)
+    }
+
+    /// Silent: Ready is `Unknown` and the lease has not been renewed, both for that many seconds.
+    pub fn not_ready(name: &str, since: i64) -> Self {
+        Self::ready(name).condition("Unknown", "NodeStatusUnknown", since).lease_renewed(since)
+    }
+
+    /// The Ready condition.
+    pub fn condition(mut self, status: &str, reason: &str, since: i64) -> Self {
+        self.object["status"]["conditions"] = json!([ready_condition(status, reason, since)]);
+        self
+    }
+
+    /// No Ready condition at all.
+    pub fn without_condition(mut self) -> Self {
+        self.object["status"]["conditions"] = json!([]);
+        self
+    }
+
+    /// Adds a label, or replaces one.
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.object["metadata"]["labels"][key] = json!(value);
+        self
+    }
+
+    /// Adds an annotation.
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.object["metadata"]["annotations"][key] = json!(value);
+        self
+    }
+
+    /// Adds a taint.
+    pub fn taint(mut self, key: &str, value: &str, effect: &str) -> Self {
+        push(&mut self.object["spec"]["taints"], json!({"key": key, "value": value, "effect": effect}));
+        self
+    }
+
+    /// The lease was renewed then, by the node's clock and by the server's.
+    pub fn lease_renewed(mut self, seconds_ago: i64) -> Self {
+        self.lease = Some(Lease { says: seconds_ago, stamped: seconds_ago });
+        self
+    }
+
+    /// The node's clock goes wrong: this is when the lease says that it was renewed, whenever it was.
+    pub fn lease_says(mut self, seconds_ago: i64) -> Self {
+        let stamped = self.lease.as_ref().map_or(seconds_ago, |lease| lease.stamped);
+        self.lease = Some(Lease { says: seconds_ago, stamped });
+        self
+    }
+
+    /// Nothing in `kube-node-lease`.
+    pub fn without_lease(mut self) -> Self {
+        self.lease = None;
+        self
+    }
+
+    /// Writes the node, with the taints that the node controller gives for its condition, and its lease.
+    pub fn create(mut self, cluster: &ControlPlane) -> Value {
+        let name = self.object["metadata"]["name"].as_str().expect("it was given").to_owned();
+        let (taint, effects): (_, &[&str]) = match self.object["status"]["conditions"][0]["status"].as_str() {
+            Some("True") => ("", &[]),
+            Some("False") => ("node.kubernetes.io/not-ready", &["NoSchedule", "NoExecute"]),
+            _ => ("node.kubernetes.io/unreachable", &["NoSchedule", "NoExecute"]),
+        };
+        for effect in effects {
+            push(&mut self.object["spec"]["taints"], json!({"key": taint, "effect": effect}));
+        }
+        let taints = self.object["spec"]["taints"].clone();
+        cluster.create("/api/v1/nodes", self.object);
+        if let Some(lease) = self.lease {
+            create_lease(cluster, &name, &lease);
+        }
+        // Admission taints every new node as not ready.
+        cluster.merge_patch(&node_path(&name), json!({"spec": {"taints": taints}}))
+    }
+}
+
+/// Where a node is found.
+pub fn node_path(name: &str) -> String {
+    format!("/api/v1/nodes/{name}")
+}
+
+fn lease_path(node: &str) -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
+}
+
+/// Changes the Ready condition of a node that is there, as of now.
+pub fn node_becomes(cluster: &ControlPlane, name: &str, status: &str, reason: &str) -> Value {
+    let condition = ready_condition(status, reason, 0);
+    cluster.patch_status(&node_path(name), json!({"conditions": [condition]}))
+}
+
+/// Renews the lease of a node now, by both clocks.
+pub fn renew_lease(cluster: &ControlPlane, node: &str) -> Value {
+    let path = format!("{}?fieldManager=kubelet", lease_path(node));
+    cluster.merge_patch(&path, json!({"spec": {"renewTime": micro_seconds_ago(0)}}))
+}
+
+fn ready_condition(status: &str, reason: &str, since: i64) -> Value {
+    json!({
+        "type": "Ready", "status": status, "reason": reason, "message": "as the test wants it",
+        "lastTransitionTime": seconds_ago(since), "lastHeartbeatTime": seconds_ago(since),
+    })
+}
+
+/// The server stamps each write with its own time, in `managedFields`. It takes an older stamp from a client only along
+/// with another change, and that change must leave no newer stamp behind: so a label comes and goes.
+fn create_lease(cluster: &ControlPlane, node: &str, lease: &Lease) {
+    let object = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": node, "namespace": "kube-node-lease", "labels": {"passing": "true"}},
+        "spec": {
+            "holderIdentity": node,
+            "leaseDurationSeconds": 40,
+            "renewTime": micro_seconds_ago(lease.says),
+        },
+    });
+    let path = lease_path(node);
+    let collection = path.trim_end_matches(node).trim_end_matches('/');
+    let mut object = cluster.create(&format!("{collection}?fieldManager=kubelet"), object);
+    object["metadata"]["labels"] = Value::Null;
+    object["metadata"]["managedFields"][0]["time"] = json!(seconds_ago(lease.stamped));
+    cluster.put(&format!("{path}?fieldManager=test"), object);
+}
+
+/// A pod that is bound to a node and was running there.
+pub struct Pod {
+    object: Value,
+    phase: &'static str,
+}
+
+impl Pod {
+    /// With one container, no owner and no volumes. Its namespace is made with it.
+    pub fn on(node: &str, namespace: &str, name: &str) -> Self {
+        let mut pod = Self::without_node(namespace, name);
+        pod.object["spec"]["nodeName"] = json!(node);
+        pod
+    }
+
+    /// Not scheduled yet. Its deletion cannot hang, unless a finalizer holds it.
+    pub fn without_node(namespace: &str, name: &str) -> Self {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
+        });
+        Self { object, phase: "Running" }
+    }
+
+    /// Adds a label.
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.object["metadata"]["labels"][key] = json!(value);
+        self
+    }
+
+    /// Adds an annotation.
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.object["metadata"]["annotations"][key] = json!(value);
+        self
+    }
+
+    /// Adds a finalizer.
+    pub fn finalizer(mut self, finalizer: &str) -> Self {
+        push(&mut self.object["metadata"]["finalizers"], json!(finalizer));
+        self
+    }
+
+    /// Its controller, which need not exist: nothing here looks after owners.
+    pub fn owned_by(mut self, kind: &str, name: &str) -> Self {
+        let api_version = match kind {
+            "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps/v1",
+            "Job" => "batch/v1",
+            _ => "example.org/v1",
+        };
+        let owner = json!({
+            "apiVersion": api_version, "kind": kind, "name": name, "controller": true,
+            "uid": "00000000-0000-4000-8000-000000000000",
+        });
+        push(&mut self.object["metadata"]["ownerReferences"], owner);
+        self
+    }
+
+    /// Mounts a claim, which need not exist.
+    pub fn claim(self, claim: &str) -> Self {
+        self.volume(claim, json!({"persistentVolumeClaim": {"claimName": claim}}))
+    }
+
+    /// Mounts a generic ephemeral volume: its claim is called `<pod>-<volume>`, and is not made.
+    pub fn ephemeral(self, volume: &str) -> Self {
+        let claim = json!({"spec": claim_spec(None)});
+        self.volume(volume, json!({"ephemeral": {"volumeClaimTemplate": claim}}))
+    }
+
+    /// Mounts a folder of the node's.
+    pub fn host_path(self, path: &str) -> Self {
+        self.volume("host", json!({"hostPath": {"path": path}}))
+    }
+
+    fn volume(mut self, name: &str, mut source: Value) -> Self {
+        source["name"] = json!(name);
+        push(&mut self.object["spec"]["volumes"], source);
+        self
+    }
+
+    /// `Always`, `OnFailure` or `Never`.
+    pub fn restart_policy(mut self, policy: &str) -> Self {
+        self.object["spec"]["restartPolicy"] = json!(policy);
+        self
+    }
+
+    /// The image of its container.
+    pub fn image(mut self, image: &str) -> Self {
+        self.object["spec"]["containers"][0]["image"] = json!(image);
+        self
+    }
+
+    /// Other than `Running`. The deletion of a `Succeeded` or `Failed` pod does not hang.
+    pub fn phase(mut self, phase: &'static str) -> Self {
+        self.phase = phase;
+        self
+    }
+
+    /// Writes the pod, alive.
+    pub fn create(self, cluster: &ControlPlane) -> Value {
+        let name = self.object["metadata"]["name"].as_str().expect("it was given").to_owned();
+        let namespace_name = self.object["metadata"]["namespace"].as_str().expect("it was given").to_owned();
+        namespace(cluster, &namespace_name);
+        cluster.create(&format!("/api/v1/namespaces/{namespace_name}/pods"), self.object);
+        let status = json!({"phase": self.phase, "startTime": seconds_ago(86_400)});
+        cluster.patch_status(&pod_path(&namespace_name, &name), status)
+    }
+
+    /// Writes the pod and marks it for deletion. No kubelet confirms, so it stays, and is overdue when that many
+    /// seconds have passed: the server computes the deadline, no request can set one in the past.
+    ///
+    /// With 0, it stays only where a finalizer holds it.
+    pub fn terminating(self, cluster: &ControlPlane, grace_period_seconds: i64) -> Value {
+        let pod = self.create(cluster);
+        let metadata = &pod["metadata"];
+        let (Some(namespace), Some(name)) = (metadata["namespace"].as_str(), metadata["name"].as_str())
+        else {
+            panic!("the server returned no pod: {pod}");
+        };
+        let path = pod_path(namespace, name);
+        cluster.delete(&path, json!({"gracePeriodSeconds": grace_period_seconds}));
+        cluster.get(&path)
+    }
+}
+
+/// Where a pod is found.
+pub fn pod_path(namespace: &str, name: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/pods/{name}")
+}
+
+/// A volume, and the claim that it is bound to.
+pub struct Volume {
+    object: Value,
+    claim: Option<(String, String)>,
+}
+
+impl Volume {
+    fn new(name: &str, source: &str, details: Value) -> Self {
+        let object = json!({
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "test", "persistentVolumeReclaimPolicy": "Retain",
+                source: details,
+            },
+        });
+        Self { object, claim: None }
+    }
+
+    /// A disk of one node. The server wants it to name which: [`Volume::on_node`].
+    pub fn local(name: &str) -> Self {
+        Self::new(name, "local", json!({"path": "/mnt/disk"}))
+    }
+
+    /// A folder of whichever node the pod is on.
+    pub fn host_path(name: &str) -> Self {
+        Self::new(name, "hostPath", json!({"path": "/opt/local-path-provisioner"}))
+    }
+
+    /// What a storage driver provides.
+    pub fn csi(name: &str, driver: &str) -> Self {
+        Self::new(name, "csi", json!({"driver": driver, "volumeHandle": name}))
+    }
+
+    /// What becomes of it once its claim is gone; `Retain` unless said.
+    pub fn reclaim(mut self, policy: &str) -> Self {
+        self.object["spec"]["persistentVolumeReclaimPolicy"] = json!(policy);
+        self
+    }
+
+    /// Usable on the node with this host name only.
+    pub fn on_node(self, host_name: &str) -> Self {
+        self.affinity("kubernetes.io/hostname", &[host_name])
+    }
+
+    /// Usable in this zone only.
+    pub fn zone(self, zone: &str) -> Self {
+        self.affinity("topology.kubernetes.io/zone", &[zone])
+    }
+
+    /// Requires one more thing of a node: a label with one of these values, or `metadata.name`, the node's own name.
+    pub fn affinity(mut self, key: &str, values: &[&str]) -> Self {
+        let terms = &mut self.object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
+        if terms.is_null() {
+            *terms = json!([{}]);
+        }
+        let last = terms.as_array_mut().and_then(|terms| terms.last_mut()).expect("it has a term");
+        let list = if key == "metadata.name" { "matchFields" } else { "matchExpressions" };
+        push(&mut last[list], json!({"key": key, "operator": "In", "values": values}));
+        self
+    }
+
+    /// Begins another term: a node that meets any one of the terms will do.
+    pub fn or_affinity(mut self, key: &str, values: &[&str]) -> Self {
+        push(&mut self.object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"], json!({}));
+        self.affinity(key, values)
+    }
+
+    /// Bound to this claim, which is made with it, as is its namespace.
+    pub fn claimed_by(mut self, namespace: &str, claim: &str) -> Self {
+        self.claim = Some((namespace.to_owned(), claim.to_owned()));
+        self
+    }
+
+    /// Writes the claim and the volume, bound to each other.
+    pub fn create(mut self, cluster: &ControlPlane) -> Value {
+        let name = self.object["metadata"]["name"].as_str().expect("it was given").to_owned();
+        let mut phase = "Available";
+        if let Some((namespace, claim_name)) = &self.claim {
+            let bound = claim(cluster, namespace, claim_name, Some(&name), "Bound");
+            self.object["spec"]["claimRef"] = json!({
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "namespace": namespace, "name": claim_name, "uid": bound["metadata"]["uid"],
+            });
+            phase = "Bound";
+        }
+        cluster.create("/api/v1/persistentvolumes", self.object);
+        cluster.patch_status(&format!("/api/v1/persistentvolumes/{name}"), json!({"phase": phase}))
+    }
+}
+
+/// Writes a claim by itself: `Pending` without a volume, `Lost` with one that is gone, or `Bound`.
+pub fn claim(
+    cluster: &ControlPlane,
+    namespace: &str,
+    name: &str,
+    volume: Option<&str>,
+    phase: &str,
+) -> Value {
+    self::namespace(cluster, namespace);
+    let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
+    let object = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": claim_spec(volume),
+    });
+    cluster.create(&collection, object);
+    cluster.patch_status(&format!("{collection}/{name}"), json!({"phase": phase}))
+}
+
+fn claim_spec(volume: Option<&str>) -> Value {
+    json!({
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "test",
+        "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume,
+    })
+}
+
+/// Says that a volume is attached to a node.
+pub fn volume_attachment(cluster: &ControlPlane, name: &str, node: &str, volume: &str) -> Value {
+    let collection = "/apis/storage.k8s.io/v1/volumeattachments";
+    let object = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name},
+        "spec": {"attacher": "csi.example.org", "nodeName": node, "source": {"persistentVolumeName": volume}},
+    });
+    cluster.create(collection, object);
+    cluster.patch_status(&format!("{collection}/{name}"), json!({"attached": true}))
+}
+
+/// Appends to a list that may not be there yet.
+fn push(list: &mut Value, item: Value) {
+    if list.is_null() {
+        *list = json!([]);
+    }
+    list.as_array_mut().expect("it is a list").push(item);
+}

@@ -1,0 +1,125 @@
+//! A plain HTTP proxy between pod-reaper and the API server: it tells a test what goes over the wire, and lets it act
+//! between two requests.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Instant,
+};
+
+use serde_json::Value;
+
+use super::ControlPlane;
+
+/// A request as it was sent.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// JSON, or null.
+    pub body: Value,
+    pub at: Instant,
+}
+
+impl Seen {
+    /// Whether it would change something.
+    pub fn is_write(&self) -> bool {
+        self.method != "GET"
+    }
+
+    /// Whether the server is told not to.
+    pub fn is_dry(&self) -> bool {
+        self.body["dryRun"] == serde_json::json!(["All"]) || self.path.contains("dryRun=All")
+    }
+}
+
+type Hook = dyn Fn(&Seen) + Send + Sync;
+
+/// A running proxy; its threads end with the test program.
+pub struct Proxy {
+    /// For pod-reaper's `--kubeconfig`.
+    pub kubeconfig: PathBuf,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Proxy {
+    /// Passes everything on to `cluster`. `before` is called with each request before it is sent on.
+    pub fn start(cluster: &'static ControlPlane, before: impl Fn(&Seen) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let kubeconfig = cluster.dir.join(format!("proxy-{}.kubeconfig", address.port()));
+        let config = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: proxy\nclusters: [{{name: proxy, cluster: {{server: \
+             'http://{address}'}}}}]\ncontexts: [{{name: proxy, context: {{cluster: proxy, user: nobody}}}}]\n\
+             users: [{{name: nobody, user: {{}}}}]\n"
+        );
+        std::fs::write(&kubeconfig, config).expect("the folder is ours");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (log, hook): (_, Arc<Hook>) = (Arc::clone(&seen), Arc::new(before));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (log, hook) = (Arc::clone(&log), Arc::clone(&hook));
+                // A connection that breaks is the client's business.
+                thread::spawn(move || serve(cluster, &stream, &log, &*hook));
+            }
+        });
+        Self { kubeconfig, seen }
+    }
+
+    /// All requests so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn serve(
+    cluster: &ControlPlane,
+    stream: &TcpStream,
+    log: &Mutex<Vec<Seen>>,
+    hook: &Hook,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut writer = stream;
+    loop {
+        let mut head = String::new();
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(());
+        }
+        let mut words = head.split_whitespace().map(str::to_owned);
+        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let mut headers = Vec::new();
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.parse().expect("a number");
+            } else if ["accept", "content-type", "user-agent"].contains(&name.to_ascii_lowercase().as_str()) {
+                headers.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let seen = Seen {
+            method: method.clone(),
+            path: path.clone(),
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+            at: Instant::now(),
+        };
+        log.lock().unwrap_or_else(PoisonError::into_inner).push(seen.clone());
+        hook(&seen);
+        let (status, date, body) = cluster.forward(&method, &path, headers, body);
+        let date = date.map(|date| format!("Date: {date}\r\n")).unwrap_or_default();
+        write!(
+            writer,
+            "HTTP/1.1 {status} Answer\r\n{date}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        )?;
+        writer.write_all(&body)?;
+    }
+}
