@@ -56,13 +56,16 @@ impl Cast<'_> {
 }
 
 fn nodes(cluster: &ControlPlane) {
-    for ready in ["ready-1", "ready-2", "ready-3", "ready-4", "ready-5", "ready-6", "ready-7"] {
+    for ready in ["ready-1", "ready-2", "ready-3", "ready-4", "ready-5", "ready-6", "ready-7", "ready-8"] {
         Node::ready(ready).create(cluster);
     }
     // Its host name is not its name: volumes may know it by either.
     Node::not_ready("dead", 3600).label("kubernetes.io/hostname", "dead.example.org").create(cluster);
     Node::ready("says-false").condition("False", "KubeletNotReady", 3600).lease_renewed(2).create(cluster);
     Node::not_ready("recovering", 3600).lease_renewed(2).create(cluster);
+    // Clocks that are wrong: the server's stamp of the renewal counts, not what the node wrote.
+    Node::not_ready("clock-behind", 3600).lease_renewed(2).lease_says(3600).create(cluster);
+    Node::not_ready("clock-ahead", 3600).lease_renewed(3600).lease_says(-3600).create(cluster);
     Node::not_ready("just-failed", 10).lease_renewed(100).create(cluster);
     Node::not_ready("left-alone", 3600).annotation("pod-reaper.io/skip", "true").create(cluster);
     Node::not_ready("by-label", 3600).label("kosmos.io/node", "true").create(cluster);
@@ -88,6 +91,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     cast.add("marked-by-kosmos-itself", REAP, 1, |pod| pod.label("kosmos-io/pod", "true"));
     cast.add("not-really-skipped", REAP, 1, |pod| pod.annotation("pod-reaper.io/skip", "false"));
     cast.add_on("says-false", "kubelet-lives", REAP, 1, |pod| pod);
+    cast.add_on("clock-ahead", "lease-from-the-future", REAP, 1, |pod| pod);
     cast.add("claim-is-gone", REAP, 1, |pod| pod.claim("nowhere"));
     cast.add("ephemeral-is-gone", REAP, 1, |pod| pod.ephemeral("scratch"));
     cast.add_with_volume("network", REAP, |name| Volume::csi(name, "rbd.csi.ceph.com"));
@@ -138,6 +142,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
 
     // Its node.
     cast.add_on("recovering", "lease-is-fresh", "node-recovering", 1, |pod| pod);
+    cast.add_on("clock-behind", "lease-looks-old", "node-recovering", 1, |pod| pod);
     cast.add_on("just-failed", "node-just-failed", "node-just-failed", 1, |pod| pod);
     cast.add_on("left-alone", "node-opted-out", "opted-out", 1, |pod| pod);
     cast.add_on("by-label", "leaf-by-label", "kosmos-leaf", 1, |pod| pod);

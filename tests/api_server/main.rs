@@ -13,6 +13,7 @@ mod support;
 mod commands;
 mod deletes;
 mod dry_run;
+mod ends;
 mod races;
 mod rights;
 mod six_nodes;

@@ -258,12 +258,18 @@ fn the_text_keeps_to_its_columns_and_steers_no_terminal() {
     });
 }
 
-/// Control characters, and those that turn the direction of writing.
+/// Control characters, and those that show nothing or turn the direction of writing.
 fn steers(letter: char) -> bool {
     letter.is_control()
-        || ['\u{61c}', '\u{200e}', '\u{200f}'].contains(&letter)
-        || ('\u{202a}'..='\u{202e}').contains(&letter)
-        || ('\u{2066}'..='\u{2069}').contains(&letter)
+        || ['\u{ad}', '\u{61c}', '\u{180e}', '\u{feff}'].contains(&letter)
+        || [
+            ('\u{200b}', '\u{200f}'),
+            ('\u{2028}', '\u{202e}'),
+            ('\u{2060}', '\u{206f}'),
+            ('\u{fff9}', '\u{fffb}'),
+        ]
+        .iter()
+        .any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
 /// A word of a command as the report shows it. The words are quoted: a space in one is no place to break the line.

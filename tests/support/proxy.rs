@@ -38,6 +38,8 @@ impl Seen {
 }
 
 type Hook = dyn Fn(&Seen) + Send + Sync;
+/// What becomes of the `Date` of an answer.
+type Clock = fn(&str) -> Option<String>;
 
 /// A running proxy; its threads end with the test program.
 pub struct Proxy {
@@ -49,6 +51,15 @@ pub struct Proxy {
 impl Proxy {
     /// Passes everything on to `cluster`. `before` is called with each request before it is sent on.
     pub fn start(cluster: &'static ControlPlane, before: impl Fn(&Seen) + Send + Sync + 'static) -> Self {
+        Self::with_clock(cluster, |date| Some(date.to_owned()), before)
+    }
+
+    /// As [`Proxy::start`], with another server's clock.
+    pub fn with_clock(
+        cluster: &'static ControlPlane,
+        clock: Clock,
+        before: impl Fn(&Seen) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let kubeconfig = cluster.dir.join(format!("proxy-{}.kubeconfig", address.port()));
@@ -64,7 +75,7 @@ impl Proxy {
             for stream in listener.incoming().flatten() {
                 let (log, hook) = (Arc::clone(&log), Arc::clone(&hook));
                 // A connection that breaks is the client's business.
-                thread::spawn(move || serve(cluster, &stream, &log, &*hook));
+                thread::spawn(move || serve(cluster, &stream, clock, &log, &*hook));
             }
         });
         Self { kubeconfig, seen }
@@ -79,6 +90,7 @@ impl Proxy {
 fn serve(
     cluster: &ControlPlane,
     stream: &TcpStream,
+    clock: Clock,
     log: &Mutex<Vec<Seen>>,
     hook: &Hook,
 ) -> std::io::Result<()> {
@@ -114,7 +126,8 @@ fn serve(
         log.lock().unwrap_or_else(PoisonError::into_inner).push(seen.clone());
         hook(&seen);
         let (status, date, body) = cluster.forward(&method, &path, headers, body);
-        let date = date.map(|date| format!("Date: {date}\r\n")).unwrap_or_default();
+        let date =
+            date.as_deref().and_then(clock).map(|date| format!("Date: {date}\r\n")).unwrap_or_default();
         write!(
             writer,
             "HTTP/1.1 {status} Answer\r\n{date}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",

@@ -325,12 +325,16 @@ fn broken(Command(words): &Command, width: usize) -> Vec<String> {
     lines
 }
 
-/// Text from the cluster must not steer the terminal: control characters, and those that reorder text, are shown as a
-/// replacement.
+/// Text from the cluster must not steer the terminal, nor pass for another text: control characters, and Unicode's
+/// format characters (which reorder text, or show nothing), are shown as a replacement.
 fn clean(text: &str) -> String {
     let steers = |letter: char| {
         letter.is_control()
-            || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            || matches!(
+                letter,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            )
     };
     text.chars()
         .map(|letter| match letter {

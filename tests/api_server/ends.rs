@@ -1,0 +1,133 @@
+//! The run's clock and its end: whose time it judges by, how old a look at a node may be, and that it ends.
+
+use std::{
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
+use serde_json::Value;
+
+use crate::{
+    SHORT, binary, run, six_nodes,
+    support::{
+        ControlPlane, control_plane, fresh,
+        objects::{Node, Pod, node_path},
+        proxy::{Proxy, Seen},
+    },
+    until_overdue,
+};
+
+/// A dead node with so many stuck pods, and two that are Ready.
+fn many_stuck(cluster: &ControlPlane, pods: usize) {
+    for ready in ["ready-1", "ready-2"] {
+        Node::ready(ready).create(cluster);
+    }
+    Node::not_ready("dead", 3600).create(cluster);
+    for pod in 0..pods {
+        Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(cluster, 1);
+    }
+    until_overdue();
+}
+
+fn outcomes(report: &Value, code: &str) -> u64 {
+    report["summary"]["outcomes"][code].as_u64().expect("every outcome is counted")
+}
+
+/// Half an hour ago, as HTTP writes it.
+fn earlier(date: &str) -> Option<String> {
+    let now: Timestamp = DateTimeParser::new().parse_timestamp(date).expect("a date");
+    let then = (now - SignedDuration::from_mins(30)).to_zoned(TimeZone::UTC);
+    Some(then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
+}
+
+/// Safety rule 4. By this machine's clock the pods are overdue.
+#[test]
+fn now_is_what_the_api_server_says() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let proxy = Proxy::with_clock(control_plane(), earlier, |_| {});
+    let run = run(&proxy.kubeconfig, &SHORT);
+    assert_eq!(run.code, 0, "{}", run.log);
+    // Deadlines are judged before storage and leaf nodes.
+    assert_eq!(run.report["summary"]["verdicts"]["wait"], six_nodes::STUCK.len() + 2);
+    assert!(!proxy.seen().iter().any(Seen::is_write));
+}
+
+#[test]
+fn without_a_date_nothing_is_judged() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let proxy = Proxy::with_clock(control_plane(), |_| None, |_| {});
+    let output = binary(&proxy.kubeconfig).args(SHORT).output().expect("it starts");
+    let says = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{says}");
+    assert!(says.contains("carries no Date"), "{says}");
+    assert_eq!(proxy.seen().len(), 1);
+}
+
+/// Safety rule 2: each delete takes so long that one look at the node cannot serve them all.
+#[test]
+fn the_node_was_read_at_most_five_seconds_before_each_write() {
+    let cluster = fresh();
+    many_stuck(&cluster, 32);
+    let proxy = Proxy::start(control_plane(), |seen| {
+        if seen.method == "DELETE" {
+            thread::sleep(Duration::from_millis(2_500));
+        }
+    });
+    let run = run(&proxy.kubeconfig, &SHORT);
+    assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 32), "{}", run.log);
+    let seen = proxy.seen();
+    let look = node_path("dead");
+    for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_write()) {
+        let looked = seen[..at].iter().rfind(|seen| seen.path == look).expect("the node was read");
+        assert!(write.at - looked.at <= Duration::from_secs(5), "{:?}", write.at - looked.at);
+    }
+}
+
+/// At most eight requests at once, which is also how this knows who had no turn.
+#[test]
+fn a_signal_lets_what_is_in_flight_finish_and_tells_the_rest() {
+    let cluster = fresh();
+    many_stuck(&cluster, 12);
+    let pid = Arc::new(AtomicU32::new(0));
+    let target = Arc::clone(&pid);
+    let proxy = Proxy::start(control_plane(), move |seen| {
+        if seen.method == "DELETE" {
+            let pid = target.load(Ordering::SeqCst).to_string();
+            Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
+            thread::sleep(Duration::from_millis(1_500));
+        }
+    });
+    let mut command = binary(&proxy.kubeconfig);
+    command.args(SHORT).args(["--output", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    pid.store(child.id(), Ordering::SeqCst);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!((outcomes(&report, "deleted"), outcomes(&report, "interrupted")), (8, 4), "{report}");
+    let left = cluster.get("/api/v1/namespaces/apps/pods");
+    assert_eq!(left["items"].as_array().expect("items").len(), 4);
+}
+
+#[test]
+fn a_run_without_a_plan_at_its_deadline_could_not_run() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let hangs = Duration::from_secs(30);
+    let proxy = Proxy::start(control_plane(), move |_| thread::sleep(hangs));
+    let started = Instant::now();
+    let output =
+        binary(&proxy.kubeconfig).args(SHORT).args(["--deadline", "1s"]).output().expect("it starts");
+    let says = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{says}");
+    assert!(says.contains("ended by the deadline"), "{says}");
+    assert!(started.elapsed() < hangs, "the server's answer is not waited for");
+}
