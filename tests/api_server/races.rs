@@ -1,6 +1,9 @@
 //! What changes between decision and delete lives, and the outcome says why.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::json;
 
@@ -40,7 +43,10 @@ fn run_before(
     act: impl Fn(&'static ControlPlane) + Send + Sync + 'static,
 ) -> (Run, Vec<Seen>) {
     let count = AtomicUsize::new(0);
+    // One request at a time: what is asked at the same moment as the one acted upon must see what came of it.
+    let turn = Mutex::new(());
     let proxy = Proxy::start(control_plane(), move |seen| {
+        let _turn = turn.lock();
         if when(seen) && count.fetch_add(1, Ordering::SeqCst) < times {
             act(control_plane());
         }
@@ -53,10 +59,10 @@ fn deletes(seen: &[Seen]) -> usize {
     seen.iter().filter(|seen| seen.method == "DELETE").count()
 }
 
-/// The second look at the dead node: the one right before its deletes.
+/// The second look at the dead node and its lease, which are asked for together: the one right before its deletes.
 fn second_look() -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
     let looks = AtomicUsize::new(0);
-    move |seen| seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) == 1
+    move |seen| seen.path.ends_with("/dead") && looks.fetch_add(1, Ordering::SeqCst) == 2
 }
 
 #[test]
