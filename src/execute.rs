@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, MAX_IN_FLIGHT, NODE_FRESH_FOR, NodeLook, NotDown, StillDown, WriteMode},
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, NotDown, StillDown, WriteMode},
     decide::{Policy, Verdict, decide},
     facts::{ClaimFacts, ClusterFacts, NodeFacts, NodeRead, PodFacts},
     outcome::Outcome,
@@ -22,6 +22,8 @@ use crate::{
 
 /// A write is tried this often in all, pauses between.
 const WRITE_TRIES: u32 = 4;
+/// For how long one look at a node serves its other pods: short enough to leave their deletes most of the five seconds.
+const SHARED_FOR: Duration = Duration::from_secs(1);
 /// How long the Job controller is given to let go of its pods.
 const JOB_PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two looks for them.
@@ -111,7 +113,7 @@ impl Node<'_> {
     /// Judges `pod` by a fresh look at its node. An error is the pod's outcome.
     async fn still_down(&self, pod: &PodFacts, policy: &Policy) -> Result<StillDown, Outcome> {
         let mut last = self.last.lock().await;
-        let shared = last.take().filter(|look| look.taken.elapsed() < NODE_FRESH_FOR / 2);
+        let shared = last.take().filter(|look| look.taken.elapsed() < SHARED_FOR);
         let look = last.insert(if let Some(look) = shared {
             look
         } else {
@@ -123,20 +125,17 @@ impl Node<'_> {
         let look = match &look.result {
             Ok(look) => look.as_ref(),
             Err(failure) => {
-                return Err(Outcome::Failed(format!(
-                    "node {} could not be read again: {failure}",
-                    self.judged.name
-                )));
+                let cause = format!("node {} could not be read again: {failure}", self.judged.name);
+                return Err(Outcome::Failed(cause));
             }
         };
+        let gone = || Outcome::NodeChanged("The node does not exist any more.".to_owned());
+        let look = look.ok_or_else(gone)?;
         let proof = StillDown::prove(look, self.judged).map_err(|not| match not {
             NotDown::Ready => Outcome::NodeRecovered,
             NotDown::Changed(how) => Outcome::NodeChanged(how.to_owned()),
         })?;
-        let Some(NodeLook { facts, now, .. }) = look else {
-            return Err(Outcome::NodeChanged("The node does not exist any more.".to_owned()));
-        };
-        let reason = decide(*now, policy, Some(&NodeRead::Known(facts.clone())), pod);
+        let reason = decide(look.now, policy, Some(&NodeRead::Known(look.facts.clone())), pod);
         if reason.verdict() == Verdict::Reap {
             Ok(proof)
         } else {
@@ -181,7 +180,10 @@ impl Run<'_> {
 
     async fn send(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
         let mut pod = pod.clone();
-        let (mut tried, mut judged_again) = (0, false);
+        let mut tried = 0;
+        // A pod that changed is judged once more. The change that our own patch brings about does not count.
+        let mut second_chances = 1;
+        let mut patched = false;
         // Set once a try may have taken effect although nobody said so: from then on, "not there" proves nothing
         // about who did it, and the verifying list has to settle it.
         let mut unsure = None;
@@ -191,17 +193,32 @@ impl Run<'_> {
                 Ok(proof) => proof,
                 Err(outcome) => return settle(unsure, outcome),
             };
-            let failure = match self.write(&pod, &proof).await {
-                Ok(()) if self.mode == WriteMode::DryRun => return Sent::Settled(Outcome::WouldDelete),
-                Ok(()) => return Sent::Accepted,
+            // Looking may have taken a while. A pod that is patched already is finished with.
+            if let Some(why) = self.stop.reason().filter(|_| !patched) {
+                return settle(unsure, Outcome::Interrupted(why.to_owned()));
+            }
+            let patching = pod.held_by_job() && !pod.finished;
+            let written = if patching {
+                self.cluster.fail_job_pod(&pod, &proof, self.mode).await.map(Some)
+            } else {
+                self.cluster.delete_pod(&pod, &proof, self.mode).await.map(|()| None)
+            };
+            let failure = match written {
+                Ok(Some(resource_version)) => {
+                    pod.resource_version = resource_version;
+                    (pod.finished, patched) = (true, true);
+                    second_chances += 1;
+                    continue;
+                }
+                Ok(None) if self.mode == WriteMode::DryRun => return Sent::Settled(Outcome::WouldDelete),
+                Ok(None) => return Sent::Accepted,
                 Err(failure) => failure,
             };
-            tried += 1;
             match failure.code() {
-                Some(404) => return settle(unsure, Outcome::Gone),
+                _ if failure.is_not_found() => return settle(unsure, Outcome::Gone),
                 // A patch with another UID answers 422, which admission may answer just as well: the pod tells.
-                Some(code @ (409 | 422)) if !judged_again && (code == 409 || needs_failing(&pod)) => {
-                    judged_again = true;
+                Some(code @ (409 | 422)) if second_chances > 0 && (code == 409 || patching) => {
+                    second_chances -= 1;
                     match self.look_again(node, &pod).await {
                         Ok(Some(again)) if code == 409 => pod = again,
                         Ok(Some(_)) => return settle(unsure, denied(failure)),
@@ -210,44 +227,31 @@ impl Run<'_> {
                     }
                 }
                 Some(409) => {
-                    return settle(
-                        unsure,
-                        Outcome::Changed("It keeps changing while it is being deleted.".to_owned()),
-                    );
+                    let changing = "It keeps changing while it is being deleted.";
+                    return settle(unsure, Outcome::Changed(changing.to_owned()));
                 }
                 Some(403 | 422) => return settle(unsure, denied(failure)),
                 Some(500) if failure.is_webhook() => return settle(unsure, denied(failure)),
                 _ => {
-                    let retry = failure.pause(tried).filter(|_| tried < WRITE_TRIES);
-                    let not_sent = failure == Failure::NotSent;
-                    if failure.may_have_taken_effect() {
+                    tried += 1;
+                    // What was not sent may be sent at once, after another look at the node.
+                    let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
+                    let pause = failure.pause(tried).or(not_sent).filter(|_| tried < WRITE_TRIES);
+                    if failure.may_have_taken_effect() && !patching {
                         unsure = Some(failure.clone());
                     }
-                    let pause = match retry {
-                        Some(pause) => pause,
-                        None if not_sent && tried < WRITE_TRIES => Duration::ZERO,
-                        None => return settle(unsure, Outcome::Failed(failure.to_string())),
+                    let Some(pause) = pause else {
+                        return settle(unsure, Outcome::Failed(failure.to_string()));
                     };
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
                         why = self.stop.stopped() => {
-                            let outcome = Outcome::Interrupted(format!("{why}, after {failure}"));
-                            return settle(unsure, outcome);
+                            return settle(unsure, Outcome::Interrupted(format!("{why}, after {failure}")));
                         }
                     }
                 }
             }
         }
-    }
-
-    /// The writes of one pod: one, or two where the Job controller holds it.
-    async fn write(&self, pod: &PodFacts, proof: &StillDown) -> Result<(), Failure> {
-        let version = if needs_failing(pod) {
-            self.cluster.fail_job_pod(pod, proof, self.mode).await?
-        } else {
-            pod.resource_version.clone()
-        };
-        self.cluster.delete_pod(pod, &version, proof, self.mode).await
     }
 
     /// Reads a pod that was not as it was judged, and judges it again. `Ok(None)`: it is gone. An error is its outcome.
@@ -319,7 +323,7 @@ impl Run<'_> {
     }
 }
 
-/// Codes only: a message of the server belongs into the report, not into the log.
+/// Codes only: a message of the server is for the report.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
     let PodFacts { name, namespace, uid, .. } = pod;
     match outcome {
@@ -331,11 +335,6 @@ fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
         }
         outcome => tracing::info!(uid, "Pod {name} in namespace {namespace}: {}", outcome.code()),
     }
-}
-
-/// Whether the pod has to be set to `Failed` first, so that the Job controller lets go of it.
-fn needs_failing(pod: &PodFacts) -> bool {
-    pod.held_by_job() && !pod.finished
 }
 
 fn denied(failure: Failure) -> Outcome {

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use serde::{Serialize, Serializer};
+
 /// The exit codes of the contract. Their order is their severity: the most severe wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
@@ -32,6 +34,12 @@ impl Exit {
 
 /// Wrong usage; clap ends the process with the same number.
 pub const USAGE: u8 = 2;
+
+impl Serialize for Exit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(self.code())
+    }
+}
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

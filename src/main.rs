@@ -7,11 +7,10 @@ use std::{
 
 use anyhow::Context as _;
 use pod_reaper::{
-    cli::{Cli, Output},
+    cli::Cli,
     exit::{Exit, USAGE},
     log,
     reap::{self, CouldNotRun},
-    report::{Report, text},
     settings::Settings,
     stop::Stop,
 };
@@ -22,7 +21,7 @@ fn main() -> ExitCode {
     match run(&settings) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            // Said plainly as well: with --log-level=off the reason must not be lost.
+            // Not by the log: with --log-level=off the reason must not be lost.
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
             match error.downcast_ref::<CouldNotRun>() {
                 Some(CouldNotRun::Usage(_)) => ExitCode::from(USAGE),
@@ -34,30 +33,32 @@ fn main() -> ExitCode {
 
 fn run(settings: &Settings) -> anyhow::Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting")?;
-    let report = runtime.block_on(async {
+    let code = runtime.block_on(async {
         let stop = Stop::listen(settings.deadline).context("listening for signals")?;
-        anyhow::Ok(reap::run(settings, &stop).await?)
-    });
-    // Not waited for: a credential plugin or a question may still block a thread.
-    runtime.shutdown_background();
-    let report = report?;
-    match write(&report, settings.output) {
-        Ok(()) => Ok(report.exit_code),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(report.exit_code),
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: the report could not be written: {error}");
-            // What was deleted is deleted; a more severe code stays.
-            Ok(if report.exit_code == Exit::Held.code() { report.exit_code } else { Exit::Incomplete.code() })
+        let report = reap::run(settings, &stop).await?;
+        let bytes = report.bytes(settings.output, log::colour(std::io::stdout().is_terminal()))?;
+        match write(bytes, &stop).await {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                let _ = writeln!(std::io::stderr(), "error: the report could not be written: {error}");
+                // What was deleted is deleted; a more severe code stays.
+                Ok(report.exit.max(Exit::Incomplete).code())
+            }
+            _ => Ok(report.exit.code()),
         }
-    }
+    });
+    // Not waited for: a credential plugin, a question or a reader may still block a thread.
+    runtime.shutdown_background();
+    code
 }
 
-fn write(report: &Report, output: Output) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let bytes = match output {
-        Output::Text => text::write(report, log::colour(out.is_terminal())).into_bytes(),
-        Output::Json => report.json()?,
-    };
-    out.write_all(&bytes)?;
-    out.flush()
+/// Writes to standard output, for as long as its reader takes, unless a signal says that nobody waits any more.
+async fn write(bytes: Vec<u8>, stop: &Stop) -> std::io::Result<()> {
+    let written = tokio::task::spawn_blocking(move || {
+        let mut out = std::io::stdout().lock();
+        out.write_all(&bytes).and_then(|()| out.flush())
+    });
+    tokio::select! {
+        written = written => written?,
+        () = stop.given_up() => Err(std::io::Error::new(ErrorKind::Interrupted, "a signal came first")),
+    }
 }

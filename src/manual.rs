@@ -13,7 +13,8 @@ use serde_json::json;
 use crate::{
     cluster::Target,
     decide::{PinnedClaim, Reason, UnverifiedClaim},
-    facts::{Leaf, NodeFacts, PodFacts},
+    facts::{Leaf, PodFacts},
+    limits::{Hold, HoldReason},
 };
 
 /// What a person should know and do.
@@ -97,14 +98,8 @@ fn step(what: impl Into<String>, command: Command) -> Step {
     Step { what: what.into(), command: Some(command) }
 }
 
-/// What to do about `pod`. With `held`, the mass-outage breaker holds: then nothing that destroys is printed.
-pub fn advise(
-    pod: &PodFacts,
-    reason: &Reason,
-    node: Option<&NodeFacts>,
-    held: bool,
-    kubectl: &Kubectl,
-) -> Advice {
+/// What to do about `pod`. While `hold` holds the run, nothing that destroys is printed.
+pub fn advise(pod: &PodFacts, reason: &Reason, hold: Option<&Hold>, kubectl: &Kubectl) -> Advice {
     let advice = match reason {
         Reason::LeafNode(leaf) => return leaf_node(pod, leaf, kubectl),
         Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } => {
@@ -126,18 +121,14 @@ pub fn advise(
         },
         _ => return Advice::default(),
     };
-    if held || node.is_none() {
-        return Advice {
-            risk: None,
-            steps: vec![Step {
-                what: "No command is printed while so many nodes are NotReady: find out first what they have in \
-                       common."
-                    .to_owned(),
-                command: None,
-            }],
-        };
-    }
-    advice
+    let why = match hold.map(|hold| &hold.reason) {
+        None => return advice,
+        Some(HoldReason::MassOutage(_)) => {
+            "while so many nodes are NotReady: find out first what they have in common"
+        }
+        Some(HoldReason::CensusUnread(_)) => "while nobody knows how many nodes are NotReady: run it again",
+    };
+    Advice { risk: None, steps: vec![Step { what: format!("No command is printed {why}."), command: None }] }
 }
 
 fn node_name(pod: &PodFacts) -> &str {
@@ -322,15 +313,9 @@ fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
     }
 }
 
-/// What to do about a node, besides its pods. `reaped`: pods of it were, or would be, force-deleted.
-pub fn advise_node(
-    node: &NodeFacts,
-    reaped: bool,
-    attached: usize,
-    held: bool,
-    kubectl: &Kubectl,
-) -> Vec<Step> {
-    let name = node.name.as_str();
+/// What to do about a node, besides its pods. `reaped`: pods of it were, or would be, force-deleted. `dead`: nobody
+/// expects it back, and nothing holds the run.
+pub fn advise_node(name: &str, reaped: bool, dead: bool, attached: usize, kubectl: &Kubectl) -> Vec<Step> {
     let mut steps = Vec::new();
     if reaped {
         steps.push(Step {
@@ -341,7 +326,7 @@ pub fn advise_node(
             command: None,
         });
     }
-    if attached > 0 && node.leaf.is_none() && !held {
+    if attached > 0 && dead {
         steps.push(step(
             format!(
                 "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is \

@@ -43,8 +43,8 @@ pub struct RawList<'a> {
     /// The list's own metadata.
     #[serde(default)]
     pub metadata: ListMeta,
-    /// The objects.
-    #[serde(borrow)]
+    /// The objects; null is none, but a list without the field is no list.
+    #[serde(borrow, deserialize_with = "Option::deserialize")]
     pub items: Option<Vec<&'a RawValue>>,
 }
 

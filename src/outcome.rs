@@ -69,9 +69,9 @@ impl Outcome {
                     .to_owned()
             }
             Self::NodeRecovered => {
-                "The node was Ready again right before the delete: not touched.".to_owned()
+                "The node was Ready again right before the delete: not deleted.".to_owned()
             }
-            Self::NodeChanged(how) | Self::Changed(how) => format!("{how} Not touched."),
+            Self::NodeChanged(how) | Self::Changed(how) => format!("{how} Not deleted."),
             Self::Denied(message) => format!("The API server refused the delete: {message}"),
             Self::Failed(cause) => format!("It could not be deleted: {cause}"),
             Self::StillThere => {

@@ -1,6 +1,6 @@
 //! The question before a run that will delete, where a person is there to answer it.
 
-use std::io::Write as _;
+use std::{io::Write as _, time::Duration};
 
 use jiff::Timestamp;
 
@@ -8,6 +8,10 @@ use crate::{decide::spoken, facts::PodFacts, stop::Stop};
 
 /// So many pods are listed before the question; the rest are counted.
 const PREVIEW: usize = 20;
+
+/// An answer that takes longer is none: only the pods and their nodes are read again before the deletes, and how many
+/// nodes are NotReady, or who has opted out, may be another story by then.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Shows what would be deleted and waits for a yes. Anything else is a no, as is the end of the run's time.
 pub async fn confirm(pods: &[&PodFacts], now: Timestamp, stop: &Stop) -> bool {
@@ -24,6 +28,7 @@ pub async fn confirm(pods: &[&PodFacts], now: Timestamp, stop: &Stop) -> bool {
     tokio::select! {
         answer = answer => matches!(answer, Ok(Ok(answer)) if is_yes(&answer)),
         _ = stop.stopped() => false,
+        () = tokio::time::sleep(PATIENCE) => false,
     }
 }
 
@@ -42,7 +47,7 @@ fn question(pods: &[&PodFacts], now: Timestamp) -> String {
         text += &format!("  and {more} more (see them all with --dry-run=client)\n");
     }
     let these = if pods.len() == 1 { "this pod".to_owned() } else { format!("these {} pods", pods.len()) };
-    text + &format!("Force-delete {these}? [y/N] ")
+    text + &format!("Force-delete {these}? [y/N, within a minute] ")
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! One run, from facts to report. The steps are those of the design, in order.
 
-use std::{collections::BTreeMap, io::Read as _, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use futures_util::{StreamExt, stream};
 
@@ -57,7 +60,11 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
                 leaf_selector: settings.leaf_selector.as_ref(),
                 all: settings.all,
             };
-            let facts = read_snapshot(snapshot, &wanted)?;
+            let text = tokio::select! {
+                text = read_text(snapshot) => text?,
+                why = stop.stopped() => return Err(CouldNotRun::Stopped(why)),
+            };
+            let facts = snapshot::read(&text, &wanted).map_err(|error| in_snapshot(snapshot, &error))?;
             let plan = plan(settings, &facts);
             Ok(Report::new(settings, &facts, &plan, &BTreeMap::new()))
         }
@@ -85,18 +92,22 @@ fn plan(settings: &Settings, facts: &ClusterFacts) -> Plan {
     Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits)
 }
 
-fn read_snapshot(path: &Path, wanted: &snapshot::Wanted<'_>) -> Result<ClusterFacts, CouldNotRun> {
-    let mut text = String::new();
-    let read = if path == Path::new("-") {
-        std::io::stdin().lock().read_to_string(&mut text)
-    } else {
-        std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
-    };
-    let named = |cause: &dyn std::fmt::Display| {
-        CouldNotRun::Source(format!("--snapshot {}: {cause}", path.display()))
-    };
-    read.map_err(|error| named(&error))?;
-    snapshot::read(&text, wanted).map_err(|error| named(&error))
+/// Reads a snapshot, in a thread of its own: standard input may never end.
+async fn read_text(path: &Path) -> Result<String, CouldNotRun> {
+    let file = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        if file == Path::new("-") {
+            std::io::read_to_string(std::io::stdin())
+        } else {
+            std::fs::read_to_string(file)
+        }
+    });
+    let text = read.await.map_err(|error| in_snapshot(path, &error))?;
+    text.map_err(|error| in_snapshot(path, &error))
+}
+
+fn in_snapshot(path: &Path, cause: &dyn std::fmt::Display) -> CouldNotRun {
+    CouldNotRun::Source(format!("--snapshot {}: {cause}", path.display()))
 }
 
 /// Steps 1 to 5 on a cluster.
@@ -124,13 +135,16 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster) -> Result<(Cluster
     }
 
     // 2. Read those nodes whole, and list their pods; what else the rules ask about comes along.
-    let (raw_pods, namespaces, attachments) = tokio::join!(
-        read_nodes_and_pods(settings, cluster, &suspects, &mut facts.nodes),
+    let ((nodes, unread), pods, namespaces, attachments) = tokio::join!(
+        read_nodes(cluster, suspects.iter().cloned()),
+        list_pods(cluster, &suspects, settings.all),
         cluster.namespaces(),
         cluster.attachments(),
     );
-    let (raw_pods, errors) = raw_pods?;
-    facts.errors.extend(errors);
+    facts.nodes = nodes;
+    facts.errors.extend(unread);
+    let (raw_pods, unread) = pods?;
+    facts.errors.extend(unread);
     match attachments {
         Ok(attachments) => facts.attachments = attachments,
         Err(failure) => facts.error("VolumeAttachments", &failure),
@@ -158,14 +172,17 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster) -> Result<(Cluster
     }
     facts.pods = pods.into_values().collect();
     if settings.all {
-        read_further_nodes(cluster, &mut facts).await;
+        // Those of pods on other nodes, since a node may be opted out, or be gone.
+        let others = facts.pods.iter().filter_map(|pod| pod.node.clone());
+        let others = others.filter(|name| !facts.nodes.contains_key(name)).collect::<BTreeSet<_>>();
+        let (nodes, unread) = read_nodes(cluster, others).await;
+        facts.nodes.extend(nodes);
+        facts.errors.extend(unread);
     } else {
-        // Nodes that came back between the two looks.
-        let on_ready_node = |pod: &PodFacts| {
-            facts.node_of(pod).and_then(NodeRead::known).is_some_and(|node| node.ready == Ready::True)
-        };
-        let (_, pods) = facts.pods.iter().cloned().partition::<Vec<_>, _>(on_ready_node);
-        facts.pods = pods;
+        // Not of nodes that came back between the two looks.
+        let nodes = &facts.nodes;
+        let node_of = |pod: &PodFacts| nodes.get(pod.node.as_ref()?).and_then(NodeRead::known);
+        facts.pods.retain(|pod| node_of(pod).is_none_or(|node| node.ready != Ready::True));
     }
     log_namespaces(&facts.pods);
 
@@ -175,13 +192,18 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster) -> Result<(Cluster
         look_up_claims(settings, cluster, &facts),
         take_census(cluster, &scan, suspects.len(), judged)
     );
-    for ((pod, claim), state) in claims {
-        let pod = &mut facts.pods[pod];
-        if let ClaimState::Unread(Unread(cause)) = &state {
-            let what = format!("claim {}/{}", pod.namespace, pod.claims[claim].name);
+    for ((namespace, name), state) in &claims {
+        if let ClaimState::Unread(Unread(cause)) = state {
+            let what = format!("claim {namespace}/{name}");
             facts.errors.push(ReadError { what, cause: cause.clone() });
         }
-        pod.claims[claim].state = state;
+    }
+    for pod in &mut facts.pods {
+        for claim in &mut pod.claims {
+            if let Some(state) = claims.get(&(pod.namespace.clone(), claim.name.clone())) {
+                claim.state = state.clone();
+            }
+        }
     }
     match census {
         Ok(census) => facts.census = census,
@@ -197,32 +219,18 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster) -> Result<(Cluster
     Ok((facts, plan))
 }
 
-/// Reads `suspects` into `nodes`, and lists their Terminating pods, or with `--all` everybody's.
-async fn read_nodes_and_pods(
-    settings: &Settings,
-    cluster: &Cluster,
-    suspects: &[String],
-    nodes: &mut BTreeMap<String, NodeRead>,
-) -> Result<(Vec<RawPod>, Vec<ReadError>), CouldNotRun> {
-    let one = |name: &String| {
-        let name = name.clone();
-        async move {
-            if settings.all {
-                (cluster.node(&name).await, None, name)
-            } else {
-                let (node, pods) = tokio::join!(cluster.node(&name), cluster.terminating_pods(Some(&name)));
-                (node, Some(pods), name)
-            }
-        }
-    };
-    let looks = stream::iter(suspects.iter().map(one)).buffer_unordered(MAX_IN_FLIGHT).collect::<Vec<_>>();
-    let everybody = async { if settings.all { Some(cluster.terminating_pods(None).await) } else { None } };
-    let (looks, everybody) = tokio::join!(looks, everybody);
-    let mut lists = Vec::new();
-    let mut errors = Vec::new();
-    lists.extend(everybody.map(|pods| ("pods".to_owned(), pods)));
-    for (node, pods, name) in looks {
-        let read = match node {
+type Nodes = BTreeMap<String, NodeRead>;
+
+/// Reads nodes whole.
+async fn read_nodes(cluster: &Cluster, names: impl IntoIterator<Item = String>) -> (Nodes, Vec<ReadError>) {
+    let looks = stream::iter(names)
+        .map(|name| async move { (cluster.node(&name).await, name) })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect::<Vec<_>>()
+        .await;
+    let (mut nodes, mut errors) = (Nodes::new(), Vec::new());
+    for (look, name) in looks {
+        let read = match look {
             Ok(Some(look)) => {
                 if let Err(Unread(cause)) = &look.facts.lease {
                     errors.push(ReadError { what: format!("lease of node {name}"), cause: cause.clone() });
@@ -235,66 +243,55 @@ async fn read_nodes_and_pods(
                 NodeRead::Unread(Unread(failure.to_string()))
             }
         };
-        lists.extend(pods.map(|pods| (format!("pods of node {name}"), pods)));
         nodes.insert(name, read);
     }
-    let mut raw = Vec::new();
-    for (what, pods) in lists {
+    (nodes, errors)
+}
+
+/// Lists the Terminating pods of `nodes`, or of everybody.
+async fn list_pods(
+    cluster: &Cluster,
+    nodes: &[String],
+    all: bool,
+) -> Result<(Vec<RawPod>, Vec<ReadError>), CouldNotRun> {
+    let lists = if all { vec![None] } else { nodes.iter().map(|node| Some(node.as_str())).collect() };
+    let lists = stream::iter(lists)
+        .map(|node| async move { (cluster.terminating_pods(node).await, node) })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect::<Vec<_>>()
+        .await;
+    let (mut raw, mut errors) = (Vec::new(), Vec::new());
+    for (pods, node) in lists {
+        let what = node.map_or_else(|| "pods".to_owned(), |node| format!("pods of node {node}"));
         match pods {
             Ok(pods) => {
                 raw.extend(pods.items);
                 errors.extend(pods.odd.into_iter().map(|cause| ReadError { what: what.clone(), cause }));
             }
-            Err(failure) if failure.forbids() || settings.all => {
-                return Err(could_not("list pods", &failure));
-            }
+            Err(failure) if failure.forbids() || all => return Err(could_not("list pods", &failure)),
             Err(failure) => errors.push(ReadError { what, cause: failure.to_string() }),
         }
     }
     Ok((raw, errors))
 }
 
-/// With `--all`: the nodes of pods that are not on a suspect, since a node may be opted out, or be gone.
-async fn read_further_nodes(cluster: &Cluster, facts: &mut ClusterFacts) {
-    let mut names = facts.pods.iter().filter_map(|pod| pod.node.clone()).collect::<Vec<_>>();
-    names.sort();
-    names.dedup();
-    names.retain(|name| !facts.nodes.contains_key(name));
-    let looks = stream::iter(names)
-        .map(|name| async move { (cluster.node(&name).await, name) })
-        .buffer_unordered(MAX_IN_FLIGHT)
-        .collect::<Vec<_>>()
-        .await;
-    for (look, name) in looks {
-        let read = match look {
-            Ok(Some(look)) => NodeRead::Known(look.facts),
-            Ok(None) => NodeRead::Gone,
-            Err(failure) => {
-                facts.error(&format!("node {name}"), &failure);
-                NodeRead::Unread(Unread(failure.to_string()))
-            }
-        };
-        facts.nodes.insert(name, read);
-    }
-}
-
-type ClaimIndex = (usize, usize);
-
+/// Looks up each claim of the pods that the rules before the volume rules let through, by namespace and name.
 async fn look_up_claims(
     settings: &Settings,
     cluster: &Cluster,
     facts: &ClusterFacts,
-) -> Vec<(ClaimIndex, ClaimState)> {
-    let wanted = facts
+) -> BTreeMap<(String, String), ClaimState> {
+    let candidates = facts
         .pods
         .iter()
-        .enumerate()
-        .filter(|(_, pod)| needs_claims(facts.now, &settings.policy, facts.node_of(pod), pod))
-        .flat_map(|(at, pod)| {
-            pod.claims.iter().enumerate().map(move |(claim, facts)| ((at, claim), pod, facts))
-        });
-    stream::iter(wanted)
-        .map(|(index, pod, claim)| async move { (index, cluster.claim(&pod.namespace, &claim.name).await) })
+        .filter(|pod| needs_claims(facts.now, &settings.policy, facts.node_of(pod), pod))
+        .flat_map(|pod| pod.claims.iter().map(|claim| (pod.namespace.clone(), claim.name.clone())));
+    // A claim may be several pods'.
+    stream::iter(candidates.collect::<BTreeSet<_>>())
+        .map(|(namespace, name)| async move {
+            let state = cluster.claim(&namespace, &name).await;
+            ((namespace, name), state)
+        })
         .buffer_unordered(MAX_IN_FLIGHT)
         .collect()
         .await

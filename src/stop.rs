@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::exit::Exit;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -28,7 +29,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Ends `deadline` from now, or earlier at SIGTERM or SIGINT. Listens from this call on.
+    /// Ends `deadline` from now, or earlier at SIGTERM or SIGINT. Listens from this call on; a second signal ends the
+    /// process at once.
     pub fn listen(deadline: Duration) -> std::io::Result<Self> {
         let (sender, stop) = Self::manual(deadline);
         let (mut terminate, mut interrupt) =
@@ -39,8 +41,12 @@ impl Stop {
                 _ = interrupt.recv() => "SIGINT",
             };
             sender.send_replace(Some((name, Instant::now())));
-            // The sender lives on, so that receivers never see it closed.
-            std::future::pending::<()>().await;
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            // Asked twice: whoever asks does not want to wait for the report.
+            std::process::exit(Exit::Incomplete.code().into());
         });
         Ok(stop)
     }
@@ -68,6 +74,15 @@ impl Stop {
         tokio::select! {
             Ok(signal) = signalled.wait_for(Option::is_some) => signal.map_or("a signal", |(name, _)| name),
             () = tokio::time::sleep_until(self.last_start) => "the deadline",
+        }
+    }
+
+    /// Waits until a signal has come and nothing more is waited for, not even the reader of the report.
+    pub async fn given_up(&self) {
+        let mut signalled = self.signalled.clone();
+        match signalled.wait_for(Option::is_some).await.map(|signal| *signal) {
+            Ok(Some((_, at))) => tokio::time::sleep_until(at + RESERVE).await,
+            _ => std::future::pending().await,
         }
     }
 

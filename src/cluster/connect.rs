@@ -150,7 +150,13 @@ fn read(path: &Path, named: &str) -> Result<Kubeconfig, ConnectError> {
 /// As kubectl: files of the list that do not exist are passed over, unless none does.
 fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
     let mut merged = None;
-    for path in paths.iter().filter(|path| path.exists()) {
+    for path in paths {
+        // Only one that is certainly not there is passed over: the next may be another cluster.
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(error) => return Err(ConnectError::Usage(format!("KUBECONFIG {}: {error}", path.display()))),
+        }
         let next = read(path, "KUBECONFIG")?;
         merged = Some(match merged {
             None => next,

@@ -22,7 +22,7 @@ use tokio::{sync::Semaphore, time::Instant};
 pub use self::{
     connect::{ConnectError, Target},
     read::{Listed, NodeLook, NodeRow, Scan},
-    write::{NODE_FRESH_FOR, NotDown, StillDown, WriteMode},
+    write::{NotDown, StillDown, WriteMode},
 };
 use crate::{objects::odd, selector::Selector, stop::Stop};
 
@@ -66,8 +66,11 @@ pub enum Failure {
     Status {
         /// The HTTP status.
         code: u16,
-        /// The message of the API's Status object; empty where there is none.
+        /// The message of the API's Status object, or what the status means in HTTP.
         message: String,
+        /// The reason of the API's Status object, such as `NotFound`; empty where the body is none, so that
+        /// something in between has answered.
+        reason: String,
         /// How long the server asks to be left alone.
         retry_after: Option<Duration>,
     },
@@ -96,6 +99,12 @@ impl Failure {
             Self::Status { code, .. } => Some(*code),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) | Self::NotSent => None,
         }
+    }
+
+    /// Whether the API server itself says that there is no such object. A 404 of something in between, such as a
+    /// proxy's default page, proves no absence.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Status { code: 404, reason, .. } if reason == "NotFound")
     }
 
     /// Whether credentials or rights are at fault: asking again, or about another object, will not help.
@@ -188,8 +197,7 @@ impl Cluster {
         }
     }
 
-    /// Sends one request, once. `fresh_until` is the moment after which it must not be sent any more: it may have had
-    /// to wait for its turn.
+    /// Sends one request, once. After `fresh_until` it must not be sent any more: it may have had to wait for its turn.
     async fn send(
         &self,
         method: Method,
@@ -210,10 +218,12 @@ impl Cluster {
         }
         let request = request.body(body).map_err(|error| Failure::Transport(error.to_string()))?;
         let permit = self.permits.acquire().await.map_err(|error| Failure::Transport(error.to_string()))?;
-        if fresh_until.is_some_and(|moment| Instant::now() > moment) {
-            return Err(Failure::NotSent);
+        let mut limit = self.stop.at_most(REQUEST_LIMIT);
+        // Renewing credentials and connecting come first and take their time too: what has not left by then, never does.
+        if let Some(until) = fresh_until {
+            let left = until.checked_duration_since(Instant::now()).ok_or(Failure::NotSent)?;
+            limit = limit.min(left);
         }
-        let limit = self.stop.at_most(REQUEST_LIMIT);
         // One limit around both, so that a body that never ends is cut off too, connection and all.
         let exchange = tokio::time::timeout(limit, async {
             let response =
@@ -233,11 +243,8 @@ impl Cluster {
             let retry_after = parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
             let retry_after =
                 retry_after.and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
-            Err(Failure::Status {
-                code: parts.status.as_u16(),
-                message: message(parts.status, &body),
-                retry_after,
-            })
+            let (reason, message) = status_of(parts.status, &body);
+            Err(Failure::Status { code: parts.status.as_u16(), message, reason, retry_after })
         }
     }
 }
@@ -257,19 +264,19 @@ fn http_date(value: &str) -> Option<Timestamp> {
     parser.parse_timestamp(value).ok()
 }
 
-/// The message of a Status object. A body that is none is not repeated: it may hold anything.
-fn message(status: StatusCode, body: &[u8]) -> String {
+/// Reason and message of a Status object. A body that is none is not repeated: it may hold anything.
+fn status_of(status: StatusCode, body: &[u8]) -> (String, String) {
     #[derive(Deserialize)]
     struct Status {
         kind: Option<String>,
+        reason: Option<String>,
         message: Option<String>,
     }
-    match parse::<Status>(body) {
-        Some(Status { kind: Some(kind), message: Some(message) }) if kind == "Status" => {
-            message.chars().take(MESSAGE_LIMIT).collect()
-        }
-        _ => status.canonical_reason().unwrap_or_default().to_owned(),
-    }
+    let said = parse::<Status>(body).filter(|said| said.kind.as_deref() == Some("Status"));
+    let (reason, message) = said.map_or((None, None), |said| (said.reason, said.message));
+    let message = message.map(|message| message.chars().take(MESSAGE_LIMIT).collect());
+    let message = message.unwrap_or_else(|| status.canonical_reason().unwrap_or_default().to_owned());
+    (reason.unwrap_or_default(), message)
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {

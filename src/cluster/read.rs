@@ -164,21 +164,18 @@ impl Cluster {
             tokio::join!(self.get(&node_path, Form::Object), self.get(&lease_path, Form::Object));
         let answer = match node {
             Ok(answer) => answer,
-            Err(Failure::Status { code: 404, .. }) => return Ok(None),
+            Err(failure) if failure.is_not_found() => return Ok(None),
             Err(failure) => return Err(failure),
         };
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
         let lease = match lease {
-            Ok(lease) => lease.parse::<RawLease>().map(|raw| Some(Lease::from(raw))),
-            Err(Failure::Status { code: 404, .. }) => Ok(None),
+            Ok(lease) => lease.parse_named::<RawLease>(name).map(|raw| Some(Lease::from(raw))),
+            Err(failure) if failure.is_not_found() => Ok(None),
             Err(failure) => Err(failure),
         };
         let lease = lease.map_err(|failure| Unread(failure.to_string()));
-        let facts = answer.parse::<RawNode>()?.into_facts(lease, self.leaf_selector.as_ref());
+        let facts = answer.parse_named::<RawNode>(name)?.into_facts(lease, self.leaf_selector.as_ref());
         let facts = facts.map_err(Failure::Unreadable)?;
-        if facts.name != name {
-            return Err(Failure::Unreadable("it is about another node".to_owned()));
-        }
         Ok(Some(NodeLook { facts, now, at }))
     }
 
@@ -202,7 +199,7 @@ impl Cluster {
 
     /// One pod; `None` where it does not exist.
     pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
-        self.find(&format!("/api/v1/namespaces/{}/pods/{}", encode(namespace), encode(name))).await
+        self.find(&format!("/api/v1/namespaces/{}/pods/", encode(namespace)), name).await
     }
 
     /// Whether each namespace is opted out.
@@ -220,10 +217,9 @@ impl Cluster {
 
     /// A claim and the volume it is bound to.
     pub async fn claim(&self, namespace: &str, name: &str) -> ClaimState {
-        let path =
-            format!("/api/v1/namespaces/{}/persistentvolumeclaims/{}", encode(namespace), encode(name));
+        let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/", encode(namespace));
         let unread = |failure: Failure| Unread(failure.to_string());
-        let claim = match self.find::<RawClaim>(&path).await {
+        let claim = match self.find::<RawClaim>(&path, name).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return ClaimState::Absent,
             Err(failure) => return ClaimState::Unread(unread(failure)),
@@ -231,10 +227,8 @@ impl Cluster {
         let volume = match claim.volume_name() {
             None => Ok(None),
             Some(volume) => {
-                let path = format!("/api/v1/persistentvolumes/{}", encode(volume));
-                self.find::<RawVolume>(&path)
-                    .await
-                    .map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
+                let found = self.find::<RawVolume>("/api/v1/persistentvolumes/", volume).await;
+                found.map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
             }
         };
         claim.into_state(volume)
@@ -255,11 +249,11 @@ impl Cluster {
         }
     }
 
-    /// The object at `path`; `None` on a 404.
-    async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
-        match self.get(path, Form::Object).await {
-            Ok(answer) => answer.parse().map(Some),
-            Err(Failure::Status { code: 404, .. }) => Ok(None),
+    /// The object of that name in `collection`; `None` where the API server says that there is none.
+    async fn find<T: DeserializeOwned>(&self, collection: &str, name: &str) -> Result<Option<T>, Failure> {
+        match self.get(&format!("{collection}{}", encode(name)), Form::Object).await {
+            Ok(answer) => answer.parse_named(name).map(Some),
+            Err(failure) if failure.is_not_found() => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -290,6 +284,17 @@ impl Cluster {
     }
 }
 
+impl Answer {
+    /// An object that has to be the one that was asked for: every field of our types is optional, so that anything
+    /// would parse, and mean an object without volumes, affinity or marks.
+    fn parse_named<T: DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
+        if self.parse::<RawObject>()?.metadata.name.as_deref() != Some(name) {
+            return Err(Failure::Unreadable("it is not the object that was asked for".to_owned()));
+        }
+        self.parse()
+    }
+}
+
 /// Adds one page to `listed`; gives how to ask for the next.
 fn page<T: DeserializeOwned, U>(
     answer: &Answer,
@@ -297,13 +302,10 @@ fn page<T: DeserializeOwned, U>(
     listed: &mut Listed<U>,
 ) -> Result<Option<String>, Failure> {
     let list = answer.parse::<RawList<'_>>()?;
-    // An object of another kind would parse as an empty list, and an absent list must not mean an empty one.
-    let items = match (list.items, list.kind.ends_with("List")) {
-        (Some(items), true) => items,
-        (None, true) => Vec::new(),
-        (_, false) => return Err(Failure::Unreadable("it is not a list".to_owned())),
-    };
-    for item in items {
+    if !list.kind.ends_with("List") {
+        return Err(Failure::Unreadable("it is not a list".to_owned()));
+    }
+    for item in list.items.unwrap_or_default() {
         match serde_json::from_str::<T>(item.get()) {
             Ok(object) => listed.items.extend(keep(object)),
             Err(error) => {

@@ -5,17 +5,22 @@ use std::{error::Error, fmt};
 use super::*;
 
 fn status(code: u16) -> Failure {
-    Failure::Status { code, message: String::new(), retry_after: None }
+    Failure::Status { code, message: String::new(), reason: String::new(), retry_after: None }
 }
 
 fn webhook() -> Failure {
     let message =
         r#"Internal error occurred: failed calling webhook "w": Post "https://w": refused"#.to_owned();
-    Failure::Status { code: 500, message, retry_after: None }
+    Failure::Status { code: 500, message, reason: String::new(), retry_after: None }
 }
 
 fn busy(seconds: u64) -> Failure {
-    Failure::Status { code: 429, message: String::new(), retry_after: Some(Duration::from_secs(seconds)) }
+    Failure::Status {
+        code: 429,
+        message: String::new(),
+        reason: String::new(),
+        retry_after: Some(Duration::from_secs(seconds)),
+    }
 }
 
 fn timeout() -> Failure {
@@ -54,7 +59,7 @@ fn the_servers_clock_is_read_as_http_writes_it() {
 #[test]
 fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
     let said =
-        |code: u16, body: &str| message(StatusCode::from_u16(code).expect("a status"), body.as_bytes());
+        |code: u16, body: &str| status_of(StatusCode::from_u16(code).expect("a status"), body.as_bytes()).1;
     let forbidden =
         r#"{"kind":"Status","code":403,"message":"pods is forbidden","details":{"secret":"MARKER"}}"#;
     assert_eq!(said(403, forbidden), "pods is forbidden");
@@ -75,12 +80,12 @@ fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
 #[test]
 fn a_long_message_is_cut_between_letters() {
     let long = format!(r#"{{"kind":"Status","message":"{}"}}"#, "ü".repeat(1000));
-    assert_eq!(message(StatusCode::FORBIDDEN, long.as_bytes()), "ü".repeat(MESSAGE_LIMIT));
+    assert_eq!(status_of(StatusCode::FORBIDDEN, long.as_bytes()).1, "ü".repeat(MESSAGE_LIMIT));
 }
 
 #[test]
 fn bytes_that_are_no_text_have_no_message() {
-    assert_eq!(message(StatusCode::BAD_GATEWAY, &[0xff, 0xfe, b'{']), "Bad Gateway");
+    assert_eq!(status_of(StatusCode::BAD_GATEWAY, &[0xff, 0xfe, b'{']).1, "Bad Gateway");
 }
 
 #[test]
@@ -140,7 +145,12 @@ fn only_credentials_and_rights_forbid() {
 
 #[test]
 fn failures_read_as_phrases() {
-    let forbidden = Failure::Status { code: 403, message: "pods is forbidden".to_owned(), retry_after: None };
+    let forbidden = Failure::Status {
+        code: 403,
+        message: "pods is forbidden".to_owned(),
+        reason: "Forbidden".to_owned(),
+        retry_after: None,
+    };
     let said = [forbidden, status(599), timeout(), transport(), odd(), Failure::NotSent]
         .map(|failure| failure.to_string());
     assert_eq!(

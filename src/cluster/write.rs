@@ -19,8 +19,8 @@ use crate::{
     objects::RawObject,
 };
 
-/// For how long a look at a node permits writes to its pods: the design's 5 s, less the time that sending takes.
-pub const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
+/// For how long a look at a node permits writes to its pods: 5 s, less what cancelling may take.
+const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
 /// Reason of the `DisruptionTarget` condition.
 const CONDITION_REASON: &str = "DeletionByPodReaper";
 
@@ -52,11 +52,8 @@ pub enum NotDown {
 }
 
 impl StillDown {
-    /// Judges a new look, `None` for a node that is gone, at the node that was `judged` before.
-    pub fn prove(look: Option<&NodeLook>, judged: &NodeFacts) -> Result<Self, NotDown> {
-        let Some(NodeLook { facts, now, at }) = look else {
-            return Err(NotDown::Changed("The node does not exist any more."));
-        };
+    /// Judges a new look at the node that was `judged` before.
+    pub fn prove(NodeLook { facts, now, at }: &NodeLook, judged: &NodeFacts) -> Result<Self, NotDown> {
         if facts.uid != judged.uid {
             return Err(NotDown::Changed("Another node has registered under the name."));
         }
@@ -68,29 +65,18 @@ impl StillDown {
         }
         Ok(Self { node: facts.name.clone(), now: *now, until: *at + NODE_FRESH_FOR })
     }
-
-    /// Whether it still permits a write.
-    pub fn is_fresh(&self) -> bool {
-        Instant::now() <= self.until
-    }
 }
 
 impl Cluster {
-    /// Force-deletes `pod`, if it still is at `resource_version`. Sent once; the answer says no more than that the
+    /// Force-deletes `pod`, if it still is at its resource version. Sent once; the answer says no more than that the
     /// server accepted it.
-    pub async fn delete_pod(
-        &self,
-        pod: &PodFacts,
-        resource_version: &str,
-        node: &StillDown,
-        mode: WriteMode,
-    ) -> Result<(), Failure> {
+    pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: WriteMode) -> Result<(), Failure> {
         let mut options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "gracePeriodSeconds": 0,
             "propagationPolicy": "Background",
-            "preconditions": {"uid": pod.uid, "resourceVersion": resource_version},
+            "preconditions": {"uid": pod.uid, "resourceVersion": pod.resource_version},
         });
         if mode == WriteMode::DryRun {
             options["dryRun"] = json!(["All"]);

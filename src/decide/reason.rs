@@ -172,6 +172,21 @@ impl Reason {
         }
     }
 
+    /// Whether it says that the pod's node is one that nobody expects back: NotReady for long enough, real, and not
+    /// opted out (rules 1 to 10 let the pod through).
+    pub fn node_is_dead(&self) -> bool {
+        matches!(
+            self,
+            Self::AlreadyForced { .. }
+                | Self::Finalizers { .. }
+                | Self::LocalVolume { .. }
+                | Self::VolumeUnverified { .. }
+                | Self::OwnerKind { .. }
+                | Self::Stuck { .. }
+                | Self::OverCap { .. }
+        )
+    }
+
     /// The code in every report; part of the contract.
     pub fn code(&self) -> &'static str {
         match self {

@@ -613,6 +613,7 @@ fn a_volume_that_another_node_reaches_pins_nothing() {
         ("to any but this node", vec![vec![not_here]], "metadata.name NotIn (ds06)"),
         ("to a label's presence", vec![vec![requirement("ds06", "Exists", &[])]], "ds06 Exists"),
         ("to a label's absence", vec![vec![requirement("ds06", "DoesNotExist", &[])]], "ds06 DoesNotExist"),
+        ("to no value at all", vec![vec![within("zone", &[])]], "zone In ()"),
         ("to a number", vec![vec![requirement("disks", "Gt", &["ds06"])]], "disks Gt (ds06)"),
         (
             "to this node or a zone",

@@ -60,12 +60,14 @@ fn bond(volume: &VolumeFacts, node: &NodeFacts) -> Option<String> {
         Storage::HostPath(path) => return Some(format!("hostPath, at {path}")),
         Storage::Driver => {}
     }
-    // A term without a requirement matches no node (Kubernetes' own reading), so it opens no way out.
-    let mut terms = volume.affinity.iter().filter(|term| !term.is_empty()).peekable();
-    if terms.peek().is_none() && volume.affinity.is_empty() {
+    if volume.affinity.is_empty() {
         return None;
     }
-    terms
+    // A term without a requirement matches no node (Kubernetes' own reading), so it opens no way out.
+    volume
+        .affinity
+        .iter()
+        .filter(|term| !term.is_empty())
         .all(|term| term.iter().any(|requirement| names_only(requirement, node)))
         .then(|| format!("reachable only from this node, by {}", spell(&volume.affinity)))
 }

@@ -16,7 +16,7 @@ pub struct Limits {
     pub max_not_ready_percent: u8,
 }
 
-/// Not fewer than this many nodes make an outage: with one or two NotReady a small cluster would never be reaped.
+/// More than this many nodes make an outage: with one or two NotReady a small cluster would never be reaped.
 /// Kubernetes' node lifecycle controller stops evicting by the same two numbers (more than 2, and 55 %).
 pub(crate) const FEW_NODES: usize = 2;
 

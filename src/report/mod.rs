@@ -11,9 +11,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    decide::Verdict,
+    cli::Output,
+    decide::{Reason, Verdict},
     exit::Exit,
-    facts::{Attachment, ClusterFacts, Lease, NodeFacts, NodeRead},
+    facts::{Attachment, ClusterFacts, Lease, NodeFacts, NodeRead, Ready},
     limits::{Hold, HoldReason, Judged, Plan},
     manual::{self, Advice, Kubectl, Step},
     outcome::Outcome,
@@ -51,8 +52,9 @@ pub struct Report {
     pub unseen: Vec<String>,
     /// Counts.
     pub summary: Summary,
-    /// The exit code that follows from it. A report that could not be written changes it to 3.
-    pub exit_code: u8,
+    /// The exit code that follows from it. A report that could not be written makes it 3, where it is milder.
+    #[serde(rename = "exitCode")]
+    pub exit: Exit,
 }
 
 /// The settings that the verdicts follow from.
@@ -219,9 +221,9 @@ impl Report {
             .iter()
             .map(|judged| tell.pod(judged, outcomes.get(&judged.pod.uid)))
             .collect::<Vec<_>>();
-        let nodes =
-            facts.nodes.iter().filter_map(|(name, read)| tell.node(name, read, &pods)).collect::<Vec<_>>();
-        let mut report = Self {
+        let nodes = facts.nodes.iter().filter_map(|(name, read)| tell.node(name, read, &plan.pods));
+        let nodes = nodes.collect::<Vec<_>>();
+        Self {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
             mode: match &settings.task {
@@ -246,26 +248,16 @@ impl Report {
                 .map(|error| ErrorEntry { what: error.what.clone(), cause: error.cause.clone() })
                 .collect(),
             unseen: facts.unseen.clone(),
-            exit_code: 0,
-        };
-        report.exit_code = report.exit(settings.exit_on_manual, outcomes).code();
-        report
+            exit: exit(settings, facts, plan, outcomes),
+        }
     }
 
-    fn exit(&self, exit_on_manual: bool, outcomes: &BTreeMap<String, Outcome>) -> Exit {
-        let held = self.breaker.as_ref().is_some_and(|breaker| breaker.held > 0);
-        let mass_outage = self.breaker.as_ref().is_some_and(|breaker| breaker.reason == "mass-outage");
-        let unread = self.pods.iter().any(|pod| pod.reason == "facts-unread");
-        let failed = outcomes.values().any(Outcome::is_failure);
-        [
-            (held && mass_outage, Exit::Held),
-            (failed || unread || !self.errors.is_empty(), Exit::Incomplete),
-            (exit_on_manual && self.summary.verdicts[Verdict::Manual.code()] > 0, Exit::Manual),
-        ]
-        .into_iter()
-        .filter_map(|(holds, exit)| holds.then_some(exit))
-        .max()
-        .unwrap_or(Exit::Done)
+    /// The report as `output` wants it; text with ANSI escapes where `colour` is set.
+    pub fn bytes(&self, output: Output, colour: bool) -> serde_json::Result<Vec<u8>> {
+        match output {
+            Output::Text => Ok(text::write(self, colour).into_bytes()),
+            Output::Json => self.json(),
+        }
     }
 
     /// The report as JSON, a line feed after it.
@@ -274,6 +266,27 @@ impl Report {
         bytes.push(b'\n');
         Ok(bytes)
     }
+}
+
+/// The most severe of what happened.
+fn exit(
+    settings: &Settings,
+    facts: &ClusterFacts,
+    plan: &Plan,
+    outcomes: &BTreeMap<String, Outcome>,
+) -> Exit {
+    let any = |test: fn(&Reason) -> bool| plan.pods.iter().any(|judged| test(&judged.reason));
+    let unread = !facts.errors.is_empty() || any(|reason| matches!(reason, Reason::FactsUnread(_)));
+    let failed = outcomes.values().any(Outcome::is_failure);
+    [
+        (any(|reason| matches!(reason, Reason::MassOutage(_))), Exit::Held),
+        (failed || unread, Exit::Incomplete),
+        (settings.exit_on_manual && any(|reason| reason.verdict() == Verdict::Manual), Exit::Manual),
+    ]
+    .into_iter()
+    .filter_map(|(holds, exit)| holds.then_some(exit))
+    .max()
+    .unwrap_or(Exit::Done)
 }
 
 impl From<&Settings> for SettingsEntry {
@@ -312,7 +325,7 @@ impl Summary {
             nodes: node_count,
             nodes_not_ready: nodes.len(),
             pods: pods.len(),
-            verdicts: by_verdict(pods.iter()),
+            verdicts: by_verdict(pods.iter().map(|pod| pod.verdict)),
             outcomes: Outcome::CODES
                 .into_iter()
                 .map(|code| (code, pods.iter().filter(|pod| pod.outcome == Some(code)).count()))
@@ -322,11 +335,11 @@ impl Summary {
 }
 
 /// How many have each verdict, none left out.
-fn by_verdict<'a>(pods: impl Iterator<Item = &'a PodEntry>) -> BTreeMap<&'static str, usize> {
+fn by_verdict(verdicts: impl Iterator<Item = &'static str>) -> BTreeMap<&'static str, usize> {
     let all = [Verdict::Reap, Verdict::Wait, Verdict::Leave, Verdict::Manual];
     let mut counts = all.into_iter().map(|verdict| (verdict.code(), 0)).collect::<BTreeMap<_, _>>();
-    for pod in pods {
-        *counts.entry(pod.verdict).or_default() += 1;
+    for verdict in verdicts {
+        *counts.entry(verdict).or_default() += 1;
     }
     counts
 }
@@ -340,11 +353,10 @@ struct Telling<'a> {
 
 impl Telling<'_> {
     fn pod(&self, Judged { pod, reason }: &Judged, outcome: Option<&Outcome>) -> PodEntry {
-        let node = pod.node.as_ref().and_then(|name| self.facts.nodes.get(name)).and_then(NodeRead::known);
         let verdict = reason.verdict();
-        let Advice { risk, steps } = manual::advise(pod, reason, node, self.hold.is_some(), &self.kubectl);
+        let Advice { risk, steps } = manual::advise(pod, reason, self.hold, &self.kubectl);
         let mut notes = Vec::new();
-        if let crate::decide::Reason::Stuck { confined } = reason {
+        if let Reason::Stuck { confined } = reason {
             notes.extend(pod.after_reap.clone());
             let waits =
                 |place: &String| format!("its replacement waits for a node that its volume allows: {place}");
@@ -373,18 +385,19 @@ impl Telling<'_> {
     }
 
     /// `None` for a node that is Ready or gone.
-    fn node(&self, name: &str, read: &NodeRead, pods: &[PodEntry]) -> Option<NodeEntry> {
+    fn node(&self, name: &str, read: &NodeRead, pods: &[Judged]) -> Option<NodeEntry> {
         let known = match read {
             NodeRead::Gone => return None,
             NodeRead::Unread(_) => None,
-            NodeRead::Known(node) if node.ready == crate::facts::Ready::True => return None,
+            NodeRead::Known(node) if node.ready == Ready::True => return None,
             NodeRead::Known(node) => Some(node),
         };
         let now = self.facts.now;
         let since = |moment: Timestamp| now.duration_since(moment).as_secs();
-        let here = || pods.iter().filter(|pod| pod.node.as_deref() == Some(name));
+        let here = || pods.iter().filter(|judged| judged.pod.node.as_deref() == Some(name));
         let attachments = self.facts.attachments.get(name).map(Vec::as_slice).unwrap_or_default();
-        let reaped = here().any(|pod| pod.verdict == Verdict::Reap.code());
+        let reaped = here().any(|judged| judged.reason.verdict() == Verdict::Reap);
+        let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
         let lease = known.and_then(lease_renewed);
         Some(NodeEntry {
             name: name.to_owned(),
@@ -397,7 +410,7 @@ impl Telling<'_> {
             leaf_marks: known
                 .and_then(|node| node.leaf.as_ref())
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
-            pods: by_verdict(here()),
+            pods: by_verdict(here().map(|judged| judged.reason.verdict().code())),
             volume_attachments: attachments
                 .iter()
                 .map(|Attachment { name, volume }| AttachmentEntry {
@@ -406,7 +419,7 @@ impl Telling<'_> {
                 })
                 .collect(),
             steps: known.map_or_else(Vec::new, |node| {
-                manual::advise_node(node, reaped, attachments.len(), self.hold.is_some(), &self.kubectl)
+                manual::advise_node(&node.name, reaped, dead, attachments.len(), &self.kubectl)
             }),
         })
     }

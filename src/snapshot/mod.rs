@@ -300,10 +300,14 @@ impl Saved {
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
-            Some(_) if self.volumes.is_empty() => {
-                Err(Unread("volumes were not saved in the snapshot".to_owned()))
-            }
-            Some(volume) => Ok(self.volumes.get(volume).cloned()),
+            Some(name) => match (self.volumes.get(name), self.not_absent("PersistentVolume", "", name)) {
+                (Some(volume), _) => Ok(Some(volume.clone())),
+                (None, Some(unread)) => Err(unread),
+                (None, None) if self.volumes.is_empty() => {
+                    Err(Unread("volumes were not saved in the snapshot".to_owned()))
+                }
+                (None, None) => Ok(None),
+            },
         };
         claim.clone().into_state(volume)
     }

@@ -660,7 +660,7 @@ fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             "volume",
             odd_volume,
             expect![[r#"
-                a volume-unverified: Whether its storage is on the dead node could not be verified: claim data-a: its volume pv-a does not exist.
+                a volume-unverified: Whether its storage is on the dead node could not be verified: claim data-a: the snapshot's PersistentVolume could not be read: a field has an unexpected type.
                 error: PersistentVolume pv-a: a field has an unexpected type
             "#]],
         ),

@@ -30,7 +30,7 @@ fn at_a_terminal(cluster: &Fresh, options: &str, answer: &str) -> String {
     String::from_utf8(screen.stdout).expect("text")
 }
 
-const QUESTION: &str = "Force-delete these 7 pods? [y/N]";
+const QUESTION: &str = "Force-delete these 7 pods? [y/N, within a minute]";
 
 fn vault_lives(cluster: &Fresh) -> bool {
     cluster.try_get(&pod_path("vault", "vault-0")).is_some()
@@ -57,6 +57,6 @@ fn yes_is_not_asked_again() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let screen = at_a_terminal(&cluster, "--yes", "");
-    assert!(!screen.contains("[y/N]") && screen.contains("7 deleted"), "{screen}");
+    assert!(!screen.contains("[y/N, within a minute]") && screen.contains("7 deleted"), "{screen}");
     assert!(!vault_lives(&cluster));
 }

@@ -42,7 +42,7 @@ pub fn case() -> impl Strategy<Value = Case> {
     let outcomes = (0..Outcome::CODES.len(), text()).prop_map(|(kind, says)| outcome(kind, says));
     (
         facts(),
-        vec((often(9), often(1), often(2)), 4..16),
+        vec((often(9), often(1), often(2)), 0..16),
         args(),
         vec(outcomes, 1..4),
         vec(0..u32::MAX, MOST_PODS),

@@ -10,6 +10,7 @@ use textwrap::{Options, WordSeparator, WordSplitter};
 use super::{NodeEntry, PodEntry, Report};
 use crate::{
     decide::{Verdict, spoken},
+    exit::Exit,
     manual::{Command, Step},
 };
 
@@ -119,16 +120,14 @@ impl Page {
     fn breaker(&mut self, reason: &str, detail: &str, held: usize) {
         self.heading(BAD, &format!("NOTHING IS DELETED ({reason})"));
         let pods = if held == 1 { "1 pod is held".to_owned() } else { format!("{held} pods are held") };
-        self.paragraph(
-            ITEM,
-            ITEM,
-            Style::new(),
-            &format!(
-                "{detail}. So many at once are more often a fault of the API server or the network than of the \
-                 nodes, and their pods may all be running. {pods}. Find what the nodes have in common; once you are \
-                 sure that they are dead, run with --max-not-ready-percent=100."
-            ),
-        );
+        let rest = if reason == "mass-outage" {
+            "So many at once are more often a fault of the API server or the network than of the nodes, and their \
+             pods may all be running. Find what the nodes have in common; once you are sure that they are dead, run \
+             with --max-not-ready-percent=100."
+        } else {
+            "Without that number nothing tells a dead node from an outage. The next run tries again."
+        };
+        self.paragraph(ITEM, ITEM, Style::new(), &format!("{detail}. {pods}. {rest}"));
     }
 
     fn nodes(&mut self, report: &Report) {
@@ -291,9 +290,14 @@ impl Page {
             0 => String::new(),
             count => format!(", {count} could not be read"),
         };
-        let style = if report.exit_code == 0 { HEADING } else { BAD };
+        let style = if report.exit == Exit::Done { HEADING } else { BAD };
         self.text.push('\n');
-        self.paragraph("", "", style, &format!("Summary: {counts}{unread}. Exit code {}.", report.exit_code));
+        self.paragraph(
+            "",
+            "",
+            style,
+            &format!("Summary: {counts}{unread}. Exit code {}.", report.exit.code()),
+        );
     }
 }
 

@@ -330,11 +330,11 @@ fn a_run_with_every_outcome() {
           app/b-0  StatefulSet/b  on ds06  overdue 1h 55m  [gone]
               It was gone already, or went while it was about to be deleted: nothing is left to do.
           app/c-0  StatefulSet/c  on ds06  overdue 1h 55m  [changed]
-              Its resource version is another. Not touched.
+              Its resource version is another. Not deleted.
           app/d-0  StatefulSet/d  on ds06  overdue 1h 55m  [node-recovered]
-              The node was Ready again right before the delete: not touched.
+              The node was Ready again right before the delete: not deleted.
           app/e-0  StatefulSet/e  on ds06  overdue 1h 55m  [node-changed]
-              The node was registered anew. Not touched.
+              The node was registered anew. Not deleted.
           app/f-0  StatefulSet/f  on ds06  overdue 1h 55m  [denied]
               The API server refused the delete: pods "f-0" is forbidden
           app/g-0  StatefulSet/g  on ds06  overdue 1h 55m  [failed]
@@ -400,9 +400,9 @@ fn an_outage_that_holds_everything_prints_no_command_that_destroys() {
     let end = text.find("NODES NOT READY").expect("the nodes are told");
     expect![[r#"
         NOTHING IS DELETED (mass-outage)
-          6 of 6 nodes are NotReady. So many at once are more often a fault of the API server or the network
-          than of the nodes, and their pods may all be running. 5 pods are held. Find what the nodes have in
-          common; once you are sure that they are dead, run with --max-not-ready-percent=100.
+          6 of 6 nodes are NotReady. 5 pods are held. So many at once are more often a fault of the API
+          server or the network than of the nodes, and their pods may all be running. Find what the nodes
+          have in common; once you are sure that they are dead, run with --max-not-ready-percent=100.
 
     "#]]
     .assert_eq(&text[start..end]);
