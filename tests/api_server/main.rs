@@ -14,6 +14,7 @@ mod commands;
 mod deletes;
 mod dry_run;
 mod ends;
+mod faults;
 mod races;
 mod rights;
 mod six_nodes;

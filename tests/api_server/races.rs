@@ -1,8 +1,11 @@
 //! What changes between decision and delete lives, and the outcome says why.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use serde_json::json;
@@ -74,7 +77,7 @@ fn a_namesake_that_took_its_place_lives() {
         Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(server, 1);
     });
     assert_eq!(run.says(&judged), (REAP, Some("changed")), "{}", run.log);
-    assert_eq!(run.pod(&judged)["outcomeDetail"], "Another pod has taken its name. Not touched.");
+    assert_eq!(run.pod(&judged)["outcomeDetail"], "Another pod has taken its name. Not deleted.");
     assert_eq!(deletes(&seen), 1);
     assert_ne!(uid(&cluster.get(PATH)), judged);
     assert_eq!(run.code, 0);
@@ -169,6 +172,10 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
 fn every_write_carries_its_preconditions() {
     let cluster = fresh();
     crate::six_nodes::failed(&cluster);
+    let pods = cluster.get("/api/v1/pods");
+    let pods = pods["items"].as_array().unwrap().iter();
+    let versions =
+        pods.map(|pod| (uid(pod), pod["metadata"]["resourceVersion"].clone())).collect::<BTreeMap<_, _>>();
     let proxy = Proxy::start(control_plane(), |_| {});
     let run = run(&proxy.kubeconfig, &SHORT);
     assert_eq!(run.code, 0, "{}", run.log);
@@ -177,10 +184,10 @@ fn every_write_carries_its_preconditions() {
     for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_write()) {
         let body = &write.body;
         let uid = body["preconditions"]["uid"].as_str().expect("a UID");
+        assert_eq!(body["preconditions"]["resourceVersion"], versions[uid], "the version that was judged");
         let pod = run.pod(uid);
         let path = pod_path(pod["namespace"].as_str().unwrap(), pod["name"].as_str().unwrap());
         assert_eq!((write.method.as_str(), &write.path), ("DELETE", &path));
-        assert!(body["preconditions"]["resourceVersion"].is_string());
         assert_eq!(
             (&body["gracePeriodSeconds"], &body["propagationPolicy"]),
             (&json!(0), &json!("Background"))

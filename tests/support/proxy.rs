@@ -37,7 +37,21 @@ impl Seen {
     }
 }
 
-type Hook = dyn Fn(&Seen) + Send + Sync;
+type Hook = dyn Fn(&Seen) -> Act + Send + Sync;
+
+/// What becomes of a request.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// It is passed on, and so is its answer.
+    Forward,
+    /// It is answered here.
+    Instead(u16, Value),
+    /// It is passed on, and this is the answer.
+    After(u16, Value),
+    /// It is passed on, and the connection is closed instead of an answer.
+    Lose,
+}
+
 /// What becomes of the `Date` of an answer.
 type Clock = fn(&str) -> Option<String>;
 
@@ -60,6 +74,22 @@ impl Proxy {
         clock: Clock,
         before: impl Fn(&Seen) + Send + Sync + 'static,
     ) -> Self {
+        let forward = move |seen: &Seen| {
+            before(seen);
+            Act::Forward
+        };
+        Self::listen(cluster, clock, Arc::new(forward))
+    }
+
+    /// As [`Proxy::start`], with answers that the API server does not give on demand.
+    pub fn with_faults(
+        cluster: &'static ControlPlane,
+        act: impl Fn(&Seen) -> Act + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(cluster, |date| Some(date.to_owned()), Arc::new(act))
+    }
+
+    fn listen(cluster: &'static ControlPlane, clock: Clock, hook: Arc<Hook>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let kubeconfig = cluster.dir.join(format!("proxy-{}.kubeconfig", address.port()));
@@ -70,7 +100,7 @@ impl Proxy {
         );
         std::fs::write(&kubeconfig, config).expect("the folder is ours");
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (log, hook): (_, Arc<Hook>) = (Arc::clone(&seen), Arc::new(before));
+        let log = Arc::clone(&seen);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (log, hook) = (Arc::clone(&log), Arc::clone(&hook));
@@ -124,8 +154,20 @@ fn serve(
             at: Instant::now(),
         };
         log.lock().unwrap_or_else(PoisonError::into_inner).push(seen.clone());
-        hook(&seen);
-        let (status, date, body) = cluster.forward(&method, &path, headers, body);
+        let forward = || cluster.forward(&method, &path, headers, body);
+        let (status, date, body) = match hook(&seen) {
+            Act::Forward => forward(),
+            // With a real answer's date, so that only what is meant to be wrong is.
+            Act::Instead(status, answer) => {
+                let date = cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1;
+                (status, date, answer.to_string().into_bytes())
+            }
+            Act::After(status, answer) => (status, forward().1, answer.to_string().into_bytes()),
+            Act::Lose => {
+                forward();
+                return Ok(());
+            }
+        };
         let date =
             date.as_deref().and_then(clock).map(|date| format!("Date: {date}\r\n")).unwrap_or_default();
         write!(
