@@ -159,17 +159,14 @@ impl Run<'_> {
         if let Some(why) = self.stop.reason() {
             return Sent::Settled(Outcome::Interrupted(why.to_owned()));
         }
-        let log = |pod: &PodFacts| {
-            tracing::info!(
-                dry_run = self.mode == WriteMode::DryRun,
-                "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
-                pod.name,
-                pod.namespace,
-                node.judged.name,
-                pod.deletion_deadline
-            );
-        };
-        log(pod);
+        tracing::info!(
+            dry_run = self.mode == WriteMode::DryRun,
+            "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
+            pod.name,
+            pod.namespace,
+            node.judged.name,
+            pod.deletion_deadline
+        );
         let sent = self.send(node, pod).await;
         match &sent {
             Sent::Settled(outcome) => log_outcome(pod, outcome),

@@ -169,6 +169,21 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     );
 }
 
+/// Safety rule 10: one answer that never comes costs its time limit, not the run.
+#[test]
+fn a_request_that_hangs_is_given_up_and_sent_again() {
+    let cluster = fresh();
+    many_stuck(&cluster, 1);
+    let hung = AtomicU32::new(0);
+    let proxy = Proxy::start(control_plane(), move |seen| {
+        if seen.path.contains("/leases/") && hung.fetch_add(1, Ordering::SeqCst) == 0 {
+            thread::sleep(Duration::from_mins(1));
+        }
+    });
+    let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--deadline", "40s"]].concat());
+    assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 1), "{}", run.log);
+}
+
 /// A snapshot that never comes.
 #[test]
 fn standard_input_that_never_ends_does_not_keep_a_run_from_ending() {
