@@ -56,7 +56,9 @@ impl Cast<'_> {
 }
 
 fn nodes(cluster: &ControlPlane) {
-    for ready in ["ready-1", "ready-2", "ready-3", "ready-4", "ready-5", "ready-6", "ready-7", "ready-8"] {
+    for ready in
+        ["ready-1", "ready-2", "ready-3", "ready-4", "ready-5", "ready-6", "ready-7", "ready-8", "ready-9"]
+    {
         Node::ready(ready).create(cluster);
     }
     // Its host name is not its name: volumes may know it by either.
@@ -67,6 +69,8 @@ fn nodes(cluster: &ControlPlane) {
     Node::not_ready("clock-behind", 3600).lease_renewed(2).lease_says(3600).create(cluster);
     Node::not_ready("clock-ahead", 3600).lease_renewed(3600).lease_says(-3600).create(cluster);
     Node::not_ready("just-failed", 10).lease_renewed(100).create(cluster);
+    // Its row says Unknown, which is not Ready either.
+    Node::not_ready("says-nothing", 3600).without_condition().create(cluster);
     Node::not_ready("left-alone", 3600).annotation("pod-reaper.io/skip", "true").create(cluster);
     Node::not_ready("by-label", 3600).label("kosmos.io/node", "true").create(cluster);
     Node::not_ready("by-annotation", 3600).annotation("kosmos-io/owned-by-cluster", "one").create(cluster);
@@ -205,9 +209,11 @@ fn the_usual_run_looks_only_at_nodes_that_are_not_ready() {
     nodes(&cluster);
     Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
     let stuck = crate::uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
+    let unclear = crate::uid(&Pod::on("says-nothing", "apps", "unclear").terminating(&cluster, 1));
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(run.report["summary"]["pods"], 1);
+    assert_eq!(run.report["summary"]["pods"], 2);
+    assert_eq!(run.says(&unclear), ("node-just-failed", None));
     assert_eq!(run.says(&stuck), (REAP, Some("deleted")));
     assert!(cluster.try_get(&pod_path("apps", "slow")).is_some());
 }
@@ -216,6 +222,8 @@ fn the_usual_run_looks_only_at_nodes_that_are_not_ready() {
 fn nothing_wrong_is_one_request() {
     let cluster = fresh();
     Node::ready("ready-1").create(&cluster);
+    Node::ready("cordoned").create(&cluster);
+    cluster.merge_patch("/api/v1/nodes/cordoned", json!({"spec": {"unschedulable": true}}));
     Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
     let proxy = crate::support::proxy::Proxy::start(crate::support::control_plane(), |_| {});
     let run = run(&proxy.kubeconfig, &SHORT);
