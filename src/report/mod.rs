@@ -312,7 +312,7 @@ impl From<&Hold> for BreakerEntry {
         let (reason, detail) = match &hold.reason {
             HoldReason::MassOutage(what) => ("mass-outage", what.clone()),
             HoldReason::CensusUnread(why) => {
-                ("facts-unread", format!("the nodes could not be counted: {why}"))
+                ("facts-unread", format!("The nodes could not be counted: {why}"))
             }
         };
         Self { reason, detail, held: hold.held }

@@ -232,6 +232,18 @@ fn commands_that_destroy_are_printed_only_for_what_is_certainly_dead() {
             objections.retain(|objection| !may_remain.contains(objection));
             prop_assert!(objections.is_empty(), "{} gets such a command, but {objections:?}", pod.uid);
         }
+        // Of a node, only where one of its pods shows that nobody expects it back.
+        for entry in report.nodes.iter().filter(|node| node.steps.iter().any(destroys)) {
+            let mut pods = case.facts.pods.iter().filter(|pod| pod.node.as_ref() == Some(&entry.name));
+            let shows = |pod: &PodFacts| {
+                let mut objections = objections(&case.facts, &settings.policy, pod);
+                objections.retain(|objection| {
+                    !may_remain.contains(objection) && *objection != "a finalizer holds it"
+                });
+                objections.is_empty()
+            };
+            prop_assert!(pods.any(shows), "{} gets such a command", entry.name);
+        }
         Ok(())
     });
 }

@@ -386,6 +386,28 @@ fn a_dry_run_names_what_would_be_deleted() {
     .assert_eq(&write(&report(&settings, &objects, &told), false));
 }
 
+/// Switching the breaker off is no remedy for a count that could not be read.
+#[test]
+fn nodes_that_could_not_be_counted_hold_everything_and_say_so() {
+    let mut objects = private_cloud();
+    objects.push(json!({"kind": "Node", "metadata": {"name": "odd", "labels": 5}}));
+    let report = report(&audit(), &objects, &[]);
+    let text = write(&report, false);
+    for wrong in ["--max-not-ready-percent", "so many nodes", "delete -f", "taint nodes"] {
+        assert!(!text.contains(wrong), "{text}");
+    }
+    let start = text.find("NOTHING IS DELETED").expect("it is told");
+    let end = text.find("NODES NOT READY").expect("the nodes are told");
+    expect![[r#"
+        NOTHING IS DELETED (facts-unread)
+          The nodes could not be counted: a node of the snapshot could not be read. 4 pods are held. Without
+          that number nothing tells a dead node from an outage. The next run tries again.
+
+    "#]]
+    .assert_eq(&text[start..end]);
+    assert_eq!(report.exit, crate::exit::Exit::Incomplete);
+}
+
 #[test]
 fn an_outage_that_holds_everything_prints_no_command_that_destroys() {
     let mut objects = private_cloud();
