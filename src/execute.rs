@@ -60,7 +60,7 @@ pub async fn execute(
         };
         match groups.iter_mut().find(|(node, _)| node.judged.name == judged.name) {
             Some((_, pods)) => pods.push(pod),
-            None => groups.push((Node { cluster, judged, last: Mutex::new(None) }, vec![pod])),
+            None => groups.push((Node { judged, last: Mutex::new(None) }, vec![pod])),
         }
     }
     let run = &Run { cluster, stop, policy, mode, now: facts.now };
@@ -98,7 +98,6 @@ pub async fn execute(
 
 /// A node whose pods are being deleted.
 struct Node<'a> {
-    cluster: &'a Cluster,
     judged: &'a NodeFacts,
     /// The last look, and what it proves. Held while a new one is taken, so that its pods share it.
     last: Mutex<Option<Look>>,
@@ -107,41 +106,6 @@ struct Node<'a> {
 struct Look {
     taken: Instant,
     result: Result<Option<NodeLook>, Failure>,
-}
-
-impl Node<'_> {
-    /// Judges `pod` by a fresh look at its node. An error is the pod's outcome.
-    async fn still_down(&self, pod: &PodFacts, policy: &Policy) -> Result<StillDown, Outcome> {
-        let mut last = self.last.lock().await;
-        let shared = last.take().filter(|look| look.taken.elapsed() < SHARED_FOR);
-        let look = last.insert(if let Some(look) = shared {
-            look
-        } else {
-            let taken = Instant::now();
-            let result = self.cluster.node(&self.judged.name).await;
-            // A failure is kept from its end on: the node's pods need not each wait for another.
-            Look { taken: if result.is_err() { Instant::now() } else { taken }, result }
-        });
-        let look = match &look.result {
-            Ok(look) => look.as_ref(),
-            Err(failure) => {
-                let cause = format!("node {} could not be read again: {failure}", self.judged.name);
-                return Err(Outcome::Failed(cause));
-            }
-        };
-        let gone = || Outcome::NodeChanged("The node does not exist any more.".to_owned());
-        let look = look.ok_or_else(gone)?;
-        let proof = StillDown::prove(look, self.judged).map_err(|not| match not {
-            NotDown::Ready => Outcome::NodeRecovered,
-            NotDown::Changed(how) => Outcome::NodeChanged(how.to_owned()),
-        })?;
-        let reason = decide(look.now, policy, Some(&NodeRead::Known(look.facts.clone())), pod);
-        if reason.verdict() == Verdict::Reap {
-            Ok(proof)
-        } else {
-            Err(Outcome::NodeChanged(reason.sentence()))
-        }
-    }
 }
 
 /// What the turns of all pods share.
@@ -186,7 +150,7 @@ impl Run<'_> {
         let mut unsure = None;
         let settle = |unsure: Option<Failure>, outcome| unsure.map_or(Sent::Settled(outcome), Sent::Unsure);
         loop {
-            let proof = match node.still_down(&pod, self.policy).await {
+            let proof = match self.still_down(node, &pod).await {
                 Ok(proof) => proof,
                 Err(outcome) => return settle(unsure, outcome),
             };
@@ -248,6 +212,39 @@ impl Run<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Judges `pod` by a fresh look at its node. An error is the pod's outcome.
+    async fn still_down(&self, node: &Node<'_>, pod: &PodFacts) -> Result<StillDown, Outcome> {
+        let mut last = node.last.lock().await;
+        let shared = last.take().filter(|look| look.taken.elapsed() < SHARED_FOR);
+        let look = last.insert(if let Some(look) = shared {
+            look
+        } else {
+            let taken = Instant::now();
+            let result = self.cluster.node(&node.judged.name).await;
+            // A failure is kept from its end on: the node's pods need not each wait for another.
+            Look { taken: if result.is_err() { Instant::now() } else { taken }, result }
+        });
+        let look = match &look.result {
+            Ok(look) => look.as_ref(),
+            Err(failure) => {
+                let cause = format!("node {} could not be read again: {failure}", node.judged.name);
+                return Err(Outcome::Failed(cause));
+            }
+        };
+        let gone = || Outcome::NodeChanged("The node does not exist any more.".to_owned());
+        let look = look.ok_or_else(gone)?;
+        let proof = StillDown::prove(look, node.judged).map_err(|not| match not {
+            NotDown::Ready => Outcome::NodeRecovered,
+            NotDown::Changed(how) => Outcome::NodeChanged(how.to_owned()),
+        })?;
+        let reason = decide(look.now, self.policy, Some(&NodeRead::Known(look.facts.clone())), pod);
+        if reason.verdict() == Verdict::Reap {
+            Ok(proof)
+        } else {
+            Err(Outcome::NodeChanged(reason.sentence()))
         }
     }
 

@@ -42,6 +42,12 @@ impl ClusterFacts {
     }
 }
 
+/// Whether `pod` is on a node that is Ready: such pods are looked at only where all are asked for.
+pub fn on_ready_node(nodes: &BTreeMap<String, NodeRead>, pod: &PodFacts) -> bool {
+    let node = pod.node.as_ref().and_then(|name| nodes.get(name)).and_then(NodeRead::known);
+    node.is_some_and(|node| node.ready == Ready::True)
+}
+
 /// Something that could not be read; it makes the run end with exit code 3.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadError {

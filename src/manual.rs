@@ -75,6 +75,11 @@ impl Kubectl {
         Command(self.words(words))
     }
 
+    fn get_pod(&self, pod: &PodFacts, options: &[&str]) -> Command {
+        let words = ["get", "pod", &pod.name, "-n", &pod.namespace];
+        self.command(words.into_iter().chain(options.iter().copied()))
+    }
+
     /// Deletes the object at `path` only if it has this UID.
     fn delete(&self, path: &str, options: &serde_json::Value) -> Command {
         let mut words = vec!["echo".to_owned(), quoted(&options.to_string()), "|".to_owned()];
@@ -226,28 +231,11 @@ fn held_by_finalizers(pod: &PodFacts, finalizers: &[String], kubectl: &Kubectl) 
         steps: vec![
             step(
                 "See who set them (under managedFields, the manager of each f:finalizers), and look at its log.",
-                kubectl.command([
-                    "get",
-                    "pod",
-                    &pod.name,
-                    "-n",
-                    &pod.namespace,
-                    "--show-managed-fields",
-                    "-o",
-                    "yaml",
-                ]),
+                kubectl.get_pod(pod, &["--show-managed-fields", "-o", "yaml"]),
             ),
             step(
                 "See what still holds the pod; it goes by itself with the last one, or at the next run.",
-                kubectl.command([
-                    "get",
-                    "pod",
-                    &pod.name,
-                    "-n",
-                    &pod.namespace,
-                    "-o",
-                    "jsonpath={.metadata.finalizers}",
-                ]),
+                kubectl.get_pod(pod, &["-o", "jsonpath={.metadata.finalizers}"]),
             ),
         ],
     }
@@ -292,15 +280,7 @@ fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
         ));
         steps.push(step(
             "See whether the pod runs there; it has the same namespace and name.",
-            Kubectl { context: None, kubeconfig: Some(file.into()) }.command([
-                "get",
-                "pod",
-                &pod.name,
-                "-n",
-                &pod.namespace,
-                "-o",
-                "wide",
-            ]),
+            Kubectl { context: None, kubeconfig: Some(file.into()) }.get_pod(pod, &["-o", "wide"]),
         ));
     }
     Advice {

@@ -11,7 +11,7 @@ use crate::{
     cluster::{Cluster, ConnectError, Failure, MAX_IN_FLIGHT, NodeRow, Scan, WriteMode},
     decide::{decide, needs_claims},
     execute::execute,
-    facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, ReadError, Ready, Unread},
+    facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, ReadError, Ready, Unread, on_ready_node},
     limits::{Judged, Plan},
     objects::RawPod,
     outcome::Outcome,
@@ -180,9 +180,7 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster) -> Result<(Cluster
         facts.errors.extend(unread);
     } else {
         // Not of nodes that came back between the two looks.
-        let nodes = &facts.nodes;
-        let node_of = |pod: &PodFacts| nodes.get(pod.node.as_ref()?).and_then(NodeRead::known);
-        facts.pods.retain(|pod| node_of(pod).is_none_or(|node| node.ready != Ready::True));
+        facts.pods.retain(|pod| !on_ready_node(&facts.nodes, pod));
     }
     log_namespaces(&facts.pods);
 

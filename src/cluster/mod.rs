@@ -16,7 +16,7 @@ use kube::{
     Client,
     client::{AuthError, Body},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use tokio::{sync::Semaphore, time::Instant};
 
 pub use self::{
@@ -272,15 +272,12 @@ fn status_of(status: StatusCode, body: &[u8]) -> (String, String) {
         reason: Option<String>,
         message: Option<String>,
     }
-    let said = parse::<Status>(body).filter(|said| said.kind.as_deref() == Some("Status"));
+    let said =
+        serde_json::from_slice::<Status>(body).ok().filter(|said| said.kind.as_deref() == Some("Status"));
     let (reason, message) = said.map_or((None, None), |said| (said.reason, said.message));
     let message = message.map(|message| message.chars().take(MESSAGE_LIMIT).collect());
     let message = message.unwrap_or_else(|| status.canonical_reason().unwrap_or_default().to_owned());
     (reason.unwrap_or_default(), message)
-}
-
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
-    serde_json::from_slice(body).ok()
 }
 
 /// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not

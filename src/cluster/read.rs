@@ -20,6 +20,8 @@ use crate::{
 const PAGE: usize = 500;
 /// A continue token has expired (the API server's history is five minutes long).
 const EXPIRED: u16 = 410;
+/// Each node's lease has the node's name.
+const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/";
 /// The characters of a name that need no escape.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
@@ -158,22 +160,15 @@ impl Cluster {
     pub async fn node(&self, name: &str) -> Result<Option<NodeLook>, Failure> {
         let at = Instant::now();
         let node_path = format!("/api/v1/nodes/{}", encode(name));
-        let lease_path =
-            format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{}", encode(name));
         let (node, lease) =
-            tokio::join!(self.get(&node_path, Form::Object), self.get(&lease_path, Form::Object));
+            tokio::join!(self.get(&node_path, Form::Object), self.find::<RawLease>(NODE_LEASES, name));
         let answer = match node {
             Ok(answer) => answer,
             Err(failure) if failure.is_not_found() => return Ok(None),
             Err(failure) => return Err(failure),
         };
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
-        let lease = match lease {
-            Ok(lease) => lease.parse_named::<RawLease>(name).map(|raw| Some(Lease::from(raw))),
-            Err(failure) if failure.is_not_found() => Ok(None),
-            Err(failure) => Err(failure),
-        };
-        let lease = lease.map_err(|failure| Unread(failure.to_string()));
+        let lease = lease.map(|raw| raw.map(Lease::from)).map_err(|failure| Unread(failure.to_string()));
         let facts = answer.parse_named::<RawNode>(name)?.into_facts(lease, self.leaf_selector.as_ref());
         let facts = facts.map_err(Failure::Unreadable)?;
         Ok(Some(NodeLook { facts, now, at }))

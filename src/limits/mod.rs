@@ -1,6 +1,6 @@
 //! Limits over a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`, never back.
 
-use std::cmp::Ordering;
+use jiff::Timestamp;
 
 use crate::{
     decide::{Reason, Verdict},
@@ -59,7 +59,7 @@ pub enum HoldReason {
 impl Plan {
     /// Puts the limits on `judged`.
     pub fn new(mut judged: Vec<Judged>, census: &Census, limits: &Limits) -> Self {
-        judged.sort_by(|a, b| order(&a.pod, &b.pod));
+        judged.sort_by(|a, b| order(&a.pod).cmp(&order(&b.pod)));
         let reaps = || judged.iter().filter(|judged| judged.reason.verdict() == Verdict::Reap).count();
         let hold = hold(census, limits.max_not_ready_percent).map(|reason| Hold { reason, held: reaps() });
         let mut left = limits.max_deletes.unwrap_or(usize::MAX);
@@ -93,10 +93,8 @@ impl HoldReason {
 }
 
 /// The longest overdue first; the UID only so that namesakes have an order too.
-fn order(a: &PodFacts, b: &PodFacts) -> Ordering {
-    let key =
-        |pod: &PodFacts| (pod.deletion_deadline, pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
-    key(a).cmp(&key(b))
+fn order(pod: &PodFacts) -> (Timestamp, &str, &str, &str) {
+    (pod.deletion_deadline, &pod.namespace, &pod.name, &pod.uid)
 }
 
 fn hold(census: &Census, max_percent: u8) -> Option<HoldReason> {

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     facts::{
-        Census, ClaimFacts, ClaimState, ClusterFacts, Lease, NodeRead, PodFacts, Read, ReadError, Ready,
-        Unread,
+        Census, ClaimFacts, ClaimState, ClusterFacts, Lease, NodeRead, Read, ReadError, Ready, Unread,
+        on_ready_node,
     },
     objects::{
         Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawVolume, identity_of_odd,
@@ -229,13 +229,11 @@ impl Saved {
                 Err(cause) => self.odd("Pod", (Some(namespace), name), &cause),
             }
         }
-        let on_ready_node = |pod: &PodFacts| {
-            let node = pod.node.as_ref().and_then(|name| nodes.get(name)).and_then(NodeRead::known);
-            node.is_some_and(|node| node.ready == Ready::True)
-        };
         let mut pods = pods
             .into_values()
-            .filter(|pod| wanted.namespaces.matches(&pod.namespace) && (wanted.all || !on_ready_node(pod)))
+            .filter(|pod| {
+                wanted.namespaces.matches(&pod.namespace) && (wanted.all || !on_ready_node(&nodes, pod))
+            })
             .collect::<Vec<_>>();
         for pod in &mut pods {
             for ClaimFacts { name, state } in &mut pod.claims {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     decide::{Policy, decide},
+    facts::PodFacts,
     limits::{Judged, Limits, Plan},
 };
 

@@ -16,10 +16,10 @@ use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone
 use serde_json::Value;
 
 use crate::{
-    SHORT, binary, run, six_nodes,
+    SHORT, binary, one_dead_of_three, run, six_nodes,
     support::{
         ControlPlane, control_plane, fresh,
-        objects::{Node, Pod, node_path},
+        objects::{Pod, node_path},
         proxy::{Proxy, Seen},
     },
     until_overdue,
@@ -27,10 +27,7 @@ use crate::{
 
 /// A dead node with so many stuck pods, and two that are Ready.
 fn many_stuck(cluster: &ControlPlane, pods: usize) {
-    for ready in ["ready-1", "ready-2"] {
-        Node::ready(ready).create(cluster);
-    }
-    Node::not_ready("dead", 3600).create(cluster);
+    one_dead_of_three(cluster);
     for pod in 0..pods {
         Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(cluster, 1);
     }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::{
-    Run, SHORT, binary, run,
+    Run, SHORT, binary, one_dead_of_three, run,
     support::{
         ControlPlane, control_plane, fresh,
-        objects::{Node, Pod, Volume},
+        objects::{Pod, Volume},
         proxy::{Act, Proxy, Seen},
     },
     uid, until_overdue,
@@ -19,10 +19,7 @@ const POD: &str = "/api/v1/namespaces/apps/pods/stuck-0";
 
 /// A dead node among three, and a pod that is stuck on it, with a claim on the network: its UID.
 fn one_stuck(cluster: &ControlPlane) -> String {
-    for ready in ["ready-1", "ready-2"] {
-        Node::ready(ready).create(cluster);
-    }
-    Node::not_ready("dead", 3600).create(cluster);
+    one_dead_of_three(cluster);
     Volume::csi("network", "rbd.csi.ceph.com").claimed_by("apps", "data").create(cluster);
     let pod = Pod::on("dead", "apps", "stuck-0").claim("data").terminating(cluster, 1);
     until_overdue();

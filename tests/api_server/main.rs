@@ -29,6 +29,8 @@ use std::{
 
 use serde_json::Value;
 
+use crate::support::{ControlPlane, objects::Node};
+
 /// What the binary did.
 struct Run {
     /// Its exit code.
@@ -80,6 +82,14 @@ const SHORT: [&str; 4] = ["--reap-older-than", "1s", "--node-not-ready-for", "1m
 /// they are overdue by 1 s, whole seconds that the server cuts off included.
 fn until_overdue() {
     thread::sleep(Duration::from_millis(3_100));
+}
+
+/// Three nodes, of which `dead` has been silent for an hour.
+fn one_dead_of_three(cluster: &ControlPlane) {
+    for ready in ["ready-1", "ready-2"] {
+        Node::ready(ready).create(cluster);
+    }
+    Node::not_ready("dead", 3600).create(cluster);
 }
 
 fn uid(object: &Value) -> String {

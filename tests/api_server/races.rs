@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    Run, SHORT, run,
+    Run, SHORT, one_dead_of_three, run,
     support::{
         ControlPlane, control_plane, fresh,
         objects::{Node, Pod, annotate, node_becomes, node_path, pod_path, renew_lease},
@@ -25,10 +25,7 @@ const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";
 
 /// Two Ready nodes, a dead one, and a pod stuck on it: its UID.
 fn one_stuck(cluster: &ControlPlane) -> String {
-    for ready in ["ready-1", "ready-2"] {
-        Node::ready(ready).create(cluster);
-    }
-    Node::not_ready("dead", 3600).create(cluster);
+    one_dead_of_three(cluster);
     let pod = Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(cluster, 1);
     until_overdue();
     uid(&pod)
