@@ -1,7 +1,8 @@
 //! A real API server for the tests, and the words to say what is in it.
 //!
 //! There is one server for a whole test program, started by the first test that asks for it. No controller and no
-//! kubelet runs beside it: what a test writes stays as it is, until pod-reaper or the test changes it.
+//! kubelet runs beside it: what a test writes stays as it is, until pod-reaper or the test changes it. A test about what
+//! those do starts a cluster of its own: [`ControlPlane::start_with`].
 //!
 //! ```ignore
 //! let cluster = support::fresh();
@@ -30,6 +31,7 @@
 pub mod objects;
 pub mod proxy;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Deref;
@@ -107,6 +109,8 @@ pub struct ControlPlane {
     pub kubectl: PathBuf,
     /// Where the servers run and write, removed with them; their logs are in `logs`.
     pub dir: PathBuf,
+    /// The process of each node's kubelet, by the node's name.
+    pub kubelets: BTreeMap<String, u32>,
     client: Client,
     /// Its standard input, held open: `tests/controlplane/start` stops the servers when the pipe closes, and the kernel
     /// closes it however this process ends.
@@ -154,8 +158,14 @@ impl Deref for Fresh {
 impl ControlPlane {
     /// Starts an API server of its own, with further flags, for the test that needs such. It stops when dropped.
     pub fn start(apiserver_flags: &[&str]) -> Result<Self, String> {
+        Self::start_with(&[], apiserver_flags)
+    }
+
+    /// The same with the options of `tests/controlplane/start`: `--controllers`, and `--node NAME` for each kubelet.
+    pub fn start_with(options: &[&str], apiserver_flags: &[&str]) -> Result<Self, String> {
         let assets = assets()?;
         let mut servers = Command::new(script("start"))
+            .args(options)
             .arg(&assets)
             .args(apiserver_flags)
             .stdin(Stdio::piped())
@@ -174,6 +184,7 @@ impl ControlPlane {
             return Err(message);
         };
         let text = |field: &str| ready[field].as_str().expect("start prints it").to_owned();
+        let kubelets = serde_json::from_value(ready["kubelets"].clone()).expect("start prints them");
 
         let kubeconfig = PathBuf::from(text("kubeconfig"));
         let client = wait_for(connect(kubeconfig.clone()))?;
@@ -183,6 +194,7 @@ impl ControlPlane {
             token: text("token"),
             kubectl: assets.join("kubectl"),
             dir: text("dir").into(),
+            kubelets,
             client,
             _servers: servers,
             _messages: messages,
