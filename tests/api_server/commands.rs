@@ -1,39 +1,16 @@
 //! What the report prints for a person works when it is pasted.
 
-use std::process::{Command, Output};
-
 use serde_json::{Value, json};
 
 use crate::{
-    Run, SHORT, binary, run, six_nodes,
+    SHORT, binary, run, six_nodes,
     support::{
-        ControlPlane, fresh,
+        fresh,
         objects::{Node, Pod, claim, pod_path},
+        program::{commands, paste, shown},
     },
     uid, until_overdue,
 };
-
-/// Pastes the lines of one step into a shell.
-fn paste(cluster: &ControlPlane, lines: &str) -> Output {
-    let bin = cluster.kubectl.parent().expect("a folder");
-    let path = format!("{}:/usr/bin:/bin", bin.display());
-    Command::new("sh")
-        .args(["-euc", lines])
-        .env("PATH", path)
-        .env("HOME", &cluster.dir)
-        .current_dir(&cluster.dir)
-        .output()
-        .expect("a shell")
-}
-
-fn commands(run: &Run, uid: &str) -> Vec<String> {
-    let steps = run.pod(uid)["steps"].as_array().expect("steps").iter();
-    steps.filter_map(|step| step["command"].as_str()).map(str::to_owned).collect()
-}
-
-fn shown(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 #[test]
 fn the_steps_for_a_local_volume_free_the_pod_and_its_claim() {

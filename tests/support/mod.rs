@@ -29,6 +29,7 @@
 #![allow(dead_code, reason = "a vocabulary: no test has to use all of it")]
 
 pub mod objects;
+pub mod program;
 pub mod proxy;
 
 use std::collections::BTreeMap;
@@ -112,9 +113,9 @@ pub struct ControlPlane {
     /// The process of each node's kubelet, by the node's name.
     pub kubelets: BTreeMap<String, u32>,
     client: Client,
-    /// Its standard input, held open: `tests/controlplane/start` stops the servers when the pipe closes, and the kernel
+    /// Its standard input is held open: `tests/controlplane/start` stops the servers when the pipe closes, and the kernel
     /// closes it however this process ends.
-    _servers: Child,
+    servers: Child,
     /// Held, so that a late message does not kill the script by a closed pipe.
     _messages: ChildStderr,
 }
@@ -196,9 +197,15 @@ impl ControlPlane {
             dir: text("dir").into(),
             kubelets,
             client,
-            _servers: servers,
+            servers,
             _messages: messages,
         })
+    }
+
+    /// Stops the servers, before they stop by themselves at the end of the test program.
+    pub fn stop(&self) {
+        // The script cleans up, and ends, in its own time.
+        let _ = Command::new("kill").arg(self.servers.id().to_string()).status();
     }
 
     /// Any request: the status and the body, whatever they are. A body that is no JSON comes as a string. A PATCH is

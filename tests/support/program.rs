@@ -1,0 +1,78 @@
+//! The program under test, run as a user runs it, and what it prints pasted as a user pastes it.
+
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+use super::ControlPlane;
+
+/// What the binary did.
+pub struct Run {
+    /// Its exit code.
+    pub code: i32,
+    /// The report, as JSON.
+    pub report: Value,
+    /// The log.
+    pub log: String,
+}
+
+impl Run {
+    /// The report's entry of the pod with this UID.
+    #[track_caller]
+    pub fn pod(&self, uid: &str) -> &Value {
+        let pods = self.report["pods"].as_array().expect("pods");
+        pods.iter().find(|pod| pod["uid"] == uid).unwrap_or_else(|| panic!("no pod {uid} in {}", self.report))
+    }
+
+    /// (reason, outcome) of the pod with this UID.
+    #[track_caller]
+    pub fn says(&self, uid: &str) -> (&str, Option<&str>) {
+        let pod = self.pod(uid);
+        (pod["reason"].as_str().expect("a reason"), pod["outcome"].as_str())
+    }
+}
+
+/// The built binary, with no setting but those given.
+pub fn binary(kubeconfig: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
+    command.arg("--kubeconfig").arg(kubeconfig).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub fn run(kubeconfig: &Path, options: &[&str]) -> Run {
+    let Output { status, stdout, stderr } =
+        binary(kubeconfig).args(["--output", "json"]).args(options).output().expect("it starts");
+    let log = String::from_utf8(stderr).expect("the log is text");
+    let report = serde_json::from_slice(&stdout)
+        .unwrap_or_else(|error| panic!("no report ({error}), exit {status}: {log}"));
+    Run { code: status.code().expect("it ended by itself"), report, log }
+}
+
+/// Pastes the lines of one step into a shell.
+pub fn paste(cluster: &ControlPlane, lines: &str) -> Output {
+    let bin = cluster.kubectl.parent().expect("a folder");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    Command::new("sh")
+        .args(["-euc", lines])
+        .env("PATH", path)
+        .env("HOME", &cluster.dir)
+        .current_dir(&cluster.dir)
+        .output()
+        .expect("a shell")
+}
+
+/// The commands of a pod's steps, in order.
+pub fn commands(run: &Run, uid: &str) -> Vec<String> {
+    let steps = run.pod(uid)["steps"].as_array().expect("steps").iter();
+    steps.filter_map(|step| step["command"].as_str()).map(str::to_owned).collect()
+}
+
+/// What a command said, on both streams.
+pub fn shown(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
