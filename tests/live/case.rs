@@ -1,0 +1,336 @@
+//! The operators' case: six nodes and their workloads, and the words in which a story about them is told.
+//!
+//! Nothing here sets a node condition, a taint or a deletion mark. A kubelet is stopped, and Kubernetes does the rest.
+
+use std::{
+    cell::Cell,
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    ops::Deref,
+    path::Path,
+    process::{Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::support::{
+    ControlPlane,
+    program::{Run, run},
+    proxy::Proxy,
+};
+
+/// The node that fails: what the workloads prefer.
+pub const FAILING: &str = "ds03";
+
+/// The nodes of the operators' case.
+pub const SIX: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
+
+/// The threshold of the stories, and the options that set it.
+pub const THRESHOLD: Duration = Duration::from_secs(10);
+pub const OPTIONS: [&str; 2] = ["--reap-older-than", "10s"];
+
+/// How long Kubernetes may take for one thing before a story fails: four times the longest, the detection.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+const WORKLOADS: &str = include_str!("workloads.yaml");
+
+/// A cluster of its own for one story. It ends with the story; if that fails, its logs are kept.
+pub struct Case {
+    live: Live,
+    story: &'static str,
+    runs: Cell<usize>,
+}
+
+impl Deref for Case {
+    type Target = Live;
+
+    fn deref(&self) -> &Live {
+        &self.live
+    }
+}
+
+/// The cluster, and what can be done to it and seen in it. To the end of the test program, since a proxy's threads may
+/// hold it as long: its servers end before.
+#[derive(Clone, Copy)]
+pub struct Live(&'static ControlPlane);
+
+impl Deref for Live {
+    type Target = ControlPlane;
+
+    fn deref(&self) -> &ControlPlane {
+        self.0
+    }
+}
+
+/// A pod, as far as a story is concerned.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seen {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub node: String,
+    pub phase: String,
+    /// UID of the controller that replaces it.
+    pub owner: String,
+    pub owner_kind: String,
+    /// The deletion deadline, where it is Terminating.
+    pub deadline: Option<Timestamp>,
+}
+
+impl Seen {
+    fn new(pod: &Value) -> Self {
+        let text =
+            |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self {
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+            node: text("/spec/nodeName"),
+            phase: text("/status/phase"),
+            owner: text("/metadata/ownerReferences/0/uid"),
+            owner_kind: text("/metadata/ownerReferences/0/kind"),
+            deadline: text("/metadata/deletionTimestamp").parse().ok(),
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.phase == "Running" && self.deadline.is_none()
+    }
+
+    /// `namespace/name`, without what a Deployment or a Job appends to its pods' names.
+    pub fn called(&self) -> String {
+        let mut name = self.name.as_str();
+        if self.owner_kind != "StatefulSet" {
+            name = name.rsplit_once('-').map_or(name, |(name, _)| name);
+        }
+        if self.owner_kind == "ReplicaSet" {
+            name = name.rsplit_once('-').map_or(name, |(name, _)| name);
+        }
+        format!("{}/{name}", self.namespace)
+    }
+}
+
+impl Case {
+    /// The six nodes, and the workloads on them, all Running.
+    pub fn start(story: &'static str) -> Self {
+        Self::with_toleration(story, 1)
+    }
+
+    /// The same, with pods that outlast a failure of so many seconds.
+    pub fn with_toleration(story: &'static str, seconds: u32) -> Self {
+        Self::with_nodes(story, &SIX, seconds)
+    }
+
+    /// The same on other nodes, which `start --node` describes.
+    pub fn with_nodes(story: &'static str, nodes: &[&str], toleration_seconds: u32) -> Self {
+        let options: Vec<_> = nodes.iter().flat_map(|node| ["--node", *node]).collect();
+        let cluster = ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
+        let case = Self { live: Live(Box::leak(Box::new(cluster))), story, runs: Cell::new(0) };
+        let tolerates = format!("tolerationSeconds: {toleration_seconds}");
+        case.apply(&WORKLOADS.replace("tolerationSeconds: 1", &tolerates));
+        case.until("all pods are Running", || {
+            let pods = case.pods();
+            let all = pods.iter().all(Seen::is_running);
+            // 7 on the failing node, 5 beside it, and the DaemonSet's: one a node.
+            (all && pods.len() == 7 + 5 + nodes.len()).then_some(())
+        });
+        case
+    }
+
+    /// Runs the binary, as the CronJob does, and keeps what it said with the other logs.
+    pub fn reap(&self, options: &[&str]) -> Run {
+        self.reap_through(&self.kubeconfig, options)
+    }
+
+    /// The same, by another way to the API server.
+    pub fn reap_through(&self, kubeconfig: &Path, options: &[&str]) -> Run {
+        let done = run(kubeconfig, options);
+        let number = self.runs.replace(self.runs.get() + 1);
+        let log = format!("exit {}\n{}\n{:#}\n", done.code, done.log, done.report);
+        fs::write(self.dir.join(format!("logs/pod-reaper-{number}.log")), log).expect("the folder is ours");
+        done
+    }
+
+    /// A way to the API server on which `act` has been done before the node is read for the second time: after the
+    /// decision, before the deletes.
+    pub fn before_the_second_look(&self, node: &str, act: fn(Live)) -> Proxy {
+        let path = format!("/api/v1/nodes/{node}");
+        let looks = AtomicUsize::new(0);
+        let live = self.live;
+        Proxy::start(live.0, move |request| {
+            if request.path == path && looks.fetch_add(1, Ordering::SeqCst) >= 1 {
+                act(live);
+            }
+        })
+    }
+}
+
+impl Live {
+    /// `kubectl apply`.
+    pub fn apply(self, manifests: &str) {
+        let mut kubectl = self.kubectl_command();
+        let mut child = kubectl
+            .args(["apply", "-f", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("kubectl is executable");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        stdin.write_all(manifests.as_bytes()).expect("kubectl reads it");
+        drop(stdin);
+        assert!(child.wait().expect("it ends").success(), "kubectl apply failed");
+    }
+
+    /// The kubelet stands still, and its containers run on: to the cluster, the node is dead.
+    pub fn stop(self, node: &str) {
+        self.signal("STOP", node);
+    }
+
+    /// It goes on where it stood.
+    pub fn resume(self, node: &str) {
+        self.signal("CONT", node);
+    }
+
+    fn signal(self, signal: &str, node: &str) {
+        let pid = self.kubelets[node].to_string();
+        let status = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill is there");
+        assert!(status.success(), "SIG{signal} to the kubelet of {node}");
+    }
+
+    /// Waits until `look` sees something, and returns what.
+    #[track_caller]
+    pub fn until<T>(self, what: &str, look: impl FnMut() -> Option<T>) -> T {
+        self.within(PATIENCE, what, look)
+    }
+
+    /// The same, with a patience of the story's own.
+    #[track_caller]
+    pub fn within<T>(self, patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        let started = Instant::now();
+        loop {
+            if let Some(seen) = look() {
+                return seen;
+            }
+            assert!(
+                started.elapsed() < patience,
+                "not within {patience:?}: {what}\n{}",
+                String::from_utf8_lossy(&self.kubectl(["get", "nodes,pods", "-A", "-o", "wide"]).stdout)
+            );
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// All pods, by namespace and name.
+    pub fn pods(self) -> Vec<Seen> {
+        let list = self.get("/api/v1/pods");
+        let mut pods: Vec<_> = list["items"].as_array().expect("items").iter().map(Seen::new).collect();
+        pods.sort();
+        pods
+    }
+
+    pub fn pods_on(self, node: &str) -> Vec<Seen> {
+        self.pods().into_iter().filter(|pod| pod.node == node).collect()
+    }
+
+    /// Those that an eviction concerns: a DaemonSet's tolerate the failure for ever.
+    pub fn evictable_on(self, node: &str) -> Vec<Seen> {
+        self.pods_on(node).into_iter().filter(|pod| pod.owner_kind != "DaemonSet").collect()
+    }
+
+    /// Those that the failure does not concern, as they are: on the other nodes from the beginning, or a DaemonSet's.
+    pub fn untouched(self) -> Vec<Seen> {
+        let is_one = |pod: &Seen| pod.owner_kind == "DaemonSet" || pod.name.starts_with("statestored-");
+        self.pods().into_iter().filter(is_one).collect()
+    }
+
+    /// The status of the node's Ready condition.
+    pub fn ready(self, node: &str) -> String {
+        let node = self.get(&format!("/api/v1/nodes/{node}"));
+        let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
+        ready.unwrap_or_default()["status"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The keys of the node's taints that evict.
+    pub fn evicting_taints(self, node: &str) -> Vec<String> {
+        let node = self.get(&format!("/api/v1/nodes/{node}"));
+        let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        let evicting = taints.into_iter().filter(|taint| taint["effect"] == "NoExecute");
+        evicting.map(|taint| taint["key"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[track_caller]
+    pub fn until_ready_is(self, status: &str, node: &str) {
+        self.until(&format!("Ready of {node} is {status}"), || (self.ready(node) == status).then_some(()));
+    }
+
+    /// Waits until the node is no longer Ready and everything on it that can be is Terminating; returns that.
+    #[track_caller]
+    pub fn until_evicted(self, node: &str) -> Vec<Seen> {
+        self.until_ready_is("Unknown", node);
+        self.until(&format!("the pods of {node} are Terminating"), || {
+            let pods = self.evictable_on(node);
+            pods.iter().all(|pod| pod.deadline.is_some()).then_some(pods)
+        })
+    }
+
+    /// Waits until the last of these pods is overdue by the threshold.
+    #[track_caller]
+    pub fn until_stuck(self, pods: &[Seen]) {
+        let last = pods.iter().filter_map(|pod| pod.deadline).max().expect("a Terminating pod");
+        // One second more: the server's `Date` has whole ones.
+        let stuck = last + THRESHOLD + Duration::from_secs(1);
+        self.until("the pods are stuck", || (Timestamp::now() >= stuck).then_some(()));
+    }
+
+    /// Waits until every one of these pods has been replaced: its owner has another one, Running on another node.
+    #[track_caller]
+    pub fn until_replaced(self, pods: &[Seen]) -> Vec<Seen> {
+        self.until("the pods run elsewhere", || {
+            let now = self.pods();
+            let replacement = |old: &Seen| {
+                let same_owner =
+                    |new: &&Seen| new.owner == old.owner && new.uid != old.uid && new.is_running();
+                now.iter().filter(same_owner).find(|new| new.node != old.node).cloned()
+            };
+            pods.iter().map(replacement).collect()
+        })
+    }
+
+    /// What the kubelet of a node says it runs, as UIDs of pods. It asks its (pretended) container runtime.
+    pub fn running_in_containers(self, node: &str) -> Vec<String> {
+        let status = self.get(&format!("/api/v1/nodes/{node}"))["status"].clone();
+        let port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().expect("a port");
+        let port = u16::try_from(port).expect("a port");
+        let mut kubelet = TcpStream::connect(("127.0.0.1", port)).expect("the kubelet listens");
+        kubelet.write_all(b"GET /runningpods/ HTTP/1.0\r\n\r\n").expect("it reads");
+        let mut answer = String::new();
+        kubelet.read_to_string(&mut answer).expect("it answers");
+        let body = answer.split_once("\r\n\r\n").expect("a body").1;
+        let list: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|pod| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+impl Drop for Case {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
+                "{}-{}",
+                self.story,
+                Timestamp::now().strftime("%Y%m%dT%H%M%SZ")
+            ));
+            let copied = Command::new("cp").arg("-r").arg(self.dir.join("logs")).arg(&kept).status();
+            if copied.is_ok_and(|status| status.success()) {
+                eprintln!("The logs of {}: {}", self.story, kept.display());
+            }
+        }
+        self.live.0.stop();
+    }
+}

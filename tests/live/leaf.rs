@@ -1,0 +1,82 @@
+//! A Kosmos leaf node whose link is cut.
+
+use serde_json::json;
+
+use crate::{
+    case::{Case, FAILING, OPTIONS, Seen},
+    support::objects::annotate,
+};
+
+/// The virtual node of a leaf cluster, with the label that Kosmos gives it. A kubelet stands in for Kosmos's cluster
+/// manager, which renews the lease as well; killed, it is a link that is cut.
+const LEAF: &str = "kosmos-member1,kosmos.io/node=true,kubernetes.io/role=agent";
+
+/// In Kosmos's one-to-one mode, a node of the leaf cluster under its own name. The taint can be configured away, so
+/// that the annotation is the only mark.
+const ONE_TO_ONE: &str = "ds05";
+
+/// The links are cut and a node dies: Kubernetes evicts the pods of all three. Those of the leaf nodes are flagged and
+/// live, those of the dead node are reaped.
+#[test]
+fn the_link_to_a_leaf_cluster_is_cut() {
+    let nodes = ["ds01", "ds02", "ds03", "ds04", "ds05", LEAF];
+    let case = Case::with_nodes("the_link_to_a_leaf_cluster_is_cut", &nodes, 1);
+    for node in ["kosmos-member1", ONE_TO_ONE] {
+        annotate(&case, &format!("/api/v1/nodes/{node}"), "kosmos-io/owned-by-cluster", "member1");
+        case.create("/apis/apps/v1/namespaces/compute-hive01/statefulsets", pinned_to(node));
+    }
+    case.until("the pods of the leaf nodes are Running", || {
+        case.pods().iter().all(Seen::is_running).then_some(())
+    });
+
+    for node in ["kosmos-member1", ONE_TO_ONE, FAILING] {
+        case.stop(node);
+    }
+    let mut of_leaf_nodes = case.until_evicted("kosmos-member1");
+    of_leaf_nodes.append(&mut case.until_evicted(ONE_TO_ONE));
+    let of_dead_node = case.until_evicted(FAILING);
+    for node in ["kosmos-member1", ONE_TO_ONE] {
+        assert!(of_leaf_nodes.iter().any(|pod| pod.name == format!("on-{node}-0")), "{of_leaf_nodes:?}");
+    }
+    case.until_stuck(&of_leaf_nodes);
+    case.until_stuck(&of_dead_node);
+
+    for round in ["the first run", "the next run"] {
+        let run = case.reap(&OPTIONS);
+        assert_eq!(run.code, 0, "{round}");
+        for pod in &of_leaf_nodes {
+            assert_eq!(run.says(&pod.uid), ("kosmos-leaf", None), "{round}: {}", pod.called());
+        }
+        for pod in of_dead_node.iter().filter(|_| round == "the first run") {
+            let (reason, outcome) = run.says(&pod.uid);
+            let reaped = ("stuck-on-not-ready-node", Some("deleted"));
+            assert!((reason, outcome) == reaped || reason == "local-volume", "{}: {reason}", pod.called());
+        }
+    }
+    let mut left = case.evictable_on("kosmos-member1");
+    left.append(&mut case.evictable_on(ONE_TO_ONE));
+    assert_eq!(left, of_leaf_nodes);
+}
+
+fn pinned_to(node: &str) -> serde_json::Value {
+    let name = format!("on-{node}");
+    let evicted_at_once = |taint: &str| {
+        let key = format!("node.kubernetes.io/{taint}");
+        json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1})
+    };
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
+        "spec": {
+            "serviceName": name, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name, "kosmos-io/pod": "true"}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 2,
+                    "nodeSelector": {"kubernetes.io/hostname": node},
+                    "tolerations": [evicted_at_once("unreachable"), evicted_at_once("not-ready")],
+                    "containers": [{"name": "main", "image": "pretended"}],
+                },
+            },
+        },
+    })
+}

@@ -1,0 +1,20 @@
+//! What happens when nodes die, played by the real controller manager, scheduler and kubelets, with the built binary
+//! among them. One story a test, each on a cluster of its own; what surprised us is in `README.md` beside this file.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests say what is wrong by panicking"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod beside_others;
+mod case;
+mod interruption;
+mod leaf;
+mod node_fails;
+mod node_returns;
+mod outage;

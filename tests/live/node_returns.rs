@@ -1,0 +1,121 @@
+//! The node was not dead: its kubelet comes back, at four moments.
+
+use crate::{
+    case::{Case, FAILING, OPTIONS, Seen},
+    support::proxy,
+};
+
+/// Back after the reap: the kubelet drops what it ran, no pod of a new UID is harmed, and there is nothing left to do.
+#[test]
+fn back_after_the_reap() {
+    let case = Case::start("back_after_the_reap");
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    assert_eq!(case.reap(&OPTIONS).code, 0);
+    let (local, reaped): (Vec<_>, Vec<_>) =
+        evicted.into_iter().partition(|pod| pod.called() == "impala-impala01/impala-executor-000-0");
+    let replacements = case.until_replaced(&reaped);
+
+    case.resume(FAILING);
+    case.until_ready_is("True", FAILING);
+    case.until("the kubelet has dropped the old containers", || {
+        let running = case.running_in_containers(FAILING);
+        (!running.iter().any(|uid| reaped.iter().any(|pod| pod.uid == *uid))).then_some(())
+    });
+    // What was a person's is nobody's any more: the kubelet confirms, and the disk is there again.
+    case.until("the pod of the local disk is back on it", || {
+        let pods = case.pods_on(FAILING);
+        pods.into_iter()
+            .find(|pod| pod.owner == local[0].owner && pod.uid != local[0].uid && pod.is_running())
+    });
+
+    let pods = case.pods();
+    assert_eq!(pods.iter().filter(|pod| replacements.contains(pod)).count(), replacements.len());
+    nothing_to_do(&case);
+}
+
+/// Back before the pods' toleration ends: nothing was evicted, nothing is reported, nothing is deleted.
+#[test]
+fn back_before_the_toleration_ends() {
+    // Longer than the story waits for anything.
+    let case = Case::with_toleration("back_before_the_toleration_ends", 300);
+    let before = case.pods();
+    case.stop(FAILING);
+    case.until_ready_is("Unknown", FAILING);
+    case.until("the taint is there", || (!case.evicting_taints(FAILING).is_empty()).then_some(()));
+
+    let down = case.reap(&OPTIONS);
+    assert_eq!((down.code, down.report["summary"]["pods"].as_u64()), (0, Some(0)), "{}", down.report);
+    assert_eq!(down.report["nodes"][0]["name"], FAILING);
+
+    case.resume(FAILING);
+    case.until_ready_is("True", FAILING);
+    case.until("the taint is gone", || case.evicting_taints(FAILING).is_empty().then_some(()));
+    nothing_to_do(&case);
+    assert_eq!(case.pods(), before);
+}
+
+/// Back after the eviction, before the threshold: the kubelet confirms the deletions itself.
+#[test]
+fn back_after_the_eviction() {
+    let case = Case::start("back_after_the_eviction");
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.resume(FAILING);
+    // At the default threshold, whatever of it is still there.
+    let run = case.reap(&[]);
+    assert_eq!(
+        (run.code, run.report["summary"]["verdicts"]["reap"].as_u64()),
+        (0, Some(0)),
+        "{}",
+        run.report
+    );
+    case.until("the old pods are gone", || {
+        let pods = case.pods();
+        (!pods.iter().any(|pod| evicted.iter().any(|old| old.uid == pod.uid))).then_some(())
+    });
+    case.until_ready_is("True", FAILING);
+    case.until("all run again", || {
+        let pods = case.pods();
+        let runs_again = |old: &Seen| pods.iter().any(|pod| pod.owner == old.owner && pod.is_running());
+        // What a pretended container is stopped with is success: the Jobs are done.
+        let services = || evicted.iter().filter(|pod| pod.owner_kind != "Job");
+        services().all(runs_again).then_some(())
+    });
+    nothing_to_do(&case);
+}
+
+/// Back between the decision and the deletes: the second look at the node stops them.
+#[test]
+fn back_between_the_decision_and_the_deletes() {
+    let case = Case::start("back_between_the_decision_and_the_deletes");
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+
+    let proxy = case.before_the_second_look(FAILING, |case| {
+        case.resume(FAILING);
+        case.until_ready_is("True", FAILING);
+    });
+    let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
+    assert_eq!(run.code, 0);
+    for pod in evicted.iter().filter(|pod| pod.name != "impala-executor-000-0") {
+        assert_eq!(
+            run.says(&pod.uid),
+            ("stuck-on-not-ready-node", Some("node-recovered")),
+            "{}",
+            pod.called()
+        );
+    }
+    assert!(!proxy.seen().iter().any(proxy::Seen::is_write), "{:?}", proxy.seen());
+}
+
+fn nothing_to_do(case: &Case) {
+    let run = case.reap(&OPTIONS);
+    let summary = &run.report["summary"];
+    assert_eq!(
+        (run.code, summary["pods"].as_u64(), summary["nodesNotReady"].as_u64()),
+        (0, Some(0), Some(0))
+    );
+}

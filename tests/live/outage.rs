@@ -1,0 +1,63 @@
+//! All nodes fail at once, which is hardly ever the nodes' fault.
+
+use std::{thread, time::Duration};
+
+use crate::case::{Case, FAILING, OPTIONS, SIX, Seen};
+
+/// Everything down: Kubernetes halts its evictions, and the breaker holds what was Terminating before. When the others
+/// are back, a run is as ever.
+#[test]
+fn everything_is_down() {
+    // Kubernetes notices one node after the other, and evicts until it has noticed all: pods that tolerate nothing
+    // would go within that second or two.
+    let toleration = Duration::from_secs(10);
+    let case = Case::with_toleration("everything_is_down", 10);
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    let elsewhere = case.untouched();
+    let others = SIX.iter().filter(|node| **node != FAILING);
+
+    for node in others.clone() {
+        case.stop(node);
+    }
+    for node in others.clone() {
+        case.until_ready_is("Unknown", node);
+    }
+    case.until("no node has a taint that evicts", || {
+        SIX.iter().all(|node| case.evicting_taints(node).is_empty()).then_some(())
+    });
+    // Were it not for that, they would go now.
+    thread::sleep(toleration);
+    assert_eq!(case.untouched(), elsewhere);
+
+    case.until_stuck(&evicted);
+    let run = case.reap(&OPTIONS);
+    assert_eq!(run.code, 4);
+    for pod in evicted.iter().filter(|pod| pod.name != "impala-executor-000-0") {
+        assert_eq!(run.says(&pod.uid), ("mass-outage", None), "{}", pod.called());
+    }
+    let local = evicted.iter().find(|pod| pod.name == "impala-executor-000-0").expect("it was there");
+    let commands =
+        run.pod(&local.uid)["steps"].as_array().expect("steps").iter().map(|step| &step["command"]);
+    assert!(
+        !commands.clone().any(|command| command.to_string().contains("delete")),
+        "{:?}",
+        run.pod(&local.uid)
+    );
+    assert_eq!(case.evictable_on(FAILING), evicted);
+
+    for node in others.clone() {
+        case.resume(node);
+    }
+    for node in others {
+        case.until_ready_is("True", node);
+    }
+    let run = case.reap(&OPTIONS);
+    assert_eq!(run.code, 0);
+    let reaped: Vec<Seen> = evicted.into_iter().filter(|pod| pod.name != "impala-executor-000-0").collect();
+    for pod in &reaped {
+        assert_eq!(run.says(&pod.uid), ("stuck-on-not-ready-node", Some("deleted")), "{}", pod.called());
+    }
+    case.until_replaced(&reaped);
+    assert_eq!(case.untouched(), elsewhere);
+}
