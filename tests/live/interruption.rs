@@ -50,7 +50,7 @@ fn the_interruption_and_its_parts() {
         ("grace: terminationGracePeriodSeconds", evicted, deadline, "30 s"),
         ("threshold and schedule", deadline, reaped, "10 to 20 min"),
         ("restart: scheduling and start", reaped, running, "its own"),
-        ("in all", failed, running, "25 min, as they told it"),
+        ("in all", failed, running, "25 min, as they tell it"),
     ];
     let mut table = format!("{:<46}{:>8}  {}\n", "interruption", "here", "operators' case");
     for (part, from, to, theirs) in parts {

@@ -6,10 +6,11 @@ use crate::case::{Case, FAILING, OPTIONS, SIX, Seen};
 
 /// Everything down: Kubernetes halts its evictions, and the breaker holds what was Terminating before. When the others
 /// are back, a run is as ever.
+///
+/// Kubernetes notices one node after the other, and goes on evicting until it has noticed all. Its rate allows one node
+/// in that time, and sometimes it forgets to take that one's taint away.
 #[test]
 fn everything_is_down() {
-    // Kubernetes notices one node after the other, and evicts until it has noticed all: pods that tolerate nothing
-    // would go within that second or two.
     let toleration = Duration::from_secs(10);
     let case = Case::with_toleration("everything_is_down", 10);
     case.stop(FAILING);
@@ -23,12 +24,17 @@ fn everything_is_down() {
     for node in others.clone() {
         case.until_ready_is("Unknown", node);
     }
-    case.until("no node has a taint that evicts", || {
-        SIX.iter().all(|node| case.evicting_taints(node).is_empty()).then_some(())
+    let tainted = case.until("evictions have stopped", || {
+        let tainted: Vec<_> = SIX.iter().filter(|node| !case.evicting_taints(node).is_empty()).collect();
+        (tainted.len() <= 1).then_some(tainted)
     });
-    // Were it not for that, they would go now.
+    let spared = |pods: Vec<Seen>| -> Vec<Seen> {
+        pods.into_iter().filter(|pod| !pod.node.is_empty() && !tainted.contains(&&&*pod.node)).collect()
+    };
+    // Were evictions going on, these would go now.
     thread::sleep(toleration);
-    assert_eq!(case.untouched(), elsewhere);
+    let elsewhere = spared(elsewhere);
+    assert_eq!(spared(case.untouched()), elsewhere);
 
     case.until_stuck(&evicted);
     let run = case.reap(&OPTIONS);
@@ -59,5 +65,6 @@ fn everything_is_down() {
         assert_eq!(run.says(&pod.uid), ("stuck-on-not-ready-node", Some("deleted")), "{}", pod.called());
     }
     case.until_replaced(&reaped);
-    assert_eq!(case.untouched(), elsewhere);
+    let now = case.untouched();
+    assert!(elsewhere.iter().all(|pod| now.contains(pod)), "{now:?}");
 }
