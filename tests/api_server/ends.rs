@@ -1,6 +1,7 @@
 //! The run's clock and its end: whose time it judges by, how old a look at a node may be, and that it ends.
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::fs::PermissionsExt as _,
     process::{Command, Stdio},
@@ -13,17 +14,19 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    SHORT, binary, one_dead_of_three, run, six_nodes,
+    SHORT, binary, end_of, one_dead_of_three, run, six_nodes,
     support::{
         ControlPlane, control_plane, fresh,
-        objects::{Pod, node_path},
-        proxy::{Proxy, Seen},
+        objects::{Pod, node_path, pod_path},
+        proxy::{Act, Clock, Proxy, Seen, at},
     },
-    until_overdue,
+    uid, uid_of_entry, until_overdue,
 };
+
+const REAP: &str = "stuck-on-not-ready-node";
 
 /// A dead node with so many stuck pods, and two that are Ready.
 fn many_stuck(cluster: &ControlPlane, pods: usize) {
@@ -38,25 +41,65 @@ fn outcomes(report: &Value, code: &str) -> u64 {
     report["summary"]["outcomes"][code].as_u64().expect("every outcome is counted")
 }
 
-/// Half an hour ago, as HTTP writes it.
-#[expect(clippy::unnecessary_wraps, reason = "another clock may say nothing")]
-fn earlier(date: &str) -> Option<String> {
+/// The same moment by another clock, as HTTP writes it.
+fn shifted(date: &str, minutes: i64) -> String {
     let now: Timestamp = DateTimeParser::new().parse_timestamp(date).expect("a date");
-    let then = (now - SignedDuration::from_mins(30)).to_zoned(TimeZone::UTC);
-    Some(then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
+    let then = (now + SignedDuration::from_mins(minutes)).to_zoned(TimeZone::UTC);
+    then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// Safety rule 4. By this machine's clock the pods are overdue.
+const BEHIND: Clock = |date| Some(shifted(date, -20));
+const AHEAD: Clock = |date| Some(shifted(date, 20));
+
+/// Safety rule 4. By this machine's clock, the pods of the first are overdue, and those of the other are not.
 #[test]
 fn now_is_what_the_api_server_says() {
     let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let proxy = Proxy::with_clock(control_plane(), earlier, |_| {});
-    let run = run(&proxy.kubeconfig, &SHORT);
-    assert_eq!(run.code, 0, "{}", run.log);
-    // Deadlines are judged before storage and leaf nodes.
-    assert_eq!(run.report["summary"]["verdicts"]["wait"], six_nodes::STUCK.len() + 2);
-    assert!(!proxy.seen().iter().any(Seen::is_write));
+    one_dead_of_three(&cluster);
+    // A second, 10 minutes and an hour.
+    let pods = [("stuck", 1), ("later", 600), ("much-later", 3600)];
+    let pods = pods.map(|(name, grace)| uid(&Pod::on("dead", "apps", name).terminating(&cluster, grace)));
+    until_overdue();
+    for (name, clock, reaped) in [("behind", BEHIND, 0), ("ahead", AHEAD, 2)] {
+        let proxy = Proxy::with_clock(control_plane(), clock, |_| {});
+        let run = run(&proxy.kubeconfig, &SHORT);
+        assert_eq!(run.code, 0, "{name}: {}", run.log);
+        for (place, pod) in pods.iter().enumerate() {
+            let says = if place < reaped { (REAP, Some("deleted")) } else { ("not-overdue", None) };
+            assert_eq!(run.says(pod), says, "{name}: {place}");
+        }
+        assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_write()).count(), reaped, "{name}");
+    }
+    let left = cluster.get("/api/v1/namespaces/apps/pods");
+    let left = left["items"].as_array().expect("items").iter().map(uid).collect::<Vec<_>>();
+    assert_eq!(left, pods[2..]);
+}
+
+/// Another API server answers when the node is looked at again, and its clock is behind, ahead, or not told.
+#[test]
+fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
+    let rows: [(&str, Clock, &str); 3] =
+        [("behind", BEHIND, "node-changed"), ("ahead", AHEAD, "deleted"), ("not told", |_| None, "failed")];
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let pods = rows.map(|(name, ..)| {
+        let namespace = name.replace(' ', "-");
+        (uid(&Pod::on("dead", &namespace, "stuck-0").terminating(&cluster, 1)), namespace)
+    });
+    until_overdue();
+    for ((name, clock, outcome), (pod, namespace)) in rows.iter().zip(pods) {
+        let (clock, looks) = (*clock, AtomicU32::new(0));
+        let proxy = Proxy::with_faults(control_plane(), move |seen| {
+            let again = seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) > 0;
+            if again { at(clock) } else { Act::Forward }
+        });
+        let only = format!("^{namespace}$");
+        let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--namespace-regex", &only]].concat());
+        assert_eq!(run.says(&pod), (REAP, Some(*outcome)), "{name}: {}", run.report);
+        assert_eq!(run.code, if *outcome == "failed" { 3 } else { 0 }, "{name}");
+        let left = cluster.try_get(&pod_path(&namespace, "stuck-0")).is_some();
+        assert_eq!(left, *outcome != "deleted", "{name}");
+    }
 }
 
 #[test]
@@ -94,31 +137,60 @@ fn the_node_was_read_at_most_five_seconds_before_each_write() {
 /// At most eight requests are under way at once, so that four at least have had no turn.
 #[test]
 fn a_signal_lets_what_is_in_flight_finish_and_tells_the_rest() {
-    let cluster = fresh();
-    many_stuck(&cluster, 12);
-    let pid = Arc::new(AtomicU32::new(0));
-    let target = Arc::clone(&pid);
-    let proxy = Proxy::start(control_plane(), move |seen| {
-        if seen.method == "DELETE" {
-            // Once: a second signal would not wait for the report.
-            let pid = target.swap(0, Ordering::SeqCst);
-            if pid != 0 {
-                Command::new("kill").args(["-TERM", &pid.to_string()]).status().expect("kill");
+    for signal in ["-TERM", "-INT"] {
+        let cluster = fresh();
+        many_stuck(&cluster, 12);
+        let pid = Arc::new(AtomicU32::new(0));
+        let target = Arc::clone(&pid);
+        let proxy = Proxy::start(control_plane(), move |seen| {
+            if seen.method == "DELETE" {
+                // Once: a second signal would not wait for the report.
+                let pid = target.swap(0, Ordering::SeqCst);
+                if pid != 0 {
+                    Command::new("kill").args([signal, &pid.to_string()]).status().expect("kill");
+                }
+                thread::sleep(Duration::from_millis(1_500));
             }
-            thread::sleep(Duration::from_millis(1_500));
-        }
-    });
-    let mut command = binary(&proxy.kubeconfig);
-    command.args(SHORT).args(["--output", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("it starts");
-    pid.store(child.id(), Ordering::SeqCst);
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-    let (deleted, interrupted) = (outcomes(&report, "deleted"), outcomes(&report, "interrupted"));
-    assert!(deleted > 0 && interrupted >= 4 && deleted + interrupted == 12, "{report}");
-    let left = cluster.get("/api/v1/namespaces/apps/pods");
-    assert_eq!(left["items"].as_array().expect("items").len() as u64, interrupted);
+        });
+        let mut command = binary(&proxy.kubeconfig);
+        command.args(SHORT).args(["--output", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("it starts");
+        pid.store(child.id(), Ordering::SeqCst);
+        let output = end_of(child, Duration::from_mins(2));
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{signal}: {log}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        let (deleted, interrupted) = (outcomes(&report, "deleted"), outcomes(&report, "interrupted"));
+        assert!(deleted > 0 && interrupted >= 4 && deleted + interrupted == 12, "{signal}: {report}");
+        let left = cluster.get("/api/v1/namespaces/apps/pods");
+        let left = left["items"].as_array().expect("items").iter().map(uid).collect::<BTreeSet<_>>();
+        let pods = report["pods"].as_array().expect("pods").iter();
+        let told = pods.filter(|pod| pod["outcome"] == "interrupted").map(uid_of_entry);
+        assert_eq!(told.collect::<BTreeSet<_>>(), left, "{signal}");
+    }
+}
+
+/// The work is done by then, and the exit code says what became of the report. A closed pipe is nobody's loss.
+#[test]
+fn a_report_that_nobody_takes_changes_nothing_of_what_was_done() {
+    let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").expect("/dev/full"));
+    for (name, stdout, code, says) in [
+        ("a full disk", full as fn() -> Stdio, 3, "error: the report could not be written: "),
+        ("a closed pipe", Stdio::piped, 0, "Successfully force-deleted pod stuck-0"),
+    ] {
+        let cluster = fresh();
+        many_stuck(&cluster, 1);
+        let mut command = binary(&cluster.kubeconfig);
+        command.args(SHORT).stdout(stdout()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        // Before there can be anything to write.
+        drop(child.stdout.take());
+        let output = end_of(child, Duration::from_mins(2));
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{name}: {log}");
+        assert!(log.contains(says), "{name}: {log}");
+        assert_eq!(cluster.get("/api/v1/namespaces/apps/pods")["items"], json!([]), "{name}");
+    }
 }
 
 /// Safety rule 2 once more: credentials that take eight seconds to renew, right before the delete.
@@ -152,7 +224,7 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
         "user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: {}}}}}",
         plugin.display()
     );
-    fs::write(&proxy.kubeconfig, kubeconfig.replace("user: {}", &user)).expect("our file");
+    fs::write(&proxy.kubeconfig, kubeconfig.replace("user: {token: MARKER}", &user)).expect("our file");
     let run = run(&proxy.kubeconfig, &SHORT);
     assert!(born.exists());
     assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 1), "{} {}", run.log, run.report);

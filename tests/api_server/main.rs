@@ -15,12 +15,18 @@ mod deletes;
 mod dry_run;
 mod ends;
 mod faults;
+mod load;
 mod races;
 mod rights;
 mod six_nodes;
 mod terminal;
 
-use std::{thread, time::Duration};
+use std::{
+    process::{Child, Command, Output},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -29,6 +35,18 @@ use crate::support::{
     objects::Node,
     program::{Run, binary, run},
 };
+
+/// Waits for the end of a process and kills it where none comes, so that no test hangs.
+fn end_of(child: Child, limit: Duration) -> Output {
+    let pid = child.id().to_string();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = receiver.recv_timeout(limit) else {
+        Command::new("kill").args(["-KILL", &pid]).status().expect("kill");
+        panic!("it has not ended after {limit:?}");
+    };
+    output.expect("it can be waited for")
+}
 
 /// Short enough for a test, and still told apart from nothing.
 const SHORT: [&str; 4] = ["--reap-older-than", "1s", "--node-not-ready-for", "1m"];

@@ -273,6 +273,12 @@ impl Pod {
         self
     }
 
+    /// Sets a variable of its container's environment.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        push(&mut self.object["spec"]["containers"][0]["env"], json!({"name": name, "value": value}));
+        self
+    }
+
     /// Other than `Running`. The deletion of a `Succeeded` or `Failed` pod does not hang.
     pub fn phase(mut self, phase: &'static str) -> Self {
         self.phase = phase;

@@ -1,11 +1,14 @@
-//! A plain HTTP proxy between pod-reaper and the API server: it tells a test what goes over the wire, and lets it act
-//! between two requests.
+//! A plain HTTP proxy between pod-reaper and the API server: it tells a test what goes over the wire, lets it act
+//! between two requests, and answers as no API server does on demand.
+//!
+//! Its kubeconfig's token and a header of every answer are [`MARKER`], which no output may repeat.
 
 use std::{
+    fmt,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::Instant,
 };
@@ -13,6 +16,9 @@ use std::{
 use serde_json::Value;
 
 use super::ControlPlane;
+
+/// What stands for every secret.
+pub const MARKER: &str = "MARKER";
 
 /// A request as it was sent.
 #[derive(Debug, Clone)]
@@ -40,32 +46,85 @@ impl Seen {
 type Hook = dyn Fn(&Seen) -> Act + Send + Sync;
 
 /// What becomes of a request.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Act {
     /// It is passed on, and so is its answer.
     Forward,
     /// It is answered here.
     Instead(u16, Value),
+    /// It is answered here, with headers and a body that need not be JSON.
+    Answer(Reply),
     /// It is passed on, and this is the answer.
     After(u16, Value),
+    /// It is passed on, and its answer is changed.
+    Rewrite(Arc<dyn Fn(&mut Reply) + Send + Sync>),
     /// It is passed on, and the connection is closed instead of an answer.
     Lose,
+    /// It is passed on, and the connection is closed in the middle of the answer's body.
+    Cut,
+    /// It is passed on, and there is no answer for as long as the client waits.
+    HangAfter,
+    /// It is not passed on, and there is no answer for as long as the client waits.
+    Hang,
+    /// It is not passed on, and the connection is closed.
+    Close,
+}
+
+impl Act {
+    /// It is passed on, and its answer is changed so.
+    pub fn rewrite(change: impl Fn(&mut Reply) + Send + Sync + 'static) -> Self {
+        Self::Rewrite(Arc::new(change))
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    /// Without the body's length and type.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// With a header beside the `Date`, which every answer gets unless it brings its own.
+    pub fn new(status: u16, header: (&str, &str), body: impl fmt::Display) -> Self {
+        let headers = vec![(header.0.to_owned(), header.1.to_owned())];
+        Self { status, headers, body: body.to_string().into_bytes() }
+    }
+
+    /// The server's clock, or what has been made of it.
+    pub fn date(&mut self) -> Option<&mut String> {
+        self.headers.iter_mut().find(|(name, _)| name == "Date").map(|(_, date)| date)
+    }
 }
 
 /// What becomes of the `Date` of an answer.
-type Clock = fn(&str) -> Option<String>;
+pub type Clock = fn(&str) -> Option<String>;
 
 /// A running proxy; its threads end with the test program.
 pub struct Proxy {
     /// For pod-reaper's `--kubeconfig`.
     pub kubeconfig: PathBuf,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    log: Arc<Mutex<Log>>,
+}
+
+#[derive(Default)]
+struct Log {
+    seen: Vec<Seen>,
+    /// The status that the API server itself answered, by the place in `seen`.
+    passed_on: Vec<(usize, u16)>,
+    under_way: usize,
+    most_under_way: usize,
 }
 
 impl Proxy {
     /// Passes everything on to `cluster`. `before` is called with each request before it is sent on.
     pub fn start(cluster: &'static ControlPlane, before: impl Fn(&Seen) + Send + Sync + 'static) -> Self {
-        Self::with_clock(cluster, |date| Some(date.to_owned()), before)
+        Self::with_faults(cluster, move |seen| {
+            before(seen);
+            Act::Forward
+        })
     }
 
     /// As [`Proxy::start`], with another server's clock.
@@ -74,11 +133,10 @@ impl Proxy {
         clock: Clock,
         before: impl Fn(&Seen) + Send + Sync + 'static,
     ) -> Self {
-        let forward = move |seen: &Seen| {
+        Self::with_faults(cluster, move |seen| {
             before(seen);
-            Act::Forward
-        };
-        Self::listen(cluster, clock, Arc::new(forward))
+            at(clock)
+        })
     }
 
     /// As [`Proxy::start`], with answers that the API server does not give on demand.
@@ -86,44 +144,63 @@ impl Proxy {
         cluster: &'static ControlPlane,
         act: impl Fn(&Seen) -> Act + Send + Sync + 'static,
     ) -> Self {
-        Self::listen(cluster, |date| Some(date.to_owned()), Arc::new(act))
-    }
-
-    fn listen(cluster: &'static ControlPlane, clock: Clock, hook: Arc<Hook>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let kubeconfig = cluster.dir.join(format!("proxy-{}.kubeconfig", address.port()));
         let config = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: proxy\nclusters: [{{name: proxy, cluster: {{server: \
              'http://{address}'}}}}]\ncontexts: [{{name: proxy, context: {{cluster: proxy, user: nobody}}}}]\n\
-             users: [{{name: nobody, user: {{}}}}]\n"
+             users: [{{name: nobody, user: {{token: {MARKER}}}}}]\n"
         );
         std::fs::write(&kubeconfig, config).expect("the folder is ours");
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&seen);
+        let log = Arc::new(Mutex::new(Log::default()));
+        let shared = Arc::clone(&log);
+        let hook: Arc<Hook> = Arc::new(act);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (log, hook) = (Arc::clone(&log), Arc::clone(&hook));
+                let (log, hook) = (Arc::clone(&shared), Arc::clone(&hook));
                 // A connection that breaks is the client's business.
-                thread::spawn(move || serve(cluster, &stream, clock, &log, &*hook));
+                thread::spawn(move || serve(cluster, &stream, &log, &*hook));
             }
         });
-        Self { kubeconfig, seen }
+        Self { kubeconfig, log }
     }
 
     /// All requests so far.
     pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        held(&self.log).seen.clone()
+    }
+
+    /// The requests that the API server itself answered with 2xx, whatever the client was told.
+    pub fn took_effect(&self) -> Vec<Seen> {
+        let log = held(&self.log);
+        let good = log.passed_on.iter().filter(|(_, status)| (200..300).contains(status));
+        good.map(|(at, _)| log.seen[*at].clone()).collect()
+    }
+
+    /// The most requests that were under way at once.
+    pub fn most_under_way(&self) -> usize {
+        held(&self.log).most_under_way
     }
 }
 
-fn serve(
-    cluster: &ControlPlane,
-    stream: &TcpStream,
-    clock: Clock,
-    log: &Mutex<Vec<Seen>>,
-    hook: &Hook,
-) -> std::io::Result<()> {
+/// Passes a request on, and has the answer say another time, or none.
+pub fn at(clock: Clock) -> Act {
+    Act::rewrite(move |reply| {
+        if let Some(date) = reply.date() {
+            match clock(date) {
+                Some(other) => *date = other,
+                None => reply.headers.retain(|(name, _)| name != "Date"),
+            }
+        }
+    })
+}
+
+fn held(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Hook) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut writer = stream;
     loop {
@@ -153,28 +230,81 @@ fn serve(
             body: serde_json::from_slice(&body).unwrap_or_default(),
             at: Instant::now(),
         };
-        log.lock().unwrap_or_else(PoisonError::into_inner).push(seen.clone());
-        let forward = || cluster.forward(&method, &path, headers, body);
-        let (status, date, body) = match hook(&seen) {
-            Act::Forward => forward(),
-            // With a real answer's date, so that only what is meant to be wrong is.
-            Act::Instead(status, answer) => {
-                let date = cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1;
-                (status, date, answer.to_string().into_bytes())
+        let place = {
+            let mut log = held(log);
+            log.seen.push(seen.clone());
+            log.under_way += 1;
+            log.most_under_way = log.most_under_way.max(log.under_way);
+            log.seen.len() - 1
+        };
+        let forward = || {
+            let (status, date, body) = cluster.forward(&method, &path, headers, body);
+            held(log).passed_on.push((place, status));
+            let headers = date.into_iter().map(|date| ("Date".to_owned(), date)).collect();
+            Reply { status, headers, body }
+        };
+        let act = hook(&seen);
+        let cut = matches!(act, Act::Cut);
+        let reply = match act {
+            Act::Forward | Act::Cut => Some(forward()),
+            Act::Instead(status, body) => {
+                let body = body.to_string().into_bytes();
+                Some(made_here(cluster, Reply { status, headers: Vec::new(), body }))
             }
-            Act::After(status, answer) => (status, forward().1, answer.to_string().into_bytes()),
+            Act::Answer(reply) => Some(made_here(cluster, reply)),
+            Act::After(status, body) => {
+                let headers = forward().headers;
+                Some(Reply { status, headers, body: body.to_string().into_bytes() })
+            }
+            Act::Rewrite(change) => {
+                let mut reply = forward();
+                change(&mut reply);
+                Some(reply)
+            }
             Act::Lose => {
                 forward();
-                return Ok(());
+                None
             }
+            Act::HangAfter => {
+                forward();
+                wait_for_end(&mut reader);
+                None
+            }
+            Act::Hang => {
+                wait_for_end(&mut reader);
+                None
+            }
+            Act::Close => None,
         };
-        let date =
-            date.as_deref().and_then(clock).map(|date| format!("Date: {date}\r\n")).unwrap_or_default();
-        write!(
-            writer,
-            "HTTP/1.1 {status} Answer\r\n{date}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        )?;
+        // Before the answer, which may bring the client's next request.
+        held(log).under_way -= 1;
+        let Some(Reply { status, headers, body }) = reply else { return Ok(()) };
+        write!(writer, "HTTP/1.1 {status} Answer\r\n{}: {}\r\n", PLANTED.0, PLANTED.1)?;
+        for (name, value) in headers {
+            write!(writer, "{name}: {value}\r\n")?;
+        }
+        write!(writer, "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len())?;
+        if cut {
+            return writer.write_all(&body[..body.len() / 2]);
+        }
         writer.write_all(&body)?;
     }
+}
+
+/// In every answer.
+const PLANTED: (&str, &str) = ("X-Planted", MARKER);
+
+/// With a real answer's date, so that only what is meant to be wrong is.
+fn made_here(cluster: &ControlPlane, mut reply: Reply) -> Reply {
+    if reply.date().is_none() {
+        let date = cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1;
+        reply.headers.extend(date.map(|date| ("Date".to_owned(), date)));
+    }
+    reply
+}
+
+/// Until the client closes the connection.
+fn wait_for_end(reader: &mut BufReader<&TcpStream>) {
+    // A client that is killed may reset it.
+    let _ = std::io::copy(reader, &mut std::io::sink());
 }

@@ -1,0 +1,213 @@
+//! Deletes that real admission refuses: policies of the API server itself, and a webhook.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener},
+    process::Command,
+    sync::{Arc, OnceLock},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use serde_json::{Value, json};
+
+use super::{DEADLINE, REAP, is_delete, run_in, stuck};
+use crate::{
+    one_dead_of_three,
+    support::{ControlPlane, control_plane, fresh, objects::pod_path, proxy::Proxy},
+    until_overdue,
+};
+
+/// Longest that the API server may take to heed what it was told. It takes about a second.
+const HEEDED_WITHIN: Duration = Duration::from_secs(30);
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Denies every delete of a pod in `namespace`.
+fn policy(cluster: &ControlPlane, namespace: &str, reason: Option<&str>) {
+    let kind = |kind: &str, spec: Value| {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": namespace}, "spec": spec})
+    };
+    let validation = json!({"expression": "false", "message": "the policy says no", "reason": reason});
+    let policy = kind(
+        "ValidatingAdmissionPolicy",
+        json!({
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]},
+                ],
+            },
+            "validations": [validation],
+        }),
+    );
+    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), policy);
+    let binding = kind(
+        "ValidatingAdmissionPolicyBinding",
+        json!({"policyName": namespace, "validationActions": ["Deny"]}),
+    );
+    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), binding);
+}
+
+/// Asks the webhook at `address` about every delete of a pod in `namespace`.
+fn webhook(cluster: &ControlPlane, namespace: &str, address: SocketAddr, authority: &str) {
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": namespace},
+        "webhooks": [{
+            "name": format!("{namespace}.example.org"),
+            "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail", "timeoutSeconds": 5,
+            "clientConfig": {"url": format!("https://{address}/"), "caBundle": authority},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "rules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]},
+            ],
+        }],
+    });
+    cluster.create(&format!("{ADMISSION}/validatingwebhookconfigurations"), configuration);
+}
+
+/// A certificate for 127.0.0.1 that vouches for itself: the files of the certificate and of its key.
+pub fn certificate(cluster: &ControlPlane) -> (String, String) {
+    static MADE: OnceLock<()> = OnceLock::new();
+    let path = |name: &str| cluster.dir.join(name).display().to_string();
+    let (certificate, key) = (path("other.crt"), path("other.key"));
+    MADE.get_or_init(|| {
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args(["-subj", "/CN=other", "-addext", "subjectAltName=IP:127.0.0.1"])
+            .args(["-out", &certificate, "-keyout", &key])
+            .output()
+            .expect("openssl starts");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    });
+    (certificate, key)
+}
+
+/// A webhook that says no, and its address.
+fn deny_all(cluster: &ControlPlane) -> SocketAddr {
+    let (certificate, key) = certificate(cluster);
+    let certificate = CertificateDer::from_pem_file(certificate).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_file(key).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the versions are the provider's")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .expect("the key is the certificate's");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("the configuration is good");
+            // A connection that breaks is the API server's business.
+            thread::spawn(move || deny(StreamOwned::new(connection, stream)));
+        }
+    });
+    address
+}
+
+/// Answers the one request of a connection.
+fn deny(mut stream: impl Read + Write) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    let review: Value = loop {
+        let mut piece = [0; 4096];
+        match stream.read(&mut piece)? {
+            0 => return Ok(()),
+            read => bytes.extend_from_slice(&piece[..read]),
+        }
+        // The body is what follows the empty line, and is whole once it parses.
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((_, body)) = text.split_once("\r\n\r\n")
+            && let Ok(review) = serde_json::from_str(body)
+        {
+            break review;
+        }
+    };
+    let answer = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "response": {
+            "uid": review["request"]["uid"], "allowed": false,
+            "status": {"code": 403, "message": "the webhook says no"},
+        },
+    });
+    let answer = answer.to_string();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
+        answer.len()
+    )?;
+    stream.flush()
+}
+
+/// Waits until a delete of the pod is refused with this status.
+fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
+    let started = Instant::now();
+    loop {
+        let dry = json!({"dryRun": ["All"], "gracePeriodSeconds": 0});
+        let (status, answer) = cluster.request("DELETE", &pod_path(namespace, "stuck-0"), Some(dry));
+        if status == code {
+            return;
+        }
+        assert!(started.elapsed() < HEEDED_WITHIN, "{namespace}: {status} {answer}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Each is asked once, in a dry run and in a real one, and the pod beside them goes.
+#[test]
+fn what_admission_refuses_is_denied_with_its_words_and_not_repeated() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let (authority, _) = certificate(&cluster);
+    let authority = base64(&std::fs::read(authority).expect("a certificate"));
+    // The namespace, the status that the API server answers, and words of its message.
+    let cases = [
+        ("by-policy", 422, "the policy says no"),
+        ("by-policy-forbidden", 403, "the policy says no"),
+        ("by-webhook", 403, "the webhook says no"),
+        ("by-no-webhook", 500, "failed calling webhook"),
+    ];
+    let judged = cases.map(|(namespace, ..)| stuck(&cluster, namespace, "stuck-0"));
+    let allowed = stuck(&cluster, "by-nobody", "stuck-0");
+    policy(&cluster, "by-policy", None);
+    policy(&cluster, "by-policy-forbidden", Some("Forbidden"));
+    webhook(&cluster, "by-webhook", deny_all(&cluster), &authority);
+    webhook(&cluster, "by-no-webhook", closed, &authority);
+    for (namespace, code, _) in cases {
+        until_refused(&cluster, namespace, code);
+    }
+    until_overdue();
+    for (options, done) in [(&["--dry-run"][..], "would-delete"), (&[], "deleted")] {
+        let proxy = Proxy::start(control_plane(), |_| {});
+        let run = run_in("by-.*", &proxy.kubeconfig, DEADLINE, options);
+        assert_eq!(run.code, 3, "{}", run.log);
+        assert_eq!(run.says(&allowed), (REAP, Some(done)));
+        for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
+            assert_eq!(run.says(judged), (REAP, Some("denied")), "{namespace}: {}", run.report);
+            let says = run.pod(judged)["outcomeDetail"].as_str().expect("text");
+            assert!(says.contains(words) && says.contains(&format!("({code})")), "{namespace}: {says}");
+            // A message of the server may hold anything: it is for the report.
+            assert!(!run.log.contains(words), "{namespace}: {}", run.log);
+            assert_eq!(crate::uid(&cluster.get(&pod_path(namespace, "stuck-0"))), *judged, "{namespace}");
+        }
+        assert_eq!(proxy.seen().iter().filter(|seen| is_delete(seen)).count(), cases.len() + 1);
+    }
+    assert!(cluster.try_get(&pod_path("by-nobody", "stuck-0")).is_none());
+}
+
+/// The API server reads certificates in the form that Kubernetes gives all bytes.
+fn base64(bytes: &[u8]) -> String {
+    serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec()))
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .expect("bytes become text")
+}

@@ -1,0 +1,73 @@
+//! No connection, no trust, no credentials: the run could not be had, and no other place is asked.
+
+use std::{fs, net::TcpListener, path::PathBuf};
+
+use serde_json::Value;
+
+use super::{DEADLINE, admission, run_in, run_through, stuck};
+use crate::{
+    one_dead_of_three,
+    support::{
+        ControlPlane, fresh,
+        objects::pod_path,
+        proxy::{Act, MARKER, Reply},
+    },
+    until_overdue,
+};
+
+/// The real server's kubeconfig, with something else in the place of something.
+fn kubeconfig(cluster: &ControlPlane, name: &str, from: &str, to: &str) -> PathBuf {
+    let real = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig").replace(&cluster.token, MARKER);
+    assert!(real.contains(from), "{from}");
+    let file = cluster.dir.join(format!("{name}.kubeconfig"));
+    fs::write(&file, real.replace(from, to)).expect("our folder");
+    file
+}
+
+#[test]
+fn without_a_server_that_is_trusted_and_trusts_the_run_could_not_be_had() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    stuck(&cluster, "apps", "stuck-0");
+    until_overdue();
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let closed = format!("https://{closed}");
+    let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("https://{}", plain.local_addr().expect("it is bound"));
+    let server = &cluster.url;
+    let (authority, _) = admission::certificate(&cluster);
+    let authority = format!("certificate-authority: {authority}\n    ignored:");
+    // Too long for a name, so that no resolver has to be asked to know that there is none.
+    let nowhere = format!("https://{}.invalid", "a".repeat(64));
+    let rows = [
+        ("a token that is not accepted", server.as_str(), server.as_str(), "401"),
+        ("another authority", "certificate-authority-data:", &authority, "invalid peer certificate"),
+        ("nobody listens", server, &closed, "refused"),
+        ("no such name", server, &nowhere, "dns"),
+        ("a server that hangs up", server, &address, "no connection"),
+    ];
+    // Takes each connection and closes it.
+    std::thread::spawn(move || plain.incoming().for_each(drop));
+    super::at_once(&rows, |(name, from, to, says)| {
+        let run = run_in("apps", &kubeconfig(&cluster, &name.replace(' ', "-"), from, to), DEADLINE, &[]);
+        assert_eq!((run.code, &run.report), (1, &Value::Null), "{name}: {}", run.log);
+        assert!(run.log.contains("could not list nodes") && run.log.contains(says), "{name}: {}", run.log);
+    });
+    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
+}
+
+/// Neither the request nor its token goes to where an answer points.
+#[test]
+fn a_redirect_is_not_followed() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
+    elsewhere.set_nonblocking(true).expect("a listener of ours");
+    let place = format!("http://{}/api/v1/nodes", elsewhere.local_addr().expect("it is bound"));
+    let (run, _) =
+        run_through("apps", DEADLINE, move |_, _| Act::Answer(Reply::new(302, ("Location", &place), MARKER)));
+    assert_eq!((run.code, &run.report), (1, &Value::Null), "{}", run.log);
+    assert!(run.log.contains("answered 302"), "{}", run.log);
+    // Nothing accepts, so a connection would wait here.
+    assert_eq!(elsewhere.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
+}

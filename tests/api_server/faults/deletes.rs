@@ -1,0 +1,237 @@
+//! What a delete is answered, and what then is true of the pod.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use super::{
+    DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, internal, is_delete, is_pod_list, redirect,
+    run_in, run_through, status, stuck, unavailable,
+};
+use crate::{
+    one_dead_of_three,
+    support::{
+        ControlPlane, control_plane, fresh,
+        objects::pod_path,
+        proxy::{Act, MARKER, Proxy, Reply, Seen},
+    },
+    until_overdue,
+};
+
+/// A pod of its own namespace, and one run for it.
+pub struct Row {
+    name: &'static str,
+    /// Which requests go wrong: each comes with how many of the same came before.
+    when: fn(&Seen, usize) -> bool,
+    act: fn() -> Act,
+    outcome: &'static str,
+    /// How often the delete is sent, where that does not depend on how fast the machine is.
+    sent: Option<usize>,
+    /// Whether the pod is there at the end.
+    left: bool,
+    /// Of the run, in seconds.
+    deadline: u64,
+}
+
+/// Deletes, the first `times` of them.
+macro_rules! deletes {
+    ($times:expr) => {
+        |seen, before| is_delete(seen) && before < $times
+    };
+}
+
+const fn row(
+    name: &'static str,
+    when: fn(&Seen, usize) -> bool,
+    act: fn() -> Act,
+    (outcome, sent, left): (&'static str, usize, bool),
+) -> Row {
+    Row { name, when, act, outcome, sent: Some(sent), left, deadline: DEADLINE }
+}
+
+fn verifying(seen: &Seen, before: usize) -> bool {
+    is_pod_list(seen) && before > 0
+}
+
+const ROWS: [Row; 24] = [
+    row("throttled three times", deletes!(3), || Act::Instead(429, json!({})), ("deleted", 4, false)),
+    row("never served", deletes!(99), unavailable, ("failed", 4, true)),
+    row("a server error once", deletes!(1), internal, ("deleted", 2, false)),
+    row("a server error for ever", deletes!(99), internal, ("failed", 4, true)),
+    row("an error that is no status", deletes!(1), bad_gateway, ("deleted", 2, false)),
+    row("come back in an hour", deletes!(99), come_back_in_an_hour, ("failed", 1, true)),
+    row(
+        "not authenticated",
+        deletes!(99),
+        || Act::Instead(401, status(401, "Unauthorized", "")),
+        ("failed", 1, true),
+    ),
+    row("a redirect", deletes!(99), redirect, ("failed", 1, true)),
+    row("closed", deletes!(99), || Act::Close, ("failed", 4, true)),
+    row("closed once", deletes!(1), || Act::Close, ("deleted", 2, false)),
+    row(
+        "a policy",
+        deletes!(99),
+        || Act::Instead(422, status(422, "Invalid", "denied")),
+        ("denied", 1, true),
+    ),
+    row(
+        "a webhook",
+        deletes!(99),
+        || Act::Instead(403, status(403, "Forbidden", "denied")),
+        ("denied", 1, true),
+    ),
+    row(
+        "a webhook that cannot be called",
+        deletes!(99),
+        || {
+            let message = "failed calling webhook \"guard.example.org\": refused";
+            Act::Instead(500, status(500, "InternalError", message))
+        },
+        ("denied", 1, true),
+    ),
+    row("done but an error says otherwise", deletes!(1), || Act::After(503, json!({})), ("gone", 2, false)),
+    row(
+        "done but errors say otherwise for ever",
+        deletes!(99),
+        || Act::After(503, json!({})),
+        ("gone", 4, false),
+    ),
+    row("done and the answer is lost", deletes!(1), || Act::Lose, ("gone", 2, false)),
+    row("done and the answer is cut", deletes!(1), || Act::Cut, ("gone", 2, false)),
+    row(
+        "done and the answer is no json",
+        deletes!(1),
+        || Act::After(200, json!(MARKER)),
+        ("deleted", 1, false),
+    ),
+    row("a 200 without effect", deletes!(99), || Act::Instead(200, json!({})), ("still-there", 1, true)),
+    row(
+        "a 404 of something in between",
+        deletes!(99),
+        || Act::Instead(404, json!(MARKER)),
+        ("failed", 1, true),
+    ),
+    row("the verifying list fails", verifying, internal, ("unverified", 1, false)),
+    row("the verifying list is cut", verifying, || Act::Cut, ("unverified", 1, false)),
+    row(
+        "the verifying list is forbidden",
+        verifying,
+        || Act::Instead(403, json!({})),
+        ("unverified", 1, false),
+    ),
+    row(
+        "the verifying list is none",
+        verifying,
+        || Act::Answer(Reply::new(200, ("Server", MARKER), json!({"items": []}))),
+        ("unverified", 1, false),
+    ),
+];
+
+/// Rows that take their time; `reads.rs` runs them beside its own.
+pub const HANGS: [Row; 4] = [
+    row("the delete hangs", deletes!(99), || Act::Hang, ("failed", 4, true)),
+    row("done and there is no answer", deletes!(1), || Act::HangAfter, ("gone", 2, false)),
+    row("the verifying list hangs", verifying, || Act::Hang, ("unverified", 1, false)),
+    Row {
+        deadline: 20,
+        sent: None,
+        ..row("the deadline comes while the delete hangs", deletes!(99), || Act::Hang, ("failed", 0, true))
+    },
+];
+
+/// A row whose pod is there.
+pub struct Prepared {
+    row: &'static Row,
+    namespace: String,
+    uid: String,
+}
+
+/// Makes the pods of a table.
+pub fn prepare(cluster: &ControlPlane, rows: &'static [Row]) -> Vec<Prepared> {
+    let rows = rows.iter().map(|row| {
+        let namespace = row.name.replace(' ', "-");
+        let uid = stuck(cluster, &namespace, "stuck-0");
+        Prepared { row, namespace, uid }
+    });
+    rows.collect()
+}
+
+impl Prepared {
+    /// Runs over the pod of this row.
+    pub fn is_told_truly(&self, cluster: &ControlPlane) {
+        let Row { name, when, act, outcome, sent, left, deadline } = *self.row;
+        let (run, proxy) =
+            run_through(
+                &self.namespace,
+                deadline,
+                move |seen, before| {
+                    if when(seen, before) { act() } else { Act::Forward }
+                },
+            );
+        assert_eq!(run.says(&self.uid), (REAP, Some(outcome)), "{name}: {} {}", run.log, run.report);
+        let deletes = proxy.seen().iter().filter(|seen| is_delete(seen)).count();
+        assert_eq!(deletes, sent.unwrap_or(deletes), "{name}");
+        assert_eq!(cluster.try_get(&pod_path(&self.namespace, "stuck-0")).is_some(), left, "{name}");
+        let failed = ["failed", "denied", "still-there", "unverified"].contains(&outcome);
+        assert_eq!(run.code, if failed { 3 } else { 0 }, "{name}");
+    }
+}
+
+#[test]
+fn what_a_delete_is_answered_is_told_truly() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let rows = prepare(&cluster, &ROWS);
+    until_overdue();
+    at_once(&rows, |row| row.is_told_truly(&cluster));
+}
+
+/// While API servers restart, one of two turns requests away: here each one's first try.
+#[test]
+fn a_leader_change_that_turns_every_first_try_away_costs_nothing() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let pods = (0..4).map(|pod| stuck(&cluster, "apps", &format!("stuck-{pod}"))).collect::<Vec<_>>();
+    until_overdue();
+    let (run, proxy) = run_through("apps", DEADLINE, |_, before| {
+        let later = || status(429, "TooManyRequests", "leader changed");
+        if before == 0 { Act::Answer(Reply::new(429, ("Retry-After", "1"), later())) } else { Act::Forward }
+    });
+    assert_eq!(run.code, 0, "{} {}", run.log, run.report);
+    for pod in &pods {
+        assert_eq!(run.says(pod), (REAP, Some("deleted")));
+    }
+    assert_eq!(proxy.took_effect().iter().filter(|seen| is_delete(seen)).count(), pods.len());
+    assert_eq!(cluster.get("/api/v1/namespaces/apps/pods")["items"], json!([]));
+}
+
+/// The same without regard to whose turn it is, so that some requests are unlucky at every try: nobody knows which
+/// pods then go, but the report does.
+#[test]
+fn with_every_second_request_turned_away_the_report_still_is_true() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    for pod in 0..8 {
+        stuck(&cluster, "apps", &format!("stuck-{pod}"));
+    }
+    until_overdue();
+    let turn = AtomicUsize::new(0);
+    let proxy = Proxy::with_faults(control_plane(), move |_| {
+        if turn.fetch_add(1, Ordering::SeqCst) % 2 == 1 { unavailable() } else { Act::Forward }
+    });
+    let run = run_in("apps", &proxy.kubeconfig, DEADLINE, &[]);
+    let left = cluster.get("/api/v1/namespaces/apps/pods");
+    let left = left["items"].as_array().expect("items").iter().map(crate::uid).collect::<Vec<_>>();
+    let mut whole = run.code == 0;
+    for pod in run.report["pods"].as_array().expect("pods") {
+        let uid = crate::uid_of_entry(pod);
+        let outcome = pod["outcome"].as_str();
+        let went = matches!(outcome, Some("deleted" | "gone" | "unverified"));
+        assert_eq!(left.contains(&uid), !went, "{pod}");
+        whole &= went;
+    }
+    assert_eq!(run.code == 0, whole, "{}", run.report);
+    let effects = proxy.took_effect().into_iter().filter(is_delete).count();
+    assert_eq!(effects + left.len(), 8);
+}

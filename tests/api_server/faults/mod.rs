@@ -1,0 +1,148 @@
+//! An API server in trouble: what is left in the cluster, what the report says of it, and that the run ends.
+//!
+//! A table's rows are runs of their own, beside each other on one cluster: each over the pods of its own namespace, or
+//! all over the same one where no row may delete anything. A row's name says what goes wrong.
+//!
+//! Every run here goes through [`run_in`], so that each of these faults is also a test of safety rules 9 and 10: the
+//! secrets that [`stuck`] and the proxy plant appear nowhere, and the run ends by its own deadline.
+
+mod admission;
+mod connection;
+mod deletes;
+mod pages;
+mod reads;
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    process::Stdio,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    Run, SHORT, binary, end_of,
+    support::{
+        ControlPlane, control_plane,
+        objects::{Pod, Volume},
+        proxy::{Act, MARKER, Proxy, Reply, Seen},
+    },
+    uid,
+};
+
+const REAP: &str = "stuck-on-not-ready-node";
+/// Seconds. A read that is never answered takes 42: four tries of 10 s, and the pauses.
+const DEADLINE: u64 = 120;
+/// For starting and leaving a process on a machine that is busy.
+const SLACK: Duration = Duration::from_secs(20);
+
+/// A pod that is stuck on `dead`, with a claim on the network and secrets where pods have them: its UID.
+fn stuck(cluster: &ControlPlane, namespace: &str, name: &str) -> String {
+    let volume = format!("{namespace}-{name}");
+    Volume::csi(&volume, "rbd.csi.ceph.com").claimed_by(namespace, name).create(cluster);
+    let pod = Pod::on("dead", namespace, name)
+        .owned_by("StatefulSet", "stuck")
+        .claim(name)
+        .env("PASSWORD", MARKER)
+        .annotation("example.org/token", MARKER);
+    uid(&pod.terminating(cluster, 1))
+}
+
+/// Runs to the end, over one namespace and at the highest log level.
+fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -> Run {
+    let mut command = binary(kubeconfig);
+    command
+        .args(SHORT)
+        .args(["--output", "json", "--log-level", "trace"])
+        .args(["--deadline", &format!("{deadline}s"), "--namespace-regex", &format!("^{namespace}$")])
+        .args(options)
+        .env("SECRET", MARKER)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let started = Instant::now();
+    let limit = Duration::from_secs(deadline) + SLACK;
+    let output = end_of(command.spawn().expect("it starts"), limit);
+    assert!(started.elapsed() < limit, "it has to end by its deadline");
+    let [out, log] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    assert!(!out.contains(MARKER) && !log.contains(MARKER), "a secret is told: {out}{log}");
+    // The client library's own events hold URLs and, where it parses, bodies: none of them is shown.
+    assert!(!log.contains("http.") && !log.contains("hyper"), "{log}");
+    let report = match out.as_str() {
+        "" => Value::Null,
+        out => serde_json::from_str(out).unwrap_or_else(|error| panic!("{error}: {out}")),
+    };
+    Run { code: output.status.code().expect("it ended by itself"), report, log }
+}
+
+/// As [`run_in`], through a proxy that acts on each request; `act` is also given how many requests of the same method
+/// and path came before.
+fn run_through(
+    namespace: &str,
+    deadline: u64,
+    act: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
+) -> (Run, Proxy) {
+    let counts = Mutex::new(HashMap::<_, usize>::new());
+    let proxy = Proxy::with_faults(control_plane(), move |seen| {
+        let before = {
+            let mut counts = counts.lock().expect("nothing panics with it");
+            let count = counts.entry((seen.method.clone(), seen.path.clone())).or_default();
+            *count += 1;
+            *count - 1
+        };
+        act(seen, before)
+    });
+    let run = run_in(namespace, &proxy.kubeconfig, deadline, &[]);
+    (run, proxy)
+}
+
+fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+        "message": message})
+}
+
+fn unavailable() -> Act {
+    Act::Instead(503, status(503, "ServiceUnavailable", "later"))
+}
+
+fn internal() -> Act {
+    Act::Instead(500, status(500, "InternalError", "etcd is busy"))
+}
+
+fn conflict() -> Act {
+    Act::Instead(409, status(409, "Conflict", "the object has been modified"))
+}
+
+/// Of a load balancer, which knows no Status.
+fn bad_gateway() -> Act {
+    Act::Answer(Reply::new(502, ("Server", MARKER), format_args!("<html>{MARKER}</html>")))
+}
+
+/// As long as nobody waits for a CronJob's next tick.
+fn come_back_in_an_hour() -> Act {
+    Act::Answer(Reply::new(429, ("Retry-After", "3600"), status(429, "TooManyRequests", "much later")))
+}
+
+/// To a place where nobody must go: port 9 is the one that discards.
+fn redirect() -> Act {
+    Act::Answer(Reply::new(307, ("Location", "http://127.0.0.1:9/MARKER"), MARKER))
+}
+
+fn is_delete(seen: &Seen) -> bool {
+    seen.method == "DELETE"
+}
+
+/// The list of the node's pods: the first time to find them, then to verify.
+fn is_pod_list(seen: &Seen) -> bool {
+    seen.path.contains("fieldSelector=spec.nodeName")
+}
+
+/// Runs every row at once.
+fn at_once<T: Sync>(rows: &[T], run: impl Fn(&T) + Sync) {
+    std::thread::scope(|scope| {
+        for row in rows {
+            scope.spawn(|| run(row));
+        }
+    });
+}

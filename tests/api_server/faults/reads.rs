@@ -1,0 +1,173 @@
+//! Safety rule 3: what cannot be read, for whatever reason, takes the pod out of the plan, and is told.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::{
+    DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, conflict, deletes, internal, is_delete,
+    is_pod_list, redirect, run_through, status, stuck,
+};
+use crate::{
+    one_dead_of_three,
+    support::{
+        ControlPlane, fresh,
+        objects::pod_path,
+        proxy::{Act, MARKER, Reply, Seen},
+    },
+    until_overdue,
+};
+
+/// What is then said of the pod.
+#[derive(Clone, Copy)]
+enum Said {
+    /// Nothing: the run could not begin.
+    CouldNotRun,
+    /// Nothing, because nobody saw it.
+    Unseen,
+    /// Its reason, or its outcome where it was to be reaped.
+    Reason(&'static str),
+    Outcome(&'static str),
+}
+
+/// What is read, and which requests those are: how many of the same came before tells the first look from the one
+/// right before the delete.
+type Read = (&'static str, fn(&Seen, usize) -> bool, Said);
+
+const READS: [Read; 10] = [
+    ("all nodes", |seen, _| seen.path.starts_with("/api/v1/nodes?includeObject"), Said::CouldNotRun),
+    ("pods of the node", |seen, _| is_pod_list(seen), Said::Unseen),
+    ("the node", |seen, _| seen.path == "/api/v1/nodes/dead", Said::Reason("facts-unread")),
+    ("the lease", |seen, _| seen.path.contains("/leases/"), Said::Reason("facts-unread")),
+    ("namespaces", |seen, _| seen.path.starts_with("/api/v1/namespaces?"), Said::Reason("facts-unread")),
+    ("a Ready node and the census", |seen, _| is_census(seen), Said::Reason("facts-unread")),
+    (
+        "the claim",
+        |seen, _| seen.path.contains("/persistentvolumeclaims/"),
+        Said::Reason("volume-unverified"),
+    ),
+    ("the volume", |seen, _| seen.path.contains("/persistentvolumes/"), Said::Reason("volume-unverified")),
+    (
+        "the node again",
+        |seen, before| seen.path == "/api/v1/nodes/dead" && before > 0,
+        Said::Outcome("failed"),
+    ),
+    // Which is asked for because each delete is told that the pod has changed.
+    (
+        "the pod again",
+        |seen, _| seen.method == "GET" && seen.path.contains("/pods/"),
+        Said::Outcome("failed"),
+    ),
+];
+
+fn is_census(seen: &Seen) -> bool {
+    seen.path == "/api/v1/nodes/ready-1" || seen.path.starts_with("/api/v1/nodes?limit")
+}
+
+/// How a read goes wrong. All of it is for good; what passes is in `deletes.rs`.
+type Wrong = (&'static str, fn() -> Act);
+
+const WRONGS: [Wrong; 11] = [
+    ("an error", internal),
+    ("an error that is no Status", bad_gateway),
+    ("cut off", || Act::Cut),
+    ("closed", || Act::Close),
+    ("forbidden", || Act::Instead(403, status(403, "Forbidden", "not for you"))),
+    ("not authenticated", || Act::Instead(401, status(401, "Unauthorized", "who are you?"))),
+    ("a 404 of something in between", || Act::Instead(404, json!(MARKER))),
+    ("come back in an hour", come_back_in_an_hour),
+    ("a redirect", redirect),
+    ("an object that is none", || Act::Instead(200, json!({"token": MARKER}))),
+    ("no JSON", || Act::Answer(Reply::new(200, ("Server", MARKER), MARKER))),
+];
+
+/// One stuck pod, which no run here may delete.
+fn scene(cluster: &ControlPlane) -> String {
+    let judged = stuck(cluster, "apps", "stuck-0");
+    until_overdue();
+    judged
+}
+
+fn goes_wrong(judged: &str, &(what, when, said): &Read, &(how, act): &Wrong) {
+    let name = format!("{what}: {how}");
+    let (run, proxy) = run_through("apps", DEADLINE, move |seen, before| match seen {
+        seen if when(seen, before) => act(),
+        seen if is_delete(seen) => conflict(),
+        _ => Act::Forward,
+    });
+    // Without the right to list pods there is nothing to run for.
+    let refused = matches!(how, "forbidden" | "not authenticated");
+    let said = if refused && matches!(said, Said::Unseen) { Said::CouldNotRun } else { said };
+    let code = if matches!(said, Said::CouldNotRun) { 1 } else { 3 };
+    assert_eq!(run.code, code, "{name}: {} {}", run.log, run.report);
+    assert!(proxy.took_effect().iter().all(|seen| !seen.is_write()), "{name}");
+    let writes = proxy.seen().iter().filter(|seen| seen.is_write()).count();
+    assert_eq!(writes, usize::from(what == "the pod again"), "{name}");
+    match said {
+        Said::CouldNotRun => assert_eq!(run.report, Value::Null, "{name}"),
+        Said::Unseen => assert_eq!(run.report["pods"], json!([]), "{name}"),
+        Said::Reason(reason) => assert_eq!(run.says(judged), (reason, None), "{name}"),
+        Said::Outcome(outcome) => {
+            assert_eq!(run.says(judged), (REAP, Some(outcome)), "{name}: {}", run.report);
+        }
+    }
+    if matches!(said, Said::Unseen | Said::Reason(_)) {
+        assert_ne!(run.report["errors"], json!([]), "{name}");
+    }
+}
+
+#[test]
+fn a_read_that_fails_deletes_nothing() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let judged = scene(&cluster);
+    for wrong in &WRONGS {
+        at_once(&READS, |read| goes_wrong(&judged, read, wrong));
+    }
+    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
+}
+
+/// One odd object spoils itself only, and none of what it holds is told: safety rules 3 and 9.
+#[test]
+fn one_odd_pod_is_told_without_its_text_and_the_others_are_handled() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let judged = scene(&cluster);
+    let (run, _) = run_through("apps", DEADLINE, |seen, before| {
+        if !is_pod_list(seen) || before > 0 {
+            return Act::Forward;
+        }
+        Act::rewrite(|reply| {
+            let mut list: Value = serde_json::from_slice(&reply.body).expect("a list");
+            let mut odd = list["items"][0].clone();
+            odd["metadata"]["name"] = json!("odd");
+            odd["metadata"]["uid"] = json!("6b1a");
+            odd["metadata"]["deletionTimestamp"] = json!(MARKER);
+            list["items"].as_array_mut().expect("items").insert(0, odd);
+            reply.body = list.to_string().into_bytes();
+        })
+    });
+    assert_eq!(run.report["errors"][0]["what"], "pods of node dead", "{}", run.report);
+    assert!(
+        run.report["errors"][0]["cause"].as_str().expect("text").starts_with("apps/odd: "),
+        "{}",
+        run.report
+    );
+    assert_eq!((run.code, run.says(&judged)), (3, (REAP, Some("deleted"))), "{}", run.report);
+    assert!(run.log.contains("Force-deleting"), "{}", run.log);
+    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_none());
+}
+
+/// Safety rule 10. A read that hangs takes four tries of 10 s, so all that can hang does so at the same time.
+#[test]
+fn what_never_answers_costs_its_time_limit_and_deletes_nothing_that_should_live() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let deletes = deletes::prepare(&cluster, &deletes::HANGS);
+    let judged = scene(&cluster);
+    thread::scope(|scope| {
+        scope.spawn(|| at_once(&READS, |read| goes_wrong(&judged, read, &("hangs", || Act::Hang))));
+        scope.spawn(|| at_once(&deletes, |row| row.is_told_truly(&cluster)));
+    });
+    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
+}
