@@ -14,7 +14,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, NotDown, StillDown, WriteMode},
-    decide::{Policy, Verdict, decide},
+    decide::{Policy, Reason, Verdict, decide},
     facts::{ClaimFacts, ClusterFacts, NodeFacts, NodeRead, PodFacts},
     outcome::Outcome,
     stop::Stop,
@@ -240,11 +240,14 @@ impl Run<'_> {
             NotDown::Ready => Outcome::NodeRecovered,
             NotDown::Changed(how) => Outcome::NodeChanged(how.to_owned()),
         })?;
-        let reason = decide(look.now, self.policy, Some(&NodeRead::Known(look.facts.clone())), pod);
-        if reason.verdict() == Verdict::Reap {
-            Ok(proof)
-        } else {
-            Err(Outcome::NodeChanged(reason.sentence()))
+        match decide(look.now, self.policy, Some(&NodeRead::Known(look.facts.clone())), pod) {
+            reason if reason.verdict() == Verdict::Reap => Ok(proof),
+            // What nobody could read has not changed.
+            Reason::FactsUnread(what) => {
+                let node = &node.judged.name;
+                Err(Outcome::Failed(format!("node {node} could not be judged again: {what}")))
+            }
+            reason => Err(Outcome::NodeChanged(reason.sentence())),
         }
     }
 

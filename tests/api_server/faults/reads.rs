@@ -34,7 +34,7 @@ enum Said {
 /// right before the delete.
 type Read = (&'static str, fn(&Seen, usize) -> bool, Said);
 
-const READS: [Read; 10] = [
+const READS: [Read; 11] = [
     ("all nodes", |seen, _| seen.path.starts_with("/api/v1/nodes?includeObject"), Said::CouldNotRun),
     ("pods of the node", |seen, _| is_pod_list(seen), Said::Unseen),
     ("the node", |seen, _| seen.path == "/api/v1/nodes/dead", Said::Reason("facts-unread")),
@@ -52,6 +52,7 @@ const READS: [Read; 10] = [
         |seen, before| seen.path == "/api/v1/nodes/dead" && before > 0,
         Said::Outcome("failed"),
     ),
+    ("the lease again", |seen, before| seen.path.contains("/leases/") && before > 0, Said::Outcome("failed")),
     // Which is asked for because each delete is told that the pod has changed.
     (
         "the pod again",
