@@ -20,6 +20,7 @@ mod races;
 mod rights;
 mod six_nodes;
 mod terminal;
+mod together;
 
 use std::{
     process::{Child, Command, Output},

@@ -1,0 +1,106 @@
+//! Two runs at once: one by hand, while the `CronJob`'s is under way.
+
+use std::{
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::Duration,
+};
+
+use serde_json::json;
+
+use crate::{
+    SHORT, one_dead_of_three, run,
+    support::{
+        control_plane, fresh,
+        objects::{Pod, pod_path},
+        proxy::{Proxy, Seen},
+    },
+    uid, until_overdue,
+};
+
+/// Longest wait of the first run for the second, so that a run that writes nothing fails the test.
+const TOGETHER_WITHIN: Duration = Duration::from_mins(1);
+
+/// Counts who has arrived, and holds them until both have.
+#[derive(Default)]
+struct Gate {
+    arrived: Mutex<usize>,
+    both: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut arrived = self.arrived.lock().expect("nothing panics with it");
+        *arrived += 1;
+        self.both.notify_all();
+        let (arrived, _) = self
+            .both
+            .wait_timeout_while(arrived, TOGETHER_WITHIN, |arrived| *arrived < 2)
+            .expect("nothing panics with it");
+        assert!(*arrived >= 2, "the other run has written nothing");
+    }
+}
+
+/// Each has made its plan before either writes, so both want every pod.
+#[test]
+fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let mut pods = (0..12)
+        .map(|pod| uid(&Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(&cluster, 1)))
+        .collect::<Vec<_>>();
+    let job = Pod::on("dead", "apps", "job")
+        .owned_by("Job", "job")
+        .restart_policy("Never")
+        .finalizer("batch.kubernetes.io/job-tracking")
+        .terminating(&cluster, 1);
+    pods.push(uid(&job));
+    until_overdue();
+
+    let gate = Arc::new(Gate::default());
+    let turn = Arc::new(Mutex::new(()));
+    let proxies = [(); 2].map(|()| {
+        let (gate, turn) = (Arc::clone(&gate), Arc::clone(&turn));
+        let first = Mutex::new(true);
+        Proxy::start(control_plane(), move |seen| {
+            if !seen.is_write() {
+                return;
+            }
+            if std::mem::take(&mut *first.lock().expect("nothing panics with it")) {
+                gate.pass();
+            }
+            // The Job controller, which does not run here, lets go of a pod that has failed.
+            let path = pod_path("apps", "job");
+            if seen.method == "DELETE" && seen.path == path {
+                let _turn = turn.lock();
+                let held = control_plane()
+                    .try_get(&path)
+                    .is_some_and(|pod| !pod["metadata"]["finalizers"].is_null());
+                if held {
+                    control_plane().merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+                }
+            }
+        })
+    });
+    let runs = thread::scope(|scope| {
+        let runs = proxies.each_ref().map(|proxy| scope.spawn(|| run(&proxy.kubeconfig, &SHORT)));
+        runs.map(|run| run.join().expect("it does not panic"))
+    });
+
+    assert_eq!(cluster.get("/api/v1/namespaces/apps/pods")["items"], json!([]));
+    let deletes = proxies.iter().flat_map(Proxy::took_effect).filter(|seen| seen.method == "DELETE");
+    let deleted = deletes.map(|Seen { body, .. }| body["preconditions"]["uid"].as_str().map(str::to_owned));
+    let deleted = deleted.collect::<Vec<_>>();
+    for pod in &pods {
+        let effects = deleted.iter().filter(|deleted| deleted.as_ref() == Some(pod)).count();
+        let mut outcomes = runs.each_ref().map(|run| run.says(pod).1.expect("it was to be reaped"));
+        outcomes.sort_unstable();
+        assert_eq!(effects, 1, "{pod}: {outcomes:?}");
+        // The Job's pod changes under the one run when the other has set it to failed.
+        assert!(matches!(outcomes, ["deleted", "gone"] | ["changed", "deleted"]), "{pod}: {outcomes:?}");
+    }
+    for run in &runs {
+        assert_eq!(run.code, 0, "{} {}", run.log, run.report);
+        assert_eq!(run.report["errors"], json!([]));
+    }
+}
