@@ -7,6 +7,7 @@
 #![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{ErrorKind, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpListener},
@@ -537,6 +538,43 @@ fn pods_on_a_cut_off_kosmos_leaf_need_a_person() {
 }
 
 /// The first thing that a newcomer sees is what the program prints.
+/// A claim whose test is gone is one that nobody checks.
+#[test]
+fn every_test_that_the_security_page_names_is_there() {
+    fn functions(folder: &Path, of: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                functions(&path, of);
+                continue;
+            }
+            if path.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            // `src/decide/tests.rs` and `src/decide/mod.rs` are known as `decide`.
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            let folder = path.parent().and_then(Path::file_name).expect("a folder").to_string_lossy();
+            let module =
+                if ["tests", "mod", "main"].contains(&name.as_str()) { folder.as_ref() } else { &name };
+            let text = fs::read_to_string(&path).expect("text");
+            let names =
+                text.lines().filter_map(|line| line.trim_start().strip_prefix("fn ")?.split_once('('));
+            of.extend(names.map(|(function, _)| format!("{module}::{function}")));
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut there = BTreeSet::new();
+    functions(&root.join("tests"), &mut there);
+    functions(&root.join("src"), &mut there);
+    let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page");
+    let named = page.split('`').skip(1).step_by(2).filter(|word| word.contains("::") && *word != "a::b");
+    let named = named.collect::<Vec<_>>();
+    assert!(named.len() > 20, "{named:?}");
+    for test in named {
+        assert!(there.contains(test), "{test} is not there");
+    }
+}
+
 #[test]
 fn the_readme_shows_what_its_first_command_prints() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
