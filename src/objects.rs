@@ -321,6 +321,16 @@ struct PodStatus {
 }
 
 impl RawPod {
+    /// Without what no rule asks for: thousands of pods are held at once, and annotations may take 256 KiB of each.
+    #[must_use]
+    pub fn slimmed(mut self) -> Self {
+        self.metadata.labels = None;
+        if let Some(annotations) = &mut self.metadata.annotations {
+            annotations.retain(|key, _| [SKIP, AFTER_REAP, MIRROR].contains(&key.as_str()));
+        }
+        self
+    }
+
     /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a
     /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
     pub fn into_facts(self, namespace_opted_out: Read<bool>) -> Result<PodFacts, String> {

@@ -238,7 +238,7 @@ impl Cluster {
         if parts.status.is_success() {
             let date =
                 parts.headers.get(header::DATE).and_then(|value| value.to_str().ok()).and_then(http_date);
-            Ok(Answer { date, body: body.to_vec() })
+            Ok(Answer { date, body: body.into() })
         } else {
             let retry_after = parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
             let retry_after =
