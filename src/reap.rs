@@ -64,8 +64,8 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
                 text = read_text(snapshot) => text?,
                 why = stop.stopped() => return Err(CouldNotRun::Stopped(why)),
             };
-            let facts = snapshot::read(&text, &wanted).map_err(|error| in_snapshot(snapshot, &error))?;
-            let plan = plan(settings, &facts);
+            let mut facts = snapshot::read(&text, &wanted).map_err(|error| in_snapshot(snapshot, &error))?;
+            let plan = plan(settings, &mut facts);
             Ok(Report::new(settings, &facts, &plan, &BTreeMap::new()))
         }
         Task::Reap { target, mode } => {
@@ -83,13 +83,15 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
     }
 }
 
-/// Decides every pod, then puts the limits of the run on the verdicts.
-fn plan(settings: &Settings, facts: &ClusterFacts) -> Plan {
-    let judge = |pod: &PodFacts| Judged {
-        pod: pod.clone(),
-        reason: decide(facts.now, &settings.policy, facts.node_of(pod), pod),
-    };
-    Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits)
+/// Decides every pod, then puts the limits of the run on the verdicts. The pods go over into the plan: of tens of
+/// thousands there must be no second copy.
+fn plan(settings: &Settings, facts: &mut ClusterFacts) -> Plan {
+    let pods = std::mem::take(&mut facts.pods).into_iter().map(|pod| {
+        let reason = decide(facts.now, &settings.policy, facts.node_of(&pod), &pod);
+        Judged { pod, reason }
+    });
+    let judged = pods.collect();
+    Plan::new(judged, &facts.census, &settings.limits)
 }
 
 /// Reads a snapshot, in a thread of its own: standard input may never end.
@@ -213,7 +215,7 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster) -> Result<(Cluster
     facts.errors.sort();
 
     // 4. and 5. Decide each pod, then limit the run.
-    let plan = plan(settings, &facts);
+    let plan = plan(settings, &mut facts);
     Ok((facts, plan))
 }
 
