@@ -28,6 +28,7 @@
 )]
 #![allow(dead_code, reason = "a vocabulary: no test has to use all of it")]
 
+pub mod installed;
 pub mod objects;
 pub mod program;
 pub mod proxy;

@@ -99,6 +99,9 @@ impl Reply {
     }
 }
 
+/// The headers that reach the API server.
+const PASSED_ON: [&str; 4] = ["accept", "content-type", "user-agent", "impersonate-user"];
+
 /// What becomes of the `Date` of an answer.
 pub type Clock = fn(&str) -> Option<String>;
 
@@ -166,6 +169,15 @@ impl Proxy {
         Self { kubeconfig, log }
     }
 
+    /// For a run in the name of another user than the administrator.
+    pub fn kubeconfig_of(&self, user: &str) -> PathBuf {
+        let own = std::fs::read_to_string(&self.kubeconfig).expect("it was written");
+        let kubeconfig = self.kubeconfig.with_extension("impersonating");
+        std::fs::write(&kubeconfig, own.replace("user: {}", &format!("user: {{as: '{user}'}}")))
+            .expect("the folder is ours");
+        kubeconfig
+    }
+
     /// All requests so far.
     pub fn seen(&self) -> Vec<Seen> {
         held(&self.log).seen.clone()
@@ -218,7 +230,7 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.parse().expect("a number");
-            } else if ["accept", "content-type", "user-agent"].contains(&name.to_ascii_lowercase().as_str()) {
+            } else if PASSED_ON.contains(&name.to_ascii_lowercase().as_str()) {
                 headers.push((name.to_owned(), value.to_owned()));
             }
         }

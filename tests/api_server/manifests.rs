@@ -1,0 +1,355 @@
+//! `cronjob/` on a real API server: it is accepted without a warning, its role is exactly what a run needs, and the
+//! account can do nothing else.
+
+use std::{
+    collections::BTreeSet,
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    SHORT, six_nodes,
+    support::{
+        ControlPlane, control_plane, fresh,
+        installed::{
+            self, ACCOUNT, DEFAULT, DRY_RUN, ONE_OFF, as_account, folder, install, kubectl, may, settings,
+            until,
+        },
+        objects::{Pod, annotate, namespace, pod_path},
+        program::{binary, run, shown},
+        proxy::Proxy,
+    },
+    uid, until_overdue,
+};
+
+/// All that can be applied.
+const EVERYTHING: [&str; 4] = [DEFAULT, "cronjob/base", DRY_RUN, ONE_OFF];
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+/// A verb, a resource with its subresource, and the namespace where it holds for one only.
+type Right = (String, String, String);
+
+fn right(verb: &str, resource: &str, namespace: &str) -> Right {
+    (verb.to_owned(), resource.to_owned(), namespace.to_owned())
+}
+
+const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
+const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-node-lease/roles/pod-reaper";
+
+/// What a role grants, one by one, each with the rules that are left without it.
+fn rights(role: &Value) -> Vec<(Right, Value)> {
+    let namespace = role["metadata"]["namespace"].as_str().unwrap_or_default();
+    let rules = role["rules"].as_array().expect("rules");
+    let mut rights = Vec::new();
+    for (at, rule) in rules.iter().enumerate() {
+        for verb in rule["verbs"].as_array().expect("verbs") {
+            for resource in rule["resources"].as_array().expect("resources") {
+                let mut left = rules.clone();
+                left.remove(at);
+                // The rule's other pairs of verb and resource.
+                for other in rule["resources"].as_array().expect("resources") {
+                    let verbs = rule["verbs"].as_array().expect("verbs").iter();
+                    let verbs = verbs.filter(|other_verb| *other_verb != verb || other != resource);
+                    let verbs = verbs.cloned().collect::<Vec<_>>();
+                    if !verbs.is_empty() {
+                        left.push(
+                            json!({"apiGroups": rule["apiGroups"], "resources": [other], "verbs": verbs}),
+                        );
+                    }
+                }
+                let name = |value: &Value| value.as_str().expect("text").to_owned();
+                rights.push(((name(verb), name(resource), namespace.to_owned()), Value::Array(left)));
+            }
+        }
+    }
+    rights
+}
+
+/// The six-node case with a pod that the Job controller holds: everything that a run can meet.
+fn everything_stuck(cluster: &ControlPlane) -> String {
+    six_nodes::failed(cluster);
+    let pod = Pod::on(six_nodes::DEAD, "etl", "held-by-job").owned_by("Job", "held").finalizer(JOB_TRACKING);
+    let pod = pod.terminating(cluster, 1);
+    until_overdue();
+    uid(&pod)
+}
+
+/// A proxy through which one pod changes right before its delete, so that it has to be read again.
+fn with_a_changing_pod(cluster: &'static ControlPlane) -> Proxy {
+    let vault = pod_path("vault", "vault-0");
+    Proxy::start(cluster, move |seen| {
+        if seen.method == "DELETE" && seen.path == vault {
+            // The same value each time: only the first write changes something.
+            annotate(cluster, &vault, "example.org/touched", "once");
+        }
+    })
+}
+
+#[test]
+fn it_is_applied_without_a_warning() {
+    let cluster = fresh();
+    // What a dry run would not find.
+    namespace(&cluster, "pod-reaper");
+    for what in EVERYTHING {
+        let arguments = ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-k"];
+        let printed = kubectl(&cluster, &[&arguments[..], &[&folder(what)]].concat());
+        assert!(printed.lines().count() >= 8, "{what}: {printed}");
+    }
+    for component in ["guard", "kosmos-guard"] {
+        let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
+        let arguments = ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-f"];
+        kubectl(&cluster, &[&arguments[..], &[&file]].concat());
+    }
+}
+
+/// Each of them installed for real, one over the other, as people do who go from a dry run to the whole and back.
+#[test]
+fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_other() {
+    let cluster = fresh();
+    for what in [DRY_RUN, DEFAULT, DRY_RUN] {
+        install(&cluster, what);
+        let writes = what == DEFAULT;
+        assert_eq!(may(&cluster, "delete", "", "pods", ""), writes, "{what}");
+        assert_eq!(may(&cluster, "patch", "", "pods/status", ""), writes, "{what}");
+        let mode = settings(&cluster).into_iter().find(|(name, _)| name == "DRY_RUN").expect("it is set").1;
+        assert_eq!(mode, if writes { "none" } else { "client" }, "{what}");
+    }
+    let namespace = cluster.get("/api/v1/namespaces/pod-reaper");
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+
+    let cronjob = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper");
+    let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"];
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "by-hand", "namespace": "pod-reaper", "labels": template["metadata"]["labels"]},
+        "spec": template["spec"],
+    });
+    let create = |pod: &Value, name: &str| {
+        let file = cluster.dir.join(format!("{name}.json"));
+        fs::write(&file, pod.to_string()).expect("our folder");
+        cluster.kubectl([
+            "create",
+            "--dry-run=server",
+            "--warnings-as-errors",
+            "-f",
+            &file.display().to_string(),
+        ])
+    };
+    let admitted = create(&pod, "as-shipped");
+    assert!(admitted.status.success(), "{}", shown(&admitted));
+    // The profile is really enforced: one line less, and it is refused.
+    pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = Value::Null;
+    let refused = create(&pod, "one-line-less");
+    assert!(shown(&refused).contains("violates PodSecurity \"restricted"), "{}", shown(&refused));
+}
+
+/// The program accepts the settings as they are shipped, and the role without any write is enough for them.
+#[test]
+fn the_dry_run_overlay_reports_and_is_never_refused() {
+    let cluster = fresh();
+    everything_stuck(&cluster);
+    install(&cluster, DRY_RUN);
+    for (path, verbs) in [(CLUSTER_ROLE, &["get", "list"][..]), (ROLE, &["get"])] {
+        for (right, _) in rights(&cluster.get(path)) {
+            assert!(verbs.contains(&right.0.as_str()), "{right:?}");
+        }
+    }
+    let output = binary(&installed::kubeconfig(&cluster))
+        .envs(settings(&cluster))
+        .args(SHORT)
+        .args(["--output", "json"])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!(report["mode"], "client-dry-run");
+    assert_eq!(report["errors"], json!([]));
+    assert_eq!(report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len() + 1);
+}
+
+/// With the guard in force, too. What the audit log says was used is what the role grants: nothing was forbidden, and
+/// nothing is spare.
+#[test]
+fn a_full_run_is_never_refused_and_uses_every_right() {
+    let policy = folder("tests/data/audit-policy.yaml");
+    let flags = [&format!("--audit-policy-file={policy}"), "--audit-log-path=logs/audit.log"];
+    let cluster =
+        ControlPlane::start(&flags.map(AsRef::as_ref)).unwrap_or_else(|message| panic!("{message}"));
+    let cluster: &'static ControlPlane = Box::leak(Box::new(cluster));
+    let job_pod = everything_stuck(cluster);
+    install(cluster, DEFAULT);
+    let granted = [CLUSTER_ROLE, ROLE].iter().flat_map(|path| rights(&cluster.get(path)));
+    let granted = granted.map(|(right, _)| right).collect::<BTreeSet<_>>();
+
+    let proxy = with_a_changing_pod(cluster);
+    let dry = run(&proxy.kubeconfig_of(ACCOUNT), &[&SHORT[..], &["--dry-run"]].concat());
+    assert_eq!((dry.code, &dry.report["errors"]), (0, &json!([])), "{}", dry.log);
+    assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len() + 1);
+
+    // The Job controller lets go of a pod that has failed.
+    let path = pod_path("etl", "held-by-job");
+    let controller = thread::spawn(move || {
+        let started = Instant::now();
+        while cluster.get(&path)["status"]["phase"] != "Failed" {
+            assert!(started.elapsed() < Duration::from_secs(30), "nobody set it to Failed");
+            thread::sleep(Duration::from_millis(20));
+        }
+        cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+    });
+    let real = run(&installed::kubeconfig(cluster), &SHORT);
+    controller.join().expect("it let go");
+    assert_eq!((real.code, &real.report["errors"]), (0, &json!([])), "{}", real.log);
+    let outcomes = &real.report["summary"]["outcomes"];
+    assert_eq!(outcomes["deleted"], six_nodes::STUCK.len() + 1, "{outcomes}");
+    assert_eq!(real.says(&job_pod), ("stuck-on-not-ready-node", Some("deleted")));
+
+    // One more request, which the account has a right to as anybody has: when it is in the log, the others are.
+    as_account(cluster, "GET", "/version", &Value::Null);
+    let log = cluster.dir.join("logs/audit.log");
+    let mut events = Vec::new();
+    until("the audit log is complete", || {
+        let text = fs::read_to_string(&log).expect("an audit log");
+        let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let by_account = |event: &Value| {
+            event["user"]["username"] == ACCOUNT || event["impersonatedUser"]["username"] == ACCOUNT
+        };
+        events = all.filter(by_account).collect();
+        events.last().is_some_and(|event| event["requestURI"] == "/version")
+    });
+    let program =
+        |event: &&Value| event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("pod-reaper/"));
+    let mut used = BTreeSet::new();
+    for event in events.iter().filter(program) {
+        let text = |field: &str| event["objectRef"][field].as_str().unwrap_or_default();
+        let code = &event["responseStatus"]["code"];
+        assert!(code != 401 && code != 403, "{event}");
+        let resource = match text("subresource") {
+            "" => text("resource").to_owned(),
+            subresource => format!("{}/{subresource}", text("resource")),
+        };
+        let namespace = if resource == "leases" { text("namespace") } else { "" };
+        used.insert(right(event["verb"].as_str().unwrap_or_default(), &resource, namespace));
+    }
+    assert_eq!(used, granted);
+    cluster.stop();
+}
+
+/// Without any one right the run is not what it was: each is needed, and none is missed in silence.
+#[test]
+fn without_any_one_right_the_run_says_so() {
+    let cluster = fresh();
+    everything_stuck(&cluster);
+    install(&cluster, DEFAULT);
+    let all = six_nodes::STUCK.len() + 1;
+    // The right, the exit code without it, and how many pods would still be deleted.
+    let expected = [
+        (right("get", "nodes", ""), 3, 0),
+        (right("list", "nodes", ""), 1, 0),
+        (right("list", "namespaces", ""), 3, 0),
+        (right("list", "pods", ""), 1, 0),
+        (right("get", "pods", ""), 3, all - 1),
+        (right("get", "persistentvolumeclaims", ""), 3, all - 1),
+        (right("get", "persistentvolumes", ""), 3, all - 1),
+        (right("list", "volumeattachments", ""), 3, all),
+        (right("delete", "pods", ""), 3, 0),
+        (right("patch", "pods/status", ""), 3, all - 1),
+        (right("get", "leases", "kube-node-lease"), 3, 0),
+    ];
+    let mut seen = Vec::new();
+    for path in [CLUSTER_ROLE, ROLE] {
+        let role = cluster.get(path);
+        for (right, left) in rights(&role) {
+            cluster.merge_patch(path, json!({"rules": left}));
+            let (verb, resource, namespace) = &right;
+            let group = match resource.as_str() {
+                "leases" => "coordination.k8s.io",
+                "volumeattachments" => "storage.k8s.io",
+                _ => "",
+            };
+            until("the right is gone", || !may(&cluster, verb, group, resource, namespace));
+            let proxy = with_a_changing_pod(control_plane());
+            let kubeconfig = proxy.kubeconfig_of(ACCOUNT);
+            annotate(&cluster, &pod_path("vault", "vault-0"), "example.org/touched", "not yet");
+            let output = binary(&kubeconfig)
+                .args(SHORT)
+                .args(["--dry-run", "--output", "json"])
+                .output()
+                .expect("it starts");
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            let would = report["summary"]["outcomes"]["would-delete"].as_u64().unwrap_or_default();
+            seen.push((right, output.status.code().unwrap_or_default(), usize::try_from(would).unwrap()));
+        }
+        cluster.merge_patch(path, json!({"rules": role["rules"]}));
+        let (verb, group, resource, namespace) = if path == ROLE {
+            ("get", "coordination.k8s.io", "leases", "kube-node-lease")
+        } else {
+            ("patch", "", "pods/status", "")
+        };
+        until("the rights are back", || may(&cluster, verb, group, resource, namespace));
+    }
+    assert_eq!(BTreeSet::from_iter(seen), BTreeSet::from(expected));
+}
+
+/// What whoever steals the token cannot do.
+#[test]
+fn the_account_can_do_nothing_else() {
+    let cluster = fresh();
+    install(&cluster, DEFAULT);
+    let kubeconfig = installed::kubeconfig(&cluster).display().to_string();
+    let everywhere = ["--all-namespaces"];
+    let in_its_own = ["--namespace=pod-reaper"];
+    let in_leases = ["--namespace=kube-node-lease"];
+    let cannot: [(&[&str], &[&str]); 28] = [
+        (&["get", "secrets"], &everywhere),
+        (&["get", "secrets"], &in_its_own),
+        (&["list", "secrets"], &everywhere),
+        (&["get", "configmaps"], &in_its_own),
+        (&["create", "pods/exec"], &everywhere),
+        (&["get", "pods/log"], &everywhere),
+        (&["create", "pods/eviction"], &everywhere),
+        (&["create", "pods/ephemeralcontainers"], &everywhere),
+        (&["create", "pods"], &in_its_own),
+        (&["watch", "pods"], &everywhere),
+        (&["update", "pods"], &everywhere),
+        (&["patch", "pods"], &everywhere),
+        (&["update", "pods/status"], &everywhere),
+        (&["deletecollection", "pods"], &everywhere),
+        (&["delete", "nodes"], &everywhere),
+        (&["patch", "nodes"], &everywhere),
+        (&["update", "nodes/status"], &everywhere),
+        (&["get", "nodes/proxy"], &everywhere),
+        (&["delete", "persistentvolumeclaims"], &everywhere),
+        (&["delete", "persistentvolumes"], &everywhere),
+        (&["delete", "volumeattachments.storage.k8s.io"], &everywhere),
+        (&["delete", "namespaces"], &everywhere),
+        (&["delete", "jobs.batch"], &everywhere),
+        (&["get", "leases.coordination.k8s.io"], &in_its_own),
+        (&["update", "leases.coordination.k8s.io"], &in_leases),
+        (&["create", "serviceaccounts/token"], &in_its_own),
+        (&["bind", "clusterroles.rbac.authorization.k8s.io"], &everywhere),
+        (&["delete", "validatingadmissionpolicies.admissionregistration.k8s.io"], &everywhere),
+    ];
+    let can: [(&[&str], &[&str]); 4] = [
+        (&["list", "nodes"], &everywhere),
+        (&["delete", "pods"], &everywhere),
+        (&["patch", "pods/status"], &everywhere),
+        (&["get", "leases.coordination.k8s.io"], &in_leases),
+    ];
+    let answer = |(what, scope): (&[&str], &[&str])| {
+        // What follows a slash would be a name to kubectl.
+        let (resource, subresource) = what[1].split_once('/').unwrap_or((what[1], ""));
+        let subresource = format!("--subresource={subresource}");
+        let words = ["--kubeconfig", &kubeconfig, "auth", "can-i", what[0], resource, &subresource];
+        let output = cluster.kubectl([&words[..], scope].concat());
+        (what.join(" "), String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    for asked in can {
+        assert_eq!(answer(asked).1, "yes", "{asked:?}");
+    }
+    for asked in cannot {
+        let (asked, said) = answer(asked);
+        assert!(said == "no" || said.starts_with("no "), "{asked}: {said}");
+    }
+}

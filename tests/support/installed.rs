@@ -1,0 +1,118 @@
+//! The shipped manifests, applied as the README says, and the account that they make.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    ControlPlane,
+    objects::{Node, Pod, pod_path},
+    program::shown,
+};
+
+/// Who the reaper is to the API server.
+pub const ACCOUNT: &str = "system:serviceaccount:pod-reaper:pod-reaper";
+/// What the README's `kubectl apply -k` is given.
+pub const DEFAULT: &str = "cronjob";
+pub const DRY_RUN: &str = "cronjob/overlays/dry-run";
+pub const ONE_OFF: &str = "cronjob/overlays/one-off";
+
+/// How long the servers may take. A policy or a role is in force within a second, a namespace gone within ten.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A folder of the tree, wherever the test was started.
+pub fn folder(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name).display().to_string()
+}
+
+/// Runs kubectl, which has to succeed, and gives what it printed.
+#[track_caller]
+pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
+    let output = cluster.kubectl(arguments);
+    assert!(output.status.success(), "kubectl {arguments:?}\n{}", shown(&output));
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+/// Applies `what`, which must bring no warning, and waits until the account has its rights and its guard.
+pub fn install(cluster: &ControlPlane, what: &str) {
+    kubectl(cluster, &["apply", "--warnings-as-errors", "-k", &folder(what)]);
+    until("the account may read pods", || may(cluster, "list", "", "pods", ""));
+    let guarded = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/pod-reaper-guard";
+    if cluster.try_get(guarded).is_some() && may(cluster, "delete", "", "pods", "") {
+        // Which pod the guard sees matters: what it lets through says nothing about whether it is there yet.
+        Node::ready("guarded").create(cluster);
+        Pod::on("guarded", "default", "guarded").create(cluster);
+        until("the guard is in force", || {
+            let at_once = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+            as_account(cluster, "DELETE", &pod_path("default", "guarded"), &at_once).0 == 403
+        });
+        cluster.delete(&pod_path("default", "guarded"), json!({"gracePeriodSeconds": 0}));
+        cluster.delete("/api/v1/nodes/guarded", json!({}));
+        cluster.delete("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/guarded", json!({}));
+    }
+}
+
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Whether RBAC lets the account do that, as the API server sees it now. `resource` may have a `/subresource`.
+pub fn may(cluster: &ControlPlane, verb: &str, group: &str, resource: &str, namespace: &str) -> bool {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": ACCOUNT, "resourceAttributes": {
+            "verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace,
+        }},
+    });
+    cluster.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"] == true
+}
+
+/// A request in the account's name.
+pub fn as_account(cluster: &ControlPlane, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    as_user(ACCOUNT, cluster, method, path, body)
+}
+
+/// A request in somebody's name: the status, and the server's message or the object. A PATCH is a strategic one.
+pub fn as_user(user: &str, cluster: &ControlPlane, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let content_type =
+        if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
+    let headers = vec![
+        ("content-type".to_owned(), content_type.to_owned()),
+        ("impersonate-user".to_owned(), user.to_owned()),
+    ];
+    let (status, _, body) = cluster.forward(method, path, headers, body.to_string().into_bytes());
+    (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+/// A kubeconfig with a token of the ServiceAccount's own, as the kubelet asks for one.
+pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
+    let request = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600},
+    });
+    let path = "/api/v1/namespaces/pod-reaper/serviceaccounts/pod-reaper/token";
+    let answer = cluster.create(path, request);
+    let token = answer["status"]["token"].as_str().expect("a token");
+    let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
+    let file = cluster.dir.join("account.kubeconfig");
+    fs::write(&file, own.replace(&cluster.token, token)).expect("our folder");
+    file
+}
+
+/// What the CronJob's container gets as its environment.
+pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
+    let map = cluster.get("/api/v1/namespaces/pod-reaper/configmaps/pod-reaper");
+    let data = map["data"].as_object().expect("settings").iter();
+    data.map(|(name, value)| (name.clone(), value.as_str().expect("text").to_owned())).collect()
+}
