@@ -58,7 +58,8 @@ fn the_link_to_a_leaf_cluster_is_cut() {
     assert_eq!(left, of_leaf_nodes);
 }
 
-fn pinned_to(node: &str) -> serde_json::Value {
+/// A pod that Kosmos would take up, on this node and no other.
+pub fn pinned_to(node: &str) -> serde_json::Value {
     let name = format!("on-{node}");
     let evicted_at_once = |taint: &str| {
         let key = format!("node.kubernetes.io/{taint}");

@@ -13,6 +13,7 @@ mod support;
 
 mod beside_others;
 mod case;
+mod deployed;
 mod interruption;
 mod leaf;
 mod node_fails;

@@ -1,0 +1,187 @@
+//! `cronjob/` among the real controllers: why its runs replace each other, what the guard for Kosmos keeps, and that it
+//! leaves nothing behind.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    case::{Case, FAILING, Seen},
+    leaf::pinned_to,
+    support::{
+        ControlPlane,
+        installed::{DEFAULT, ONE_OFF, as_user, folder, install, kubectl, until},
+        objects::pod_path,
+    },
+};
+
+const CRONJOBS: &str = "/apis/batch/v1/namespaces/pod-reaper/cronjobs";
+const IN_THE_NAMESPACE: &str = "/api/v1/namespaces/pod-reaper/pods";
+
+/// A run's own pod is on the node that dies. Under the shipped policy the next run starts, elsewhere. Under `Forbid`
+/// none does, for as long as nobody clears the node: its Job has passed its deadline and cannot end.
+#[test]
+fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
+    let case = Case::start("a_run_that_dies_with_its_node_does_not_stop_the_next");
+    install(&case, DEFAULT);
+    let shipped = case.get(&format!("{CRONJOBS}/pod-reaper"));
+    assert_eq!(shipped["spec"]["concurrencyPolicy"], "Replace");
+    case.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": {"suspend": true}}));
+    for policy in ["Replace", "Forbid"] {
+        let name = policy.to_lowercase();
+        let mut spec = shipped["spec"].clone();
+        spec["schedule"] = json!("* * * * *");
+        spec["concurrencyPolicy"] = json!(policy);
+        spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] = json!(20);
+        let template = &mut spec["jobTemplate"]["spec"]["template"];
+        template["metadata"]["labels"] = json!({"policy": name});
+        template["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = json!([
+            {"weight": 100, "preference": {"matchExpressions": [
+                {"key": "kubernetes.io/hostname", "operator": "In", "values": [FAILING]},
+            ]}},
+        ]);
+        case.create(
+            CRONJOBS,
+            json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec}),
+        );
+    }
+    let pods_of = |name: &str| -> Vec<Seen> {
+        let prefix = format!("{name}-");
+        let pods = case.pods().into_iter();
+        pods.filter(|pod| pod.namespace == "pod-reaper" && pod.name.starts_with(&prefix)).collect()
+    };
+    // Up to the next full minute.
+    let patience = Duration::from_mins(3);
+    let [replaced, forbidding] = ["replace", "forbid"].map(|name| {
+        case.within(patience, &format!("the first run of {name}"), || {
+            pods_of(name).into_iter().find(|pod| pod.node == FAILING && pod.is_running())
+        })
+    });
+    case.stop(FAILING);
+    case.until_ready_is("Unknown", FAILING);
+
+    let next = case.within(patience, "the next run, elsewhere", || {
+        pods_of("replace").into_iter().find(|pod| pod.owner != replaced.owner && pod.is_running())
+    });
+    assert_ne!(next.node, FAILING);
+    case.within(patience, "the run that is skipped", || {
+        let events = case.get("/api/v1/namespaces/pod-reaper/events");
+        let mut events = events["items"].as_array().cloned().unwrap_or_default().into_iter();
+        events
+            .any(|event| event["reason"] == "JobAlreadyActive" && event["involvedObject"]["name"] == "forbid")
+            .then_some(())
+    });
+    let left = pods_of("forbid");
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!((&left[0].uid, left[0].deadline.is_some()), (&forbidding.uid, true), "{left:?}");
+}
+
+/// The link to a leaf cluster is cut and a node dies. The pods of the leaf nodes stay as they are, those of the dead
+/// node are evicted. Without the guard all are: `leaf::the_link_to_a_leaf_cluster_is_cut`.
+#[test]
+fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
+    const NODE_CONTROLLER: &str = "system:serviceaccount:kube-system:node-controller";
+    /// Not called a leaf node: its pods are told by their label alone.
+    const ONE_TO_ONE: &str = "ds05";
+    const LEAF: &str = "kosmos-member1";
+    let nodes = ["ds01", "ds02", "ds03", "ds04", ONE_TO_ONE, LEAF];
+    let case = Case::with_nodes("the_guard_keeps_the_pods_of_a_silent_leaf_node", &nodes, 1);
+    for node in [LEAF, ONE_TO_ONE] {
+        case.create("/apis/apps/v1/namespaces/compute-hive01/statefulsets", pinned_to(node));
+    }
+    case.until("the pods of the leaf nodes are Running", || {
+        case.pods().iter().all(Seen::is_running).then_some(())
+    });
+    let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
+    kubectl(&case, &["apply", "--warnings-as-errors", "-f", &component]);
+    let labelled = |pod: &Seen| pod.name.starts_with("on-");
+    // By the node's name those without the label too; on the other node only those with it.
+    let mut guarded = case.evictable_on(LEAF);
+    assert!(guarded.iter().any(|pod| !labelled(pod)) && guarded.iter().any(labelled), "{guarded:?}");
+    let (mut by_label, unguarded): (Vec<_>, Vec<_>) =
+        case.evictable_on(ONE_TO_ONE).into_iter().partition(labelled);
+    assert!(!by_label.is_empty() && !unguarded.is_empty(), "{by_label:?} {unguarded:?}");
+    guarded.append(&mut by_label);
+    for pod in &guarded {
+        until("the guard is in force", || {
+            let options = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+            let path = pod_path(&pod.namespace, &pod.name);
+            let (code, answer) = as_user(NODE_CONTROLLER, &case, "DELETE", &path, &options);
+            code == 403 && answer["message"].as_str().is_some_and(|message| message.contains("kosmos-guard"))
+        });
+    }
+    let probes = refusals(&case);
+
+    for node in [LEAF, ONE_TO_ONE, FAILING] {
+        case.stop(node);
+    }
+    case.until_evicted(FAILING);
+    case.until("the pods that no mark protects are Terminating", || {
+        let pods = case.pods();
+        let marked = |pod: &Seen| pods.iter().any(|now| now.uid == pod.uid && now.deadline.is_some());
+        unguarded.iter().all(marked).then_some(())
+    });
+    // The controller says so right before it asks for a deletion.
+    let tried = case.until("the eviction of every guarded pod was tried", || {
+        let events = case.get("/api/v1/events")["items"].as_array().cloned().unwrap_or_default();
+        let evictions = events.iter().filter(|event| event["reason"] == "TaintManagerEviction");
+        let names: Vec<_> = evictions.map(|event| event["involvedObject"]["name"].clone()).collect();
+        guarded.iter().all(|pod| names.contains(&json!(pod.name))).then_some(names)
+    });
+    case.until("the guard has refused as many", || (refusals(&case) >= probes + guarded.len()).then_some(()));
+    let as_they_were = |pods: &[Seen]| guarded.iter().all(|pod| pods.contains(pod));
+    assert!(as_they_were(&case.pods()), "{:?}, tried: {tried:?}", case.pods());
+
+    // The link is back.
+    for node in [LEAF, ONE_TO_ONE] {
+        case.resume(node);
+        case.until_ready_is("True", node);
+    }
+    assert!(as_they_were(&case.pods()), "{:?}", case.pods());
+}
+
+/// How often the guard has refused something.
+fn refusals(cluster: &ControlPlane) -> usize {
+    let (_, metrics) = cluster.request("GET", "/metrics", None);
+    let lines = metrics.as_str().expect("text").lines();
+    let of_guard = lines.filter(|line| {
+        line.starts_with("apiserver_validating_admission_policy_check_total{")
+            && line.contains("enforcement_action=\"deny\"")
+            && line.contains("policy=\"kosmos-guard\"")
+    });
+    of_guard.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+}
+
+/// Each overlay, with a run of it, and then `kubectl delete -k`.
+#[test]
+fn it_leaves_nothing_behind() {
+    let cluster =
+        ControlPlane::start_with(&["--node", "ds01"], &[]).unwrap_or_else(|error| panic!("{error}"));
+    let kinds = kubectl(&cluster, &["api-resources", "--verbs=list", "--output=name"]);
+    let kinds = kinds.lines().collect::<Vec<_>>().join(",");
+    let ours = || {
+        let all = kubectl(&cluster, &["get", &kinds, "--all-namespaces", "--output=name"]);
+        let ours = all.lines().filter(|name| name.contains("pod-reaper") || name.contains("kosmos-guard"));
+        ours.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(ours(), Vec::<String>::new());
+    for what in [ONE_OFF, DEFAULT] {
+        install(&cluster, what);
+        assert_eq!(ours().contains(&"job.batch/pod-reaper".to_owned()), what == ONE_OFF);
+        assert_eq!(ours().contains(&"cronjob.batch/pod-reaper".to_owned()), what == DEFAULT);
+        if what == DEFAULT {
+            kubectl(
+                &cluster,
+                &["create", "job", "--namespace=pod-reaper", "--from=cronjob/pod-reaper", "now"],
+            );
+        }
+        until("its pod is admitted and runs", || {
+            let pods = cluster.get(IN_THE_NAMESPACE);
+            let mut pods = pods["items"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
+            pods.any(|pod: &Value| pod["status"]["phase"] == "Running")
+        });
+        kubectl(&cluster, &["delete", "-k", &folder(what)]);
+        until("all of it is gone", || ours().is_empty());
+    }
+    cluster.stop();
+}
