@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    case::{Case, FAILING, Seen},
+    case::{Case, FAILING, OPTIONS, Seen},
     leaf::pinned_to,
     support::{
         ControlPlane,
@@ -18,8 +18,9 @@ use crate::{
 const CRONJOBS: &str = "/apis/batch/v1/namespaces/pod-reaper/cronjobs";
 const IN_THE_NAMESPACE: &str = "/api/v1/namespaces/pod-reaper/pods";
 
-/// A run's own pod is on the node that dies. Under the shipped policy the next run starts, elsewhere. Under `Forbid`
-/// none does, for as long as nobody clears the node: its Job has passed its deadline and cannot end.
+/// A run's own pod is on the node that dies. Under the shipped policy the next run starts, elsewhere, and reaps, its
+/// predecessor included. Under `Forbid` none starts, for as long as nobody clears the node: its Job has passed its
+/// deadline and cannot end.
 #[test]
 fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     let case = Case::start("a_run_that_dies_with_its_node_does_not_stop_the_next");
@@ -74,6 +75,17 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     let left = pods_of("forbid");
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!((&left[0].uid, left[0].deadline.is_some()), (&forbidding.uid, true), "{left:?}");
+
+    // The container of the next run is only pretended: here is what it would do.
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    let run = case.reap(&OPTIONS);
+    assert_eq!(run.code, 0);
+    for pod in [&replaced, &forbidding] {
+        assert_eq!(run.says(&pod.uid), ("stuck-on-not-ready-node", Some("deleted")), "{}", pod.name);
+    }
+    let workloads = |pod: &Seen| pod.namespace != "pod-reaper" && pod.name != "impala-executor-000-0";
+    case.until_replaced(&evicted.into_iter().filter(workloads).collect::<Vec<_>>());
 }
 
 /// The link to a leaf cluster is cut and a node dies. The pods of the leaf nodes stay as they are, those of the dead

@@ -11,11 +11,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod beside_others;
 mod case;
 mod deployed;
 mod interruption;
 mod leaf;
 mod node_fails;
 mod node_returns;
+mod out_of_service;
 mod outage;

@@ -1,0 +1,68 @@
+//! The reaper and the pod garbage collector, which after an operator's word does the same.
+
+use crate::{
+    case::{Case, FAILING, OPTIONS},
+    support::program::Run,
+};
+
+/// An operator taints the dead node as out of service, and the pod garbage collector does in its own rounds what the
+/// reaper does: no run fails, nothing is lost, and everything moves.
+#[test]
+fn the_pod_garbage_collector_at_the_same_time() {
+    let case = Case::start("the_pod_garbage_collector_at_the_same_time");
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    out_of_service(&case);
+    case.until("no Terminating pod is left", || {
+        let run = case.reap(&OPTIONS);
+        assert_eq!(run.code, 0, "{}", run.report);
+        for outcome in outcomes(&run) {
+            assert!(["deleted", "gone", "changed"].contains(&outcome.as_str()), "{outcome}");
+        }
+        case.evictable_on(FAILING).is_empty().then_some(())
+    });
+    let (local, moved): (Vec<_>, Vec<_>) =
+        evicted.into_iter().partition(|pod| pod.name == "impala-executor-000-0");
+    case.until_replaced(&moved);
+    // The taint deletes it as well; its claim still binds it to the disk of the dead node.
+    case.until("the pod of the local disk waits for it", || {
+        case.pods().into_iter().find(|pod| pod.owner == local[0].owner && pod.phase == "Pending")
+    });
+}
+
+/// The garbage collector is faster, by the moment between the decision and the delete: outcome `gone`, or `changed`
+/// where a StatefulSet has used the name again by then, and exit code 0.
+#[test]
+fn the_pod_garbage_collector_is_faster() {
+    let case = Case::start("the_pod_garbage_collector_is_faster");
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    out_of_service(&case);
+    // Its round is every 20 s. A look at the node that is not answered for as long is repeated, so that the run goes on
+    // whenever the round comes.
+    let proxy = case.before_the_second_look(FAILING, |case| {
+        case.until("the garbage collector has come", || case.evictable_on(FAILING).is_empty().then_some(()));
+    });
+    let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
+    assert_eq!(run.code, 0, "{}", run.report);
+    let moved: Vec<_> = evicted.into_iter().filter(|pod| pod.name != "impala-executor-000-0").collect();
+    for pod in &moved {
+        let outcome = run.says(&pod.uid).1;
+        let name_used_again = pod.owner_kind == "StatefulSet" && outcome == Some("changed");
+        assert!(outcome == Some("gone") || name_used_again, "{}: {outcome:?}", pod.called());
+    }
+    case.until_replaced(&moved);
+}
+
+/// As the report prints it, where volumes are left attached.
+fn out_of_service(case: &Case) {
+    let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+    assert!(case.kubectl(["taint", "nodes", FAILING, taint]).status.success());
+}
+
+fn outcomes(run: &Run) -> Vec<String> {
+    let pods = run.report["pods"].as_array().expect("pods").iter();
+    pods.filter_map(|pod| pod["outcome"].as_str()).map(str::to_owned).collect()
+}
