@@ -17,12 +17,6 @@ use crate::{
     selector::Selector,
 };
 
-/// Annotation on a pod, namespace or node: the reaper keeps away.
-const SKIP: &str = "pod-reaper.io/skip";
-/// Annotation on a pod: copied into the report when the pod is reaped.
-const AFTER_REAP: &str = "pod-reaper.io/after-reap";
-/// Set by the kubelet on the API's copy of a static pod.
-const MIRROR: &str = "kubernetes.io/config.mirror";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.
 const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
@@ -71,9 +65,26 @@ pub struct Meta {
     deletion_timestamp: Option<Timestamp>,
     deletion_grace_period_seconds: Option<i64>,
     labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
+    annotations: Option<Annotations>,
     finalizers: Option<Vec<String>>,
     owner_references: Option<Vec<OwnerReference>>,
+}
+
+/// The annotations that a rule asks for. The others, up to 256 KiB an object, are passed over as they are read.
+#[derive(Debug, Clone, Deserialize)]
+struct Annotations {
+    /// The reaper keeps away.
+    #[serde(rename = "pod-reaper.io/skip")]
+    skip: Option<String>,
+    /// Copied into the report when the pod is reaped.
+    #[serde(rename = "pod-reaper.io/after-reap")]
+    after_reap: Option<String>,
+    /// Set by the kubelet on the API's copy of a static pod.
+    #[serde(rename = "kubernetes.io/config.mirror")]
+    mirror: Option<String>,
+    /// Of which leaf cluster a node is, says Kosmos.
+    #[serde(rename = "kosmos-io/owned-by-cluster")]
+    kosmos_owner: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -84,8 +95,8 @@ struct OwnerReference {
 }
 
 impl Meta {
-    fn annotation(&self, key: &str) -> Option<&str> {
-        self.annotations.as_ref()?.get(key).map(String::as_str)
+    fn annotation(&self, pick: fn(&Annotations) -> &Option<String>) -> Option<&str> {
+        pick(self.annotations.as_ref()?).as_deref()
     }
 
     fn label(&self, key: &str) -> Option<&str> {
@@ -94,7 +105,7 @@ impl Meta {
 
     /// Whether it carries the opt-out annotation.
     pub fn opted_out(&self) -> bool {
-        self.annotation(SKIP) == Some("true")
+        self.annotation(|known| &known.skip) == Some("true")
     }
 
     /// Whether its deletion was asked for.
@@ -172,7 +183,7 @@ impl RawNode {
 
     /// Whether it stands for something other than one machine: any one of Kosmos's marks, or the operator's selector.
     pub fn leaf(&self, selector: Option<&Selector>) -> Option<Leaf> {
-        let cluster = self.metadata.annotation(KOSMOS_OWNER);
+        let cluster = self.metadata.annotation(|known| &known.kosmos_owner);
         let tainted =
             || self.spec.taints.iter().flatten().any(|taint| taint.key.as_deref() == Some(KOSMOS_NODE));
         let mut marks = Vec::new();
@@ -321,16 +332,6 @@ struct PodStatus {
 }
 
 impl RawPod {
-    /// Without what no rule asks for: thousands of pods are held at once, and annotations may take 256 KiB of each.
-    #[must_use]
-    pub fn slimmed(mut self) -> Self {
-        self.metadata.labels = None;
-        if let Some(annotations) = &mut self.metadata.annotations {
-            annotations.retain(|key, _| [SKIP, AFTER_REAP, MIRROR].contains(&key.as_str()));
-        }
-        self
-    }
-
     /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a
     /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
     pub fn into_facts(self, namespace_opted_out: Read<bool>) -> Result<PodFacts, String> {
@@ -365,10 +366,10 @@ impl RawPod {
                 .ok_or_else(|| "metadata.deletionTimestamp is missing".to_owned())?,
             grace_seconds: self.metadata.deletion_grace_period_seconds,
             finished: matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed")),
-            mirror: self.metadata.annotation(MIRROR).is_some(),
+            mirror: self.metadata.annotation(|known| &known.mirror).is_some(),
             opted_out: self.metadata.opted_out(),
             namespace_opted_out,
-            after_reap: self.metadata.annotation(AFTER_REAP).map(str::to_owned),
+            after_reap: self.metadata.annotation(|known| &known.after_reap).map(str::to_owned),
             finalizers: self.metadata.finalizers.unwrap_or_default(),
             claims,
         })

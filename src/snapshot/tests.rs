@@ -647,7 +647,8 @@ fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
     let odd_volume = with(volume("pv-a"), json!({"spec": {"local": {"path": 5}}}));
     let odd_lease = with(lease("ds06"), json!({"spec": {"renewTime": "noon"}}));
     let odd_node = with(node("ds06", "Unknown"), json!({"spec": {"taints": 5}}));
-    let odd_namespace = with(namespace("data"), json!({"metadata": {"annotations": {"a": 5}}}));
+    let odd_namespace =
+        with(namespace("data"), json!({"metadata": {"annotations": {"pod-reaper.io/skip": 5}}}));
     let cases = [
         (
             "claim",
