@@ -178,7 +178,8 @@ impl Cluster {
     pub async fn terminating_pods(&self, node: Option<&str>) -> Result<Listed<RawPod>, Failure> {
         let filter = node.map(|node| format!("&fieldSelector=spec.nodeName%3D{}", encode(node)));
         let path = format!("/api/v1/pods?limit={PAGE}{}", filter.unwrap_or_default());
-        self.list(&path, Form::Object, |pod: RawPod| pod.metadata.terminating().then_some(pod)).await
+        self.list(&path, Form::Object, |pod: RawPod| pod.metadata.terminating().then(|| pod.without_labels()))
+            .await
     }
 
     /// The UIDs of all pods of `node`.
