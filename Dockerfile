@@ -1,0 +1,39 @@
+# One static binary and nothing else. `docker build .`, or for a registry without a network to the public one:
+# `docker build --build-arg BUILD_IMAGE=… .`
+
+# Anything with the Rust of rust-toolchain.toml, a C compiler and a static C library.
+ARG BUILD_IMAGE=rust:1.95-bookworm
+# What the binary is put into: nothing.
+ARG BASE_IMAGE=scratch
+
+FROM ${BUILD_IMAGE} AS build
+WORKDIR /src
+# The target has to be named, or the flag would reach the compiler's own plug-ins. It is this machine's: on amd64 and
+# arm64 alike.
+ENV RUSTFLAGS="-C target-feature=+crt-static"
+RUN rustc --version --verbose | sed -n 's/^host: //p' >/target
+
+# The dependencies are a layer of their own, which stays as long as Cargo.lock does.
+COPY Cargo.toml Cargo.lock ./
+RUN mkdir -p src tests/api_server tests/live \
+    && echo 'fn main() {}' | tee src/main.rs tests/api_server/main.rs >tests/live/main.rs && touch src/lib.rs \
+    && cargo build --locked --release --bin pod-reaper --target "$(cat /target)"
+
+COPY src src
+# Newer than what was built from the empty files.
+RUN touch src/lib.rs src/main.rs \
+    && cargo build --locked --release --bin pod-reaper --target "$(cat /target)" \
+    && cp "target/$(cat /target)/release/pod-reaper" /pod-reaper
+
+FROM ${BASE_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="pod-reaper" \
+    org.opencontainers.image.description="Force-deletes pods stuck Terminating on NotReady Kubernetes nodes" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}"
+COPY --from=build /pod-reaper /pod-reaper
+# No name: there is no /etc/passwd. Kubernetes asks for a number too, to see that it is not root.
+USER 65532:65532
+ENTRYPOINT ["/pod-reaper"]
