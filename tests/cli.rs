@@ -537,7 +537,6 @@ fn pods_on_a_cut_off_kosmos_leaf_need_a_person() {
         .assert_eq(&audit(&["--reap-older-than=3s"]).run().exits(0).out);
 }
 
-/// The first thing that a newcomer sees is what the program prints.
 /// A claim whose test is gone is one that nobody checks.
 #[test]
 fn every_test_that_the_security_page_names_is_there() {
@@ -575,6 +574,7 @@ fn every_test_that_the_security_page_names_is_there() {
     }
 }
 
+/// The first thing that a newcomer sees is what the program prints.
 #[test]
 fn the_readme_shows_what_its_first_command_prints() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
