@@ -173,8 +173,9 @@ impl Proxy {
     pub fn kubeconfig_of(&self, user: &str) -> PathBuf {
         let own = std::fs::read_to_string(&self.kubeconfig).expect("it was written");
         let kubeconfig = self.kubeconfig.with_extension("impersonating");
-        std::fs::write(&kubeconfig, own.replace("user: {}", &format!("user: {{as: '{user}'}}")))
-            .expect("the folder is ours");
+        let named = own.replace("user: {token", &format!("user: {{as: '{user}', token"));
+        assert_ne!(named, own, "it is the kubeconfig that was written above");
+        std::fs::write(&kubeconfig, named).expect("the folder is ours");
         kubeconfig
     }
 
