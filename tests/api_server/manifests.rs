@@ -301,12 +301,14 @@ fn the_account_can_do_nothing_else() {
     let everywhere = ["--all-namespaces"];
     let in_its_own = ["--namespace=pod-reaper"];
     let in_leases = ["--namespace=kube-node-lease"];
-    let cannot: [(&[&str], &[&str]); 28] = [
+    let cannot: [(&[&str], &[&str]); 30] = [
         (&["get", "secrets"], &everywhere),
         (&["get", "secrets"], &in_its_own),
         (&["list", "secrets"], &everywhere),
         (&["get", "configmaps"], &in_its_own),
         (&["create", "pods/exec"], &everywhere),
+        (&["get", "pods/exec"], &everywhere),
+        (&["create", "pods/portforward"], &everywhere),
         (&["get", "pods/log"], &everywhere),
         (&["create", "pods/eviction"], &everywhere),
         (&["create", "pods/ephemeralcontainers"], &everywhere),
