@@ -576,8 +576,8 @@ pub fn odd(error: &serde_json::Error) -> &'static str {
 }
 
 /// Namespace and name of an object that does not parse, as far as they can be read.
-pub fn identity_of_odd(raw: &RawValue) -> (Option<String>, Option<String>) {
-    let value = serde_json::from_str::<serde_json::Value>(raw.get()).unwrap_or_default();
+pub fn identity_of_odd(text: &str) -> (Option<String>, Option<String>) {
+    let value = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     let text = |pointer| value.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
     (text("/metadata/namespace"), text("/metadata/name"))
 }

@@ -18,7 +18,7 @@ use crate::{
     prompt,
     report::Report,
     settings::{Mode, Settings, Task},
-    snapshot,
+    snapshot::{self, SnapshotError},
     stop::Stop,
 };
 
@@ -60,11 +60,11 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
                 leaf_selector: settings.leaf_selector.as_ref(),
                 all: settings.all,
             };
-            let text = tokio::select! {
-                text = read_text(snapshot) => text?,
+            let saved = tokio::select! {
+                saved = read_snapshot(snapshot) => saved?,
                 why = stop.stopped() => return Err(CouldNotRun::Stopped(why)),
             };
-            let mut facts = snapshot::read(&text, &wanted).map_err(|error| in_snapshot(snapshot, &error))?;
+            let mut facts = saved.into_facts(&wanted).map_err(|error| in_snapshot(snapshot, &error))?;
             let plan = plan(settings, &mut facts);
             Ok(Report::new(settings, &facts, &plan, &BTreeMap::new()))
         }
@@ -95,17 +95,17 @@ fn plan(settings: &Settings, facts: &mut ClusterFacts) -> Plan {
 }
 
 /// Reads a snapshot, in a thread of its own: standard input may never end.
-async fn read_text(path: &Path) -> Result<String, CouldNotRun> {
+async fn read_snapshot(path: &Path) -> Result<snapshot::Saved, CouldNotRun> {
     let file = path.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         if file == Path::new("-") {
-            std::io::read_to_string(std::io::stdin())
+            snapshot::Saved::read(std::io::stdin())
         } else {
-            std::fs::read_to_string(file)
+            snapshot::Saved::read(std::fs::File::open(file).map_err(SnapshotError::Unreadable)?)
         }
     });
-    let text = read.await.map_err(|error| in_snapshot(path, &error))?;
-    text.map_err(|error| in_snapshot(path, &error))
+    let saved = read.await.map_err(|error| in_snapshot(path, &error))?;
+    saved.map_err(|error| in_snapshot(path, &error))
 }
 
 fn in_snapshot(path: &Path, cause: &dyn std::fmt::Display) -> CouldNotRun {

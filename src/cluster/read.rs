@@ -305,7 +305,7 @@ fn page<T: DeserializeOwned, U>(
         match serde_json::from_str::<T>(item.get()) {
             Ok(object) => listed.items.extend(keep(object)),
             Err(error) => {
-                let (namespace, name) = identity_of_odd(item);
+                let (namespace, name) = identity_of_odd(item.get());
                 let namespace = namespace.map(|namespace| namespace + "/").unwrap_or_default();
                 let name = name.unwrap_or_else(|| "an object without a name".to_owned());
                 listed.odd.push(format!("{namespace}{name}: {}", odd(&error)));

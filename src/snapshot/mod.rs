@@ -4,11 +4,18 @@
 //! it, as one list, as lists in lists, or as several documents one after the other. A kind of which the file holds no
 //! object counts as not saved: what it would have told is then unknown, never assumed.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod stream;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Read as Source},
+};
 
 use jiff::Timestamp;
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 use crate::{
     facts::{
@@ -30,7 +37,10 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 pub enum SnapshotError {
     /// It is not JSON, or no object of Kubernetes. The parser names line and column.
     #[error("it is not what `kubectl get … -o json` prints: {0}")]
-    Syntax(#[from] serde_json::Error),
+    Syntax(serde_json::Error),
+    /// It cannot be read, or is no text.
+    #[error("{0}")]
+    Unreadable(io::Error),
     /// A kind without which nothing can be judged.
     #[error(
         "it holds no {0}; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json`"
@@ -54,9 +64,9 @@ pub struct Wanted<'a> {
     pub all: bool,
 }
 
-/// The objects of a snapshot, by kind.
+/// What is kept of a snapshot: of the pods the Terminating ones, of everything what the rules ask about.
 #[derive(Default)]
-struct Saved {
+pub struct Saved {
     nodes: BTreeMap<String, RawNode>,
     pods: Vec<RawPod>,
     any_pod: bool,
@@ -71,75 +81,75 @@ struct Saved {
     odd: BTreeMap<(String, String, String), String>,
 }
 
-/// A document or an item: an object, or a list of them. Its text is kept only where an item is read by its kind.
+/// What an object says it is.
 #[derive(Deserialize)]
-struct Document<'a> {
+struct Kind {
     #[serde(default)]
     kind: String,
-    #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
+    /// Items that are none spoil a list.
+    #[serde(rename = "items")]
+    _items: Option<Vec<IgnoredAny>>,
 }
 
-/// Reads `text` and gives its facts.
+/// Reads a snapshot that is in memory, and gives its facts.
 pub fn read(text: &str, wanted: &Wanted<'_>) -> Result<ClusterFacts, SnapshotError> {
-    let mut saved = Saved::default();
-    for document in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
-        saved.take("", document?);
-    }
-    saved.into_facts(wanted)
+    Saved::read(text.as_bytes())?.into_facts(wanted)
 }
 
 impl Saved {
-    /// Takes one document, or item of a list of `list_kind`.
-    fn take(&mut self, list_kind: &str, raw: &RawValue) {
-        let Document { kind, items } = match serde_json::from_str(raw.get()) {
-            Ok(document) => document,
-            Err(error) => return self.odd(list_kind, identity_of_odd(raw), odd(&error)),
+    /// Reads a snapshot, of whatever size, to its end.
+    pub fn read(source: impl Source) -> Result<Self, SnapshotError> {
+        let mut saved = Self::default();
+        stream::read(source, &mut saved)?;
+        Ok(saved)
+    }
+
+    /// Takes one object, of `list_kind` where it does not say its own. A list is empty: its items come one by one.
+    fn take(&mut self, list_kind: &str, text: &str) {
+        let kind = match serde_json::from_str(text) {
+            Ok(Kind { kind, .. }) => kind,
+            Err(error) => return self.odd(list_kind, identity_of_odd(text), odd(&error)),
         };
         // Items of a typed list ("PodList") do not repeat their kind.
         let kind = if kind.is_empty() { list_kind } else { &kind };
-        if let Some(items) = items.filter(|_| kind.ends_with("List")) {
-            let item_kind = kind.trim_end_matches("List");
-            return items.into_iter().for_each(|item| self.take(item_kind, item));
-        }
-        if let Ok(observed) = serde_json::from_str::<Observed>(raw.get()) {
+        if let Ok(observed) = serde_json::from_str::<Observed>(text) {
             self.newest = self.newest.max(observed.newest());
         }
         match kind {
-            "" => self.odd("", identity_of_odd(raw), "it does not say its kind"),
-            "Node" => self.keep(kind, raw, |saved, node: RawNode| {
+            "" => self.odd("", identity_of_odd(text), "it does not say its kind"),
+            "Node" => self.keep(kind, text, |saved, node: RawNode| {
                 saved.nodes.insert(node.metadata.name.clone()?, node);
                 Some(())
             }),
             "Pod" => {
                 self.any_pod = true;
-                self.keep(kind, raw, |saved, pod: RawPod| {
+                self.keep(kind, text, |saved, pod: RawPod| {
                     saved.pods.extend(pod.metadata.terminating().then_some(pod));
                     Some(())
                 });
             }
-            "Namespace" => self.keep(kind, raw, |saved, object: RawObject| {
+            "Namespace" => self.keep(kind, text, |saved, object: RawObject| {
                 let opted_out = object.metadata.opted_out();
                 saved.namespaces.insert(object.metadata.name?, opted_out);
                 Some(())
             }),
-            "PersistentVolumeClaim" => self.keep(kind, raw, |saved, claim: RawClaim| {
+            "PersistentVolumeClaim" => self.keep(kind, text, |saved, claim: RawClaim| {
                 let key = claim.metadata.namespace.clone().zip(claim.metadata.name.clone())?;
                 saved.claims.insert(key, claim);
                 Some(())
             }),
-            "PersistentVolume" => self.keep(kind, raw, |saved, volume: RawVolume| {
+            "PersistentVolume" => self.keep(kind, text, |saved, volume: RawVolume| {
                 saved.volumes.insert(volume.metadata.name.clone()?, volume);
                 Some(())
             }),
-            "Lease" => self.keep(kind, raw, |saved, lease: RawLease| {
+            "Lease" => self.keep(kind, text, |saved, lease: RawLease| {
                 let (namespace, name) = lease.identity()?;
                 if namespace == LEASE_NAMESPACE {
                     saved.leases.insert(name, lease.into());
                 }
                 Some(())
             }),
-            "VolumeAttachment" => self.keep(kind, raw, |saved, attachment| {
+            "VolumeAttachment" => self.keep(kind, text, |saved, attachment| {
                 saved.attachments.push(attachment);
                 Some(())
             }),
@@ -152,13 +162,13 @@ impl Saved {
     fn keep<T: DeserializeOwned>(
         &mut self,
         kind: &str,
-        raw: &RawValue,
+        text: &str,
         store: impl FnOnce(&mut Self, T) -> Option<()>,
     ) {
-        match serde_json::from_str(raw.get()).map(|object| store(self, object)) {
+        match serde_json::from_str(text).map(|object| store(self, object)) {
             Ok(Some(())) => {}
-            Ok(None) => self.odd(kind, identity_of_odd(raw), "it lacks its name or namespace"),
-            Err(error) => self.odd(kind, identity_of_odd(raw), odd(&error)),
+            Ok(None) => self.odd(kind, identity_of_odd(text), "it lacks its name or namespace"),
+            Err(error) => self.odd(kind, identity_of_odd(text), odd(&error)),
         }
     }
 
@@ -180,7 +190,8 @@ impl Saved {
         self.odd.keys().any(|(odd, _, _)| odd.is_empty() || odd == kind)
     }
 
-    fn into_facts(mut self, wanted: &Wanted<'_>) -> Result<ClusterFacts, SnapshotError> {
+    /// As facts.
+    pub fn into_facts(mut self, wanted: &Wanted<'_>) -> Result<ClusterFacts, SnapshotError> {
         if self.nodes.is_empty() {
             return Err(SnapshotError::Missing("nodes"));
         }
