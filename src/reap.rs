@@ -8,7 +8,7 @@ use std::{
 use futures_util::{StreamExt, stream};
 
 use crate::{
-    cluster::{Cluster, ConnectError, Failure, MAX_IN_FLIGHT, NodeRow, Scan, WriteMode},
+    cluster::{Cluster, ConnectError, Failure, MAX_IN_FLIGHT, NodeRow, PodsOf, Scan, WriteMode},
     decide::{decide, needs_claims},
     execute::execute,
     facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, ReadError, Ready, Unread, on_ready_node},
@@ -112,8 +112,11 @@ fn in_snapshot(path: &Path, cause: &dyn std::fmt::Display) -> CouldNotRun {
     CouldNotRun::Source(format!("--snapshot {}: {cause}", path.display()))
 }
 
-/// Steps 1 to 5 on a cluster.
-async fn read_cluster(settings: &Settings, cluster: &Cluster) -> Result<(ClusterFacts, Plan), CouldNotRun> {
+/// Steps 1 to 5 on a cluster: what was read, and what would be done.
+pub async fn read_cluster(
+    settings: &Settings,
+    cluster: &Cluster,
+) -> Result<(ClusterFacts, Plan), CouldNotRun> {
     // 1. Find the nodes that are not plainly Ready.
     let scan = cluster.scan().await.map_err(|failure| could_not("list nodes", &failure))?;
     let scan = scan.ok_or_else(|| {
@@ -254,22 +257,25 @@ async fn list_pods(
     nodes: &[String],
     all: bool,
 ) -> Result<(Vec<RawPod>, Vec<ReadError>), CouldNotRun> {
-    let lists = if all { vec![None] } else { nodes.iter().map(|node| Some(node.as_str())).collect() };
-    let lists = stream::iter(lists)
-        .map(|node| async move { (cluster.terminating_pods(node).await, node) })
+    let mut places = nodes.iter().cloned().map(PodsOf::Node).collect::<BTreeSet<_>>();
+    if all {
+        let elsewhere = cluster.places_of_terminating_pods().await;
+        places.extend(elsewhere.map_err(|failure| could_not("list pods", &failure))?);
+    }
+    let lists = stream::iter(places)
+        .map(|place| async move { (cluster.terminating_pods(&place).await, place) })
         .buffer_unordered(MAX_IN_FLIGHT)
         .collect::<Vec<_>>()
         .await;
     let (mut raw, mut errors) = (Vec::new(), Vec::new());
-    for (pods, node) in lists {
-        let what = node.map_or_else(|| "pods".to_owned(), |node| format!("pods of node {node}"));
+    for (pods, place) in lists {
         match pods {
             Ok(pods) => {
                 raw.extend(pods.items);
-                errors.extend(pods.odd.into_iter().map(|cause| ReadError { what: what.clone(), cause }));
+                errors.extend(pods.odd.into_iter().map(|cause| ReadError { what: place.what(), cause }));
             }
-            Err(failure) if failure.forbids() || all => return Err(could_not("list pods", &failure)),
-            Err(failure) => errors.push(ReadError { what, cause: failure.to_string() }),
+            Err(failure) if failure.forbids() => return Err(could_not("list pods", &failure)),
+            Err(failure) => errors.push(ReadError { what: place.what(), cause: failure.to_string() }),
         }
     }
     Ok((raw, errors))

@@ -229,7 +229,7 @@ fn nothing_wrong_is_one_request() {
     let run = run(&proxy.kubeconfig, &SHORT);
     assert_eq!(run.code, 0);
     let paths = proxy.seen().into_iter().map(|seen| seen.path).collect::<Vec<_>>();
-    assert_eq!(paths, ["/api/v1/nodes?includeObject=None"]);
+    assert_eq!(paths, ["/api/v1/nodes?includeObject=None&limit=1000"]);
 }
 
 /// The Job controller, which would let go, does not run here: its part is played by a patch.

@@ -20,6 +20,7 @@ mod load;
 mod manifests;
 mod races;
 mod rights;
+mod scan;
 mod six_nodes;
 mod terminal;
 mod together;
