@@ -26,6 +26,8 @@ pub struct Seen {
     pub method: String,
     /// Path and query.
     pub path: String,
+    /// The form that is asked for.
+    pub accept: String,
     /// JSON, or null.
     pub body: Value,
     pub at: Instant,
@@ -224,6 +226,7 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
         let mut words = head.split_whitespace().map(str::to_owned);
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let mut headers = Vec::new();
+        let mut accept = String::new();
         let mut length = 0;
         loop {
             let mut line = String::new();
@@ -232,6 +235,9 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.parse().expect("a number");
             } else if PASSED_ON.contains(&name.to_ascii_lowercase().as_str()) {
+                if name.eq_ignore_ascii_case("accept") {
+                    value.clone_into(&mut accept);
+                }
                 headers.push((name.to_owned(), value.to_owned()));
             }
         }
@@ -240,6 +246,7 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
         let seen = Seen {
             method: method.clone(),
             path: path.clone(),
+            accept,
             body: serde_json::from_slice(&body).unwrap_or_default(),
             at: Instant::now(),
         };

@@ -1,0 +1,162 @@
+//! The cluster that is measured: objects of about 11 KB, as those of real clusters are.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    ControlPlane,
+    objects::{Node, namespace, node_becomes, pod_path},
+};
+
+/// Connections to create over.
+const WRITERS: usize = 12;
+/// Namespaces that the pods are spread over.
+const NAMESPACES: usize = 20;
+/// Pods of a dead node that nobody has asked to go, as those of DaemonSets.
+const LEFT_ALONE: usize = 10;
+
+/// What is in the cluster so far.
+pub struct Filled {
+    cluster: &'static ControlPlane,
+    /// How many nodes are to fail, of those that there are.
+    dead: usize,
+    stuck: usize,
+    nodes: usize,
+    pods: usize,
+}
+
+fn node_name(at: usize) -> String {
+    format!("node-{at:05}")
+}
+
+fn namespace_name(at: usize) -> String {
+    format!("team-{:02}", at % NAMESPACES)
+}
+
+fn stuck_name(at: usize) -> String {
+    format!("stuck-{at:03}")
+}
+
+impl Filled {
+    /// With no pod but those of the nodes that are to fail.
+    pub fn new(cluster: &'static ControlPlane, dead: usize, stuck: usize) -> Self {
+        for at in 0..NAMESPACES {
+            namespace(cluster, &namespace_name(at));
+        }
+        let mut filled = Self { cluster, dead, stuck, nodes: 0, pods: 0 };
+        filled.grow(dead, 0);
+        for node in 0..dead {
+            for at in 0..LEFT_ALONE {
+                create_pod(cluster, &node_name(node), &namespace_name(at), &format!("left-{node}-{at}"));
+            }
+        }
+        filled
+    }
+
+    /// Up to that many nodes and pods.
+    pub fn grow(&mut self, nodes: usize, pods: usize) {
+        let (cluster, dead, first) = (self.cluster, self.dead, self.nodes);
+        each(nodes.saturating_sub(first), |at| {
+            let name = node_name(first + at);
+            let mut node = Node::ready(&name).lease_renewed(if first + at < dead { 3_600 } else { 3 });
+            for label in 0..12 {
+                node = node.label(&format!("example.org/topology-{label:02}"), "rack-17-of-hall-3");
+            }
+            let applied = "what the machine's agent wrote, last time it looked. ".repeat(150);
+            node.annotation("example.org/agent-state", &applied).create(cluster);
+        });
+        self.nodes = self.nodes.max(nodes);
+        let (living, first) = (self.nodes - dead, self.pods);
+        each(pods.saturating_sub(first), |at| {
+            let at = first + at;
+            let node = node_name(dead + at % living.max(1));
+            create_pod(cluster, &node, &namespace_name(at), &format!("pod-{at:06}"));
+        });
+        self.pods = self.pods.max(pods);
+    }
+
+    /// Whether the nodes that are to fail have failed.
+    pub fn fail(&self, failed: bool) {
+        for node in 0..self.dead {
+            let (status, reason) =
+                if failed { ("Unknown", "NodeStatusUnknown") } else { ("True", "KubeletReady") };
+            node_becomes(self.cluster, &node_name(node), status, reason);
+        }
+    }
+
+    /// Makes those pods again that the last run has deleted, Terminating for long enough. Gives UID and version by path.
+    pub fn stick(&self) -> BTreeMap<String, (Value, Value)> {
+        let cluster = self.cluster;
+        let pods = each(self.stuck, |at| {
+            let (namespace, name) = (namespace_name(at), stuck_name(at));
+            let path = pod_path(&namespace, &name);
+            if cluster.try_get(&path).is_none() {
+                create_pod(cluster, &node_name(at % self.dead), &namespace, &name);
+                cluster.delete(&path, json!({"gracePeriodSeconds": 1}));
+            }
+            let metadata = cluster.get(&path)["metadata"].take();
+            (path, (metadata["uid"].clone(), metadata["resourceVersion"].clone()))
+        });
+        crate::until_overdue();
+        pods.into_iter().collect()
+    }
+
+    /// How many of them are left.
+    pub fn left(&self) -> usize {
+        let left = |at| self.cluster.try_get(&pod_path(&namespace_name(at), &stuck_name(at))).is_some();
+        (0..self.stuck).filter(|at| left(*at)).count()
+    }
+
+    /// Sizes of a node and a pod, as the API server sends them.
+    pub fn sizes(&self) -> (usize, usize) {
+        let size = |path: &str| self.cluster.get(path).to_string().len();
+        (size(&format!("/api/v1/nodes/{}", node_name(0))), size(&pod_path(&namespace_name(0), "left-0-0")))
+    }
+}
+
+fn create_pod(cluster: &ControlPlane, node: &str, namespace: &str, name: &str) {
+    let setting = |at: usize| json!({"name": format!("SETTING_{at:02}"), "value": "a value of the length that such values tend to have"});
+    let settings = (0..40).map(setting).collect::<Vec<_>>();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": namespace,
+            "labels": {"app": "measured", "tier": "backend", "release": "2026-11"},
+            "annotations": {"example.org/applied": "what was applied, for the next time. ".repeat(80)},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "measured", "controller": true,
+                "uid": "00000000-0000-4000-8000-000000000000",
+            }],
+        },
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "main", "image": "example/main:1", "env": settings}],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+        },
+    });
+    cluster.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod);
+}
+
+/// Does `work` for each number below `count`, several at a time.
+fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::SeqCst);
+            if at >= count {
+                return done;
+            }
+            done.push(work(at));
+        }
+    };
+    thread::scope(|scope| {
+        let workers = (0..WRITERS.min(count)).map(|_| scope.spawn(&worker)).collect::<Vec<_>>();
+        workers.into_iter().flat_map(|worker| worker.join().expect("it says itself what is wrong")).collect()
+    })
+}
