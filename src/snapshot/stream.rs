@@ -51,9 +51,8 @@ impl<'de> DeserializeSeed<'de> for Element<'_> {
 }
 
 impl Element<'_> {
-    fn unexpected<E>(self) -> Result<(), E> {
+    fn unexpected(self) {
         self.saved.odd(self.list_kind, (None, None), UNEXPECTED);
-        Ok(())
     }
 }
 
@@ -100,38 +99,47 @@ impl<'de> Visitor<'de> for Element<'_> {
         }
         if known.ends_with("List") {
             let item_kind = known.trim_end_matches("List");
-            held.iter().for_each(|item| saved.take(item_kind, item));
+            for item in &held {
+                saved.take(item_kind, item);
+            }
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        self.unexpected()
+        self.unexpected();
+        Ok(())
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.unexpected()
+        self.unexpected();
+        Ok(())
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        self.unexpected()
+        self.unexpected();
+        Ok(())
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        self.unexpected()
+        self.unexpected();
+        Ok(())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        self.unexpected()
+        self.unexpected();
+        Ok(())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        self.unexpected()
+        self.unexpected();
+        Ok(())
     }
 
     fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        self.unexpected()
+        self.unexpected();
+        Ok(())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::support::{
 const WRITERS: usize = 12;
 /// Namespaces that the pods are spread over.
 const NAMESPACES: usize = 20;
-/// Pods of a dead node that nobody has asked to go, as those of DaemonSets.
+/// Pods of a dead node that nobody has asked to go, as those of a `DaemonSet`.
 const LEFT_ALONE: usize = 10;
 
 /// What is in the cluster so far.
@@ -156,7 +156,7 @@ fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         }
     };
     thread::scope(|scope| {
-        let workers = (0..WRITERS.min(count)).map(|_| scope.spawn(&worker)).collect::<Vec<_>>();
+        let workers = (0..WRITERS.min(count)).map(|_| scope.spawn(worker)).collect::<Vec<_>>();
         workers.into_iter().flat_map(|worker| worker.join().expect("it says itself what is wrong")).collect()
     })
 }
