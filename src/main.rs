@@ -1,16 +1,17 @@
 //! Parse, start the log, run, write the report, map to an exit code.
 
 use std::{
-    io::{ErrorKind, IsTerminal, Write},
+    io::{BufWriter, ErrorKind, IsTerminal, Write},
     process::ExitCode,
 };
 
 use anyhow::Context as _;
 use pod_reaper::{
-    cli::Cli,
+    cli::{Cli, Output},
     exit::{Exit, USAGE},
     log,
     reap::{self, CouldNotRun},
+    report::Report,
     settings::Settings,
     stop::Stop,
 };
@@ -36,14 +37,14 @@ fn run(settings: &Settings) -> anyhow::Result<u8> {
     let code = runtime.block_on(async {
         let stop = Stop::listen(settings.deadline).context("listening for signals")?;
         let report = reap::run(settings, &stop).await?;
-        let bytes = report.bytes(settings.output, log::colour(std::io::stdout().is_terminal()))?;
-        match write(bytes, &stop).await {
+        let exit = report.exit;
+        match write(report, settings.output, &stop).await {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 let _ = writeln!(std::io::stderr(), "error: the report could not be written: {error}");
                 // What was deleted is deleted; a more severe code stays.
-                Ok(report.exit.max(Exit::Incomplete).code())
+                Ok(exit.max(Exit::Incomplete).code())
             }
-            _ => Ok(report.exit.code()),
+            _ => Ok(exit.code()),
         }
     });
     // Not waited for: a credential plugin, a question or a reader may still block a thread.
@@ -52,10 +53,13 @@ fn run(settings: &Settings) -> anyhow::Result<u8> {
 }
 
 /// Writes to standard output, for as long as its reader takes, unless a signal says that nobody waits any more.
-async fn write(bytes: Vec<u8>, stop: &Stop) -> std::io::Result<()> {
+async fn write(report: Report, output: Output, stop: &Stop) -> std::io::Result<()> {
     let written = tokio::task::spawn_blocking(move || {
-        let mut out = std::io::stdout().lock();
-        out.write_all(&bytes).and_then(|()| out.flush())
+        let colour = log::colour(std::io::stdout().is_terminal());
+        // Standard output's own buffer ends at each line.
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        report.write(output, colour, &mut out)?;
+        out.flush()
     });
     tokio::select! {
         written = written => written?,

@@ -5,7 +5,10 @@
 
 pub mod text;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -252,19 +255,16 @@ impl Report {
         }
     }
 
-    /// The report as `output` wants it; text with ANSI escapes where `colour` is set.
-    pub fn bytes(&self, output: Output, colour: bool) -> serde_json::Result<Vec<u8>> {
+    /// Writes the report as `output` wants it; text with ANSI escapes where `colour` is set. JSON is written as it is
+    /// made: that of tens of thousands of pods would take as much memory as all the rest.
+    pub fn write(&self, output: Output, colour: bool, out: &mut impl Write) -> io::Result<()> {
         match output {
-            Output::Text => Ok(text::write(self, colour).into_bytes()),
-            Output::Json => self.json(),
+            Output::Text => out.write_all(text::write(self, colour).as_bytes()),
+            Output::Json => {
+                serde_json::to_writer_pretty(&mut *out, self)?;
+                out.write_all(b"\n")
+            }
         }
-    }
-
-    /// The report as JSON, a line feed after it.
-    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec_pretty(self)?;
-        bytes.push(b'\n');
-        Ok(bytes)
     }
 }
 

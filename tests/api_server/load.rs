@@ -101,8 +101,9 @@ struct Measured {
     memory: u64,
 }
 
-/// Runs to the end, and asks the kernel how much memory it took. The report, which is made last, is far longer than a
-/// pipe holds: when its first byte comes, all of it has been made, and the process waits until we have asked.
+/// Runs to the end, and asks the kernel how much memory it took. The report is made last, is written as it is made, and
+/// is far longer than a pipe holds: when its first byte comes, nothing else is left to make, and the process waits
+/// until we have asked.
 fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
     let started = Instant::now();
     let mut child = binary(kubeconfig)
