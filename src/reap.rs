@@ -8,7 +8,7 @@ use std::{
 use futures_util::{StreamExt, stream};
 
 use crate::{
-    cluster::{Cluster, ConnectError, Failure, MAX_IN_FLIGHT, NodeRow, PodsOf, Scan, WriteMode},
+    cluster::{Cluster, ConnectError, Failure, MAX_IN_FLIGHT, PodsOf, Scan, WriteMode},
     decide::{decide, needs_claims},
     execute::execute,
     facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, ReadError, Ready, Unread, on_ready_node},
@@ -119,22 +119,22 @@ pub async fn read_cluster(
 ) -> Result<(ClusterFacts, Plan), CouldNotRun> {
     // 1. Find the nodes that are not plainly Ready.
     let scan = cluster.scan().await.map_err(|failure| could_not("list nodes", &failure))?;
-    let scan = scan.ok_or_else(|| {
+    let now = scan.now.ok_or_else(|| {
         let why =
             "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted";
         CouldNotRun::Source(why.to_owned())
     })?;
     let mut facts = ClusterFacts {
-        now: scan.now,
+        now,
         nodes: BTreeMap::new(),
         pods: Vec::new(),
         census: Census::NotNeeded,
         attachments: BTreeMap::new(),
-        node_count: scan.rows.len(),
+        node_count: scan.nodes,
         errors: Vec::new(),
         unseen: Vec::new(),
     };
-    let suspects = scan.rows.iter().filter(|row| !row.ready).map(|row| row.name.clone()).collect::<Vec<_>>();
+    let suspects = &scan.not_ready;
     if suspects.is_empty() && !settings.all {
         return Ok((facts, Plan::new(Vec::new(), &Census::NotNeeded, &settings.limits)));
     }
@@ -142,7 +142,7 @@ pub async fn read_cluster(
     // 2. Read those nodes whole, and list their pods; what else the rules ask about comes along.
     let ((nodes, unread), pods, namespaces, attachments) = tokio::join!(
         read_nodes(cluster, suspects.iter().cloned()),
-        list_pods(cluster, &suspects, settings.all),
+        list_pods(cluster, suspects, settings.all),
         cluster.namespaces(),
         cluster.attachments(),
     );
@@ -191,10 +191,8 @@ pub async fn read_cluster(
 
     // 3. Look up the claims of those that the rules let through so far; count the nodes if the breaker has to judge.
     let judged = !facts.pods.is_empty();
-    let (claims, census) = tokio::join!(
-        look_up_claims(settings, cluster, &facts),
-        take_census(cluster, &scan, suspects.len(), judged)
-    );
+    let (claims, census) =
+        tokio::join!(look_up_claims(settings, cluster, &facts), take_census(cluster, &scan, judged));
     for ((namespace, name), state) in &claims {
         if let ClaimState::Unread(Unread(cause)) = state {
             let what = format!("claim {namespace}/{name}");
@@ -305,17 +303,12 @@ async fn look_up_claims(
 
 /// Counts the real nodes where the rows leave the breaker something to judge: when more than two are not Ready, or no
 /// Ready one is known to be real (a row does not say so).
-async fn take_census(
-    cluster: &Cluster,
-    scan: &Scan,
-    suspects: usize,
-    judged: bool,
-) -> Result<Census, Failure> {
+async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<Census, Failure> {
     if !judged {
         return Ok(Census::NotNeeded);
     }
-    if suspects <= crate::limits::FEW_NODES
-        && let Some(NodeRow { name, .. }) = scan.rows.iter().find(|row| row.ready && !row.looks_like_leaf())
+    if scan.not_ready.len() <= crate::limits::FEW_NODES
+        && let Some(name) = &scan.ready
         && let Ok(Some(look)) = cluster.node(name).await
         && look.facts.ready == Ready::True
         && look.facts.leaf.is_none()

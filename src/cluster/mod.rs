@@ -21,7 +21,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 pub use self::{
     connect::{ConnectError, Target},
-    read::{Listed, NodeLook, NodeRow, PodsOf, Scan},
+    read::{Listed, NodeLook, PodsOf, Scan},
     write::{NotDown, StillDown, WriteMode},
 };
 use crate::{objects::odd, selector::Selector, stop::Stop};

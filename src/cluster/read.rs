@@ -52,29 +52,17 @@ const FINISHED: &str = "status.phase%21%3DPending,status.phase%21%3DRunning,stat
 /// The characters of a name that need no escape.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
-/// A cheap look over all nodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A cheap look over all nodes: of the Ready ones, which may be thousands, only their number is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// The API server's clock.
-    pub now: Timestamp,
-    /// A row a node.
-    pub rows: Vec<NodeRow>,
-}
-
-/// One node's row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeRow {
-    /// Its name.
-    pub name: String,
-    /// It says `Ready` and nothing that is not understood.
-    pub ready: bool,
-}
-
-impl NodeRow {
-    /// Whether its name alone marks it as a leaf node. Others can be told only by reading the node.
-    pub fn looks_like_leaf(&self) -> bool {
-        self.name.starts_with(KOSMOS_PREFIX)
-    }
+    /// The API server's clock; `None` where it did not say what time it is.
+    pub now: Option<Timestamp>,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// Those that do not say `Ready`, or say anything that is not understood.
+    pub not_ready: Vec<String>,
+    /// One that does, and whose name does not mark it as a leaf node: other marks are told only by the node itself.
+    pub ready: Option<String>,
 }
 
 /// A node as it was at some moment.
@@ -158,23 +146,22 @@ struct Row<'a> {
 impl Cluster {
     /// All nodes, as the rows that `kubectl get nodes` prints: 0.3 MB where the objects are 18 MB. What is not
     /// plainly `Ready` has to be read whole, so a row that is misunderstood costs time, never safety.
-    ///
-    /// `Ok(None)`: the server did not say what time it is.
-    pub async fn scan(&self) -> Result<Option<Scan>, Failure> {
+    pub async fn scan(&self) -> Result<Scan, Failure> {
         let path = format!("/api/v1/nodes?includeObject=None&limit={ROWS}");
-        let (now, rows) = self
-            .pages(&path, Form::Table, |answer, (now, rows): &mut (Option<Timestamp>, Vec<NodeRow>)| {
-                // The first page's: what was read is at least as new.
-                *now = now.or(answer.date);
-                answer.rows(["Name", "Status"], |[name, status]| {
-                    let mut words = status.split(',');
-                    let ready =
-                        words.next() == Some("Ready") && words.all(|word| word == "SchedulingDisabled");
-                    rows.push(NodeRow { name, ready });
-                })
+        self.pages(&path, Form::Table, |answer, scan: &mut Scan| {
+            // The first page's: what was read is at least as new.
+            scan.now = scan.now.or(answer.date);
+            answer.rows(["Name", "Status"], |[name, status]| {
+                scan.nodes += 1;
+                let mut words = status.split(',');
+                if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
+                    scan.not_ready.push(name);
+                } else if scan.ready.is_none() && !name.starts_with(KOSMOS_PREFIX) {
+                    scan.ready = Some(name);
+                }
             })
-            .await?;
-        Ok(now.map(|now| Scan { now, rows }))
+        })
+        .await
     }
 
     /// Where pods may be Terminating, as the rows of all pods tell: 12.6 MB where the objects are 1,181 MB. What a row
