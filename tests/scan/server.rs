@@ -108,12 +108,14 @@ fn selected(object: &Value, selector: &str) -> bool {
     })
 }
 
-/// What Kubernetes 1.33 to 1.35 print (pkg/printers/internalversion/printers.go).
+/// What Kubernetes 1.33 to 1.35 print (pkg/printers/internalversion/printers.go), and, of objects that are odd anyway,
+/// what a later version might.
 fn cells(object: &Value) -> Vec<Value> {
     let name = object["metadata"]["name"].clone();
     if object["kind"] == "Node" {
         let mut status = match object["status"]["conditions"][0]["status"].as_str() {
             Some("True") => "Ready",
+            Some("odd") => "Ready,Doubtful",
             Some(_) => "NotReady",
             None => "Unknown",
         }
@@ -127,6 +129,8 @@ fn cells(object: &Value) -> Vec<Value> {
     let finished = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     let status = if deleted && object["status"]["reason"] == "NodeLost" {
         json!("Unknown")
+    } else if deleted && !finished && object["shows"] == "Unheard" {
+        json!("Leaving")
     } else if deleted && !finished {
         json!("Terminating")
     } else {
