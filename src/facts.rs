@@ -254,6 +254,13 @@ impl PodFacts {
         now.duration_since(self.deletion_deadline)
     }
 
+    /// When its deletion was asked for: the deadline is that moment and the grace. A later request with a shorter
+    /// grace moves the deadline and the grace alike.
+    pub fn deletion_requested(&self) -> Option<Timestamp> {
+        let grace = SignedDuration::from_secs(self.grace_seconds.filter(|grace| *grace >= 0)?);
+        self.deletion_deadline.checked_sub(grace).ok()
+    }
+
     /// The finalizers other than the Job controller's.
     pub fn foreign_finalizers(&self) -> Vec<String> {
         self.finalizers.iter().filter(|finalizer| *finalizer != JOB_TRACKING).cloned().collect()

@@ -28,10 +28,12 @@ pub struct Advice {
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Step {
     /// What it is for.
     pub what: String,
     /// What to paste, where there is something.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub command: Option<Command>,
 }
 

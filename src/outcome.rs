@@ -60,6 +60,38 @@ impl Outcome {
         }
     }
 
+    /// What a code means, whatever the pod; `None` for one that is none.
+    pub fn means(code: &str) -> Option<&'static str> {
+        Some(match code {
+            "deleted" => "The API server accepted the delete, and the pod was verified to be gone.",
+            "gone" => "Somebody else finished it, or nobody can tell who did. Nothing is left to do.",
+            "changed" => {
+                "It is no longer the pod that was judged. It was not deleted; the next run judges it again."
+            }
+            "node-recovered" => {
+                "Its node, read again right before the delete, was Ready. It was not deleted."
+            }
+            "node-changed" => {
+                "Its node, read again right before the delete, was another one, gone, or alive. It was not deleted."
+            }
+            "denied" => {
+                "Rights or admission forbid the delete; the report holds the message. Give the right, or mend what refuses."
+            }
+            "failed" => {
+                "The delete failed in another way; the report holds the cause. The next run tries again."
+            }
+            "still-there" => {
+                "The delete was accepted, but the pod is still there. Look for a finalizer on it."
+            }
+            "unverified" => {
+                "The delete was accepted, but whether the pod is gone could not be read. The next run sees it."
+            }
+            "interrupted" => "A signal or the deadline came before its turn. The next run takes it.",
+            "would-delete" => "A dry run: a real run would force-delete it.",
+            _ => return None,
+        })
+    }
+
     /// The sentence that explains it to a person.
     pub fn sentence(&self) -> String {
         match self {

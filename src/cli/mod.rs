@@ -75,7 +75,7 @@ pub struct Cli {
     pub yes: bool,
 
     /// Form of the report
-    #[arg(long, value_name = "text|json", default_value = "text", help_heading = REPORT)]
+    #[arg(long, value_name = "text|json|markdown|html", default_value = "text", help_heading = REPORT)]
     pub output: Output,
 
     /// Report Terminating pods on Ready nodes too
@@ -244,6 +244,10 @@ pub enum Output {
     Text,
     /// For a program.
     Json,
+    /// For a ticket or a chat.
+    Markdown,
+    /// For a browser, in one file.
+    Html,
 }
 
 impl FromStr for Output {
@@ -253,10 +257,9 @@ impl FromStr for Output {
         match text {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
-            "html" | "markdown" => {
-                Err(format!("{text} is planned, but this version does not write it; write text or json"))
-            }
-            _ => Err("write text or json".to_owned()),
+            "markdown" => Ok(Self::Markdown),
+            "html" => Ok(Self::Html),
+            _ => Err("write text, json, markdown or html".to_owned()),
         }
     }
 }

@@ -103,15 +103,19 @@ fn a_dry_run_is_never_guessed() {
 }
 
 #[test]
-fn a_form_that_is_not_written_yet_is_not_taken_for_a_slip() {
-    assert_eq!("text".parse(), Ok(Output::Text));
-    assert_eq!("json".parse(), Ok(Output::Json));
-    for text in ["html", "markdown"] {
-        let error = text.parse::<Output>().expect_err(text);
-        assert!(error.contains("this version does not write it"), "{error}");
+fn the_forms_of_the_report() {
+    let forms = [
+        ("text", Output::Text),
+        ("json", Output::Json),
+        ("markdown", Output::Markdown),
+        ("html", Output::Html),
+    ];
+    for (text, form) in forms {
+        assert_eq!(text.parse(), Ok(form));
     }
-    for text in ["", "yaml", "JSON"] {
-        assert_eq!(text.parse::<Output>(), Err("write text or json".to_owned()), "{text:?}");
+    for text in ["", "yaml", "JSON", "md"] {
+        let error = Err("write text, json, markdown or html".to_owned());
+        assert_eq!(text.parse::<Output>(), error, "{text:?}");
     }
 }
 

@@ -4,12 +4,16 @@
 //! that holds decides; the order is part of the contract, because it keeps commands that destroy a volume from
 //! being printed for a node that may come back.
 
+mod explained;
 mod reason;
 mod volume;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::reason::{Optout, PinnedClaim, Reason, UnverifiedClaim, Verdict, spoken};
+pub use self::{
+    explained::{Explained, REASONS, explained},
+    reason::{Optout, PinnedClaim, Reason, UnverifiedClaim, Verdict, spoken},
+};
 use crate::facts::{NodeFacts, NodeRead, PodFacts, Ready};
 
 /// What the operator chose, as far as it bears on a single pod.

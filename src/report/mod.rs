@@ -3,7 +3,13 @@
 //! It is also, field by field, the JSON that `--output json` writes (documented in the README). A writer makes bytes
 //! and knows no destination.
 
+pub mod html;
+pub mod markdown;
+mod phrases;
+#[cfg(test)]
+mod samples;
 pub mod text;
+mod timeline;
 
 use std::{
     collections::BTreeMap,
@@ -29,13 +35,16 @@ const VERSION: u8 = 1;
 
 /// One run, told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Version of this form.
+    #[cfg_attr(test, schemars(schema_with = "tests::version"))]
     pub version: u8,
     /// Version of the program.
     pub program_version: &'static str,
     /// What the run was allowed to change: `delete`, `server-dry-run`, `client-dry-run`, `snapshot`.
+    #[cfg_attr(test, schemars(schema_with = "tests::mode"))]
     pub mode: &'static str,
     /// The snapshot's file name.
     pub snapshot: Option<String>,
@@ -57,11 +66,13 @@ pub struct Report {
     pub summary: Summary,
     /// The exit code that follows from it. A report that could not be written makes it 3, where it is milder.
     #[serde(rename = "exitCode")]
+    #[cfg_attr(test, schemars(schema_with = "tests::exit_code"))]
     pub exit: Exit,
 }
 
 /// The settings that the verdicts follow from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsEntry {
     /// `--namespace-regex`.
@@ -88,9 +99,11 @@ pub struct SettingsEntry {
 
 /// Why nothing may be deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BreakerEntry {
     /// `mass-outage`, or `facts-unread` where the nodes could not be counted.
+    #[cfg_attr(test, schemars(schema_with = "tests::breaker"))]
     pub reason: &'static str,
     /// The phrase that explains it.
     pub detail: String,
@@ -100,11 +113,13 @@ pub struct BreakerEntry {
 
 /// A node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeEntry {
     /// Its name.
     pub name: String,
     /// Status of its `Ready` condition: `False`, `Unknown`, `absent`, or `unread`.
+    #[cfg_attr(test, schemars(schema_with = "tests::ready"))]
     pub ready: &'static str,
     /// Reason of that condition.
     pub reason: Option<String>,
@@ -119,6 +134,7 @@ pub struct NodeEntry {
     /// The marks by which it is a leaf node; empty where it is none.
     pub leaf_marks: Vec<String>,
     /// Its Terminating pods by verdict.
+    #[cfg_attr(test, schemars(schema_with = "tests::by_verdict"))]
     pub pods: BTreeMap<&'static str, usize>,
     /// Volumes still attached to it.
     pub volume_attachments: Vec<AttachmentEntry>,
@@ -128,6 +144,7 @@ pub struct NodeEntry {
 
 /// A `VolumeAttachment`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AttachmentEntry {
     /// Its name.
     pub name: String,
@@ -137,6 +154,7 @@ pub struct AttachmentEntry {
 
 /// A pod.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PodEntry {
     /// Its namespace.
@@ -149,17 +167,22 @@ pub struct PodEntry {
     pub node: Option<String>,
     /// What made it.
     pub owner: Option<OwnerEntry>,
+    /// When its deletion was asked for, the eviction mostly; null where the pod does not say what grace it was given.
+    pub deletion_requested: Option<Timestamp>,
     /// When it should have been gone.
     pub deletion_deadline: Timestamp,
     /// How long ago that was, in seconds; negative while it lies ahead.
     pub overdue_seconds: i64,
     /// `reap`, `wait`, `leave` or `manual`.
+    #[cfg_attr(test, schemars(schema_with = "tests::verdict"))]
     pub verdict: &'static str,
     /// The reason's code.
+    #[cfg_attr(test, schemars(schema_with = "tests::reason"))]
     pub reason: &'static str,
     /// The reason as a sentence.
     pub detail: String,
     /// What happened, where the verdict is `reap`.
+    #[cfg_attr(test, schemars(schema_with = "tests::outcome"))]
     pub outcome: Option<&'static str>,
     /// That as a sentence.
     pub outcome_detail: Option<String>,
@@ -173,6 +196,7 @@ pub struct PodEntry {
 
 /// An owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerEntry {
     /// Such as `StatefulSet`.
     pub kind: String,
@@ -182,6 +206,7 @@ pub struct OwnerEntry {
 
 /// Something that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ErrorEntry {
     /// What.
     pub what: String,
@@ -191,6 +216,7 @@ pub struct ErrorEntry {
 
 /// Counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// All nodes of the cluster.
@@ -200,8 +226,10 @@ pub struct Summary {
     /// Terminating pods that were looked at.
     pub pods: usize,
     /// Those by verdict; every verdict is there.
+    #[cfg_attr(test, schemars(schema_with = "tests::by_verdict"))]
     pub verdicts: BTreeMap<&'static str, usize>,
     /// Those with the verdict `reap` by outcome; every outcome is there.
+    #[cfg_attr(test, schemars(schema_with = "tests::by_outcome"))]
     pub outcomes: BTreeMap<&'static str, usize>,
 }
 
@@ -264,6 +292,8 @@ impl Report {
                 serde_json::to_writer_pretty(&mut *out, self)?;
                 out.write_all(b"\n")
             }
+            Output::Markdown => out.write_all(markdown::write(self).as_bytes()),
+            Output::Html => out.write_all(html::write(self).as_bytes()),
         }
     }
 }
@@ -371,6 +401,7 @@ impl Telling<'_> {
                 .owner
                 .as_ref()
                 .map(|owner| OwnerEntry { kind: owner.kind.clone(), name: owner.name.clone() }),
+            deletion_requested: pod.deletion_requested(),
             deletion_deadline: pod.deletion_deadline,
             overdue_seconds: pod.overdue(self.facts.now).as_secs(),
             verdict: verdict.code(),
@@ -428,3 +459,6 @@ impl Telling<'_> {
 fn lease_renewed(node: &NodeFacts) -> Option<Timestamp> {
     node.lease.as_ref().ok()?.as_ref().and_then(|lease: &Lease| lease.renewed)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,12 +4,14 @@
 //! A hundred columns; a word longer than that, a name mostly, is not broken, so that it can be copied.
 
 use anstyle::{AnsiColor, Style};
-use jiff::SignedDuration;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-use super::{NodeEntry, PodEntry, Report};
+use super::{
+    BreakerEntry, NodeEntry, PodEntry, Report,
+    phrases::{self, clean},
+};
 use crate::{
-    decide::{Verdict, spoken},
+    decide::Verdict,
     exit::Exit,
     manual::{Command, Step},
 };
@@ -18,9 +20,6 @@ use crate::{
 const COLUMNS: usize = 100;
 const ITEM: &str = "  ";
 const DETAIL: &str = "      ";
-
-/// Outcomes with which a pod that should go is gone, or would be.
-const WELL: [&str; 3] = ["deleted", "gone", "would-delete"];
 
 const HEADING: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -33,14 +32,12 @@ pub fn write(report: &Report, colour: bool) -> String {
     let mut page = Page { text: String::new(), colour };
     page.title(report);
     if let Some(breaker) = &report.breaker {
-        page.breaker(breaker.reason, &breaker.detail, breaker.held);
+        page.breaker(breaker);
     }
     page.nodes(report);
-    let acted = report.pods.iter().any(|pod| pod.outcome.is_some_and(|outcome| outcome != "would-delete"));
-    page.pods(report, Verdict::Reap, if acted { "REAPED" } else { "TO BE REAPED (nothing was changed)" });
-    page.pods(report, Verdict::Wait, "WAITING");
-    page.pods(report, Verdict::Leave, "LEFT ALONE");
-    page.pods(report, Verdict::Manual, "NEEDS YOU");
+    for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave, Verdict::Manual] {
+        page.pods(report, verdict);
+    }
     page.unread(report);
     page.summary(report);
     page.text
@@ -82,62 +79,24 @@ impl Page {
     }
 
     fn title(&mut self, report: &Report) {
-        let what = match report.mode {
-            "snapshot" => format!("audit of {}", report.snapshot.as_deref().unwrap_or_default()),
-            "server-dry-run" => "dry run, checked by the API server".to_owned(),
-            "client-dry-run" => "dry run, reading only".to_owned(),
-            _ => "run".to_owned(),
-        };
-        self.paragraph(
-            "",
-            "",
-            HEADING,
-            &format!(
-                "pod-reaper {}: {what}, judged at {}",
-                report.program_version,
-                report.judged_at.strftime("%F %TZ")
-            ),
-        );
-        let settings = &report.settings;
-        let namespaces = match (&settings.namespace_regex, &settings.namespace_exclude_regex) {
-            (None, None) => "all".to_owned(),
-            (Some(only), None) => format!("matching /{only}/"),
-            (None, Some(except)) => format!("all but those matching /{except}/"),
-            (Some(only), Some(except)) => format!("matching /{only}/ but not /{except}/"),
-        };
-        self.paragraph(
-            "",
-            "",
-            QUIET,
-            &format!(
-                "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {namespaces}.",
-                seconds(settings.reap_older_than_seconds),
-                seconds(settings.node_not_ready_for_seconds)
-            ),
-        );
+        let judged_at = report.judged_at.strftime("%F %TZ");
+        let title =
+            format!("pod-reaper {}: {}, judged at {judged_at}", report.program_version, phrases::run(report));
+        self.paragraph("", "", HEADING, &title);
+        self.paragraph("", "", QUIET, &phrases::settings(report));
     }
 
-    fn breaker(&mut self, reason: &str, detail: &str, held: usize) {
-        self.heading(BAD, &format!("NOTHING IS DELETED ({reason})"));
-        let pods = if held == 1 { "1 pod is held".to_owned() } else { format!("{held} pods are held") };
-        let rest = if reason == "mass-outage" {
-            "So many at once are more often a fault of the API server or the network than of the nodes, and their \
-             pods may all be running. Find what the nodes have in common; once you are sure that they are dead, run \
-             with --max-not-ready-percent=100."
-        } else {
-            "Without that number nothing tells a dead node from an outage. The next run tries again."
-        };
-        self.paragraph(ITEM, ITEM, Style::new(), &format!("{detail}. {pods}. {rest}"));
+    fn breaker(&mut self, breaker: &BreakerEntry) {
+        self.heading(BAD, &format!("NOTHING IS DELETED ({})", breaker.reason));
+        self.paragraph(ITEM, ITEM, Style::new(), &phrases::breaker(breaker));
     }
 
     fn nodes(&mut self, report: &Report) {
-        let (nodes, not_ready) = (report.summary.nodes, report.summary.nodes_not_ready);
-        if not_ready == 0 {
-            let all =
-                if nodes == 1 { "The only node is".to_owned() } else { format!("All {nodes} nodes are") };
-            self.heading(GOOD, &format!("{all} Ready."));
+        if let Some(all_ready) = phrases::all_ready(report) {
+            self.heading(GOOD, &all_ready);
             return;
         }
+        let (nodes, not_ready) = (report.summary.nodes, report.summary.nodes_not_ready);
         self.heading(HEADING, &format!("NODES NOT READY: {not_ready} of {nodes}"));
         for node in &report.nodes {
             self.node(node);
@@ -145,36 +104,15 @@ impl Page {
     }
 
     fn node(&mut self, node: &NodeEntry) {
-        let mut says = format!("{}  Ready is {}", node.name, node.ready);
-        if let Some(reason) = &node.reason {
-            says += &format!(" ({reason})");
-        }
-        match (node.not_ready_seconds, node.ready) {
-            (_, "unread") => says = format!("{}  could not be read", node.name),
-            (Some(time), _) => says += &format!(" for {}", seconds(time)),
-            (None, _) => says += ", nobody says since when",
-        }
-        if let Some(age) = node.lease_age_seconds {
-            says += &format!("; lease renewed {} ago", seconds(age));
-        }
-        self.paragraph(ITEM, DETAIL, Style::new(), &says);
+        self.paragraph(ITEM, DETAIL, Style::new(), &format!("{}  {}", node.name, phrases::node(node)));
         if !node.leaf_marks.is_empty() {
             let marks = node.leaf_marks.join(", ");
             self.paragraph(DETAIL, DETAIL, CAUTION, &format!("a leaf node, by its {marks}"));
         }
-        let words =
-            [("reap", "to reap"), ("wait", "waiting"), ("leave", "left alone"), ("manual", "for you")];
-        let counts =
-            words.map(|(verdict, words)| (node.pods.get(verdict).copied().unwrap_or_default(), words));
-        let counts =
-            counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
-        let counts = counts.collect::<Vec<_>>();
-        let pods = if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
+        let pods = phrases::terminating(node);
         self.paragraph(DETAIL, DETAIL, QUIET, &format!("Terminating pods: {pods}"));
         if !node.volume_attachments.is_empty() {
-            let volumes = node.volume_attachments.iter();
-            let volumes = volumes.map(|attachment| attachment.volume.as_deref().unwrap_or(&attachment.name));
-            let volumes = volumes.collect::<Vec<_>>().join(", ");
+            let volumes = phrases::attached(node);
             self.paragraph(DETAIL, DETAIL, QUIET, &format!("volumes still attached: {volumes}"));
         }
         for step in &node.steps {
@@ -182,17 +120,17 @@ impl Page {
         }
     }
 
-    fn pods(&mut self, report: &Report, verdict: Verdict, heading: &str) {
+    fn pods(&mut self, report: &Report, verdict: Verdict) {
         let pods = report.pods.iter().filter(|pod| pod.verdict == verdict.code()).collect::<Vec<_>>();
         if pods.is_empty() {
             return;
         }
         let style = if verdict == Verdict::Manual { BAD } else { HEADING };
-        let failed =
-            pods.iter().filter(|pod| pod.outcome.is_some_and(|outcome| !WELL.contains(&outcome))).count();
-        let count = match failed {
-            0 => pods.len().to_string(),
-            _ => format!("{} of {}", pods.len() - failed, pods.len()),
+        let (heading, count) = (phrases::heading(report, verdict), phrases::count(&pods));
+        // What a dry run adds in brackets is no part of the heading's word.
+        let heading = match heading.split_once(" (") {
+            Some((word, rest)) => format!("{} ({rest}", word.to_uppercase()),
+            None => heading.to_uppercase(),
         };
         self.heading(style, &format!("{heading}: {count}"));
         for pod in pods {
@@ -209,20 +147,11 @@ impl Page {
             says += &format!("  {}", together(&format!("on {node}")));
         }
         says += "  ";
-        says += &match pod.overdue_seconds {
-            within @ ..0 => together(&format!("due in {}", seconds(-within))),
-            overdue => together(&format!("overdue {}", seconds(overdue))),
-        };
-        // That it is stuck is what its section says.
-        let tag = pod.outcome.or((pod.verdict != Verdict::Reap.code()).then_some(pod.reason));
-        says += &tag.map(|tag| format!("  [{tag}]")).unwrap_or_default();
+        says += &together(&phrases::overdue(pod));
+        says += &phrases::tag(pod).map(|tag| format!("  [{tag}]")).unwrap_or_default();
         self.paragraph(ITEM, DETAIL, style_of(pod), &says);
-        match (&pod.outcome_detail, pod.outcome) {
-            // What went as it should needs no sentence a pod.
-            (_, Some("deleted" | "would-delete")) => {}
-            (Some(detail), _) => self.paragraph(DETAIL, DETAIL, Style::new(), detail),
-            (None, _) if pod.verdict == Verdict::Reap.code() => {}
-            (None, _) => self.paragraph(DETAIL, DETAIL, Style::new(), &pod.detail),
+        if let Some(sentence) = phrases::sentence(pod) {
+            self.paragraph(DETAIL, DETAIL, Style::new(), sentence);
         }
         if let Some(note) = &pod.note {
             self.paragraph(DETAIL, DETAIL, CAUTION, &format!("Note: {note}"));
@@ -261,43 +190,9 @@ impl Page {
     }
 
     fn summary(&mut self, report: &Report) {
-        let counted = |code: &str| report.summary.verdicts.get(code).copied().unwrap_or_default();
-        let mut parts = Vec::new();
-        let outcomes = report.summary.outcomes.iter().filter(|(_, count)| **count > 0);
-        parts.extend(outcomes.map(|(code, count)| match *code {
-            "would-delete" => format!("{count} would be deleted"),
-            code => format!("{count} {}", code.replace('-', " ")),
-        }));
-        if parts.is_empty() {
-            parts.push(format!("{} to be reaped", counted("reap")));
-        }
-        for (code, one, many) in [
-            ("wait", "waits", "wait"),
-            ("leave", "left alone", "left alone"),
-            ("manual", "needs you", "need you"),
-        ] {
-            match counted(code) {
-                0 => {}
-                1 => parts.push(format!("1 {one}")),
-                count => parts.push(format!("{count} {many}")),
-            }
-        }
-        let counts = match report.pods.len() {
-            0 => "no Terminating pod to judge".to_owned(),
-            _ => parts.join(", "),
-        };
-        let unread = match report.errors.len() {
-            0 => String::new(),
-            count => format!(", {count} could not be read"),
-        };
         let style = if report.exit == Exit::Done { HEADING } else { BAD };
         self.text.push('\n');
-        self.paragraph(
-            "",
-            "",
-            style,
-            &format!("Summary: {counts}{unread}. Exit code {}.", report.exit.code()),
-        );
+        self.paragraph("", "", style, &format!("Summary: {}", phrases::summary(report)));
     }
 }
 
@@ -329,35 +224,11 @@ fn broken(Command(words): &Command, width: usize) -> Vec<String> {
     lines
 }
 
-/// Text from the cluster must not steer the terminal, nor pass for another text: control characters, and Unicode's
-/// format characters (which reorder text, or show nothing), are shown as a replacement.
-fn clean(text: &str) -> String {
-    let steers = |letter: char| {
-        letter.is_control()
-            || matches!(
-                letter,
-                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            )
-    };
-    text.chars()
-        .map(|letter| match letter {
-            '\n' | '\t' => ' ',
-            letter if steers(letter) => char::REPLACEMENT_CHARACTER,
-            letter => letter,
-        })
-        .collect()
-}
-
 /// Stands for a space at which a line is not broken, until it is written.
 const TOGETHER: char = '\u{a0}';
 
 fn together(words: &str) -> String {
     words.replace(' ', &TOGETHER.to_string())
-}
-
-fn seconds(seconds: i64) -> String {
-    spoken(SignedDuration::from_secs(seconds))
 }
 
 #[cfg(test)]

@@ -3,185 +3,23 @@
 #![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
 
 use std::{
-    collections::BTreeMap,
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process,
-    time::Duration,
 };
 
 use expect_test::expect;
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    cli::{LogFormat, LogLevel, Output},
     cluster::Target,
-    decide::{Policy, decide},
-    limits::{Judged, Limits, Plan},
     outcome::Outcome,
-    settings::{Mode, NamespaceFilter, Settings, Task},
-    snapshot,
+    report::samples::*,
+    settings::{Mode, Settings, Task},
 };
-
-fn audit() -> Settings {
-    let minutes = SignedDuration::from_mins(10);
-    Settings {
-        task: Task::Audit { snapshot: "state.json".into(), now: None },
-        namespaces: NamespaceFilter::default(),
-        policy: Policy {
-            reap_older_than: minutes,
-            node_not_ready_for: minutes,
-            unreachable_only: false,
-            manual_owner_kinds: Vec::new(),
-        },
-        limits: Limits { max_deletes: None, max_not_ready_percent: 55 },
-        leaf_selector: None,
-        all: true,
-        output: Output::Text,
-        deadline: Duration::from_mins(8),
-        exit_on_manual: false,
-        log_format: LogFormat::Text,
-        log_level: LogLevel::Info,
-    }
-}
-
-fn run(mode: Mode, target: Target) -> Settings {
-    Settings { task: Task::Reap { target, mode }, ..audit() }
-}
-
-/// Judges `objects` at three, and tells it with the outcomes of the pods, by UID.
-fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
-    let text = json!({"kind": "List", "items": objects}).to_string();
-    let wanted = snapshot::Wanted {
-        now: Some("2026-01-31T03:00:00Z".parse::<Timestamp>().expect("a moment")),
-        namespaces: &settings.namespaces,
-        leaf_selector: settings.leaf_selector.as_ref(),
-        all: settings.all,
-    };
-    let facts = snapshot::read(&text, &wanted).expect("a snapshot");
-    let judge = |pod: &crate::facts::PodFacts| Judged {
-        reason: decide(facts.now, &settings.policy, facts.node_of(pod), pod),
-        pod: pod.clone(),
-    };
-    let plan = Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits);
-    let outcomes = outcomes.iter().map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
-    Report::new(settings, &facts, &plan, &outcomes.collect::<BTreeMap<_, _>>())
-}
-
-fn node(name: &str, ready: &str) -> Value {
-    json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}")}, "status": {"conditions": [
-        {"type": "Ready", "status": ready, "reason": "NodeStatusUnknown", "lastTransitionTime": "2026-01-31T01:00:00Z"}
-    ]}})
-}
-
-fn namespace(name: &str) -> Value {
-    json!({"kind": "Namespace", "metadata": {"name": name}})
-}
-
-fn lease(node: &str) -> Value {
-    json!({"kind": "Lease", "metadata": {"namespace": "kube-node-lease", "name": node},
-        "spec": {"renewTime": "2026-01-31T00:59:20Z"}})
-}
-
-/// Terminating since five past one, of a StatefulSet.
-fn pod(namespace: &str, name: &str, node: &str) -> Value {
-    let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
-    json!({"kind": "Pod",
-        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{namespace}-{name}"),
-            "resourceVersion": "7", "deletionTimestamp": "2026-01-31T01:05:00Z",
-            "ownerReferences": [{"kind": "StatefulSet", "name": owner, "controller": true}]},
-        "spec": {"nodeName": node}})
-}
-
-fn using(mut pod: Value, claim: &str) -> Value {
-    pod["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
-    pod
-}
-
-fn annotated(mut object: Value, key: &str, value: &str) -> Value {
-    object["metadata"]["annotations"][key] = json!(value);
-    object
-}
-
-fn due(mut pod: Value, deadline: &str) -> Value {
-    pod["metadata"]["deletionTimestamp"] = json!(deadline);
-    pod
-}
-
-fn claim(namespace: &str, name: &str, volume: &str) -> Value {
-    json!({"kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{name}")},
-        "spec": {"volumeName": volume}, "status": {"phase": "Bound"}})
-}
-
-fn volume(name: &str, spec: &Value) -> Value {
-    json!({"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
-}
-
-fn held_by(mut pod: Value, finalizer: &str) -> Value {
-    pod["metadata"]["finalizers"] = json!([finalizer]);
-    pod
-}
-
-/// The private cloud of the field notes after ds06 lost power, with one of everything else.
-fn private_cloud() -> Vec<Value> {
-    let mut leaf = annotated(node("kosmos-cluster7", "Unknown"), "kosmos-io/owned-by-cluster", "cluster7");
-    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-    let zone = json!({"csi": {}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}
-    ]}}});
-    let scratch = json!({"local": {"path": "/opt/local-path"}, "persistentVolumeReclaimPolicy": "Delete"});
-    let attachment = |name: &str, volume: &str| {
-        json!({"kind": "VolumeAttachment", "metadata": {"name": name},
-            "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": volume}}})
-    };
-    let mut odd = pod("impala-impala01", "odd-0", "ds06");
-    odd["spec"]["nodeName"] = json!(6);
-    vec![
-        node("ds01", "True"),
-        node("ds02", "True"),
-        node("ds03", "True"),
-        node("ds04", "True"),
-        node("ds05", "True"),
-        node("ds06", "Unknown"),
-        leaf,
-        namespace("compute-hive01"),
-        namespace("impala-impala01"),
-        namespace("vault"),
-        lease("ds06"),
-        pod("compute-hive01", "huebackend-0", "ds06"),
-        pod("impala-impala01", "huebackend-0", "ds06"),
-        annotated(
-            pod("vault", "vault-0", "ds06"),
-            "pod-reaper.io/after-reap",
-            "unseal Vault: vault operator unseal",
-        ),
-        using(pod("impala-impala01", "catalogd-0", "ds06"), "catalogd"),
-        claim("impala-impala01", "catalogd", "pvc-zone"),
-        volume("pvc-zone", &zone),
-        using(
-            pod("impala-impala01", "impala-executor-000-0", "ds06"),
-            "scratch-cache-volume-impala-executor-000-0",
-        ),
-        claim("impala-impala01", "scratch-cache-volume-impala-executor-000-0", "pvc-scratch"),
-        volume("pvc-scratch", &scratch),
-        using(pod("impala-impala01", "statestored-0", "ds06"), "statestored"),
-        claim("impala-impala01", "statestored", "pvc-gone"),
-        held_by(pod("compute-hive01", "held-0", "ds06"), "example.com/backup"),
-        due(pod("compute-hive01", "recent-0", "ds06"), "2026-01-31T02:55:30Z"),
-        due(pod("compute-hive01", "within-grace-0", "ds06"), "2026-01-31T03:00:45Z"),
-        annotated(pod("compute-hive01", "quiet-0", "ds06"), "pod-reaper.io/skip", "true"),
-        pod("compute-hive01", "slow-0", "ds01"),
-        pod("vault", "web-0", "kosmos-cluster7"),
-        odd,
-        attachment("csi-2", "pvc-zone"),
-        attachment("csi-1", "pvc-gone"),
-    ]
-}
 
 #[test]
 fn an_audit_of_a_dead_node() {
@@ -296,25 +134,6 @@ fn an_audit_of_a_dead_node() {
 
 #[test]
 fn a_run_with_every_outcome() {
-    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-    let pods = names.map(|name| pod("app", &format!("{name}-0"), "ds06"));
-    let uids = names.map(|name| format!("uid-app-{name}-0"));
-    let outcomes = [
-        Outcome::Deleted,
-        Outcome::Gone,
-        Outcome::Changed("Its resource version is another.".to_owned()),
-        Outcome::NodeRecovered,
-        Outcome::NodeChanged("The node was registered anew.".to_owned()),
-        Outcome::Denied("pods \"f-0\" is forbidden".to_owned()),
-        Outcome::Failed("no answer within 10 s".to_owned()),
-        Outcome::StillThere,
-        Outcome::Unverified("no connection: connection refused".to_owned()),
-        Outcome::Interrupted("SIGTERM".to_owned()),
-    ];
-    let told = uids.iter().map(String::as_str).zip(outcomes).collect::<Vec<_>>();
-    let objects = [node("ds05", "True"), node("ds06", "False"), namespace("app"), lease("ds06")];
-    let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
-    let settings = run(Mode::Delete { ask: false }, Target::default());
     expect![[r#"
         pod-reaper 0.1.0: run, judged at 2026-01-31 03:00:00Z
         Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
@@ -350,7 +169,7 @@ fn a_run_with_every_outcome() {
         Summary: 1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node
         recovered, 1 still there, 1 unverified. Exit code 3.
     "#]]
-    .assert_eq(&write(&report(&settings, &objects, &told), false));
+    .assert_eq(&write(&every_outcome(), false));
 }
 
 #[test]
@@ -587,12 +406,6 @@ impl Shell {
         assert!(errors.is_empty(), "{line}\n{errors}");
         fs::read_to_string(&log).unwrap_or_default()
     }
-}
-
-fn commands(report: &Report) -> Vec<&Command> {
-    let nodes = report.nodes.iter().flat_map(|node| &node.steps);
-    let pods = report.pods.iter().flat_map(|pod| &pod.steps);
-    nodes.chain(pods).filter_map(|step| step.command.as_ref()).collect()
 }
 
 #[test]

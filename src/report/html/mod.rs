@@ -1,0 +1,408 @@
+//! The report as one HTML file, for a browser, a mail or a printer: what needs a person first.
+//!
+//! It asks nobody for anything. Its policy forbids every source but the style and the script that are in it, by their
+//! digests, so that a text that got through the escaping still could not run. All content is there without the script,
+//! which mail readers strip: it only adds buttons that copy, and filters. No element has a `style` attribute, which
+//! the policy would refuse.
+
+mod svg;
+
+use std::collections::BTreeSet;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{
+    NodeEntry, PodEntry, Report,
+    phrases::{self, clean},
+    timeline,
+};
+use crate::{
+    decide::{Explained, REASONS, Verdict, explained},
+    manual::Step,
+    outcome::Outcome,
+};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+/// With the digests of both; a test writes it.
+const POLICY: &str = include_str!("policy.txt");
+
+/// Writes `report` as a page.
+pub fn write(report: &Report) -> String {
+    let title = title(report);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { "pod-reaper: " (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#main" { "Skip to what needs you" }
+                (header(report, &title))
+                main #main {
+                    (filters(report))
+                    (for_a_person(report))
+                    (remember(report))
+                    (nodes(report))
+                    @for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] { (rows(report, verdict)) }
+                    (unread(report))
+                    (glossary(report))
+                }
+                footer.quiet.small {
+                    p { "Written by pod-reaper " (report.program_version) ". Times are UTC, of the cluster's clock." }
+                }
+                p #said.visually-hidden role="status" {}
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+/// What matters most, in a few words.
+fn title(report: &Report) -> String {
+    let plural = |count: usize, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    let wrong = report.pods.iter().filter(|pod| phrases::went_wrong(pod)).count();
+    let parts = [
+        report.breaker.as_ref().map(|_| "nothing is deleted".to_owned()),
+        plural(of(report, Verdict::Manual).len(), "pod needs you", "pods need you"),
+        plural(wrong, "pod was not reaped", "pods were not reaped"),
+        plural(report.errors.len(), "thing could not be read", "things could not be read"),
+    ];
+    let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let mut letters = title.chars();
+    match letters.next() {
+        None => "Nothing needs you".to_owned(),
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+    }
+}
+
+fn header(report: &Report, title: &str) -> Markup {
+    let count = |verdict: Verdict| of(report, verdict).len();
+    let wrong = report.pods.iter().any(phrases::went_wrong);
+    html! {
+        header {
+            p.quiet.small { "pod-reaper " (report.program_version) ": " (clean(&phrases::run(report))) }
+            h1 { (title) }
+            p {
+                "Judged at " (time(report.judged_at)) ". "
+                (clean(&phrases::settings(report)))
+            }
+            ul.counts {
+                @for (verdict, words) in [
+                    (Verdict::Manual, "need you"),
+                    (Verdict::Reap, phrases::reaped(report)),
+                    (Verdict::Wait, "waiting"),
+                    (Verdict::Leave, "left alone"),
+                ] {
+                    @let alarming = count(verdict) > 0
+                        && (verdict == Verdict::Manual || verdict == Verdict::Reap && wrong);
+                    li {
+                        @if count(verdict) > 0 {
+                            a.bad[alarming] href=(format!("#{}", verdict.code())) {
+                                b { (phrases::count(&of(report, verdict))) } (words)
+                            }
+                        } @else {
+                            span.count { b { "0" } (words) }
+                        }
+                    }
+                }
+                li {
+                    a href="#nodes" {
+                        b { (report.summary.nodes_not_ready) " of " (report.summary.nodes) } "nodes NotReady"
+                    }
+                }
+            }
+            p.quiet { "Summary: " (phrases::summary(report)) }
+            @if let Some(breaker) = &report.breaker {
+                div.card.alarm role="note" {
+                    p { b { "Nothing is deleted " } (reason_chip(breaker.reason)) }
+                    p { (clean(&phrases::breaker(breaker))) }
+                }
+            }
+        }
+    }
+}
+
+/// Hidden until the script shows it: without one it would do nothing.
+fn filters(report: &Report) -> Markup {
+    let namespaces = report.pods.iter().map(|pod| pod.namespace.as_str()).collect::<BTreeSet<_>>();
+    html! {
+        @if !report.pods.is_empty() {
+            form #filters.filters hidden autocomplete="off" aria-label="Filter the pods" {
+                label {
+                    "Namespace"
+                    select name="namespace" {
+                        option value="" { "all" }
+                        @for namespace in namespaces { option value=(namespace) { (clean(namespace)) } }
+                    }
+                }
+                label {
+                    "Verdict"
+                    select name="verdict" {
+                        option value="" { "all" }
+                        @for verdict in Verdict::ALL { option value=(verdict.code()) { (verdict.code()) } }
+                    }
+                }
+                button type="reset" { "Show all" }
+                p #shown.quiet.small role="status" {}
+            }
+        }
+    }
+}
+
+fn for_a_person(report: &Report) -> Markup {
+    let pods = of(report, Verdict::Manual);
+    html! {
+        @if !pods.is_empty() {
+            section #manual.of-pods aria-labelledby="manual-heading" {
+                h2 #manual-heading { (phrases::heading(report, Verdict::Manual)) ": " (pods.len()) }
+                ol { @for pod in pods { (card(pod)) } }
+            }
+        }
+    }
+}
+
+/// A pod that a person has to look at.
+fn card(pod: &PodEntry) -> Markup {
+    html! {
+        li.pod.card.manual data-namespace=(pod.namespace) data-verdict=(pod.verdict) {
+            div.head {
+                h3 { (name(pod)) }
+                (chip(pod))
+            }
+            p.meta {
+                @if let Some(owner) = &pod.owner { span { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
+                @if let Some(node) = &pod.node { span { "on " (clean(node)) } }
+                span { (phrases::overdue(pod)) }
+            }
+            @if let Some(sentence) = phrases::sentence(pod) { p { (clean(sentence)) } }
+            @if let Some(note) = &pod.note { p.note { b { "Note: " } (clean(note)) } }
+            @if let Some(risk) = &pod.risk { p.risk { b { "Risk: " } (clean(risk)) } }
+            @if !pod.steps.is_empty() { ol.steps { @for step in &pod.steps { (step_of(step)) } } }
+        }
+    }
+}
+
+fn step_of(step: &Step) -> Markup {
+    html! {
+        li {
+            p { (clean(&step.what)) }
+            @if let Some(command) = &step.command {
+                div.command { pre { code { (clean(&command.0.join(" "))) } } }
+            }
+        }
+    }
+}
+
+/// What the owners of reaped pods have written down for this moment.
+fn remember(report: &Report) -> Markup {
+    let noted = report.pods.iter().enumerate().filter(|(_, pod)| pod.verdict == Verdict::Reap.code());
+    let noted = noted.filter_map(|(number, pod)| Some((number, pod, pod.note.as_ref()?))).collect::<Vec<_>>();
+    html! {
+        @if !noted.is_empty() {
+            section #remember.of-pods aria-labelledby="remember-heading" {
+                h2 #remember-heading { "To remember once they are reaped: " (noted.len()) }
+                ul.rows {
+                    @for (number, pod, note) in noted {
+                        li data-namespace=(pod.namespace) {
+                            a href=(format!("#pod-{number}")) { (name(pod)) } ": " (clean(note))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn nodes(report: &Report) -> Markup {
+    html! {
+        section #nodes aria-labelledby="nodes-heading" {
+            @if let Some(all_ready) = phrases::all_ready(report) {
+                h2 #nodes-heading { (all_ready) }
+            } @else {
+                h2 #nodes-heading {
+                    "Nodes not ready: " (report.summary.nodes_not_ready) " of " (report.summary.nodes)
+                }
+                @for (number, node) in report.nodes.iter().enumerate() { (node_card(report, number, node)) }
+            }
+        }
+    }
+}
+
+fn node_card(report: &Report, number: usize, node: &NodeEntry) -> Markup {
+    let moments = timeline::of(report, node);
+    html! {
+        article.card {
+            div.head {
+                h3 { (clean(&node.name)) }
+                @if !node.leaf_marks.is_empty() { span.chip.warn { "leaf node" } }
+            }
+            p { (clean(&phrases::node(node))) ". Terminating pods: " (phrases::terminating(node)) "." }
+            @if !node.leaf_marks.is_empty() {
+                p.quiet { "A leaf node, by its " (clean(&node.leaf_marks.join(", "))) "." }
+            }
+            (svg::draw(&format!("timeline-{number}"), &clean(&node.name), &moments))
+            ol.moments {
+                @for moment in &moments {
+                    li {
+                        (time(moment.first))
+                        span.offset { (svg::offset(node.since, moment.first)) }
+                        span.what {
+                            b { (moment.word) } ": " (moment.what)
+                            @if moment.last > moment.first { ", until " (time(moment.last)) }
+                            "."
+                        }
+                    }
+                }
+            }
+            @if !node.volume_attachments.is_empty() {
+                p { "Volumes still attached: " (clean(&phrases::attached(node))) "." }
+            }
+            @if !node.steps.is_empty() { ul.steps.loose { @for step in &node.steps { (step_of(step)) } } }
+        }
+    }
+}
+
+/// The pods with a verdict that leaves a person little to do, a line each; what went wrong first.
+fn rows(report: &Report, verdict: Verdict) -> Markup {
+    let pods = of(report, verdict);
+    let count = phrases::count(&pods);
+    let mut numbered = report.pods.iter().enumerate().collect::<Vec<_>>();
+    numbered.retain(|(_, pod)| pod.verdict == verdict.code());
+    numbered.sort_by_key(|(_, pod)| !phrases::went_wrong(pod));
+    let id = format!("{}-heading", verdict.code());
+    html! {
+        @if !pods.is_empty() {
+            section.of-pods id=(verdict.code()) aria-labelledby=(id) {
+                h2 id=(id) { (phrases::heading(report, verdict)) ": " (count) }
+                ul.rows {
+                    @for (number, pod) in numbered { (row(number, pod)) }
+                }
+            }
+        }
+    }
+}
+
+fn row(number: usize, pod: &PodEntry) -> Markup {
+    html! {
+        li.pod id=(format!("pod-{number}")) data-namespace=(pod.namespace) data-verdict=(pod.verdict) {
+            div.line {
+                span { (name(pod)) }
+                span.owner { @if let Some(owner) = &pod.owner { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
+                span { @if let Some(node) = &pod.node { "on " (clean(node)) ", " } (phrases::overdue(pod)) }
+                span.end { (chip(pod)) }
+            }
+            @if let Some(sentence) = phrases::sentence(pod) { p.quiet.small { (clean(sentence)) } }
+            @if let Some(note) = &pod.note { p.note { b { "Note: " } (clean(note)) } }
+        }
+    }
+}
+
+fn unread(report: &Report) -> Markup {
+    html! {
+        @if !report.errors.is_empty() {
+            section #unread aria-labelledby="unread-heading" {
+                h2 #unread-heading { "Could not be read: " (report.errors.len()) }
+                ul.rows {
+                    @for error in &report.errors { li { b { (clean(&error.what)) } ": " (clean(&error.cause)) } }
+                }
+            }
+        }
+        @if !report.unseen.is_empty() {
+            section #unseen aria-labelledby="unseen-heading" {
+                h2 #unseen-heading { "Could not be seen" }
+                ul.rows { @for sentence in &report.unseen { li { (clean(sentence)) } } }
+            }
+        }
+    }
+}
+
+fn glossary(report: &Report) -> Markup {
+    let seen = report.pods.iter().map(|pod| pod.reason);
+    let seen = seen.chain(report.breaker.iter().map(|breaker| breaker.reason)).collect::<BTreeSet<_>>();
+    let (here, others): (Vec<_>, Vec<_>) = REASONS.iter().partition(|reason| seen.contains(reason.code));
+    let outcomes = Outcome::CODES.into_iter().filter(|code| report.summary.outcomes.get(code) > Some(&0));
+    let outcomes = outcomes.filter_map(|code| Some((code, Outcome::means(code)?))).collect::<Vec<_>>();
+    html! {
+        section #reasons aria-labelledby="reasons-heading" {
+            h2 #reasons-heading { "What the words mean" }
+            @if !here.is_empty() { (reasons(&here)) }
+            @if !outcomes.is_empty() {
+                dl.glossary {
+                    @for (code, means) in outcomes {
+                        div id=(format!("outcome-{code}")) {
+                            dt { (code) " " span.quiet { "(outcome)" } }
+                            dd { (means) }
+                        }
+                    }
+                }
+            }
+            details {
+                summary { "The other reasons that a pod can have" }
+                (reasons(&others))
+            }
+        }
+    }
+}
+
+fn reasons(reasons: &[&Explained]) -> Markup {
+    html! {
+        dl.glossary {
+            @for reason in reasons {
+                div id=(format!("reason-{}", reason.code)) {
+                    dt { (reason.code) " " span.quiet { "(" (reason.verdict.code()) ")" } }
+                    dd { (reason.means) }
+                    dd { b { "What to do: " } (reason.advice) }
+                }
+            }
+        }
+    }
+}
+
+fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
+    report.pods.iter().filter(|pod| pod.verdict == verdict.code()).collect()
+}
+
+fn name(pod: &PodEntry) -> Markup {
+    html! { (clean(&pod.namespace)) "/" wbr; b { (clean(&pod.name)) } }
+}
+
+fn time(moment: jiff::Timestamp) -> Markup {
+    html! { time datetime=(moment) { (moment.strftime("%F %TZ")) } }
+}
+
+/// The outcome or the reason, which leads to what it means.
+fn chip(pod: &PodEntry) -> Markup {
+    let Some(outcome) = pod.outcome else {
+        return reason_chip(pod.reason);
+    };
+    let colour = match outcome {
+        _ if phrases::went_wrong(pod) => "bad",
+        "would-delete" => "neutral",
+        _ => "good",
+    };
+    html! { a.chip.(colour) href=(format!("#outcome-{outcome}")) { (outcome) } }
+}
+
+fn reason_chip(code: &str) -> Markup {
+    let colour = match explained(code).map(|reason| reason.verdict) {
+        Some(Verdict::Manual) => "bad",
+        Some(Verdict::Wait) => "warn",
+        _ => "neutral",
+    };
+    html! { a.chip.(colour) href=(format!("#reason-{code}")) { (code) } }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Tests of the page: read as a browser's tokenizer reads it. What only a browser can tell is in `tests/browser`.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use expect_test::expect_file;
+use html5gum::{Token, Tokenizer};
+use serde_json::json;
+
+use super::*;
+use crate::report::samples::*;
+
+/// An element, or a text.
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Open(String, Vec<(String, String)>),
+    Close(String),
+    Text(String),
+}
+
+fn pieces(page: &str) -> Vec<Piece> {
+    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    let mut pieces = Vec::new();
+    for token in Tokenizer::new(page) {
+        let Ok(token) = token;
+        match token {
+            Token::StartTag(tag) => {
+                let attributes =
+                    tag.attributes.iter().map(|(name, value)| (utf8(name), utf8(value))).collect();
+                pieces.push(Piece::Open(utf8(&tag.name), attributes));
+            }
+            Token::EndTag(tag) => pieces.push(Piece::Close(utf8(&tag.name))),
+            Token::String(text) => pieces.push(Piece::Text(utf8(&text))),
+            Token::Doctype(_) => {}
+            Token::Comment(comment) => panic!("a comment: {comment:?}"),
+            Token::Error(error) => panic!("it is no good HTML: {error:?}"),
+        }
+    }
+    pieces
+}
+
+/// Without what an element of its own reads otherwise than a tokenizer does.
+fn without_style_and_script(page: &str) -> String {
+    let style = format!("<style>{STYLE}</style>");
+    let script = format!("<script>{SCRIPT}</script>");
+    assert_eq!((page.matches(&style).count(), page.matches(&script).count()), (1, 1));
+    page.replace(&style, "").replace(&script, "")
+}
+
+fn attribute<'a>(piece: &'a Piece, name: &str) -> Option<&'a str> {
+    let Piece::Open(_, attributes) = piece else { return None };
+    attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+/// The texts of every element with that name.
+fn texts(pieces: &[Piece], element: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut inside = false;
+    for piece in pieces {
+        match piece {
+            Piece::Open(name, _) if name == element => {
+                inside = true;
+                texts.push(String::new());
+            }
+            Piece::Close(name) if name == element => inside = false,
+            Piece::Text(text) if inside => texts.last_mut().expect("it was opened").push_str(text),
+            _ => {}
+        }
+    }
+    texts
+}
+
+fn hostile() -> Report {
+    let markup = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{202e}";
+    let mut leaf = annotated(node(markup, "Unknown"), "kosmos-io/owned-by-cluster", markup);
+    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
+    let mut dead = node("ds06", "Unknown");
+    dead["status"]["conditions"][0]["reason"] = json!(markup);
+    let objects = [
+        node("ds05", "True"),
+        dead,
+        leaf,
+        namespace(markup),
+        lease("ds06"),
+        annotated(pod(markup, markup, "ds06"), "pod-reaper.io/after-reap", markup),
+        pod(markup, "leafy", markup),
+        held_by(pod(markup, "held", "ds06"), markup),
+        using(pod(markup, "lost", "ds06"), markup),
+        json!({"kind": "VolumeAttachment", "metadata": {"name": markup},
+            "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": markup}}}),
+    ];
+    let mut report = report(&audit(), &objects, &[]);
+    report.errors.push(crate::report::ErrorEntry { what: markup.to_owned(), cause: markup.to_owned() });
+    report.unseen.push(markup.to_owned());
+    report.settings.namespace_regex = Some(markup.to_owned());
+    report.snapshot = Some(markup.to_owned());
+    report
+}
+
+/// The policy names what is in the file by its digest.
+#[test]
+fn the_policy_forbids_everything_else() {
+    let digest = |text: &str| STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        digest(STYLE),
+        digest(SCRIPT)
+    );
+    expect_file!["policy.txt"].assert_eq(&policy);
+    for inner in [STYLE, SCRIPT] {
+        assert!(!inner.contains("</"), "it would end its element");
+        assert!(!inner.contains("http") && !inner.contains("url(") && !inner.contains("@import"));
+    }
+}
+
+#[test]
+fn the_page_asks_nobody_for_anything() {
+    for report in [report(&audit(), &private_cloud(), &[]), every_outcome(), hostile()] {
+        for piece in pieces(&without_style_and_script(&write(&report))) {
+            for loads in ["src", "srcset", "style", "action", "onclick", "onload", "onerror", "xlink:href"] {
+                assert_eq!(attribute(&piece, loads), None, "{piece:?}");
+            }
+            if let Some(href) = attribute(&piece, "href") {
+                assert!(href.starts_with('#'), "{piece:?}");
+            }
+            if let Piece::Open(name, _) = &piece {
+                let known = "html head meta title body a header p h1 h2 h3 b ul ol li span main form label select \
+                             option button section div article svg g line rect circle text time dl dt dd details \
+                             summary footer pre code wbr";
+                assert!(known.split_whitespace().any(|known| known == name), "{piece:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_opened_is_closed_and_every_link_leads_somewhere() {
+    for report in [report(&audit(), &private_cloud(), &[]), every_outcome(), hostile()] {
+        let pieces = pieces(&without_style_and_script(&write(&report)));
+        let mut open = Vec::new();
+        for piece in &pieces {
+            match piece {
+                Piece::Open(name, _) if ["meta", "wbr"].contains(&name.as_str()) => {}
+                Piece::Open(name, _) => open.push(name),
+                Piece::Close(name) => assert_eq!(open.pop(), Some(name)),
+                Piece::Text(_) => {}
+            }
+        }
+        assert_eq!(open, Vec::<&String>::new());
+        let ids = pieces.iter().filter_map(|piece| attribute(piece, "id")).collect::<Vec<_>>();
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "an id is there twice: {ids:?}");
+        for piece in &pieces {
+            for target in
+                [attribute(piece, "href"), attribute(piece, "aria-labelledby")].into_iter().flatten()
+            {
+                assert!(ids.contains(&target.trim_start_matches('#')), "{target} leads nowhere");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_command_can_be_copied_as_it_is() {
+    let target =
+        crate::cluster::Target { kubeconfig: Some("/etc/my config".into()), context: Some("<b>".into()) };
+    let reading = run(crate::settings::Mode::ClientDryRun, target);
+    for report in
+        [report(&reading, &private_cloud(), &[]), report(&audit(), &private_cloud(), &[]), hostile()]
+    {
+        let printed = texts(&pieces(&without_style_and_script(&write(&report))), "code");
+        let mut expected =
+            commands(&report).iter().map(|command| clean(&command.0.join(" "))).collect::<Vec<_>>();
+        assert!(expected.len() > 5);
+        let mut sorted = printed.clone();
+        sorted.sort();
+        expected.sort();
+        assert_eq!(sorted, expected);
+    }
+}
+
+#[test]
+fn a_name_that_looks_like_markup_shows_as_text() {
+    let report = hostile();
+    let pieces = pieces(&without_style_and_script(&write(&report)));
+    let shown = pieces.iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let shown = shown.collect::<String>();
+    let name = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{fffd}";
+    // Namespace and name, owner, node, reason, note, finalizer, claim, volume, error: all of it.
+    assert!(shown.matches(name).count() > 25, "{}", shown.matches(name).count());
+    assert!(!shown.contains('\u{202e}'));
+}
+
+#[test]
+fn every_reason_on_the_page_is_explained_on_it() {
+    for report in [report(&audit(), &private_cloud(), &[]), every_outcome()] {
+        let pieces = pieces(&without_style_and_script(&write(&report)));
+        let ids = pieces.iter().filter_map(|piece| attribute(piece, "id")).collect::<Vec<_>>();
+        for reason in REASONS {
+            assert!(ids.contains(&format!("reason-{}", reason.code).as_str()), "{}", reason.code);
+        }
+        for outcome in report.pods.iter().filter_map(|pod| pod.outcome) {
+            assert!(ids.contains(&format!("outcome-{outcome}").as_str()), "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn the_headline_says_what_matters_most() {
+    assert_eq!(title(&report(&audit(), &private_cloud(), &[])), "4 pods need you, 1 thing could not be read");
+    assert_eq!(title(&every_outcome()), "8 pods were not reaped");
+    assert_eq!(
+        title(&report(&audit(), &[node("ds01", "True"), pod("a", "b", "ds01")], &[])),
+        "Nothing needs you"
+    );
+}

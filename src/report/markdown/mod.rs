@@ -1,0 +1,238 @@
+//! The report in GitHub's Markdown, for a ticket or a chat: what needs a person first, commands in fenced blocks.
+//!
+//! Text from the cluster must not become markup, and must not call anybody: GitHub makes a mention of `@name`, a link of
+//! `#1`, and a formula of `$…$`, also where Markdown itself sees plain text. It does so nowhere in code, so a word with
+//! such a letter is shown as code.
+
+use super::{
+    NodeEntry, PodEntry, Report,
+    phrases::{self, clean},
+};
+use crate::{
+    decide::{Verdict, explained},
+    manual::{Command, Step},
+};
+
+/// Writes `report` as Markdown.
+pub fn write(report: &Report) -> String {
+    let mut page = String::new();
+    title(&mut page, report);
+    for_a_person(&mut page, report);
+    nodes(&mut page, report);
+    for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] {
+        table(&mut page, report, verdict);
+    }
+    unread(&mut page, report);
+    reasons(&mut page, report);
+    page
+}
+
+fn title(page: &mut String, report: &Report) {
+    let judged_at = report.judged_at.strftime("%F %TZ");
+    *page += &format!(
+        "# pod-reaper {}: {}\n\nJudged at {judged_at}. {}\n\n**Summary:** {}\n",
+        report.program_version,
+        prose(&phrases::run(report)),
+        prose(&phrases::settings(report)),
+        prose(&phrases::summary(report))
+    );
+    if let Some(breaker) = &report.breaker {
+        *page += &format!(
+            "\n> **Nothing is deleted** ({}). {}\n",
+            code(breaker.reason),
+            prose(&phrases::breaker(breaker))
+        );
+    }
+}
+
+fn for_a_person(page: &mut String, report: &Report) {
+    let pods = of(report, Verdict::Manual);
+    if pods.is_empty() {
+        return;
+    }
+    *page += &format!("\n## {}: {}\n", phrases::heading(report, Verdict::Manual), pods.len());
+    for pod in pods {
+        let mut facts = vec![code(pod.outcome.unwrap_or(pod.reason))];
+        facts.extend(owner(pod));
+        facts.extend(pod.node.as_ref().map(|node| format!("on {}", code(node))));
+        facts.push(phrases::overdue(pod));
+        *page += &format!("\n### {}\n\n{}\n", name(pod), facts.join(", "));
+        if let Some(sentence) = phrases::sentence(pod) {
+            *page += &format!("\n{}\n", prose(sentence));
+        }
+        for (word, text) in [("Note", &pod.note), ("Risk", &pod.risk)] {
+            if let Some(text) = text {
+                *page += &format!("\n**{word}:** {}\n", prose(text));
+            }
+        }
+        for (number, step) in pod.steps.iter().enumerate() {
+            item(page, &format!("{}. ", number + 1), step);
+        }
+    }
+}
+
+fn nodes(page: &mut String, report: &Report) {
+    if let Some(all_ready) = phrases::all_ready(report) {
+        *page += &format!("\n## {all_ready}\n");
+        return;
+    }
+    *page +=
+        &format!("\n## Nodes not ready: {} of {}\n", report.summary.nodes_not_ready, report.summary.nodes);
+    *page += "\n| Node | State | Terminating pods |\n| --- | --- | --- |\n";
+    for node in &report.nodes {
+        *page += &format!(
+            "| {} | {} | {} |\n",
+            code(&node.name),
+            prose(&phrases::node(node)),
+            phrases::terminating(node)
+        );
+    }
+    for node in &report.nodes {
+        node_items(page, node);
+    }
+}
+
+fn node_items(page: &mut String, node: &NodeEntry) {
+    let mut lines = Vec::new();
+    if !node.leaf_marks.is_empty() {
+        lines.push(format!("a leaf node, by its {}", prose(&node.leaf_marks.join(", "))));
+    }
+    if !node.volume_attachments.is_empty() {
+        lines.push(format!("volumes still attached: {}", prose(&phrases::attached(node))));
+    }
+    for line in lines {
+        *page += &format!("\n- {}: {line}\n", code(&node.name));
+    }
+    for step in &node.steps {
+        item(page, "- ", step);
+    }
+}
+
+/// The pods with a verdict that leaves a person little to do, a row each; what went wrong first.
+fn table(page: &mut String, report: &Report, verdict: Verdict) {
+    let mut pods = of(report, verdict);
+    if pods.is_empty() {
+        return;
+    }
+    *page += &format!("\n## {}: {}\n", phrases::heading(report, verdict), phrases::count(&pods));
+    *page += "\n| Pod | Owner | Node | Overdue | Why | Remarks |\n| --- | --- | --- | --- | --- | --- |\n";
+    pods.sort_by_key(|pod| !phrases::went_wrong(pod));
+    for pod in pods {
+        let note = pod.note.as_ref().map(|note| format!("**Note:** {}", prose(note)));
+        let remarks = phrases::sentence(pod).map(prose).into_iter().chain(note).collect::<Vec<_>>();
+        *page += &format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            name(pod),
+            owner(pod).unwrap_or_default(),
+            pod.node.as_deref().map(code).unwrap_or_default(),
+            phrases::overdue(pod).trim_start_matches("overdue "),
+            code(pod.outcome.unwrap_or(pod.reason)),
+            remarks.join(" ")
+        );
+    }
+}
+
+fn unread(page: &mut String, report: &Report) {
+    if !report.errors.is_empty() {
+        *page += &format!("\n## Could not be read: {}\n\n", report.errors.len());
+        for error in &report.errors {
+            *page += &format!("- {}: {}\n", prose(&error.what), prose(&error.cause));
+        }
+    }
+    if !report.unseen.is_empty() {
+        *page += "\n## Could not be seen\n\n";
+        for sentence in &report.unseen {
+            *page += &format!("- {}\n", prose(sentence));
+        }
+    }
+}
+
+fn reasons(page: &mut String, report: &Report) {
+    let mut seen = report.pods.iter().map(|pod| pod.reason).collect::<Vec<_>>();
+    seen.extend(report.breaker.iter().map(|breaker| breaker.reason));
+    seen.sort_unstable();
+    seen.dedup();
+    if seen.is_empty() {
+        return;
+    }
+    *page += "\n## What the reasons mean\n\n";
+    for reason in seen.into_iter().filter_map(explained) {
+        *page += &format!("- {}: {} *{}*\n", code(reason.code), prose(reason.means), prose(reason.advice));
+    }
+}
+
+fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
+    report.pods.iter().filter(|pod| pod.verdict == verdict.code()).collect()
+}
+
+fn name(pod: &PodEntry) -> String {
+    code(&format!("{}/{}", pod.namespace, pod.name))
+}
+
+fn owner(pod: &PodEntry) -> Option<String> {
+    pod.owner.as_ref().map(|owner| code(&format!("{}/{}", owner.kind, owner.name)))
+}
+
+/// A step in a list, its command in a fence that belongs to the item.
+fn item(page: &mut String, mark: &str, step: &Step) {
+    *page += &format!("\n{mark}{}\n", prose(&step.what));
+    let Some(Command(words)) = &step.command else { return };
+    let command = clean(&words.join(" "));
+    let indent = " ".repeat(mark.len());
+    // A fence that is longer than any run of backticks in it.
+    let run = command.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(3.max(run + 1));
+    *page += &format!("\n{indent}{fence}sh\n{indent}{command}\n{indent}{fence}\n");
+}
+
+/// As code. What a code span of Markdown, or a table, would give a meaning to goes as entities into HTML's element.
+fn code(text: &str) -> String {
+    let text = clean(text);
+    let plain = |letter: char| letter.is_alphanumeric() || "-./:_=,+%() {}\"'@#$?!;".contains(letter);
+    if !text.is_empty() && text.trim() == text && text.chars().all(plain) {
+        return format!("`{text}`");
+    }
+    let entity = |letter: char| {
+        if letter.is_alphanumeric() || "-./".contains(letter) {
+            letter.to_string()
+        } else {
+            format!("&#{};", u32::from(letter))
+        }
+    };
+    format!("<code>{}</code>", text.chars().map(entity).collect::<String>())
+}
+
+/// As running text, in which nothing is markup.
+fn prose(text: &str) -> String {
+    let calls = |word: &str| {
+        word.contains(['@', '#', '$'])
+            || word.contains("://")
+            || word.contains("www.")
+            || word.contains("GH-")
+    };
+    let escaped = |word: &str| {
+        let mut escaped = String::new();
+        for letter in word.chars() {
+            match letter {
+                '|' => escaped += "&#124;",
+                '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '~' | '&' => escaped.extend(['\\', letter]),
+                letter => escaped.push(letter),
+            }
+        }
+        escaped
+    };
+    let words = clean(text);
+    let words = words.split_whitespace().enumerate().map(|(place, word)| {
+        if calls(word) || (place == 0 && begins_a_block(word)) { code(word) } else { escaped(word) }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A list, a rule or a heading, where it is the first word of a line.
+fn begins_a_block(word: &str) -> bool {
+    let unnumbered = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    word.starts_with(['-', '+', '=']) || (unnumbered.len() < word.len() && unnumbered.starts_with(['.', ')']))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! Tests of the Markdown: read by a parser of GitHub's flavour, not by eye.
+
+use std::fmt::Write as _;
+
+use expect_test::expect_file;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use serde_json::json;
+
+use super::*;
+use crate::report::samples::*;
+
+/// What a parser sees: the page's structure, as short words, and every text in it.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    headings: Vec<String>,
+    /// Rows of tables, each a list of cells.
+    rows: Vec<Vec<String>>,
+    commands: Vec<String>,
+    text: String,
+    /// Text that is not code: where GitHub makes links and mentions.
+    outside_code: String,
+    /// Elements of Markdown that were opened, in order and once each.
+    elements: Vec<String>,
+}
+
+fn parse(page: &str) -> Seen {
+    let mut seen = Seen::default();
+    let (mut heading, mut fence, mut head, mut cell, mut code) = (false, false, false, false, false);
+    for event in
+        Parser::new_ext(page, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_MATH)
+    {
+        match event {
+            Event::Start(tag) => {
+                let name = format!("{tag:?}").split(['(', ' ', '{']).next().unwrap_or_default().to_owned();
+                if !seen.elements.contains(&name) {
+                    seen.elements.push(name);
+                }
+                match tag {
+                    Tag::Heading { .. } => {
+                        heading = true;
+                        seen.headings.push(String::new());
+                    }
+                    Tag::CodeBlock(_) => {
+                        fence = true;
+                        seen.commands.push(String::new());
+                    }
+                    Tag::TableHead => head = true,
+                    Tag::TableRow => seen.rows.push(Vec::new()),
+                    Tag::TableCell if !head => {
+                        cell = true;
+                        if let Some(row) = seen.rows.last_mut() {
+                            row.push(String::new());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Event::End(tag) => match tag {
+                TagEnd::Heading(_) => heading = false,
+                TagEnd::CodeBlock => fence = false,
+                TagEnd::TableHead => head = false,
+                TagEnd::TableCell => cell = false,
+                _ => {}
+            },
+            Event::Text(text) => {
+                seen.text += &text;
+                if !fence && !code {
+                    seen.outside_code += &text;
+                }
+                put(&mut seen, heading, fence, cell, &text);
+            }
+            Event::Code(text) => {
+                seen.text += &text;
+                put(&mut seen, heading, fence, cell, &text);
+            }
+            Event::InlineHtml(html) => {
+                assert!(["<code>", "</code>"].contains(&&*html), "{html}");
+                code = &*html == "<code>";
+            }
+            Event::SoftBreak => seen.text.push(' '),
+            other => panic!("{other:?} in {page}"),
+        }
+    }
+    seen
+}
+
+fn put(seen: &mut Seen, heading: bool, fence: bool, cell: bool, text: &str) {
+    if heading {
+        seen.headings.last_mut().expect("it was opened").push_str(text);
+    }
+    if fence {
+        seen.commands.last_mut().expect("it was opened").push_str(text);
+    }
+    if cell && let Some(cell) = seen.rows.last_mut().and_then(|row| row.last_mut()) {
+        cell.push_str(text);
+    }
+}
+
+#[test]
+fn the_structure_is_what_was_meant() {
+    let report = report(&audit(), &private_cloud(), &[]);
+    let page = write(&report);
+    expect_file!["../../../tests/data/golden/private-cloud.md"].assert_eq(&page);
+    let seen = parse(&page);
+    assert_eq!(
+        seen.headings,
+        [
+            "pod-reaper 0.1.0: audit of state.json",
+            "Needs you: 4",
+            "compute-hive01/held-0",
+            "impala-impala01/impala-executor-000-0",
+            "impala-impala01/statestored-0",
+            "vault/web-0",
+            "Nodes not ready: 2 of 7",
+            "To be reaped (nothing was changed): 4",
+            "Waiting: 2",
+            "Left alone: 2",
+            "Could not be read: 1",
+            "What the reasons mean"
+        ]
+    );
+    let expected = commands(&report).iter().map(|command| command.0.join(" ") + "\n").collect::<Vec<_>>();
+    // The node's command comes after those of the pods that need a person.
+    let (of_pods, of_node) = (&expected[1..], &expected[..1]);
+    assert_eq!(seen.commands, [of_pods, of_node].concat());
+    assert_eq!(seen.rows.len(), 2 + 4 + 2 + 2);
+    assert!(seen.rows[..2].iter().all(|row| row.len() == 3), "{:?}", seen.rows);
+    assert!(seen.rows[2..].iter().all(|row| row.len() == 6), "{:?}", seen.rows);
+}
+
+#[test]
+fn a_run_with_every_outcome() {
+    let seen = parse(&write(&every_outcome()));
+    let told = seen.rows.iter().skip(1).map(|row| format!("{} {}", row[0], row[4]));
+    // What went wrong comes first.
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            "app/c-0 changed",
+            "app/d-0 node-recovered",
+            "app/e-0 node-changed",
+            "app/f-0 denied",
+            "app/g-0 failed",
+            "app/h-0 still-there",
+            "app/i-0 unverified",
+            "app/j-0 interrupted",
+            "app/a-0 deleted",
+            "app/b-0 gone"
+        ]
+    );
+}
+
+/// Kubernetes allows none of these names; annotations, messages and snapshots can hold anything.
+#[test]
+fn no_name_becomes_markup_or_calls_anybody() {
+    let plain = parse(&write(&telling("plain")));
+    for name in [
+        "a|b",
+        "a`b",
+        "``",
+        "`a`",
+        "a\\|b",
+        "a\\",
+        "\\`",
+        "<b>x</b>",
+        "<!-- x",
+        "@everyone",
+        "a@b",
+        "#1",
+        "o/r#1",
+        "GH-1",
+        "*a*",
+        "_a_",
+        "__a__",
+        "~~a~~",
+        "~a~",
+        "[a](b)",
+        "![a](b)",
+        "<https://a.b>",
+        "https://a.b",
+        "www.a.b",
+        "$a$",
+        "$$a$$",
+        "&lt;",
+        "&#64;all",
+        "a\nb",
+        "# a",
+        "- a",
+        "1. a",
+        "> a",
+        "+ a",
+        "=",
+        "---",
+        "    a",
+        "\ta",
+        "```",
+        "````",
+        "```sh",
+        ":a",
+        "|",
+        "||",
+        "| --- |",
+        "a\r\nb",
+        "é",
+        "\u{202e}a",
+    ] {
+        let report = telling(name);
+        let page = write(&report);
+        let seen = parse(&page);
+        assert_eq!(seen.elements, plain.elements, "{name:?} changes the structure of\n{page}");
+        assert_eq!(seen.headings.len(), plain.headings.len(), "{name:?}\n{page}");
+        let shape = |seen: &Seen| seen.rows.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(shape(&seen), shape(&plain), "{name:?}\n{page}");
+        let expected =
+            commands(&report).iter().map(|command| clean(&command.0.join(" "))).collect::<Vec<_>>();
+        let mut printed =
+            seen.commands.iter().map(|command| command.trim_end_matches('\n').to_owned()).collect::<Vec<_>>();
+        // Those of the node come last.
+        let node = printed.pop().expect("a command");
+        printed.insert(0, node);
+        assert_eq!(printed, expected, "{name:?}\n{page}");
+        for calls in ["@", "#", "$", "://", "www.", "GH-"] {
+            assert!(!seen.outside_code.contains(calls), "{name:?}: {calls} outside of code in\n{page}");
+        }
+        // The cells hold the name, letter by letter, but for blanks at the ends, which a table drops.
+        let cell = &seen.rows.last().expect("a row")[0];
+        assert_eq!(*cell, clean(&format!("{name}/{name}")), "{page}");
+    }
+}
+
+/// A report that says `name` wherever the cluster can say something.
+fn telling(name: &str) -> Report {
+    let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", name);
+    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
+    let mut dead = node("ds06", "Unknown");
+    dead["status"]["conditions"][0]["reason"] = json!(name);
+    let objects = [
+        node("ds05", "True"),
+        dead,
+        leaf,
+        namespace(name),
+        lease("ds06"),
+        annotated(pod(name, name, "ds06"), "pod-reaper.io/after-reap", name),
+        held_by(pod(name, "held", "ds06"), name),
+        using(pod(name, "lost", "ds06"), name),
+        pod(name, "leafy", "leaf"),
+        json!({"kind": "VolumeAttachment", "metadata": {"name": name},
+            "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": name}}}),
+    ];
+    let mut report = report(&audit(), &objects, &[]);
+    report.errors.push(crate::report::ErrorEntry { what: name.to_owned(), cause: name.to_owned() });
+    report.unseen.push(name.to_owned());
+    report.settings.namespace_regex = Some(name.to_owned());
+    report.snapshot = Some(name.to_owned());
+    report
+}
+
+#[test]
+fn a_quiet_cluster_is_short() {
+    let report =
+        report(&audit(), &[node("ds01", "True"), json!({"kind": "Pod", "metadata": {"name": "a"}})], &[]);
+    let mut page = String::new();
+    write!(page, "{}", write(&report)).expect("a string");
+    assert!(page.contains("\n## The only node is Ready.\n"), "{page}");
+    assert!(!page.contains("What the reasons mean") && !page.contains('|'), "{page}");
+}

@@ -1,0 +1,204 @@
+//! What every format for people says in the same words: said here once, laid out by each writer.
+
+use jiff::SignedDuration;
+
+use super::{BreakerEntry, NodeEntry, PodEntry, Report};
+use crate::decide::{Verdict, spoken};
+
+/// Outcomes with which a pod that should go is gone, or would be.
+const WELL: [&str; 3] = ["deleted", "gone", "would-delete"];
+
+/// What kind of run it was.
+pub fn run(report: &Report) -> String {
+    match report.mode {
+        "snapshot" => format!("audit of {}", report.snapshot.as_deref().unwrap_or_default()),
+        "server-dry-run" => "dry run, checked by the API server".to_owned(),
+        "client-dry-run" => "dry run, reading only".to_owned(),
+        _ => "run".to_owned(),
+    }
+}
+
+/// What was asked for.
+pub fn settings(report: &Report) -> String {
+    let settings = &report.settings;
+    let namespaces = match (&settings.namespace_regex, &settings.namespace_exclude_regex) {
+        (None, None) => "all".to_owned(),
+        (Some(only), None) => format!("matching /{only}/"),
+        (None, Some(except)) => format!("all but those matching /{except}/"),
+        (Some(only), Some(except)) => format!("matching /{only}/ but not /{except}/"),
+    };
+    format!(
+        "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {namespaces}.",
+        seconds(settings.reap_older_than_seconds),
+        seconds(settings.node_not_ready_for_seconds)
+    )
+}
+
+/// Why nothing is deleted, and what to do about that.
+pub fn breaker(breaker: &BreakerEntry) -> String {
+    let BreakerEntry { reason, detail, held } = breaker;
+    let pods = if *held == 1 { "1 pod is held".to_owned() } else { format!("{held} pods are held") };
+    let rest = if *reason == "mass-outage" {
+        "So many at once are more often a fault of the API server or the network than of the nodes, and their pods \
+         may all be running. Find what the nodes have in common; once you are sure that they are dead, run with \
+         --max-not-ready-percent=100."
+    } else {
+        "Without that number nothing tells a dead node from an outage. The next run tries again."
+    };
+    format!("{detail}. {pods}. {rest}")
+}
+
+/// That every node is Ready; `None` where one is not.
+pub fn all_ready(report: &Report) -> Option<String> {
+    match (report.summary.nodes, report.summary.nodes_not_ready) {
+        (1, 0) => Some("The only node is Ready.".to_owned()),
+        (nodes, 0) => Some(format!("All {nodes} nodes are Ready.")),
+        _ => None,
+    }
+}
+
+/// The state of a node, without its name.
+pub fn node(node: &NodeEntry) -> String {
+    let mut says = format!("Ready is {}", node.ready);
+    if let Some(reason) = &node.reason {
+        says += &format!(" ({reason})");
+    }
+    match (node.not_ready_seconds, node.ready) {
+        (_, "unread") => "could not be read".clone_into(&mut says),
+        (Some(time), _) => says += &format!(" for {}", seconds(time)),
+        (None, _) => says += ", nobody says since when",
+    }
+    if let Some(age) = node.lease_age_seconds {
+        says += &format!("; lease renewed {} ago", seconds(age));
+    }
+    says
+}
+
+/// How many Terminating pods of a node have which verdict.
+pub fn terminating(node: &NodeEntry) -> String {
+    let words = [("reap", "to reap"), ("wait", "waiting"), ("leave", "left alone"), ("manual", "for you")];
+    let counts = words.map(|(verdict, words)| (node.pods.get(verdict).copied().unwrap_or_default(), words));
+    let counts =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+    let counts = counts.collect::<Vec<_>>();
+    if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
+}
+
+/// The volumes still attached to a node.
+pub fn attached(node: &NodeEntry) -> String {
+    let volumes = node.volume_attachments.iter();
+    let volumes = volumes.map(|attachment| attachment.volume.as_deref().unwrap_or(&attachment.name));
+    volumes.collect::<Vec<_>>().join(", ")
+}
+
+/// What has become of the pods that should go.
+pub fn reaped(report: &Report) -> &'static str {
+    let acted = |pod: &PodEntry| pod.outcome.is_some_and(|outcome| outcome != "would-delete");
+    if report.pods.iter().any(acted) { "reaped" } else { "to be reaped" }
+}
+
+/// The heading over the pods with a verdict.
+pub fn heading(report: &Report, verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reap if reaped(report) == "reaped" => "Reaped",
+        Verdict::Reap => "To be reaped (nothing was changed)",
+        Verdict::Wait => "Waiting",
+        Verdict::Leave => "Left alone",
+        Verdict::Manual => "Needs you",
+    }
+}
+
+/// How many pods are under such a heading, and how many of them went well where some did not.
+pub fn count(pods: &[&PodEntry]) -> String {
+    match pods.iter().filter(|pod| went_wrong(pod)).count() {
+        0 => pods.len().to_string(),
+        failed => format!("{} of {}", pods.len() - failed, pods.len()),
+    }
+}
+
+/// Whether a pod should be gone, and is not, or nobody knows.
+pub fn went_wrong(pod: &PodEntry) -> bool {
+    pod.outcome.is_some_and(|outcome| !WELL.contains(&outcome))
+}
+
+/// How long a pod is past its deadline, or has until then.
+pub fn overdue(pod: &PodEntry) -> String {
+    match pod.overdue_seconds {
+        within @ ..0 => format!("due in {}", seconds(-within)),
+        overdue => format!("overdue {}", seconds(overdue)),
+    }
+}
+
+/// The code that says most about a pod: its outcome, else its reason. That it is stuck is what its section says.
+pub fn tag(pod: &PodEntry) -> Option<&'static str> {
+    pod.outcome.or((pod.verdict != Verdict::Reap.code()).then_some(pod.reason))
+}
+
+/// What is said about a pod. What went as it should needs no sentence a pod.
+pub fn sentence(pod: &PodEntry) -> Option<&str> {
+    match (&pod.outcome_detail, pod.outcome) {
+        (_, Some("deleted" | "would-delete")) => None,
+        (Some(detail), _) => Some(detail),
+        (None, _) if pod.verdict == Verdict::Reap.code() => None,
+        (None, _) => Some(&pod.detail),
+    }
+}
+
+/// The counts of the run.
+pub fn summary(report: &Report) -> String {
+    let counted = |code: &str| report.summary.verdicts.get(code).copied().unwrap_or_default();
+    let mut parts = Vec::new();
+    let outcomes = report.summary.outcomes.iter().filter(|(_, count)| **count > 0);
+    parts.extend(outcomes.map(|(code, count)| match *code {
+        "would-delete" => format!("{count} would be deleted"),
+        code => format!("{count} {}", code.replace('-', " ")),
+    }));
+    if parts.is_empty() {
+        parts.push(format!("{} to be reaped", counted("reap")));
+    }
+    for (code, one, many) in [
+        ("wait", "waits", "wait"),
+        ("leave", "left alone", "left alone"),
+        ("manual", "needs you", "need you"),
+    ] {
+        match counted(code) {
+            0 => {}
+            1 => parts.push(format!("1 {one}")),
+            count => parts.push(format!("{count} {many}")),
+        }
+    }
+    let counts = match report.pods.len() {
+        0 => "no Terminating pod to judge".to_owned(),
+        _ => parts.join(", "),
+    };
+    let unread = match report.errors.len() {
+        0 => String::new(),
+        count => format!(", {count} could not be read"),
+    };
+    format!("{counts}{unread}. Exit code {}.", report.exit.code())
+}
+
+/// Text from the cluster must not steer what shows it, nor pass for another text: control characters, and Unicode's
+/// format characters (which reorder text, or show nothing), are shown as a replacement.
+pub fn clean(text: &str) -> String {
+    let steers = |letter: char| {
+        letter.is_control()
+            || matches!(
+                letter,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            )
+    };
+    text.chars()
+        .map(|letter| match letter {
+            '\n' | '\t' => ' ',
+            letter if steers(letter) => char::REPLACEMENT_CHARACTER,
+            letter => letter,
+        })
+        .collect()
+}
+
+/// Seconds as people say them.
+pub fn seconds(seconds: i64) -> String {
+    spoken(SignedDuration::from_secs(seconds))
+}

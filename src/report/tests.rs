@@ -1,0 +1,315 @@
+//! Tests over all formats: that they agree on every pod, and that the JSON is what its schema says.
+
+use std::collections::BTreeSet;
+
+use expect_test::expect_file;
+use html5gum::{Token, Tokenizer};
+use pulldown_cmark::{Event, Options, Parser, TagEnd};
+use schemars::{
+    Schema, SchemaGenerator, generate::SchemaSettings, json_schema, transform::transform_subschemas,
+};
+use serde_json::{Value, json};
+
+use super::{samples::*, *};
+use crate::{decide::REASONS, limits::Limits};
+
+/// A pod as a format tells it: namespace/name, its verdict, and the outcome or else the reason.
+type Told = (String, String, Option<String>);
+
+fn reports() -> Vec<Report> {
+    let mut held = private_cloud();
+    for (number, object) in held.iter_mut().take(5).enumerate() {
+        *object = node(&format!("ds0{}", number + 1), "Unknown");
+    }
+    let capped = Settings { limits: Limits { max_deletes: Some(1), max_not_ready_percent: 55 }, ..audit() };
+    let odd = json!({"kind": "Node", "metadata": {"name": "odd", "labels": 5}});
+    vec![
+        report(&audit(), &private_cloud(), &[]),
+        report(&audit(), &held, &[]),
+        report(&capped, &private_cloud(), &[]),
+        report(&audit(), &[private_cloud(), vec![odd]].concat(), &[]),
+        report(&audit(), &[node("ds01", "True"), json!({"kind": "Pod", "metadata": {"name": "a"}})], &[]),
+        every_outcome(),
+    ]
+}
+
+fn as_json(report: &Report) -> Value {
+    let mut bytes = Vec::new();
+    report.write(Output::Json, false, &mut bytes).expect("a buffer takes it");
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+fn in_json(report: &Report) -> BTreeSet<Told> {
+    let json = as_json(report);
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let pods = json["pods"].as_array().expect("pods").iter().map(|pod| {
+        let name = format!("{}/{}", text(&pod["namespace"]).unwrap(), text(&pod["name"]).unwrap());
+        let verdict = text(&pod["verdict"]).unwrap();
+        // That a pod without an outcome is stuck is what its section says.
+        let reason = text(&pod["reason"]).filter(|_| verdict != "reap");
+        (name, verdict, text(&pod["outcome"]).or(reason))
+    });
+    pods.collect()
+}
+
+fn in_text(report: &Report) -> BTreeSet<Told> {
+    let text = text::write(report, false);
+    let mut verdict = None;
+    let mut told = BTreeSet::new();
+    // An entry that goes over two lines has its tag on the second.
+    let lines = text.replace("\n      [", "  [").replace("\n      overdue", "  overdue");
+    for line in lines.lines() {
+        if !line.starts_with(' ') {
+            verdict = match line.split([':', '(']).next().unwrap_or_default().trim() {
+                "TO BE REAPED" | "REAPED" => Some("reap"),
+                "WAITING" => Some("wait"),
+                "LEFT ALONE" => Some("leave"),
+                "NEEDS YOU" => Some("manual"),
+                _ => None,
+            };
+        } else if let Some(verdict) = verdict
+            && line.starts_with("  ")
+            && !line.starts_with("   ")
+        {
+            let name = line.split_whitespace().next().expect("a name");
+            let tag = line.rsplit_once('[').map(|(_, tag)| tag.trim_end_matches(']').to_owned());
+            told.insert((name.to_owned(), verdict.to_owned(), tag));
+        }
+    }
+    told
+}
+
+fn in_markdown(report: &Report) -> BTreeSet<Told> {
+    let page = markdown::write(report);
+    let (mut verdict, mut texts, mut told) = ("", Vec::new(), BTreeSet::new());
+    let mut cells = Vec::new();
+    let mut name = None;
+    for event in Parser::new_ext(&page, Options::ENABLE_TABLES) {
+        match event {
+            Event::Start(pulldown_cmark::Tag::Heading { .. } | pulldown_cmark::Tag::Paragraph) => {
+                texts.clear();
+            }
+            Event::Start(pulldown_cmark::Tag::TableCell) => texts.clear(),
+            Event::Text(text) | Event::Code(text) => texts.push(text.to_string()),
+            Event::End(TagEnd::Heading(pulldown_cmark::HeadingLevel::H2)) => {
+                verdict = match texts.concat().split([':', '(']).next().unwrap_or_default().trim() {
+                    "To be reaped" | "Reaped" => "reap",
+                    "Waiting" => "wait",
+                    "Left alone" => "leave",
+                    "Needs you" => "manual",
+                    _ => "",
+                };
+            }
+            Event::End(TagEnd::Heading(pulldown_cmark::HeadingLevel::H3)) => name = Some(texts.concat()),
+            Event::End(TagEnd::Paragraph) => {
+                if let Some(name) = name.take() {
+                    told.insert((name, verdict.to_owned(), texts.first().cloned()));
+                }
+            }
+            Event::End(TagEnd::TableCell) => cells.push(texts.concat()),
+            Event::End(TagEnd::TableHead) => cells.clear(),
+            Event::End(TagEnd::TableRow) => {
+                if !verdict.is_empty() {
+                    let why = Some(cells[4].clone()).filter(|why| why != "stuck-on-not-ready-node");
+                    told.insert((cells[0].clone(), verdict.to_owned(), why));
+                }
+                cells.clear();
+            }
+            _ => {}
+        }
+    }
+    told
+}
+
+/// A pod's element while it is read: namespace, verdict, and every text with what it is in.
+type Entry = (String, String, Vec<(String, String)>);
+
+fn in_html(report: &Report) -> BTreeSet<Told> {
+    let page = html::write(report);
+    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    let mut told = BTreeSet::new();
+    let mut pod: Option<Entry> = None;
+    let mut inside = String::new();
+    let mut entries = 0;
+    for token in Tokenizer::new(&page) {
+        let Ok(token) = token;
+        match token {
+            Token::StartTag(tag) => {
+                let class = tag.attributes.get(&b"class"[..]).map(|class| utf8(class)).unwrap_or_default();
+                if class.split(' ').any(|class| class == "pod") {
+                    entries += 1;
+                    let of = |name: &[u8]| utf8(&tag.attributes[name]);
+                    pod = Some((of(b"data-namespace"), of(b"data-verdict"), Vec::new()));
+                }
+                inside = if class.split(' ').any(|class| class == "chip") {
+                    "chip".to_owned()
+                } else {
+                    utf8(&tag.name)
+                };
+            }
+            Token::EndTag(tag) => {
+                inside.clear();
+                if &**tag.name == b"li"
+                    && let Some((namespace, verdict, texts)) = pod.take_if(|(_, _, texts)| texts.len() >= 2)
+                {
+                    let text =
+                        |what| texts.iter().find(|(inside, _)| inside == what).map(|(_, text)| text.clone());
+                    let name = format!("{namespace}/{}", text("b").expect("a name"));
+                    let why = text("chip").filter(|why| why != "stuck-on-not-ready-node");
+                    told.insert((name, verdict, why));
+                }
+            }
+            Token::String(text) => {
+                if let Some((_, _, texts)) = &mut pod {
+                    texts.push((inside.clone(), utf8(&text)));
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(entries, report.pods.len(), "every pod is on the page once");
+    told
+}
+
+#[test]
+fn all_formats_agree_on_every_pod() {
+    for report in reports() {
+        let told = in_json(&report);
+        assert_eq!(told.len(), report.pods.len());
+        for (format, other) in
+            [("text", in_text(&report)), ("Markdown", in_markdown(&report)), ("HTML", in_html(&report))]
+        {
+            assert_eq!(other, told, "{format}");
+        }
+    }
+}
+
+// What the schema says of a field beyond its type: the codes that it can hold.
+
+fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Schema {
+    json_schema!({"enum": codes.into_iter().map(Into::into).collect::<Vec<Value>>()})
+}
+
+fn counts(codes: &[&str]) -> Schema {
+    let counts = codes.iter().map(|code| ((*code).to_owned(), json!({"type": "integer", "minimum": 0})));
+    json_schema!({
+        "type": "object",
+        "properties": counts.collect::<serde_json::Map<_, _>>(),
+        "required": codes,
+    })
+}
+
+pub fn version(_: &mut SchemaGenerator) -> Schema {
+    codes([VERSION])
+}
+
+pub fn mode(_: &mut SchemaGenerator) -> Schema {
+    codes(["delete", "server-dry-run", "client-dry-run", "snapshot"])
+}
+
+pub fn exit_code(_: &mut SchemaGenerator) -> Schema {
+    codes([Exit::Done, Exit::Incomplete, Exit::Held, Exit::Manual].map(Exit::code))
+}
+
+pub fn breaker(_: &mut SchemaGenerator) -> Schema {
+    codes(["mass-outage", "facts-unread"])
+}
+
+pub fn ready(_: &mut SchemaGenerator) -> Schema {
+    codes(["False", "Unknown", "absent", "unread"])
+}
+
+pub fn verdict(_: &mut SchemaGenerator) -> Schema {
+    codes(Verdict::ALL.map(Verdict::code))
+}
+
+pub fn reason(_: &mut SchemaGenerator) -> Schema {
+    codes(REASONS.map(|reason| reason.code))
+}
+
+pub fn outcome(_: &mut SchemaGenerator) -> Schema {
+    codes(Outcome::CODES.map(Value::from).into_iter().chain([Value::Null]))
+}
+
+pub fn by_verdict(_: &mut SchemaGenerator) -> Schema {
+    counts(&Verdict::ALL.map(Verdict::code))
+}
+
+pub fn by_outcome(_: &mut SchemaGenerator) -> Schema {
+    counts(&Outcome::CODES)
+}
+
+/// The schema of the JSON report, made of its types and their documentation.
+fn schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let schema = generator.into_root_schema_for::<Report>();
+    let mut schema = schema.to_value();
+    schema["title"] = json!("pod-reaper's report, version 1");
+    schema
+}
+
+/// The same, with every field that it does not name forbidden.
+fn strict(schema: &Value) -> Value {
+    fn close(schema: &mut schemars::Schema) {
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".to_owned(), json!(false));
+        }
+        transform_subschemas(&mut close, schema);
+    }
+    let mut schema = schemars::Schema::try_from(schema.clone()).expect("a schema");
+    close(&mut schema);
+    schema.to_value()
+}
+
+fn complaints(schema: &Value, report: &Value) -> Vec<String> {
+    let validator = jsonschema::validator_for(schema).expect("a schema");
+    validator.iter_errors(report).map(|error| format!("{} at {}", error, error.instance_path())).collect()
+}
+
+#[test]
+fn the_schema_in_the_documentation_is_current() {
+    let text = serde_json::to_string_pretty(&schema()).expect("JSON") + "\n";
+    expect_file!["../../docs/report.schema.json"].assert_eq(&text);
+}
+
+#[test]
+fn reports_are_what_the_schema_says() {
+    let strict = strict(&schema());
+    for report in reports() {
+        let json = as_json(&report);
+        assert_eq!(complaints(&strict, &json), Vec::<String>::new());
+    }
+}
+
+type Spoil = fn(&mut Value);
+
+#[test]
+fn the_schema_refuses_what_is_no_report() {
+    let schema = schema();
+    let good = serde_json::to_value(&reports()[0]).expect("JSON");
+    let spoilt: [(&str, Spoil); 8] = [
+        ("a verdict that is none", |report| report["pods"][0]["verdict"] = json!("kill")),
+        ("a reason that is none", |report| report["pods"][0]["reason"] = json!("bad-luck")),
+        ("an outcome that is none", |report| report["pods"][0]["outcome"] = json!("fine")),
+        ("a mode that is none", |report| report["mode"] = json!("maybe")),
+        ("a command in words", |report| {
+            report["pods"][0]["steps"] = json!([{"what": "a", "command": ["a"]}]);
+        }),
+        ("a moment that is none", |report| report["judgedAt"] = json!(5)),
+        ("another version", |report| report["version"] = json!(2)),
+        ("a field that is missing", |report| {
+            report["pods"][0].as_object_mut().expect("a pod").remove("uid");
+        }),
+    ];
+    assert_eq!(complaints(&schema, &good), Vec::<String>::new());
+    for (what, spoil) in spoilt {
+        let mut report = good.clone();
+        spoil(&mut report);
+        assert_ne!(complaints(&schema, &report), Vec::<String>::new(), "{what}");
+    }
+    // Later versions of the program may add a field.
+    let mut newer = good.clone();
+    newer["new"] = json!(1);
+    assert_eq!(complaints(&schema, &newer), Vec::<String>::new());
+    assert_ne!(complaints(&strict(&schema), &newer), Vec::<String>::new());
+}
