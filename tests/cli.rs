@@ -584,6 +584,24 @@ fn the_readme_shows_what_its_first_command_prints() {
     assert!(readme.contains(&ended.out), "paste tests/data/golden/six-nodes.txt into the README");
 }
 
+/// The README names both commands.
+#[test]
+fn the_same_run_as_markdown_and_as_a_page() {
+    let run = |form| {
+        let mut run = reaper(&["--snapshot", "tests/data/six-nodes.json", "--output", form]);
+        run.command.current_dir(env!("CARGO_MANIFEST_DIR"));
+        run.run().exits(0).out
+    };
+    expect_file!["data/golden/six-nodes.md"].assert_eq(&run("markdown"));
+    let page = run("html");
+    assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">") && page.ends_with("</html>\n"), "{page}");
+    let report = serde_json::from_str::<Value>(&run("json")).expect("JSON");
+    for pod in report["pods"].as_array().expect("pods") {
+        let name = format!("<wbr><b>{}</b>", pod["name"].as_str().expect("a name"));
+        assert!(page.contains(&name), "{name} is missing");
+    }
+}
+
 #[test]
 fn the_default_threshold_lets_the_kosmos_pod_wait() {
     let report = audit(&["--output=json"]).run().exits(0).report();

@@ -301,7 +301,7 @@ fn row(number: usize, pod: &PodEntry) -> Markup {
                 span { (name(pod)) }
                 span.owner { @if let Some(owner) = &pod.owner { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
                 span { @if let Some(node) = &pod.node { "on " (clean(node)) ", " } (phrases::overdue(pod)) }
-                span.end { (chip(pod)) }
+                span.end { @if phrases::tag(pod).is_some() { (chip(pod)) } }
             }
             @if let Some(sentence) = phrases::sentence(pod) { p.quiet.small { (clean(sentence)) } }
             @if let Some(note) = &pod.note { p.note { b { "Note: " } (clean(note)) } }
@@ -349,7 +349,7 @@ fn glossary(report: &Report) -> Markup {
                 }
             }
             details {
-                summary { "The other reasons that a pod can have" }
+                summary { @if here.is_empty() { "The reasons that a pod can have" } @else { "The other reasons that a pod can have" } }
                 (reasons(&others))
             }
         }

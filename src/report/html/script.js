@@ -49,5 +49,5 @@
   filters.addEventListener("submit", (event) => event.preventDefault());
   filters.hidden = false;
   // A browser that restores a form restores its filters too.
-  apply();
+  if (namespace.selectedIndex + verdict.selectedIndex > 0) apply();
 })();

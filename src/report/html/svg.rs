@@ -1,4 +1,4 @@
-//! A node's timeline as a drawing: a row a moment, so that two that are close do not cover each other.
+//! A node's timeline as a drawing: a row a moment, its words above its mark, so that nothing covers anything.
 //!
 //! Places along the time are in percent and sizes in pixels: the drawing fits any width, and its letters keep their
 //! size. What it shows is also said in words, beside it.
@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use crate::{decide::spoken, report::timeline::Moment};
 
-const ROW: usize = 24;
+const ROW: usize = 36;
 /// Room at both ends, in percent, so that no dot is cut.
 const MARGIN: f64 = 4.0;
 
@@ -24,12 +24,12 @@ pub fn draw(id: &str, node: &str, moments: &[Moment]) -> Markup {
     let format = if (last.duration_since(first)).as_hours() < 24 { "%T" } else { "%m-%d %H:%M" };
     let words = moments.iter().map(|moment| format!("{} {}", moment.word, moment.first.strftime("%F %TZ")));
     let words = words.collect::<Vec<_>>().join(", ");
-    let height = ROW * moments.len() + 8;
+    let height = ROW * moments.len() + 6;
     html! {
         svg.timeline role="img" aria-labelledby=(id) width="100%" height=(height) {
             title id=(id) { "Timeline of " (node) ": " (words) }
             @for (row, moment) in moments.iter().enumerate() {
-                @let y = ROW * row + ROW / 2 + 4;
+                @let y = ROW * row + 28;
                 @let (from, to) = (place(moment.first), place(moment.last));
                 // A label stands where there is room for it.
                 @let before = from > 50.0;
@@ -40,7 +40,7 @@ pub fn draw(id: &str, node: &str, moments: &[Moment]) -> Markup {
                         rect.span x=(percent(from)) y=(y - 4) width=(percent(to - from)) height="8" rx="4" {}
                     }
                     circle.dot cx=(percent(from)) cy=(y) r="6" {}
-                    text x=(percent(from)) y=(y + 4) dx=(if before { "-12" } else { "12" })
+                    text x=(percent(from)) y=(y - 11) dx=(if before { "6" } else { "-6" })
                         text-anchor=(if before { "end" } else { "start" }) {
                         (moment.first.strftime(format)) " " (moment.word)
                     }
@@ -89,7 +89,7 @@ mod tests {
         for part in [
             r#"cx="4.0%""#,
             r#"cx="27.0%""#,
-            r#"<rect class="span" x="27.0%" y="36" width="23.0%""#,
+            r#"<rect class="span" x="27.0%" y="60" width="23.0%""#,
             r#"cx="96.0%""#,
             r#"text-anchor="end">02:00:00 judged"#,
             r#"text-anchor="start">01:15:00 deadline"#,
