@@ -260,7 +260,7 @@ fn node_card(report: &Report, number: usize, node: &NodeEntry) -> Markup {
                         span.offset { (svg::offset(node.since, moment.first)) }
                         span.what {
                             b { (moment.word) } ": " (moment.what)
-                            @if moment.last > moment.first { ", until " (time(moment.last)) }
+                            @if moment.last > moment.first { ", the last at " (time(moment.last)) }
                             "."
                         }
                     }
