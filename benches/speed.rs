@@ -10,7 +10,7 @@ use pod_reaper::{
     decide::decide,
     facts::{Lease, NodeFacts, NodeRead, Owner, PodFacts, Ready},
     settings::Settings,
-    snapshot::Saved,
+    snapshot::{Pods, Saved},
 };
 
 /// Pods of one measurement.
@@ -88,7 +88,7 @@ fn reading(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("snapshot");
     group.throughput(Throughput::Bytes(text.len() as u64)).sample_size(10);
     group.bench_function("living pods", |bencher| {
-        bencher.iter(|| Saved::read(black_box(text.as_bytes()).by_ref()).unwrap());
+        bencher.iter(|| Saved::read(black_box(text.as_bytes()).by_ref(), Pods::Terminating).unwrap());
     });
     group.finish();
 }

@@ -201,6 +201,27 @@ impl Tally {
     }
 }
 
+/// What a node counts as, for the breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Its `Ready` is `True`.
+    pub ready: bool,
+    /// It stands for another cluster.
+    pub leaf: bool,
+    /// It carries the control-plane role.
+    pub control_plane: bool,
+}
+
+impl From<&NodeFacts> for Standing {
+    fn from(node: &NodeFacts) -> Self {
+        Self {
+            ready: node.ready == Ready::True,
+            leaf: node.leaf.is_some(),
+            control_plane: node.control_plane,
+        }
+    }
+}
+
 /// A `VolumeAttachment` left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attachment {
@@ -272,8 +293,48 @@ impl PodFacts {
     }
 }
 
-/// The object that made a pod.
+/// What there is to know about any pod, Terminating or not, before something happens to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// `metadata.namespace`.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `spec.nodeName`.
+    pub node: Option<String>,
+    /// `status.phase`.
+    pub phase: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// Its deletion was asked for.
+    pub terminating: bool,
+    /// It runs, is not Terminating, and does not say that it is not Ready.
+    pub serves: bool,
+    /// Its phase is `Succeeded` or `Failed`: a delete takes it at once.
+    pub finished: bool,
+    /// The controller that made it, and makes another when it is gone.
+    pub controller: Option<Owner>,
+    /// What people call that: the Deployment of a `ReplicaSet`.
+    pub workload: Option<Owner>,
+    /// Why Kubernetes never evicts it from a silent node.
+    pub stays: Option<Stay>,
+}
+
+/// Why a pod stays on a node that is silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stay {
+    /// It mirrors a static pod.
+    Static,
+    /// Its `DaemonSet` has it tolerate every failure of its node.
+    DaemonSet,
+    /// It tolerates a silent node without a time limit.
+    Tolerates,
+}
+
+/// The object that made a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// Such as `StatefulSet`.
     pub kind: String,

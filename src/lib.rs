@@ -2,13 +2,14 @@
 //!
 //! Data flows one way: a source ([`cluster`] or [`snapshot`]) gives [`facts`], [`decide`] makes a verdict of each pod,
 //! [`limits`] makes a plan of the verdicts, [`execute`] carries it out, and [`report`] tells it. [`reap`] is that
-//! sequence, readable from top to bottom.
+//! sequence, readable from top to bottom. [`whatif`] and [`explain`] ask the same rules two other questions.
 
 pub mod cli;
 pub mod cluster;
 pub mod decide;
 pub mod execute;
 pub mod exit;
+pub mod explain;
 pub mod facts;
 pub mod limits;
 pub mod log;
@@ -22,3 +23,4 @@ pub mod selector;
 pub mod settings;
 pub mod snapshot;
 pub mod stop;
+pub mod whatif;

@@ -1,19 +1,19 @@
 //! Parse, start the log, run, write the report, map to an exit code.
 
 use std::{
-    io::{BufWriter, ErrorKind, IsTerminal, Write},
+    io::{self, BufWriter, ErrorKind, IsTerminal, Write},
     process::ExitCode,
 };
 
 use anyhow::Context as _;
 use pod_reaper::{
-    cli::{Cli, Output},
+    cli::{Cli, Command, Output, commands},
     exit::{Exit, USAGE},
-    log,
+    explain, log,
     reap::{self, CouldNotRun},
-    report::Report,
     settings::Settings,
     stop::Stop,
+    whatif,
 };
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // Not by the log: with --log-level=off the reason must not be lost.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            let _ = writeln!(io::stderr(), "error: {error:#}");
             match error.downcast_ref::<CouldNotRun>() {
                 Some(CouldNotRun::Usage(_)) => ExitCode::from(USAGE),
                 _ => Exit::CouldNotRun.into(),
@@ -36,11 +36,10 @@ fn run(settings: &Settings) -> anyhow::Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting")?;
     let code = runtime.block_on(async {
         let stop = Stop::listen(settings.deadline).context("listening for signals")?;
-        let report = reap::run(settings, &stop).await?;
-        let exit = report.exit;
-        match write(report, settings.output, &stop).await {
+        let (answer, exit) = answer(settings, &stop).await?;
+        match write(answer, settings.output, &stop).await {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                let _ = writeln!(std::io::stderr(), "error: the report could not be written: {error}");
+                let _ = writeln!(io::stderr(), "error: the report could not be written: {error}");
                 // What was deleted is deleted; a more severe code stays.
                 Ok(exit.max(Exit::Incomplete).code())
             }
@@ -52,17 +51,49 @@ fn run(settings: &Settings) -> anyhow::Result<u8> {
     code
 }
 
+/// What is to be written, once it is known where to.
+type Answer = Box<dyn FnOnce(Output, bool, &mut dyn Write) -> io::Result<()> + Send>;
+
+/// What was asked for, and how it ended.
+async fn answer(settings: &Settings, stop: &Stop) -> anyhow::Result<(Answer, Exit)> {
+    Ok(match &settings.command {
+        Command::Run => {
+            let report = reap::run(settings, stop).await?;
+            let exit = report.exit;
+            (Box::new(move |output, colour, out| report.write(output, colour, out)), exit)
+        }
+        Command::WhatIf { nodes } => {
+            let answer = whatif::run(settings, nodes, stop).await?;
+            let exit = answer.exit;
+            (Box::new(move |output, colour, out| answer.write(output, colour, out)), exit)
+        }
+        Command::Explain(pod) => {
+            let answer = explain::run(settings, pod, stop).await?;
+            let exit = answer.exit;
+            (Box::new(move |output, colour, out| answer.write(output, colour, out)), exit)
+        }
+        Command::Completions(shell) => {
+            let script = commands::completions(*shell);
+            (Box::new(move |_, _, out| out.write_all(&script)), Exit::Done)
+        }
+        Command::Man => {
+            let page = commands::man()?;
+            (Box::new(move |_, _, out| out.write_all(&page)), Exit::Done)
+        }
+    })
+}
+
 /// Writes to standard output, for as long as its reader takes, unless a signal says that nobody waits any more.
-async fn write(report: Report, output: Output, stop: &Stop) -> std::io::Result<()> {
+async fn write(answer: Answer, output: Output, stop: &Stop) -> io::Result<()> {
     let written = tokio::task::spawn_blocking(move || {
-        let colour = log::colour(std::io::stdout().is_terminal());
+        let colour = log::colour(io::stdout().is_terminal());
         // Standard output's own buffer ends at each line.
-        let mut out = BufWriter::new(std::io::stdout().lock());
-        report.write(output, colour, &mut out)?;
+        let mut out = BufWriter::new(io::stdout().lock());
+        answer(output, colour, &mut out)?;
         out.flush()
     });
     tokio::select! {
         written = written => written?,
-        () = stop.given_up() => Err(std::io::Error::new(ErrorKind::Interrupted, "a signal came first")),
+        () = stop.given_up() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
     }
 }

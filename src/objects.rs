@@ -11,12 +11,16 @@ use serde_json::value::RawValue;
 
 use crate::{
     facts::{
-        AffinityTerm, Attachment, ClaimFacts, ClaimState, Leaf, Lease, NodeFacts, Owner, PodFacts, Read,
-        Ready, Requirement, Storage, VolumeFacts,
+        AffinityTerm, Attachment, ClaimFacts, ClaimState, Leaf, Lease, Life, NodeFacts, Owner, PodFacts,
+        Read, Ready, Requirement, Standing, Stay, Storage, VolumeFacts,
     },
     selector::Selector,
 };
 
+/// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// Set by the Deployment controller: the end of the `ReplicaSet`'s name.
+const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.
 const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
@@ -68,6 +72,7 @@ pub struct Meta {
     annotations: Option<Annotations>,
     finalizers: Option<Vec<String>>,
     owner_references: Option<Vec<OwnerReference>>,
+    creation_timestamp: Option<Timestamp>,
 }
 
 /// The annotations that a rule asks for. The others, up to 256 KiB an object, are passed over as they are read.
@@ -173,6 +178,15 @@ impl RawNode {
             Some(Some("True")) => Ready::True,
             Some(Some("False")) => Ready::False,
             Some(_) => Ready::Unknown,
+        }
+    }
+
+    /// Its standing among the nodes, for a count.
+    pub fn standing(&self, selector: Option<&Selector>) -> Standing {
+        Standing {
+            ready: self.ready() == Ready::True,
+            leaf: self.leaf(selector).is_some(),
+            control_plane: self.control_plane(),
         }
     }
 
@@ -309,6 +323,33 @@ pub struct RawPod {
 struct PodSpec {
     node_name: Option<String>,
     volumes: Option<Vec<PodVolume>>,
+    tolerations: Option<Vec<Toleration>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Toleration {
+    key: Option<String>,
+    operator: Option<String>,
+    value: Option<String>,
+    effect: Option<String>,
+    #[serde(rename = "tolerationSeconds")]
+    seconds: Option<i64>,
+}
+
+impl Toleration {
+    /// Whether it tolerates the taint that Kubernetes gives a node whose kubelet is silent, by Kubernetes' own rule. That
+    /// taint has no value.
+    fn of_silence(&self) -> bool {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        given(&self.effect).is_none_or(|effect| effect == "NoExecute")
+            && given(&self.key).is_none_or(|key| key == UNREACHABLE)
+            && match given(&self.operator).as_deref() {
+                Some("Exists") => true,
+                None | Some("Equal") => given(&self.value).is_none(),
+                Some(_) => false,
+            }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -329,6 +370,14 @@ struct ClaimSource {
 #[serde(default)]
 struct PodStatus {
     phase: Option<String>,
+    conditions: Option<Vec<PodCondition>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct PodCondition {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    status: Option<String>,
 }
 
 impl RawPod {
@@ -337,6 +386,64 @@ impl RawPod {
     pub fn without_labels(mut self) -> Self {
         self.metadata.labels = None;
         self
+    }
+
+    /// The same pod, as if its deletion had been asked for and should have been over at `deadline`.
+    #[must_use]
+    pub fn deleted_by(mut self, deadline: Timestamp) -> Self {
+        self.metadata.deletion_timestamp = Some(deadline);
+        self
+    }
+
+    /// What there is to know about a pod that is not Terminating, or not only that.
+    pub fn life(&self) -> Life {
+        let owner = self.metadata.owner_references.iter().flatten();
+        let controller = owner.clone().find(|owner| owner.controller == Some(true));
+        let controller = controller.map(|owner| Owner {
+            kind: owner.kind.clone().unwrap_or_default(),
+            name: owner.name.clone().unwrap_or_default(),
+        });
+        let mirror = self.metadata.annotation(|known| &known.mirror).is_some();
+        let daemon = controller.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
+        // The first toleration that fits is the one that counts, as in Kubernetes.
+        let tolerates = self.spec.tolerations.iter().flatten().find(|toleration| toleration.of_silence());
+        let stays = match tolerates {
+            _ if mirror => Some(Stay::Static),
+            _ if daemon => Some(Stay::DaemonSet),
+            Some(toleration) if toleration.seconds.is_none() => Some(Stay::Tolerates),
+            _ => None,
+        };
+        let mut conditions = self.status.conditions.iter().flatten();
+        let ready = conditions.find(|condition| condition.kind.as_deref() == Some("Ready"));
+        let unready = ready.is_some_and(|ready| ready.status.as_deref() != Some("True"));
+        let phase = self.status.phase.clone().unwrap_or_default();
+        let terminating = self.metadata.terminating();
+        Life {
+            namespace: self.metadata.namespace.clone().unwrap_or_default(),
+            name: self.metadata.name.clone().unwrap_or_default(),
+            uid: self.metadata.uid.clone().unwrap_or_default(),
+            node: self.spec.node_name.clone().filter(|node| !node.is_empty()),
+            serves: phase == "Running" && !terminating && !unready,
+            finished: matches!(phase.as_str(), "Succeeded" | "Failed"),
+            phase,
+            created: self.metadata.creation_timestamp,
+            terminating,
+            workload: controller.as_ref().map(|owner| self.workload(owner)),
+            controller,
+            stays,
+        }
+    }
+
+    /// What people call the pod's workload: its Deployment, where a `ReplicaSet` is only one of that one's versions.
+    fn workload(&self, controller: &Owner) -> Owner {
+        let version = self.metadata.label(POD_TEMPLATE_HASH).map(|hash| format!("-{hash}"));
+        let deployment = version.and_then(|version| controller.name.strip_suffix(version.as_str()));
+        match deployment {
+            Some(name) if controller.kind == "ReplicaSet" => {
+                Owner { kind: "Deployment".to_owned(), name: name.to_owned() }
+            }
+            _ => controller.clone(),
+        }
     }
 
     /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a

@@ -11,14 +11,16 @@ use crate::{
     cluster::{Cluster, ConnectError, Failure, MAX_IN_FLIGHT, PodsOf, Scan, WriteMode},
     decide::{decide, needs_claims},
     execute::execute,
-    facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, ReadError, Ready, Unread, on_ready_node},
+    facts::{
+        Census, ClaimState, ClusterFacts, NodeRead, PodFacts, Read, ReadError, Ready, Unread, on_ready_node,
+    },
     limits::{Judged, Plan},
     objects::RawPod,
     outcome::Outcome,
     prompt,
     report::Report,
     settings::{Mode, Settings, Task},
-    snapshot::{self, SnapshotError},
+    snapshot::{self, Pods, Saved, SnapshotError},
     stop::Stop,
 };
 
@@ -61,7 +63,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
                 all: settings.all,
             };
             let saved = tokio::select! {
-                saved = read_snapshot(snapshot) => saved?,
+                saved = read_snapshot(snapshot, Pods::Terminating) => saved?,
                 why = stop.stopped() => return Err(CouldNotRun::Stopped(why)),
             };
             let mut facts = saved.into_facts(&wanted).map_err(|error| in_snapshot(snapshot, &error))?;
@@ -85,7 +87,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
 
 /// Decides every pod, then puts the limits of the run on the verdicts. The pods go over into the plan: of tens of
 /// thousands there must be no second copy.
-fn plan(settings: &Settings, facts: &mut ClusterFacts) -> Plan {
+pub(crate) fn plan(settings: &Settings, facts: &mut ClusterFacts) -> Plan {
     let pods = std::mem::take(&mut facts.pods).into_iter().map(|pod| {
         let reason = decide(facts.now, &settings.policy, facts.node_of(&pod), &pod);
         Judged { pod, reason }
@@ -95,20 +97,20 @@ fn plan(settings: &Settings, facts: &mut ClusterFacts) -> Plan {
 }
 
 /// Reads a snapshot, in a thread of its own: standard input may never end.
-async fn read_snapshot(path: &Path) -> Result<snapshot::Saved, CouldNotRun> {
+pub(crate) async fn read_snapshot(path: &Path, pods: Pods) -> Result<Saved, CouldNotRun> {
     let file = path.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         if file == Path::new("-") {
-            snapshot::Saved::read(std::io::stdin())
+            Saved::read(std::io::stdin(), pods)
         } else {
-            snapshot::Saved::read(std::fs::File::open(file).map_err(SnapshotError::Unreadable)?)
+            Saved::read(std::fs::File::open(file).map_err(SnapshotError::Unreadable)?, pods)
         }
     });
     let saved = read.await.map_err(|error| in_snapshot(path, &error))?;
     saved.map_err(|error| in_snapshot(path, &error))
 }
 
-fn in_snapshot(path: &Path, cause: &dyn std::fmt::Display) -> CouldNotRun {
+pub(crate) fn in_snapshot(path: &Path, cause: &dyn std::fmt::Display) -> CouldNotRun {
     CouldNotRun::Source(format!("--snapshot {}: {cause}", path.display()))
 }
 
@@ -118,22 +120,8 @@ pub async fn read_cluster(
     cluster: &Cluster,
 ) -> Result<(ClusterFacts, Plan), CouldNotRun> {
     // 1. Find the nodes that are not plainly Ready.
-    let scan = cluster.scan().await.map_err(|failure| could_not("list nodes", &failure))?;
-    let now = scan.now.ok_or_else(|| {
-        let why =
-            "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted";
-        CouldNotRun::Source(why.to_owned())
-    })?;
-    let mut facts = ClusterFacts {
-        now,
-        nodes: BTreeMap::new(),
-        pods: Vec::new(),
-        census: Census::NotNeeded,
-        attachments: BTreeMap::new(),
-        node_count: scan.nodes,
-        errors: Vec::new(),
-        unseen: Vec::new(),
-    };
+    let scan = scan(cluster).await?;
+    let mut facts = ClusterFacts::before_any_look(&scan)?;
     let suspects = &scan.not_ready;
     if suspects.is_empty() && !settings.all {
         return Ok((facts, Plan::new(Vec::new(), &Census::NotNeeded, &settings.limits)));
@@ -157,10 +145,6 @@ pub async fn read_cluster(
     if let Err(failure) = &namespaces {
         facts.error("namespaces", failure);
     }
-    let opted_out = |namespace: &str| match &namespaces {
-        Ok(known) => known.get(namespace).copied().ok_or_else(|| Unread("it was not in the list".to_owned())),
-        Err(failure) => Err(Unread(failure.to_string())),
-    };
     let mut pods = BTreeMap::new();
     for raw in raw_pods {
         let namespace = raw.metadata.namespace.clone().unwrap_or_default();
@@ -168,7 +152,7 @@ pub async fn read_cluster(
             continue;
         }
         let what = format!("pod {namespace}/{}", raw.metadata.name.clone().unwrap_or_default());
-        match raw.into_facts(opted_out(&namespace)) {
+        match raw.into_facts(opted_out(&namespaces, &namespace)) {
             Ok(pod) => {
                 pods.insert(pod.uid.clone(), pod);
             }
@@ -193,19 +177,7 @@ pub async fn read_cluster(
     let judged = !facts.pods.is_empty();
     let (claims, census) =
         tokio::join!(look_up_claims(settings, cluster, &facts), take_census(cluster, &scan, judged));
-    for ((namespace, name), state) in &claims {
-        if let ClaimState::Unread(Unread(cause)) = state {
-            let what = format!("claim {namespace}/{name}");
-            facts.errors.push(ReadError { what, cause: cause.clone() });
-        }
-    }
-    for pod in &mut facts.pods {
-        for claim in &mut pod.claims {
-            if let Some(state) = claims.get(&(pod.namespace.clone(), claim.name.clone())) {
-                claim.state = state.clone();
-            }
-        }
-    }
+    facts.take_claims(&claims);
     match census {
         Ok(census) => facts.census = census,
         Err(failure) => {
@@ -220,10 +192,26 @@ pub async fn read_cluster(
     Ok((facts, plan))
 }
 
+/// A cheap look over all nodes.
+pub(crate) async fn scan(cluster: &Cluster) -> Result<Scan, CouldNotRun> {
+    cluster.scan().await.map_err(|failure| could_not("list nodes", &failure))
+}
+
+/// Whether `namespace` is opted out, by the list of them.
+pub(crate) fn opted_out(namespaces: &Result<BTreeMap<String, bool>, Failure>, namespace: &str) -> Read<bool> {
+    match namespaces {
+        Ok(known) => known.get(namespace).copied().ok_or_else(|| Unread("it was not in the list".to_owned())),
+        Err(failure) => Err(Unread(failure.to_string())),
+    }
+}
+
 type Nodes = BTreeMap<String, NodeRead>;
 
 /// Reads nodes whole.
-async fn read_nodes(cluster: &Cluster, names: impl IntoIterator<Item = String>) -> (Nodes, Vec<ReadError>) {
+pub(crate) async fn read_nodes(
+    cluster: &Cluster,
+    names: impl IntoIterator<Item = String>,
+) -> (Nodes, Vec<ReadError>) {
     let looks = stream::iter(names)
         .map(|name| async move { (cluster.node(&name).await, name) })
         .buffer_unordered(MAX_IN_FLIGHT)
@@ -280,7 +268,7 @@ async fn list_pods(
 }
 
 /// Looks up each claim of the pods that the rules before the volume rules let through, by namespace and name.
-async fn look_up_claims(
+pub(crate) async fn look_up_claims(
     settings: &Settings,
     cluster: &Cluster,
     facts: &ClusterFacts,
@@ -354,7 +342,7 @@ fn log_namespaces(pods: &[PodFacts]) {
     }
 }
 
-fn could_not(what: &str, failure: &Failure) -> CouldNotRun {
+pub(crate) fn could_not(what: &str, failure: &Failure) -> CouldNotRun {
     CouldNotRun::Source(match failure.code() {
         Some(401) => {
             format!("could not {what}: {failure}; the credentials are not accepted (--kubeconfig, --context)")
@@ -365,7 +353,42 @@ fn could_not(what: &str, failure: &Failure) -> CouldNotRun {
 }
 
 impl ClusterFacts {
-    fn error(&mut self, what: &str, failure: &Failure) {
+    /// What is known after `scan` alone. It has to say what time it is.
+    pub(crate) fn before_any_look(scan: &Scan) -> Result<Self, CouldNotRun> {
+        let now = scan.now.ok_or_else(|| {
+            let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted";
+            CouldNotRun::Source(why.to_owned())
+        })?;
+        Ok(Self {
+            now,
+            nodes: BTreeMap::new(),
+            pods: Vec::new(),
+            census: Census::NotNeeded,
+            attachments: BTreeMap::new(),
+            node_count: scan.nodes,
+            errors: Vec::new(),
+            unseen: Vec::new(),
+        })
+    }
+
+    /// Puts what was found about claims where it belongs.
+    pub(crate) fn take_claims(&mut self, claims: &BTreeMap<(String, String), ClaimState>) {
+        for ((namespace, name), state) in claims {
+            if let ClaimState::Unread(Unread(cause)) = state {
+                let what = format!("claim {namespace}/{name}");
+                self.errors.push(ReadError { what, cause: cause.clone() });
+            }
+        }
+        for pod in &mut self.pods {
+            for claim in &mut pod.claims {
+                if let Some(state) = claims.get(&(pod.namespace.clone(), claim.name.clone())) {
+                    claim.state = state.clone();
+                }
+            }
+        }
+    }
+
+    pub(crate) fn error(&mut self, what: &str, failure: &Failure) {
         self.errors.push(ReadError { what: what.to_owned(), cause: failure.to_string() });
     }
 }

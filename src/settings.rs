@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 
 use crate::{
-    cli::{Cli, DryRun, LogFormat, LogLevel, Output},
+    cli::{Cli, Command, DryRun, LogFormat, LogLevel, Output},
     cluster::Target,
     decide::Policy,
     limits::Limits,
@@ -16,6 +16,8 @@ use crate::{
 /// A run, as it was asked for.
 #[derive(Debug)]
 pub struct Settings {
+    /// What is asked for.
+    pub command: Command,
     /// Where the facts come from, and what may be done there.
     pub task: Task,
     /// Which namespaces.
@@ -57,6 +59,16 @@ pub enum Task {
         /// What may be changed.
         mode: Mode,
     },
+}
+
+impl Task {
+    /// The file, as reports name it.
+    pub fn snapshot(&self) -> Option<String> {
+        match self {
+            Self::Audit { snapshot, .. } => Some(snapshot.display().to_string()),
+            Self::Reap { .. } => None,
+        }
+    }
 }
 
 /// What a run may change.
@@ -128,8 +140,13 @@ impl From<Cli> for Settings {
             log_level,
             exit_on_manual,
             yes,
+            // It is a namespace_regex by now.
+            namespace: _,
+            command,
         } = cli;
         let mode = match dry_run {
+            // Questions change nothing, whatever else is said.
+            _ if command != Command::Run => Mode::ClientDryRun,
             DryRun::None => Mode::Delete { ask: !yes && std::io::stdin().is_terminal() },
             DryRun::Server => Mode::ServerDryRun,
             DryRun::Client => Mode::ClientDryRun,
@@ -141,6 +158,7 @@ impl From<Cli> for Settings {
         let signed = |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         let reap_older_than = reap_older_than.into();
         Self {
+            command,
             task,
             namespaces: NamespaceFilter { include: namespace_regex, exclude: namespace_exclude_regex },
             policy: Policy {

@@ -1,15 +1,18 @@
 //! What may be typed, nothing else: options, their environment variables, their help.
 
+pub mod commands;
+
 use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{
-    Arg, CommandFactory, FromArgMatches, Parser, ValueEnum,
+    Arg, Parser, ValueEnum,
     builder::Resettable,
     error::{ContextKind, ContextValue, Error, ErrorKind},
 };
 use jiff::Timestamp;
 use regex::Regex;
 
+pub use self::commands::Command;
 use crate::selector::Selector;
 
 /// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must not decide.
@@ -18,15 +21,19 @@ use crate::selector::Selector;
 /// standard output, the log to standard error. An option with an [env: NAME] below can also be set by that
 /// environment variable; the command line beats it.
 #[derive(Debug, Parser)]
-#[command(name = "pod-reaper", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own, typed or not")]
 pub struct Cli {
     /// Only namespaces that this regular expression matches, anywhere in the name [default: all]
     #[arg(long, env, value_name = "REGEX", value_parser = regex, help_heading = WHICH)]
     pub namespace_regex: Option<Regex>,
 
+    /// Only this one namespace: short for --namespace-regex '^NAME$'
+    #[arg(short, long, value_name = "NAME", value_parser = commands::namespace_name, help_heading = WHICH)]
+    pub namespace: Option<String>,
+
     /// And not those that this one matches
-    #[arg(long, env, value_name = "REGEX", value_parser = regex, help_heading = WHICH)]
+    #[arg(long, hide_short_help = true, env, value_name = "REGEX", value_parser = regex, help_heading = WHICH)]
     pub namespace_exclude_regex: Option<Regex>,
 
     /// How long past its deletion deadline a pod counts as stuck (the deadline includes its grace period)
@@ -34,20 +41,20 @@ pub struct Cli {
     pub reap_older_than: Span,
 
     /// How long its node must have been NotReady [default: as --reap-older-than]
-    #[arg(long, env, value_name = "DURATION", allow_hyphen_values = true, help_heading = WHICH)]
+    #[arg(long, hide_short_help = true, env, value_name = "DURATION", allow_hyphen_values = true, help_heading = WHICH)]
     pub node_not_ready_for: Option<Span>,
 
     /// Reap only where the node's Ready is Unknown: wait where its kubelet may still report
-    #[arg(long, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = clap::ArgAction::Set, help_heading = WHICH)]
     pub unreachable_only: bool,
 
     /// Flag pods whose owner is of this kind (such as StatefulSet) instead of reaping them; repeatable, or with commas
-    #[arg(long, env, value_name = "KIND", value_delimiter = ',', value_parser = kind, help_heading = WHICH)]
+    #[arg(long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = kind, help_heading = WHICH)]
     pub manual_owner_kind: Vec<String>,
 
     /// Treat nodes that this label selector selects as leaf nodes, besides those that Kosmos marks
-    #[arg(long, env, value_name = "SELECTOR", value_parser = selector, help_heading = WHICH)]
+    #[arg(long, hide_short_help = true, env, value_name = "SELECTOR", value_parser = selector, help_heading = WHICH)]
     pub leaf_node_selector: Option<Selector>,
 
     /// Decide and report, change nothing: "server" (or nothing, or true) has the API server check each delete,
@@ -57,17 +64,17 @@ pub struct Cli {
     pub dry_run: DryRun,
 
     /// Most pods to delete in one run, the longest overdue first; 0 is no limit
-    #[arg(long, env, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = count,
+    #[arg(long, hide_short_help = true, env, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = count,
         help_heading = LIMITS)]
     pub max_deletes: usize,
 
     /// Delete nothing when more than 2 nodes, and this share of them, are NotReady; 100 turns it off
-    #[arg(long, env, value_name = "1-100", default_value_t = 55, allow_hyphen_values = true, value_parser = percent,
+    #[arg(long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, allow_hyphen_values = true, value_parser = percent,
         help_heading = LIMITS)]
     pub max_not_ready_percent: u8,
 
     /// Time limit of the whole run
-    #[arg(long, env, value_name = "DURATION", default_value = "8m", allow_hyphen_values = true, help_heading = LIMITS)]
+    #[arg(long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m", allow_hyphen_values = true, help_heading = LIMITS)]
     pub deadline: Span,
 
     /// Do not ask before deleting (asked only when standard input is a terminal)
@@ -75,24 +82,24 @@ pub struct Cli {
     pub yes: bool,
 
     /// Form of the report
-    #[arg(long, value_name = "text|json|markdown|html", default_value = "text", help_heading = REPORT)]
+    #[arg(short, long, value_name = "text|json|markdown|html", default_value = "text", help_heading = REPORT)]
     pub output: Output,
 
     /// Report Terminating pods on Ready nodes too
-    #[arg(long, help_heading = REPORT)]
+    #[arg(long, hide_short_help = true, help_heading = REPORT)]
     pub all: bool,
 
     /// Exit with code 5 when something needs a person
-    #[arg(long, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = clap::ArgAction::Set, help_heading = REPORT)]
     pub exit_on_manual: bool,
 
     /// Form of the log
-    #[arg(long, env, value_enum, value_name = "FORM", default_value_t = LogFormat::Text, help_heading = REPORT)]
+    #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORM", default_value_t = LogFormat::Text, help_heading = REPORT)]
     pub log_format: LogFormat,
 
     /// How much of the log
-    #[arg(long, env, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info, help_heading = REPORT)]
+    #[arg(long, hide_short_help = true, env, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info, help_heading = REPORT)]
     pub log_level: LogLevel,
 
     /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard input
@@ -100,7 +107,7 @@ pub struct Cli {
     pub snapshot: Option<PathBuf>,
 
     /// With --snapshot: the moment to judge at [default: the newest observation in it]
-    #[arg(long, value_name = "RFC3339", value_parser = moment, requires = "snapshot", help_heading = SOURCE)]
+    #[arg(long, hide_short_help = true, value_name = "RFC3339", value_parser = moment, requires = "snapshot", help_heading = SOURCE)]
     pub now: Option<Timestamp>,
 
     /// The kubeconfig's context to use
@@ -110,6 +117,10 @@ pub struct Cli {
     /// The kubeconfig to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
     #[arg(long, value_name = "FILE", value_parser = path, conflicts_with = "snapshot", help_heading = SOURCE)]
     pub kubeconfig: Option<PathBuf>,
+
+    /// What is asked for; options do not say it.
+    #[arg(skip)]
+    pub command: Command,
 }
 
 const WHICH: &str = "Which pods";
@@ -133,17 +144,18 @@ impl Cli {
 
     /// Reads `args`, the program's name first, and the environment.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
-        let mut command = Self::command().mut_args(forget_empty_variable);
         let args = args.into_iter().collect::<Vec<_>>();
+        let whole = || commands::whole(args.first().map(OsString::as_os_str));
+        let mut command = everywhere(whole(), forget_empty_variable);
         let matches = command.try_get_matches_from_mut(&args).map_err(|error| match error.kind() {
             // Help shows every variable, an empty one too.
             ErrorKind::DisplayHelp => {
-                let whole = Self::command().mut_args(|arg| arg.hide_env_values(true));
+                let whole = everywhere(whole(), |arg| arg.hide_env_values(true));
                 whole.try_get_matches_from(&args).err().unwrap_or(error)
             }
             _ => explain(error, &mut command),
         })?;
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        commands::read(&matches, &mut command).map_err(|error| error.format(&mut command))
     }
 }
 
@@ -164,6 +176,11 @@ fn explain(error: Error, command: &mut clap::Command) -> Error {
         ),
         _ => error,
     }
+}
+
+/// Changes the arguments of the run, and of its subcommands.
+fn everywhere(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
+    command.mut_args(change).mut_subcommands(|subcommand| subcommand.mut_args(change))
 }
 
 /// A variable that is set to nothing counts as not set: that is how manifests unset one.

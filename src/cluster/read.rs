@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{Answer, Cluster, Failure, Form};
 use crate::{
-    facts::{Attachment, Census, ClaimState, Lease, NodeFacts, Ready, Unread},
+    facts::{Attachment, Census, ClaimState, Lease, Life, NodeFacts, Ready, Standing, Unread},
     objects::{
         KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawVolume,
         identity_of_odd, odd,
@@ -269,6 +269,33 @@ impl Cluster {
             }
         };
         claim.into_state(volume)
+    }
+
+    /// What every node counts as, by reading all of them. An odd one is missing.
+    pub async fn standings(&self) -> Result<BTreeMap<String, Standing>, Failure> {
+        let path = format!("/api/v1/nodes?limit={PAGE}");
+        let nodes = self
+            .list(&path, Form::Object, |node: RawNode| {
+                let standing = node.standing(self.leaf_selector.as_ref());
+                node.metadata.name.map(|name| (name, standing))
+            })
+            .await?;
+        match nodes.odd.into_iter().next() {
+            Some(odd) => Err(Failure::Unreadable(odd)),
+            None => Ok(nodes.items.into_iter().collect()),
+        }
+    }
+
+    /// All pods of `node`, Terminating or not.
+    pub async fn pods_of(&self, node: &str) -> Result<Listed<RawPod>, Failure> {
+        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}", encode(node));
+        self.list(&path, Form::Object, Some).await
+    }
+
+    /// What there is to know about every pod of `namespace`.
+    pub async fn lives(&self, namespace: &str) -> Result<Listed<Life>, Failure> {
+        let path = format!("/api/v1/namespaces/{}/pods?limit={PAGE}", encode(namespace));
+        self.list(&path, Form::Object, |pod: RawPod| Some(pod.life())).await
     }
 
     /// How many real nodes are NotReady, by reading all of them: rows do not tell leaf nodes from real ones.

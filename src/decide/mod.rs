@@ -2,19 +2,22 @@
 //!
 //! Pure. Time is an argument, the facts are plain values, and nothing in reach could ask a server. The first rule
 //! that holds decides; the order is part of the contract, because it keeps commands that destroy a volume from
-//! being printed for a node that may come back.
+//! being printed for a node that may come back. The rules themselves are a list, in `rules.rs`: deciding takes the
+//! first that holds, explaining hears them all.
 
 mod explained;
 mod reason;
+mod rules;
 mod volume;
 
 use jiff::{SignedDuration, Timestamp};
 
+use self::rules::{Finding, RULES, Sight};
 pub use self::{
     explained::{Explained, REASONS, explained},
     reason::{Optout, PinnedClaim, Reason, UnverifiedClaim, Verdict, spoken},
 };
-use crate::facts::{NodeFacts, NodeRead, PodFacts, Ready};
+use crate::facts::{NodeRead, PodFacts};
 
 /// What the operator chose, as far as it bears on a single pod.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,103 +34,48 @@ pub struct Policy {
 
 /// Judges `pod` at `now`. `node` is the look that was taken at the pod's node, `None` where nobody looked.
 pub fn decide(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> Reason {
-    match before_volumes(now, policy, node, pod) {
-        Err(reason) => reason,
-        Ok(node) => volumes_and_owner(policy, node, pod),
-    }
+    let sight = Sight { now, policy, node, pod };
+    RULES.iter().find_map(|rule| rule.finding(&sight).reason()).unwrap_or_else(|| sight.node_unread())
 }
 
 /// Whether the rules before the volume rules let the pod through, so that its claims have to be looked up.
 pub fn needs_claims(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> bool {
-    !pod.claims.is_empty() && before_volumes(now, policy, node, pod).is_ok()
+    let sight = Sight { now, policy, node, pod };
+    let mut before_volumes = RULES.iter().take_while(|rule| !rule.asks_volumes);
+    !pod.claims.is_empty() && before_volumes.all(|rule| matches!(rule.finding(&sight), Finding::Not))
 }
 
-/// Rules 1 to 12. `Ok` is the pod's node: NotReady, real, and long enough so.
-fn before_volumes<'a>(
-    now: Timestamp,
-    policy: &Policy,
-    node: Option<&'a NodeRead>,
-    pod: &PodFacts,
-) -> Result<&'a NodeFacts, Reason> {
-    if pod.mirror {
-        return Err(Reason::MirrorPod);
-    }
-    let known = node.and_then(NodeRead::known);
-    if pod.opted_out {
-        return Err(Reason::OptedOut(Optout::Pod));
-    }
-    if pod.namespace_opted_out == Ok(true) {
-        return Err(Reason::OptedOut(Optout::Namespace));
-    }
-    if known.is_some_and(|node| node.opted_out) {
-        return Err(Reason::OptedOut(Optout::Node));
-    }
-    let Some(node_name) = &pod.node else {
-        return Err(Reason::NodeGone { node: None });
-    };
-    if matches!(node, Some(NodeRead::Gone)) {
-        return Err(Reason::NodeGone { node: Some(node_name.clone()) });
-    }
-    if known.is_some_and(|node| node.ready == Ready::True) {
-        return Err(Reason::NodeReady);
-    }
-    let overdue = pod.overdue(now);
-    if overdue < policy.reap_older_than {
-        return Err(Reason::NotOverdue { overdue, threshold: policy.reap_older_than });
-    }
-    if let Some(leaf) = known.and_then(|node| node.leaf.as_ref()) {
-        return Err(Reason::LeafNode(leaf.clone()));
-    }
-    let node = match node {
-        Some(NodeRead::Known(node)) => node,
-        Some(NodeRead::Unread(unread)) => return Err(Reason::FactsUnread(format!("the node: {}", unread.0))),
-        Some(NodeRead::Gone) | None => return Err(Reason::FactsUnread("the node: nobody looked".to_owned())),
-    };
-    if let Err(unread) = &pod.namespace_opted_out {
-        return Err(Reason::FactsUnread(format!("the namespace: {}", unread.0)));
-    }
-    if node.ready == Ready::Unknown {
-        // Only here does a rule need the lease: while Ready is False, the kubelet itself says so.
-        match &node.lease {
-            Err(unread) => return Err(Reason::FactsUnread(format!("the node's lease: {}", unread.0))),
-            Ok(Some(lease)) if lease.holds_at(now) => {
-                let age = lease.renewed.map(|renewed| now.duration_since(renewed));
-                return Err(Reason::NodeRecovering { lease_age: age.unwrap_or_default() });
-            }
-            Ok(_) => {}
+/// What one rule says about a pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heard {
+    /// Its place in the order, from 1.
+    pub number: usize,
+    /// What it asks.
+    pub asks: &'static str,
+    /// Whether it holds; `None` where nobody can tell, because the pod's node could not be seen.
+    pub holds: Option<bool>,
+    /// What was seen, as a sentence.
+    pub seen: String,
+}
+
+/// Hears every rule about a pod, in order. The first that holds, or cannot be told, is the one by which [`decide`]
+/// decides: both go over the same rules. The last, which holds wherever it is asked, is not heard after that.
+pub fn hear(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> Vec<Heard> {
+    let sight = Sight { now, policy, node, pod };
+    let mut decides = None;
+    let heard = RULES.iter().zip(1..).map(|(rule, number)| {
+        let (holds, seen) = match (rule.finding(&sight), decides) {
+            (_, Some(decides)) if number == RULES.len() => (Some(false), format!("Rule {decides} decides.")),
+            (Finding::Holds(reason), _) => (Some(true), reason.sentence()),
+            (Finding::Not, _) => (Some(false), (rule.otherwise)(&sight)),
+            (Finding::Untold, _) => (None, "Its node could not be seen.".to_owned()),
+        };
+        if holds != Some(false) {
+            decides.get_or_insert(number);
         }
-    } else if policy.unreachable_only {
-        return Err(Reason::KubeletAlive { ready: node.ready });
-    }
-    let not_ready_for = node.ready_since.map(|since| now.duration_since(since));
-    if not_ready_for.is_none_or(|not_ready_for| not_ready_for < policy.node_not_ready_for) {
-        return Err(Reason::NodeJustFailed { not_ready_for, threshold: policy.node_not_ready_for });
-    }
-    let finalizers = pod.foreign_finalizers();
-    if !finalizers.is_empty() {
-        return Err(match pod.grace_seconds {
-            Some(0) => Reason::AlreadyForced { finalizers },
-            _ => Reason::Finalizers { finalizers },
-        });
-    }
-    Ok(node)
-}
-
-/// Rules 13 to 16.
-fn volumes_and_owner(policy: &Policy, node: &NodeFacts, pod: &PodFacts) -> Reason {
-    let claims = volume::check(&pod.claims, node);
-    if !claims.pinned.is_empty() {
-        return Reason::LocalVolume { claims: claims.pinned };
-    }
-    if !claims.unverified.is_empty() {
-        return Reason::VolumeUnverified { claims: claims.unverified };
-    }
-    if let Some(owner) = &pod.owner
-        && policy.manual_owner_kinds.iter().any(|kind| kind.eq_ignore_ascii_case(&owner.kind))
-    {
-        return Reason::OwnerKind { owner: owner.clone() };
-    }
-    Reason::Stuck { confined: claims.confined }
+        Heard { number, asks: rule.asks, holds, seen }
+    });
+    heard.collect()
 }
 
 #[cfg(test)]

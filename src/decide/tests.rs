@@ -4,8 +4,8 @@ use expect_test::expect;
 
 use super::*;
 use crate::facts::{
-    AffinityTerm, ClaimFacts, ClaimState, JOB_TRACKING, Leaf, Lease, Owner, Requirement, Storage, Unread,
-    VolumeFacts,
+    AffinityTerm, ClaimFacts, ClaimState, JOB_TRACKING, Leaf, Lease, NodeFacts, Owner, Ready, Requirement,
+    Storage, Unread, VolumeFacts,
 };
 
 const FOREIGN: &str = "example.com/backup";

@@ -82,7 +82,8 @@ impl Plan {
 }
 
 impl HoldReason {
-    fn for_pod(&self) -> Reason {
+    /// The reason of every pod that it holds.
+    pub fn for_pod(&self) -> Reason {
         match self {
             Self::MassOutage(what) => Reason::MassOutage(what.clone()),
             Self::CensusUnread(why) => {
@@ -97,7 +98,8 @@ fn order(pod: &PodFacts) -> (Timestamp, &str, &str, &str) {
     (pod.deletion_deadline, &pod.namespace, &pod.name, &pod.uid)
 }
 
-fn hold(census: &Census, max_percent: u8) -> Option<HoldReason> {
+/// What holds a run where so many nodes are NotReady, at that share.
+pub fn hold(census: &Census, max_percent: u8) -> Option<HoldReason> {
     if max_percent >= 100 {
         return None;
     }

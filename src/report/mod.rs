@@ -5,7 +5,7 @@
 
 pub mod html;
 pub mod markdown;
-mod phrases;
+pub(crate) mod phrases;
 #[cfg(test)]
 mod samples;
 pub mod text;
@@ -23,7 +23,7 @@ use crate::{
     cli::Output,
     decide::{Reason, Verdict},
     exit::Exit,
-    facts::{Attachment, ClusterFacts, Lease, NodeFacts, NodeRead, Ready},
+    facts::{Attachment, ClusterFacts, Lease, NodeFacts, NodeRead, PodFacts, Ready},
     limits::{Hold, HoldReason, Judged, Plan},
     manual::{self, Advice, Kubectl, Step},
     outcome::Outcome,
@@ -285,7 +285,7 @@ impl Report {
 
     /// Writes the report as `output` wants it; text with ANSI escapes where `colour` is set. JSON is written as it is
     /// made: that of tens of thousands of pods would take as much memory as all the rest.
-    pub fn write(&self, output: Output, colour: bool, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, output: Output, colour: bool, out: &mut dyn Write) -> io::Result<()> {
         match output {
             Output::Text => out.write_all(text::write(self, colour).as_bytes()),
             Output::Json => {
@@ -385,13 +385,7 @@ impl Telling<'_> {
     fn pod(&self, Judged { pod, reason }: &Judged, outcome: Option<&Outcome>) -> PodEntry {
         let verdict = reason.verdict();
         let Advice { risk, steps } = manual::advise(pod, reason, self.hold, &self.kubectl);
-        let mut notes = Vec::new();
-        if let Reason::Stuck { confined } = reason {
-            notes.extend(pod.after_reap.clone());
-            let waits =
-                |place: &String| format!("its replacement waits for a node that its volume allows: {place}");
-            notes.extend(confined.iter().map(waits));
-        }
+        let notes = notes(pod, reason);
         PodEntry {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -454,6 +448,18 @@ impl Telling<'_> {
             }),
         })
     }
+}
+
+/// What to remember once `pod` is reaped.
+pub(crate) fn notes(pod: &PodFacts, reason: &Reason) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Reason::Stuck { confined } = reason {
+        notes.extend(pod.after_reap.clone());
+        let waits =
+            |place: &String| format!("its replacement waits for a node that its volume allows: {place}");
+        notes.extend(confined.iter().map(waits));
+    }
+    notes
 }
 
 fn lease_renewed(node: &NodeFacts) -> Option<Timestamp> {

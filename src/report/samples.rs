@@ -19,6 +19,7 @@ use crate::{
 pub fn audit() -> Settings {
     let minutes = SignedDuration::from_mins(10);
     Settings {
+        command: crate::cli::Command::Run,
         task: Task::Audit { snapshot: "state.json".into(), now: None },
         namespaces: NamespaceFilter::default(),
         policy: Policy {

@@ -64,12 +64,22 @@ pub struct Wanted<'a> {
     pub all: bool,
 }
 
+/// Which pods of a snapshot are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pods {
+    /// Those that a run judges.
+    Terminating,
+    /// All: to be gone through with [`Saved::retain`].
+    Every,
+}
+
 /// What is kept of a snapshot: of the pods the Terminating ones, of everything what the rules ask about.
 #[derive(Default)]
 pub struct Saved {
     nodes: BTreeMap<String, RawNode>,
     pods: Vec<RawPod>,
     any_pod: bool,
+    every_pod: bool,
     namespaces: BTreeMap<String, bool>,
     claims: BTreeMap<(String, String), RawClaim>,
     volumes: BTreeMap<String, RawVolume>,
@@ -93,15 +103,20 @@ struct Kind {
 
 /// Reads a snapshot that is in memory, and gives its facts.
 pub fn read(text: &str, wanted: &Wanted<'_>) -> Result<ClusterFacts, SnapshotError> {
-    Saved::read(text.as_bytes())?.into_facts(wanted)
+    Saved::read(text.as_bytes(), Pods::Terminating)?.into_facts(wanted)
 }
 
 impl Saved {
     /// Reads a snapshot, of whatever size, to its end.
-    pub fn read(source: impl Source) -> Result<Self, SnapshotError> {
-        let mut saved = Self::default();
+    pub fn read(source: impl Source, pods: Pods) -> Result<Self, SnapshotError> {
+        let mut saved = Self { every_pod: pods == Pods::Every, ..Self::default() };
         stream::read(source, &mut saved)?;
         Ok(saved)
+    }
+
+    /// Keeps those pods that `keep` keeps, as it gives them back: each has to be Terminating by then.
+    pub fn retain(&mut self, keep: impl FnMut(RawPod) -> Option<RawPod>) {
+        self.pods = std::mem::take(&mut self.pods).into_iter().filter_map(keep).collect();
     }
 
     /// Takes one object, of `list_kind` where it does not say its own. A list is empty: its items come one by one.
@@ -124,7 +139,8 @@ impl Saved {
             "Pod" => {
                 self.any_pod = true;
                 self.keep(kind, text, |saved, pod: RawPod| {
-                    saved.pods.extend(pod.metadata.terminating().then_some(pod));
+                    let kept = saved.every_pod || pod.metadata.terminating();
+                    saved.pods.extend(kept.then_some(pod));
                     Some(())
                 });
             }

@@ -24,6 +24,7 @@ mod scan;
 mod six_nodes;
 mod terminal;
 mod together;
+mod what_if;
 
 use std::{
     process::{Child, Command, Output},

@@ -13,7 +13,7 @@ use crate::{
 const REAP: &str = "stuck-on-not-ready-node";
 
 /// What a run reads, as the README lists it.
-fn reading() -> Vec<Value> {
+pub fn reading() -> Vec<Value> {
     vec![
         json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}),
         json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}),
@@ -26,7 +26,7 @@ fn reading() -> Vec<Value> {
 }
 
 /// A kubeconfig for a user who may do just this.
-fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
+pub fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
     let group = "rbac.authorization.k8s.io";
     let path = |kind: &str| format!("/apis/{group}/v1/{kind}");
     let meta = json!({"name": name});

@@ -99,7 +99,7 @@ fn fail(cluster: &ControlPlane) {
 }
 
 /// Asks for the deletion of all pods on the failed nodes but the `DaemonSets`', and of the slow one.
-fn evict(cluster: &ControlPlane, grace_period_seconds: i64) {
+pub fn evict(cluster: &ControlPlane, grace_period_seconds: i64) {
     for (namespace, name) in STUCK.into_iter().chain([LOCAL, REMOTE, SLOW]) {
         cluster.delete(&pod_path(namespace, name), json!({"gracePeriodSeconds": grace_period_seconds}));
     }

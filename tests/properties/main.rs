@@ -12,14 +12,16 @@ use std::{
     hash::{BuildHasher, RandomState},
 };
 
+use jiff::SignedDuration;
 use pod_reaper::{
     cli::Output,
-    decide::decide,
-    facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, Unread},
+    decide::{decide, hear},
+    facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, Ready, Standing, Unread},
     limits::{Judged, Limits, Plan},
     manual::Step,
     report::Report,
     settings::{Settings, Task},
+    whatif::suppose,
 };
 use proptest::{
     prelude::*,
@@ -308,4 +310,69 @@ fn without_mark(line: &str) -> &str {
 /// Letters from Hangul on count twice, as terminals show most of them.
 fn columns(line: &str) -> usize {
     line.chars().map(|letter| if letter < '\u{1100}' || letter == '\u{fffd}' { 1 } else { 2 }).sum()
+}
+
+/// A prediction for a node is what the rules say once that node is dead, and everything on it stuck, for real.
+#[test]
+fn what_is_foretold_of_a_node_is_what_a_run_then_decides() {
+    let seen = Cell::new(0);
+    for_every_cluster(|case| {
+        let settings = case.settings();
+        let dead = BTreeSet::from(["n0".to_owned(), "n1".to_owned()]);
+        let on_dead = |pod: &PodFacts| pod.node.as_ref().is_some_and(|node| dead.contains(node));
+        let known = case.facts.nodes.iter().filter_map(|(name, node)| Some((name, node.known()?)));
+        let mut standings = known.map(|(name, node)| (name.clone(), node.into())).collect::<BTreeMap<_, _>>();
+        for (number, (ready, leaf, control_plane)) in case.further_nodes.iter().copied().enumerate() {
+            standings.insert(format!("further-{number}"), Standing { ready, leaf, control_plane });
+        }
+        let mut before = case.facts.clone();
+        before.pods.retain(on_dead);
+
+        // Two hours after they died.
+        let mut after = before.clone();
+        let ago = after.now - SignedDuration::from_hours(2);
+        for node in &dead {
+            if let Some(NodeRead::Known(node)) = after.nodes.get_mut(node) {
+                (node.ready, node.ready_since) = (Ready::Unknown, Some(ago));
+                if let Ok(Some(lease)) = &mut node.lease {
+                    lease.renewed = Some(ago);
+                }
+            }
+        }
+        after.pods.iter_mut().for_each(|pod| pod.deletion_deadline = ago);
+        if !matches!(after.census, Census::Unread(_)) {
+            let counted = after.nodes.values().filter_map(NodeRead::known);
+            let counted =
+                counted.map(|node| (node.ready == Ready::True, node.leaf.is_some(), node.control_plane));
+            after.census = Census::count(counted.chain(case.further_nodes.iter().copied()));
+        }
+
+        suppose(&mut before, &standings, &dead);
+        let codes = |plan: &Plan| {
+            let told = plan.pods.iter().map(|judged| (judged.pod.uid.clone(), judged.reason.code()));
+            told.collect::<BTreeMap<_, _>>()
+        };
+        let (foretold, done) = (plan(&settings, &before), plan(&settings, &after));
+        prop_assert_eq!(codes(&foretold), codes(&done));
+        prop_assert_eq!(&foretold.hold, &done.hold);
+        seen.set(seen.get() + foretold.reaps().count());
+        Ok(())
+    });
+    assert!(seen.get() > 0, "no pod is foretold to be reaped");
+}
+
+/// Deciding stops at the first rule that holds; explaining goes on. They must not part.
+#[test]
+fn the_rule_that_explains_is_the_rule_that_decides() {
+    for_every_cluster(|case| {
+        let (facts, policy) = (&case.facts, case.settings().policy);
+        for pod in &facts.pods {
+            let heard = hear(facts.now, &policy, facts.node_of(pod), pod);
+            prop_assert_eq!(heard.len(), 16);
+            let first = heard.iter().find(|rule| rule.holds != Some(false)).unwrap();
+            let decided = decide(facts.now, &policy, facts.node_of(pod), pod);
+            prop_assert_eq!((first.holds, &first.seen), (Some(true), &decided.sentence()));
+        }
+        Ok(())
+    });
 }

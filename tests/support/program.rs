@@ -53,6 +53,23 @@ pub fn run(kubeconfig: &Path, options: &[&str]) -> Run {
     Run { code: status.code().expect("it ended by itself"), report, log }
 }
 
+/// Asks a question by a subcommand, whose options stand after it.
+pub fn asked(kubeconfig: &Path, question: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent").stdin(Stdio::null());
+    command.args(question).arg("--output=json").arg("--kubeconfig").arg(kubeconfig);
+    command.output().expect("it starts")
+}
+
+/// The same, and its answer.
+pub fn ask(kubeconfig: &Path, question: &[&str]) -> Run {
+    let Output { status, stdout, stderr } = asked(kubeconfig, question);
+    let log = String::from_utf8(stderr).expect("the log is text");
+    let report = serde_json::from_slice(&stdout)
+        .unwrap_or_else(|error| panic!("no answer ({error}), exit {status}: {log}"));
+    Run { code: status.code().expect("it ended by itself"), report, log }
+}
+
 /// Pastes the lines of one step into a shell.
 pub fn paste(cluster: &ControlPlane, lines: &str) -> Output {
     let bin = cluster.kubectl.parent().expect("a folder");

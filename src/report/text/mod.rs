@@ -17,15 +17,15 @@ use crate::{
 };
 
 /// Width that the report keeps to.
-const COLUMNS: usize = 100;
-const ITEM: &str = "  ";
-const DETAIL: &str = "      ";
+pub(crate) const COLUMNS: usize = 100;
+pub(crate) const ITEM: &str = "  ";
+pub(crate) const DETAIL: &str = "      ";
 
-const HEADING: Style = Style::new().bold();
-const GOOD: Style = AnsiColor::Green.on_default();
-const CAUTION: Style = AnsiColor::Yellow.on_default();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-const QUIET: Style = Style::new().dimmed();
+pub(crate) const HEADING: Style = Style::new().bold();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const CAUTION: Style = AnsiColor::Yellow.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const QUIET: Style = Style::new().dimmed();
 
 /// Writes `report` as text; with `colour`, with ANSI escapes.
 pub fn write(report: &Report, colour: bool) -> String {
@@ -43,13 +43,14 @@ pub fn write(report: &Report, colour: bool) -> String {
     page.text
 }
 
-struct Page {
-    text: String,
-    colour: bool,
+/// Text as it grows, in columns; other writers of text use it too.
+pub(crate) struct Page {
+    pub(crate) text: String,
+    pub(crate) colour: bool,
 }
 
 impl Page {
-    fn line(&mut self, line: &str) {
+    pub(crate) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
@@ -59,7 +60,7 @@ impl Page {
     }
 
     /// A paragraph, wrapped; painted line by line, since escapes have no width.
-    fn paragraph(&mut self, first: &str, rest: &str, style: Style, text: &str) {
+    pub(crate) fn paragraph(&mut self, first: &str, rest: &str, style: Style, text: &str) {
         let options = Options::new(COLUMNS)
             .initial_indent(first)
             .subsequent_indent(rest)
@@ -72,7 +73,7 @@ impl Page {
         }
     }
 
-    fn heading(&mut self, style: Style, text: &str) {
+    pub(crate) fn heading(&mut self, style: Style, text: &str) {
         self.text.push('\n');
         let painted = self.paint(style, text);
         self.line(&painted);
@@ -164,7 +165,7 @@ impl Page {
         }
     }
 
-    fn step(&mut self, mark: &str, step: &Step) {
+    pub(crate) fn step(&mut self, mark: &str, step: &Step) {
         let rest = format!("{DETAIL}{:1$}", "", mark.len());
         self.paragraph(&format!("{DETAIL}{mark}"), &rest, Style::new(), &step.what);
         if let Some(command) = &step.command {
@@ -207,7 +208,7 @@ fn style_of(pod: &PodEntry) -> Style {
 }
 
 /// The command on lines of at most `width`, as far as its words allow, joined as a shell joins them.
-fn broken(Command(words): &Command, width: usize) -> Vec<String> {
+pub(crate) fn broken(Command(words): &Command, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in words {
