@@ -18,6 +18,7 @@ use crate::{
     facts::{ClaimFacts, ClusterFacts, NodeFacts, NodeRead, PodFacts},
     outcome::Outcome,
     stop::Stop,
+    terminal::Progress,
 };
 
 /// A write is tried this often in all, pauses between.
@@ -64,9 +65,14 @@ pub async fn execute(
         }
     }
     let run = &Run { cluster, stop, policy, mode, now: facts.now };
+    let progress = &Progress::of(pods.len());
     let turns = groups.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
     let sent = stream::iter(turns.enumerate())
-        .map(|(turn, (node, pod))| async move { (turn, run.reap(node, pod).await) })
+        .map(|(turn, (node, pod))| async move {
+            let sent = run.reap(node, pod).await;
+            progress.step();
+            (turn, sent)
+        })
         .buffer_unordered(MAX_IN_FLIGHT)
         .collect::<BTreeMap<_, _>>()
         .await;

@@ -23,4 +23,5 @@ pub mod selector;
 pub mod settings;
 pub mod snapshot;
 pub mod stop;
+pub mod terminal;
 pub mod whatif;

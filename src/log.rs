@@ -12,7 +12,10 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::cli::{LogFormat, LogLevel};
+use crate::{
+    cli::{LogFormat, LogLevel},
+    terminal,
+};
 
 /// Starts the log of this process.
 pub fn start(format: LogFormat, level: LogLevel) {
@@ -25,16 +28,11 @@ pub fn start(format: LogFormat, level: LogLevel) {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     let own = Targets::new().with_target("pod_reaper", level);
-    let ansi = colour(std::io::stderr().is_terminal());
-    let layer = fmt::layer().with_writer(std::io::stderr).with_ansi(ansi).with_target(false);
+    let ansi = terminal::colour(std::io::stderr().is_terminal());
+    let layer = fmt::layer().with_writer(|| terminal::AboveTheBar).with_ansi(ansi).with_target(false);
     let layer = match format {
         LogFormat::Text => layer.boxed(),
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(layer.with_filter(own)).init();
-}
-
-/// Whether to colour what goes to a place that is, or is not, a terminal (see no-color.org).
-pub fn colour(terminal: bool) -> bool {
-    terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -1,7 +1,7 @@
 //! Parse, start the log, run, write the report, map to an exit code.
 
 use std::{
-    io::{self, BufWriter, ErrorKind, IsTerminal, Write},
+    io::{self, BufWriter, ErrorKind, Write},
     process::ExitCode,
 };
 
@@ -11,9 +11,10 @@ use pod_reaper::{
     exit::{Exit, USAGE},
     explain, log,
     reap::{self, CouldNotRun},
+    report::text::Screen,
     settings::Settings,
     stop::Stop,
-    whatif,
+    terminal, whatif,
 };
 
 fn main() -> ExitCode {
@@ -52,7 +53,7 @@ fn run(settings: &Settings) -> anyhow::Result<u8> {
 }
 
 /// What is to be written, once it is known where to.
-type Answer = Box<dyn FnOnce(Output, bool, &mut dyn Write) -> io::Result<()> + Send>;
+type Answer = Box<dyn FnOnce(Output, Screen, &mut dyn Write) -> io::Result<()> + Send>;
 
 /// What was asked for, and how it ended.
 async fn answer(settings: &Settings, stop: &Stop) -> anyhow::Result<(Answer, Exit)> {
@@ -60,17 +61,17 @@ async fn answer(settings: &Settings, stop: &Stop) -> anyhow::Result<(Answer, Exi
         Command::Run => {
             let report = reap::run(settings, stop).await?;
             let exit = report.exit;
-            (Box::new(move |output, colour, out| report.write(output, colour, out)), exit)
+            (Box::new(move |output, screen, out| report.write(output, screen, out)), exit)
         }
         Command::WhatIf { nodes } => {
             let answer = whatif::run(settings, nodes, stop).await?;
             let exit = answer.exit;
-            (Box::new(move |output, colour, out| answer.write(output, colour, out)), exit)
+            (Box::new(move |output, screen, out| answer.write(output, screen, out)), exit)
         }
         Command::Explain(pod) => {
             let answer = explain::run(settings, pod, stop).await?;
             let exit = answer.exit;
-            (Box::new(move |output, colour, out| answer.write(output, colour, out)), exit)
+            (Box::new(move |output, screen, out| answer.write(output, screen, out)), exit)
         }
         Command::Completions(shell) => {
             let script = commands::completions(*shell);
@@ -86,10 +87,9 @@ async fn answer(settings: &Settings, stop: &Stop) -> anyhow::Result<(Answer, Exi
 /// Writes to standard output, for as long as its reader takes, unless a signal says that nobody waits any more.
 async fn write(answer: Answer, output: Output, stop: &Stop) -> io::Result<()> {
     let written = tokio::task::spawn_blocking(move || {
-        let colour = log::colour(io::stdout().is_terminal());
         // Standard output's own buffer ends at each line.
         let mut out = BufWriter::new(io::stdout().lock());
-        answer(output, colour, &mut out)?;
+        answer(output, terminal::screen(), &mut out)?;
         out.flush()
     });
     tokio::select! {

@@ -22,7 +22,7 @@ use crate::{
     limits::Plan,
     manual::{self, Advice, Kubectl, Step},
     reap::{self, CouldNotRun},
-    report::{ErrorEntry, OwnerEntry, notes},
+    report::{ErrorEntry, OwnerEntry, notes, text::Screen},
     settings::{Settings, Task},
     snapshot::{self, Pods},
     stop::Stop,
@@ -356,12 +356,12 @@ impl PodSeen {
 }
 
 impl Explanation {
-    /// Writes the answer as `output` wants it; text with ANSI escapes where `colour` is set.
-    pub fn write(&self, output: Output, colour: bool, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes the answer as `output` wants it; text for `screen`.
+    pub fn write(&self, output: Output, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
         match output {
             // The command line takes no other than text and JSON.
             Output::Text | Output::Markdown | Output::Html => {
-                out.write_all(text::write(self, colour).as_bytes())
+                out.write_all(text::write(self, screen).as_bytes())
             }
             Output::Json => {
                 serde_json::to_writer_pretty(&mut *out, self)?;

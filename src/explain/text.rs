@@ -6,11 +6,11 @@ use jiff::SignedDuration;
 use super::{Explanation, RuleHeard};
 use crate::{
     decide::spoken,
-    report::text::{BAD, CAUTION, DETAIL, HEADING, ITEM, Page, QUIET},
+    report::text::{BAD, CAUTION, DETAIL, HEADING, ITEM, Page, QUIET, Screen},
 };
 
-pub(super) fn write(answer: &Explanation, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
+    let mut page = Page { text: String::new(), screen };
     let pod = &answer.pod;
     let source = answer.snapshot.as_ref().map(|file| format!("by {file}, ")).unwrap_or_default();
     let title = format!(

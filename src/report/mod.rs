@@ -283,11 +283,11 @@ impl Report {
         }
     }
 
-    /// Writes the report as `output` wants it; text with ANSI escapes where `colour` is set. JSON is written as it is
+    /// Writes the report as `output` wants it; text for `screen`. JSON is written as it is
     /// made: that of tens of thousands of pods would take as much memory as all the rest.
-    pub fn write(&self, output: Output, colour: bool, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, output: Output, screen: text::Screen, out: &mut dyn Write) -> io::Result<()> {
         match output {
-            Output::Text => out.write_all(text::write(self, colour).as_bytes()),
+            Output::Text => out.write_all(text::write(self, screen).as_bytes()),
             Output::Json => {
                 serde_json::to_writer_pretty(&mut *out, self)?;
                 out.write_all(b"\n")

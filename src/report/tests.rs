@@ -35,7 +35,7 @@ fn reports() -> Vec<Report> {
 
 fn as_json(report: &Report) -> Value {
     let mut bytes = Vec::new();
-    report.write(Output::Json, false, &mut bytes).expect("a buffer takes it");
+    report.write(Output::Json, text::Screen::default(), &mut bytes).expect("a buffer takes it");
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
@@ -53,7 +53,7 @@ fn in_json(report: &Report) -> BTreeSet<Told> {
 }
 
 fn in_text(report: &Report) -> BTreeSet<Told> {
-    let text = text::write(report, false);
+    let text = text::write(report, text::Screen::default());
     let mut verdict = None;
     let mut told = BTreeSet::new();
     // An entry that goes over two lines has its tag on the second.

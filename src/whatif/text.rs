@@ -5,11 +5,11 @@ use anstyle::Style;
 use super::{Fate, PodFate, WhatIf};
 use crate::report::{
     phrases::clean,
-    text::{BAD, CAUTION, COLUMNS, DETAIL, GOOD, HEADING, ITEM, Page, QUIET, broken},
+    text::{BAD, CAUTION, DETAIL, GOOD, HEADING, ITEM, Page, QUIET, Screen, broken},
 };
 
-pub(super) fn write(answer: &WhatIf, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
+    let mut page = Page { text: String::new(), screen };
     title(&mut page, answer);
     breaker(&mut page, answer);
     pods(&mut page, answer, Fate::Stays, QUIET, "STAY ON THE NODE, never evicted");
@@ -134,7 +134,8 @@ fn pod(page: &mut Page, pod: &PodFate, many_nodes: bool) {
         let mark = format!("{}. ", number + 1);
         let rest = format!("{DETAIL}{:1$}", "", mark.len());
         page.paragraph(&format!("{DETAIL}{mark}"), &rest, Style::new(), &step.what);
-        let lines = step.command.iter().flat_map(|command| broken(command, COLUMNS - rest.len() - 2));
+        let columns = page.screen.columns - rest.len() - 2;
+        let lines = step.command.iter().flat_map(|command| broken(command, columns));
         for line in lines {
             // Every line by itself: a comment does not go on after a backslash.
             let line = clean(&line);

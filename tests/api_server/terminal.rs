@@ -6,17 +6,24 @@ use std::{
 };
 
 use crate::{
-    SHORT, six_nodes,
-    support::{Fresh, fresh, objects::pod_path},
+    SHORT, load, six_nodes,
+    support::{
+        Fresh, fresh,
+        objects::{Node, pod_path},
+    },
+    until_overdue,
 };
 
 /// Runs the binary at a terminal, with `answer` typed, and gives what the screen shows.
 fn at_a_terminal(cluster: &Fresh, options: &str, answer: &str) -> String {
     let program = env!("CARGO_BIN_EXE_pod-reaper");
     let kubeconfig = cluster.kubeconfig.display();
-    let command = format!("{program} --kubeconfig {kubeconfig} {} {options}", SHORT.join(" "));
+    shown(&format!("{program} --kubeconfig {kubeconfig} {} {options}", SHORT.join(" ")), answer)
+}
+
+fn shown(command: &str, answer: &str) -> String {
     let mut script = Command::new("script")
-        .args(["--quiet", "--flush", "--return", "--command", &command, "/dev/null"])
+        .args(["--quiet", "--flush", "--return", "--command", command, "/dev/null"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -59,4 +66,41 @@ fn yes_is_not_asked_again() {
     let screen = at_a_terminal(&cluster, "--yes", "");
     assert!(!screen.contains("[y/N, within a minute]") && screen.contains("7 deleted"), "{screen}");
     assert!(!vault_lives(&cluster));
+}
+
+/// Many deletes, of which somebody sees how far they are. What is piped on is the report and nothing else.
+#[test]
+fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report() {
+    let cluster = fresh();
+    Node::ready("alive").create(&cluster);
+    Node::not_ready("dead", 3600).create(&cluster);
+    let stuck = load::pods(&cluster, &[("dead".to_owned(), 30)], 0);
+    until_overdue();
+    let file = cluster.dir.join("report.json");
+    let screen = at_a_terminal(&cluster, &format!("--yes --output json > {}", file.display()), "");
+    assert!(screen.contains("of 30 pods"), "{screen}");
+    // The log goes on above it, line by line.
+    let told =
+        screen.split(['\r', '\n']).filter(|line| line.contains("Successfully force-deleted pod")).count();
+    assert_eq!(told, stuck.len(), "{screen}");
+    let report = std::fs::read(file).expect("a report");
+    let report = serde_json::from_slice::<serde_json::Value>(&report).expect("JSON");
+    assert_eq!(report["summary"]["outcomes"]["deleted"], 30);
+}
+
+#[test]
+fn the_report_keeps_to_the_width_of_the_terminal() {
+    let snapshot = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/six-nodes.json");
+    let program = env!("CARGO_BIN_EXE_pod-reaper");
+    let widest = |columns: usize| {
+        let audit = format!(
+            "stty rows 40 cols {columns}; NO_COLOR=1 {program} --snapshot {snapshot} --log-level off"
+        );
+        let screen = shown(&audit, "");
+        // Commands have words that are longer than any terminal.
+        let prose = screen.lines().filter(|line| !line.contains(['/', '{']));
+        prose.map(|line| line.trim_end().chars().count()).max().expect("lines")
+    };
+    assert!(widest(60) <= 60, "{}", widest(60));
+    assert!((80..=100).contains(&widest(200)), "{}", widest(200));
 }

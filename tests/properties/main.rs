@@ -19,7 +19,7 @@ use pod_reaper::{
     facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, Ready, Standing, Unread},
     limits::{Judged, Limits, Plan},
     manual::Step,
-    report::Report,
+    report::{Report, text::Screen},
     settings::{Settings, Task},
     whatif::suppose,
 };
@@ -84,7 +84,7 @@ fn report(case: &Case, settings: &Settings, facts: &ClusterFacts) -> Report {
 
 fn written(report: &Report, output: Output) -> String {
     let mut bytes = Vec::new();
-    report.write(output, false, &mut bytes).unwrap();
+    report.write(output, Screen::default(), &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
 }
 

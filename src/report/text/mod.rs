@@ -16,8 +16,10 @@ use crate::{
     manual::{Command, Step},
 };
 
-/// Width that the report keeps to.
-pub(crate) const COLUMNS: usize = 100;
+/// Width that the report keeps to where nothing is narrower: longer lines are hard to read.
+const COLUMNS: usize = 100;
+/// Narrower than this nothing is made: a word would stand on every line.
+const FEWEST_COLUMNS: usize = 40;
 pub(crate) const ITEM: &str = "  ";
 pub(crate) const DETAIL: &str = "      ";
 
@@ -27,9 +29,32 @@ pub(crate) const CAUTION: Style = AnsiColor::Yellow.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const QUIET: Style = Style::new().dimmed();
 
-/// Writes `report` as text; with `colour`, with ANSI escapes.
-pub fn write(report: &Report, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+/// What text is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    /// With ANSI escapes.
+    pub colour: bool,
+    /// Columns.
+    pub columns: usize,
+}
+
+impl Default for Screen {
+    /// A file, a pipe, a log.
+    fn default() -> Self {
+        Self { colour: false, columns: COLUMNS }
+    }
+}
+
+impl Screen {
+    /// A terminal that is `columns` wide.
+    pub fn of_terminal(colour: bool, columns: usize) -> Self {
+        Self { colour, columns: columns.clamp(FEWEST_COLUMNS, COLUMNS) }
+    }
+}
+
+/// Writes `report` as text for `screen`.
+pub fn write(report: &Report, screen: Screen) -> String {
+    let mut page = Page { text: String::new(), screen };
     page.title(report);
     if let Some(breaker) = &report.breaker {
         page.breaker(breaker);
@@ -46,7 +71,7 @@ pub fn write(report: &Report, colour: bool) -> String {
 /// Text as it grows, in columns; other writers of text use it too.
 pub(crate) struct Page {
     pub(crate) text: String,
-    pub(crate) colour: bool,
+    pub(crate) screen: Screen,
 }
 
 impl Page {
@@ -56,12 +81,12 @@ impl Page {
     }
 
     fn paint(&self, style: Style, text: &str) -> String {
-        if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.screen.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
     /// A paragraph, wrapped; painted line by line, since escapes have no width.
     pub(crate) fn paragraph(&mut self, first: &str, rest: &str, style: Style, text: &str) {
-        let options = Options::new(COLUMNS)
+        let options = Options::new(self.screen.columns)
             .initial_indent(first)
             .subsequent_indent(rest)
             .break_words(false)
@@ -169,7 +194,7 @@ impl Page {
         let rest = format!("{DETAIL}{:1$}", "", mark.len());
         self.paragraph(&format!("{DETAIL}{mark}"), &rest, Style::new(), &step.what);
         if let Some(command) = &step.command {
-            for line in broken(command, COLUMNS - rest.len()) {
+            for line in broken(command, self.screen.columns - rest.len()) {
                 self.line(&format!("{rest}{}", clean(&line)));
             }
         }

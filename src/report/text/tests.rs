@@ -129,7 +129,7 @@ fn an_audit_of_a_dead_node() {
           Pod impala-impala01/odd-0: a field has an unexpected type
 
         Summary: 4 to be reaped, 2 wait, 2 left alone, 4 need you, 1 could not be read. Exit code 3.
-    "#]].assert_eq(&write(&report, false));
+    "#]].assert_eq(&write(&report, Screen::default()));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_run_with_every_outcome() {
         Summary: 1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node
         recovered, 1 still there, 1 unverified. Exit code 3.
     "#]]
-    .assert_eq(&write(&every_outcome(), false));
+    .assert_eq(&write(&every_outcome(), Screen::default()));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_dry_run_names_what_would_be_deleted() {
 
         Summary: 1 would be deleted. Exit code 0.
     "#]]
-    .assert_eq(&write(&report(&settings, &objects, &told), false));
+    .assert_eq(&write(&report(&settings, &objects, &told), Screen::default()));
 }
 
 /// Switching the breaker off is no remedy for a count that could not be read.
@@ -211,7 +211,7 @@ fn nodes_that_could_not_be_counted_hold_everything_and_say_so() {
     let mut objects = private_cloud();
     objects.push(json!({"kind": "Node", "metadata": {"name": "odd", "labels": 5}}));
     let report = report(&audit(), &objects, &[]);
-    let text = write(&report, false);
+    let text = write(&report, Screen::default());
     for wrong in ["--max-not-ready-percent", "so many nodes", "delete -f", "taint nodes"] {
         assert!(!text.contains(wrong), "{text}");
     }
@@ -233,7 +233,7 @@ fn an_outage_that_holds_everything_prints_no_command_that_destroys() {
     for (number, object) in objects.iter_mut().take(5).enumerate() {
         *object = node(&format!("ds0{}", number + 1), "Unknown");
     }
-    let text = write(&report(&audit(), &objects, &[]), false);
+    let text = write(&report(&audit(), &objects, &[]), Screen::default());
     for destroys in ["delete --raw", "delete -f", "taint nodes", "gracePeriodSeconds"] {
         assert!(!text.contains(destroys), "{text}");
     }
@@ -279,8 +279,8 @@ fn a_quiet_cluster() {
 
         Summary: no Terminating pod to judge. Exit code 0.
     "#]]
-    .assert_eq(&write(&report(&audit(), &quiet, &[]), false));
-    let one = write(&report(&audit(), &[node("ds01", "True"), alive], &[]), false);
+    .assert_eq(&write(&report(&audit(), &quiet, &[]), Screen::default()));
+    let one = write(&report(&audit(), &[node("ds01", "True"), alive], &[]), Screen::default());
     assert!(one.contains("\nThe only node is Ready.\n"), "{one}");
 }
 
@@ -290,11 +290,17 @@ fn lines_keep_to_the_width_except_for_a_word_that_is_longer() {
         Mode::ClientDryRun,
         Target { kubeconfig: Some("/etc/a folder/config".into()), context: Some("prod".to_owned()) },
     );
-    for settings in [audit(), settings] {
-        let text = write(&report(&settings, &private_cloud(), &[]), false);
+    for (settings, columns) in [(audit(), 100), (settings, 100), (audit(), 72), (audit(), 40)] {
+        let screen = Screen::of_terminal(false, columns);
+        let text = write(&report(&settings, &private_cloud(), &[]), screen);
         for line in text.lines() {
-            let words = line.trim_start().trim_end_matches(" \\").split_inclusive(' ').count();
-            assert!(line.chars().count() <= COLUMNS || words == 1 || line.contains('\''), "{line}");
+            let words =
+                line.trim_start().trim_end_matches(" \\").trim_start_matches(['-', '.', '1', '2', '3', ' ']);
+            let words = words.split_inclusive(' ').count();
+            assert!(
+                line.chars().count() <= columns || words == 1 || line.contains('\''),
+                "{columns}: {line}"
+            );
             assert_eq!(line, line.trim_end());
         }
         assert!(text.ends_with(".\n"), "{text}");
@@ -302,9 +308,15 @@ fn lines_keep_to_the_width_except_for_a_word_that_is_longer() {
 }
 
 #[test]
+fn a_terminal_is_filled_as_far_as_a_line_is_readable() {
+    let columns = |wide| Screen::of_terminal(true, wide).columns;
+    assert_eq!([columns(0), columns(72), columns(300)], [40, 72, 100]);
+}
+
+#[test]
 fn colours_change_nothing_but_the_colour() {
     let report = report(&audit(), &private_cloud(), &[]);
-    let painted = write(&report, true);
+    let painted = write(&report, Screen { colour: true, ..Screen::default() });
     assert!(painted.contains('\u{1b}'));
     let mut plain = String::new();
     let mut parts = painted.split('\u{1b}');
@@ -312,7 +324,7 @@ fn colours_change_nothing_but_the_colour() {
     for part in parts {
         plain.push_str(part.split_once('m').expect("the end of an escape").1);
     }
-    assert_eq!(plain, write(&report, false));
+    assert_eq!(plain, write(&report, Screen::default()));
 }
 
 #[test]
@@ -349,7 +361,7 @@ fn text_from_the_cluster_does_not_steer_the_terminal() {
     let told = [("uid-app-a-0", Outcome::Denied(hostile.to_owned()))];
     let settings = Settings { task: Task::Audit { snapshot: hostile.into(), now: None }, ..audit() };
     let report = report(&settings, &objects, &told);
-    let text = write(&report, false);
+    let text = write(&report, Screen::default());
     let steering = text.chars().filter(|letter| {
         (letter.is_control() && *letter != '\n')
             || ('\u{200e}'..='\u{200f}').contains(letter)
@@ -360,7 +372,7 @@ fn text_from_the_cluster_does_not_steer_the_terminal() {
     assert!(text.contains("Note: one two three"), "{text}");
     assert!(text.contains("COULD NOT BE READ: 1"), "{text}");
     // With colours, the only escapes are ours.
-    let ours = write(&report, true);
+    let ours = write(&report, Screen { colour: true, ..Screen::default() });
     assert!(!ours.contains("\u{1b}]") && !ours.contains("\u{1b}[2J"), "{ours:?}");
 }
 

@@ -1,0 +1,77 @@
+//! What only a person at a terminal sees: colours, the width of the window, and a bar while many pods are deleted.
+//!
+//! Without a terminal nothing of it is there. The report goes to standard output; the bar, like the log and the question,
+//! to standard error, so that what is piped on is never touched.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::LazyLock,
+};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::report::text::Screen;
+
+/// More deletes than this take long enough for a bar.
+const FEW_DELETES: usize = 20;
+
+/// Draws on standard error, and nothing where that is no terminal.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Whether to colour what goes to a place that is, or is not, a terminal (see no-color.org).
+pub fn colour(terminal: bool) -> bool {
+    terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// What standard output is.
+pub fn screen() -> Screen {
+    let terminal = io::stdout().is_terminal();
+    match terminal_size::terminal_size_of(io::stdout()) {
+        Some((terminal_size::Width(columns), _)) if columns > 0 => {
+            Screen::of_terminal(colour(terminal), columns.into())
+        }
+        _ => Screen { colour: colour(terminal), ..Screen::default() },
+    }
+}
+
+/// A bar for `pods` deletes. It is gone when it is dropped: the report follows.
+#[derive(Debug)]
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// Begins; few deletes get none.
+    pub fn of(pods: usize) -> Self {
+        let bar = ProgressBar::hidden();
+        if pods > FEW_DELETES {
+            bar.set_length(pods as u64);
+            let style = ProgressStyle::with_template("{wide_bar} {pos} of {len} pods, {eta} left");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            return Self(BARS.add(bar));
+        }
+        Self(bar)
+    }
+
+    /// One more is dealt with.
+    pub fn step(&self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Standard error, for lines that must not be drawn over.
+pub struct AboveTheBar;
+
+impl Write for AboveTheBar {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        BARS.suspend(|| io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
