@@ -71,18 +71,29 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
             Ok(Report::new(settings, &facts, &plan, &BTreeMap::new()))
         }
         Task::Reap { target, mode } => {
-            let (cluster, facts, plan) = tokio::select! {
-                read = async {
-                    let cluster = Cluster::connect(target, stop.clone(), settings.leaf_selector.clone()).await?;
-                    let (facts, plan) = read_cluster(settings, &cluster).await?;
-                    Ok::<_, CouldNotRun>((cluster, facts, plan))
-                } => read?,
+            let connect = Cluster::connect(target, stop.clone(), settings.leaf_selector.clone());
+            let cluster = tokio::select! {
+                cluster = connect => cluster?,
                 why = stop.stopped() => return Err(CouldNotRun::Stopped(why)),
             };
-            let outcomes = act(settings, &cluster, stop, *mode, &facts, &plan).await;
-            Ok(Report::new(settings, &facts, &plan, &outcomes))
+            run_on(&cluster, settings, *mode, stop).await
         }
     }
+}
+
+/// Runs on a cluster that is connected already.
+pub async fn run_on(
+    cluster: &Cluster,
+    settings: &Settings,
+    mode: Mode,
+    stop: &Stop,
+) -> Result<Report, CouldNotRun> {
+    let (facts, plan) = tokio::select! {
+        read = read_cluster(settings, cluster) => read?,
+        why = stop.stopped() => return Err(CouldNotRun::Stopped(why)),
+    };
+    let outcomes = act(settings, cluster, stop, mode, &facts, &plan).await;
+    Ok(Report::new(settings, &facts, &plan, &outcomes))
 }
 
 /// Decides every pod, then puts the limits of the run on the verdicts. The pods go over into the plan: of tens of
