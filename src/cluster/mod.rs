@@ -189,7 +189,9 @@ impl Cluster {
                 Err(failure) => failure,
             };
             tried += 1;
-            let Some(pause) = failure.pause(tried).filter(|_| tried < READ_TRIES) else {
+            // After a pause beyond the end of the run there would be no time left to ask.
+            let worth_it = |pause: &Duration| tried < READ_TRIES && self.stop.at_most(*pause) == *pause;
+            let Some(pause) = failure.pause(tried).filter(worth_it) else {
                 return Err(failure);
             };
             tracing::debug!(path, tried, code = failure.code(), "asking again");

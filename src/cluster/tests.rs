@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt};
 
+use http::Response;
+
 use super::*;
 
 fn status(code: u16) -> Failure {
@@ -183,6 +185,21 @@ fn what_a_parser_met_is_never_repeated() {
         let failure = answer.parse::<Wanted>().expect_err("it is not what was wanted");
         assert_eq!(failure, Failure::Unreadable(cause.to_owned()), "{body}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pause_between_tries_outlasts_the_run() {
+    let busy = |_: Request<Body>| async {
+        let response = Response::builder().status(503).header(header::RETRY_AFTER, 5);
+        response.body(Body::empty())
+    };
+    let client = Client::new(tower::service_fn(busy), "default");
+    let (_signal, stop) = Stop::manual(Duration::from_secs(12));
+    let cluster = Cluster::new(client, stop, None);
+    let begun = Instant::now();
+    let failure = cluster.pod_uids("n").await.expect_err("the server is busy");
+    assert_eq!(failure.code(), Some(503), "the last answer, not a request without time");
+    assert_eq!(begun.elapsed(), Duration::from_secs(10));
 }
 
 /// An error with a cause.
