@@ -287,13 +287,16 @@ impl Run<'_> {
 
     /// Looks whether what was sent to one node's pods worked.
     async fn verify(&self, node: &str, pods: Vec<(&PodFacts, Sent)>) -> Vec<(String, Outcome)> {
-        let mut present = self.cluster.pod_uids(node).await;
-        let deadline = Instant::now() + JOB_PATIENCE;
         let by_job = pods
             .iter()
             .filter(|(pod, _)| pod.held_by_job())
             .map(|(pod, _)| &pod.uid)
             .collect::<BTreeSet<_>>();
+        // `Err`: nobody could look at all.
+        let mut present = self.cluster.pod_uids(node).await;
+        // Why the last look failed, where an earlier one did not.
+        let mut later = None;
+        let deadline = Instant::now() + JOB_PATIENCE;
         while let Ok(uids) = &present
             && uids.iter().any(|uid| by_job.contains(uid))
             && Instant::now() < deadline
@@ -303,11 +306,22 @@ impl Run<'_> {
                 () = tokio::time::sleep(JOB_PAUSE) => {}
                 _ = self.stop.stopped() => {}
             }
-            present = self.cluster.pod_uids(node).await;
+            match self.cluster.pod_uids(node).await {
+                Ok(uids) => present = Ok(uids),
+                Err(failure) => {
+                    later = Some(failure);
+                    break;
+                }
+            }
         }
         let present = present.map(|uids| uids.into_iter().collect::<BTreeSet<_>>());
         let outcomes = pods.into_iter().map(|(pod, sent)| {
-            let there = present.as_ref().map(|uids| uids.contains(&pod.uid));
+            // A UID that was absent once stays absent, whatever became of the looks after that.
+            let there = match (&present, &later) {
+                (Ok(uids), _) if !uids.contains(&pod.uid) => Ok(false),
+                (Ok(_), None) => Ok(true),
+                (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
+            };
             let outcome = match (sent, there) {
                 (Sent::Settled(outcome), _) => outcome,
                 (Sent::Accepted, Ok(false)) => Outcome::Deleted,
@@ -344,5 +358,97 @@ fn denied(failure: Failure) -> Outcome {
     match failure {
         Failure::Status { code, message, .. } => Outcome::Denied(format!("{message} ({code})")),
         other => Outcome::Denied(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Method, Request, Response, StatusCode};
+    use jiff::SignedDuration;
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+    use crate::facts::{Census, JOB_TRACKING, Ready};
+
+    fn pod(uid: &str, finalizers: &[&str]) -> PodFacts {
+        PodFacts {
+            namespace: "shop".to_owned(),
+            name: uid.to_owned(),
+            uid: uid.to_owned(),
+            resource_version: "7".to_owned(),
+            node: Some("n".to_owned()),
+            owner: None,
+            deletion_deadline: Timestamp::UNIX_EPOCH,
+            grace_seconds: Some(30),
+            finalizers: finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect(),
+            finished: true,
+            mirror: false,
+            opted_out: false,
+            namespace_opted_out: Ok(false),
+            after_reap: None,
+            claims: Vec::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_once_seen_to_be_gone_stays_so_though_later_looks_fail() {
+        let node = NodeFacts {
+            name: "n".to_owned(),
+            uid: "node".to_owned(),
+            ready: Ready::False,
+            ready_reason: None,
+            ready_since: Some(Timestamp::UNIX_EPOCH),
+            hostname: None,
+            leaf: None,
+            control_plane: false,
+            opted_out: false,
+            lease: Ok(None),
+        };
+        let lists = AtomicUsize::new(0);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let condition =
+                json!({"type": "Ready", "status": "False", "lastTransitionTime": "1970-01-01T00:00:00Z"});
+            let node =
+                json!({"metadata": {"name": "n", "uid": "node"}, "status": {"conditions": [condition]}});
+            let held = json!({"kind": "PodList", "items": [{"metadata": {"uid": "held"}}]});
+            let (status, body) = match (request.method(), request.uri().path()) {
+                (&Method::GET, "/api/v1/nodes/n") => (200, node),
+                (&Method::DELETE, _) => (200, json!({})),
+                // The first look finds the one that its Job still holds; no further one succeeds.
+                (_, "/api/v1/pods") if lists.fetch_add(1, Ordering::Relaxed) == 0 => (200, held),
+                (_, "/api/v1/pods") => (403, json!({})),
+                _ => (404, json!({"kind": "Status", "reason": "NotFound"})),
+            };
+            let mut response = Response::new(Body::from(body.to_string().into_bytes()));
+            *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+            let date = http::HeaderValue::from_static("Sat, 31 Jan 2026 03:00:00 GMT");
+            response.headers_mut().insert(http::header::DATE, date);
+            std::future::ready(Ok::<_, std::convert::Infallible>(response))
+        });
+        let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+        let cluster = Cluster::new(kube::Client::new(service, "default"), stop.clone(), None);
+        let facts = ClusterFacts {
+            now: Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1),
+            nodes: BTreeMap::from([("n".to_owned(), NodeRead::Known(node))]),
+            pods: vec![pod("free", &[]), pod("held", &[JOB_TRACKING])],
+            census: Census::NotNeeded,
+            attachments: BTreeMap::new(),
+            node_count: 1,
+            errors: Vec::new(),
+            unseen: Vec::new(),
+        };
+        let policy = Policy {
+            reap_older_than: SignedDuration::from_mins(10),
+            node_not_ready_for: SignedDuration::from_mins(10),
+            unreachable_only: false,
+            manual_owner_kinds: Vec::new(),
+        };
+        let pods = facts.pods.iter().collect::<Vec<_>>();
+        let outcomes = execute(&cluster, &stop, &policy, WriteMode::Real, &facts, &pods).await;
+        let codes = outcomes.iter().map(|(uid, outcome)| (uid.as_str(), outcome.code())).collect::<Vec<_>>();
+        assert_eq!(codes, [("free", "deleted"), ("held", "unverified")]);
     }
 }
