@@ -30,7 +30,7 @@ use proptest::{
 
 use crate::{
     clusters::{Case, case},
-    oracle::{breaker_holds, objections},
+    oracle::{objections, outage},
 };
 
 const CASES: u32 = 10_000;
@@ -86,6 +86,20 @@ fn written(report: &Report, output: Output) -> String {
     let mut bytes = Vec::new();
     report.write(output, Screen::default(), &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
+}
+
+/// Whether the mass-outage breaker holds, by a count of its own.
+fn breaker_holds(case: &Case, max_percent: u8) -> bool {
+    match case.facts.census {
+        Census::NotNeeded => false,
+        Census::Unread(_) => max_percent < 100,
+        Census::Counted { .. } => {
+            let looked_at = case.facts.nodes.values().filter_map(NodeRead::known);
+            let looked_at =
+                looked_at.map(|node| (node.ready == Ready::True, node.leaf.is_some(), node.control_plane));
+            outage(looked_at.chain(case.further_nodes.iter().copied()), max_percent)
+        }
+    }
 }
 
 fn uids<'a>(pods: impl IntoIterator<Item = &'a PodFacts>) -> BTreeSet<&'a str> {

@@ -6,12 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::Policy,
     facts::{
-        Census, ClaimState, ClusterFacts, JOB_TRACKING, NodeFacts, NodeRead, PodFacts, Ready, Storage,
-        VolumeFacts,
+        ClaimState, ClusterFacts, JOB_TRACKING, NodeFacts, NodeRead, PodFacts, Ready, Storage, VolumeFacts,
     },
 };
-
-use crate::clusters::Case;
 
 /// Why `pod` by itself must not be deleted. Without an objection it must be.
 pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<&'static str> {
@@ -55,23 +52,11 @@ pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<
     .collect()
 }
 
-/// Whether the mass-outage breaker holds, by a count of its own.
-pub fn breaker_holds(case: &Case, max_percent: u8) -> bool {
-    if max_percent == 100 {
-        return false;
-    }
-    match case.facts.census {
-        Census::NotNeeded => return false,
-        Census::Unread(_) => return true,
-        Census::Counted { .. } => {}
-    }
-    let looked_at = case.facts.nodes.values().filter_map(|read| match read {
-        NodeRead::Known(node) => Some((node.ready == Ready::True, node.leaf.is_some(), node.control_plane)),
-        _ => None,
-    });
+/// Whether so many of `nodes`, given as (Ready, leaf, control plane), are NotReady that nothing may be deleted.
+pub fn outage(nodes: impl IntoIterator<Item = (bool, bool, bool)>, max_percent: u8) -> bool {
     let mut ready = Vec::new();
     let mut workers_ready = Vec::new();
-    for (is_ready, leaf, control_plane) in looked_at.chain(case.further_nodes.iter().copied()) {
+    for (is_ready, leaf, control_plane) in nodes {
         if !leaf {
             ready.push(is_ready);
         }
@@ -79,12 +64,12 @@ pub fn breaker_holds(case: &Case, max_percent: u8) -> bool {
             workers_ready.push(is_ready);
         }
     }
-    let outage = |ready: &[bool]| {
+    let too_many = |ready: &[bool]| {
         let dead = ready.iter().filter(|ready| !**ready).count();
         // dead / all >= percent / 100, in whole numbers.
         dead >= 3 && 100 * dead >= ready.len() * usize::from(max_percent)
     };
-    !ready.contains(&true) || outage(&ready) || outage(&workers_ready)
+    max_percent < 100 && (!ready.contains(&true) || too_many(&ready) || too_many(&workers_ready))
 }
 
 /// Whether at `now` at least `span` has passed since `start`.

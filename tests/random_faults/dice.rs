@@ -1,0 +1,50 @@
+//! Random choices that a seed repeats: the same seed makes the same ones, on every machine and in every version.
+
+/// `SplitMix64`: small, fast and good enough to choose faults by.
+#[derive(Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Others, so that one more choice here changes none there.
+    pub fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
+    /// From 0 up to, not including, `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        // The low bits of a 64-bit product are as good as any; `end` is small.
+        usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
+    }
+
+    /// True so often in a thousand.
+    pub fn permille(&mut self, times: usize) -> bool {
+        self.below(1000) < times
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    /// Picks among values with weights.
+    pub fn weigh<T: Copy>(&mut self, from: &[(usize, T)]) -> T {
+        let mut left = self.below(from.iter().map(|(weight, _)| weight).sum());
+        for (weight, value) in from {
+            match left.checked_sub(*weight) {
+                Some(rest) => left = rest,
+                None => return *value,
+            }
+        }
+        unreachable!("the weights sum up")
+    }
+}

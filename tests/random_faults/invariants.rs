@@ -1,0 +1,400 @@
+//! What must hold: of each write when it is sent, and of the report when the run has ended.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use pod_reaper::{
+    facts::{ClusterFacts, JOB_TRACKING, NodeRead, PodFacts, Ready},
+    reap::CouldNotRun,
+    report::{PodEntry, Report},
+    settings::{Mode, Settings, Task},
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{
+    oracle::{objections, outage},
+    server::{Ask, Kind, State, Write},
+    world::{By, claim_state, no_facts, start, unread},
+};
+
+/// Oldest look at a node that permits a write.
+const FRESH: Duration = Duration::from_secs(5);
+/// Most requests under way at once.
+const AT_ONCE: usize = 8;
+/// Most writes of one pod: four tries, each repeated once where it met another version, and the Job step's.
+const MOST_WRITES: usize = 10;
+
+/// What was asked of a run.
+pub struct Rules {
+    pub settings: Arc<Settings>,
+    pub mode: Mode,
+    /// Nothing new is begun after this.
+    pub last_start: Instant,
+    /// Everything is over by this.
+    pub end: Instant,
+}
+
+impl Rules {
+    pub fn new(settings: Arc<Settings>, last_start: Instant, end: Instant) -> Self {
+        let mode = match &settings.task {
+            Task::Reap { mode, .. } => *mode,
+            Task::Audit { .. } => unreachable!("no snapshot is asked for"),
+        };
+        Self { settings, mode, last_start, end }
+    }
+}
+
+impl State {
+    /// Judges a write by what the program can know, when it is sent.
+    pub fn judge(&mut self, ask: &Ask, query: Option<&str>, content_type: &str) {
+        let (uid, version) = ask.preconditions();
+        let mut wrong = self.wrong_form(ask, query, content_type);
+        let pod = self.told.pods.get(&(uid.to_owned(), version.to_owned())).cloned();
+        match pod {
+            Some(pod) => wrong.extend(self.wrong_pod(ask, pod)),
+            None => wrong.push("the program never saw the pod in this version".to_owned()),
+        }
+        let earlier = self.writes.iter().filter(|write| write.uid == uid).collect::<Vec<_>>();
+        if earlier.iter().any(|write| write.denied) {
+            wrong.push("it was denied before".to_owned());
+        }
+        if earlier.len() >= MOST_WRITES {
+            wrong.push("it is repeated without end".to_owned());
+        }
+        if earlier.is_empty() && Instant::now() > self.rules.last_start {
+            wrong.push("the run should have stopped".to_owned());
+        }
+        let mut uids = self.writes.iter().map(|write| write.uid.as_str()).collect::<BTreeSet<_>>();
+        uids.insert(uid);
+        if self.rules.settings.limits.max_deletes.is_some_and(|cap| uids.len() > cap) {
+            wrong.push("it is over the cap".to_owned());
+        }
+        let percent = self.rules.settings.limits.max_not_ready_percent;
+        let few = self.told.rows.iter().filter(|ready| !**ready).count() <= 2;
+        let holds = match &self.told.census {
+            Some(nodes) => outage(nodes.iter().copied(), percent),
+            None => percent < 100 && !(few && self.told.real_ready),
+        };
+        if holds {
+            wrong.push("the breaker should have held it".to_owned());
+        }
+        let which = format!("{:?} of {}/{} ({uid}, {version})", ask.kind, ask.namespace, ask.name);
+        self.violations.extend(wrong.into_iter().map(|wrong| format!("{which}: {wrong}")));
+        let uid = uid.to_owned();
+        self.writes.push(Write { kind: ask.kind, uid, took_effect: None, answered: None, denied: false });
+    }
+
+    fn wrong_form(&self, ask: &Ask, query: Option<&str>, content_type: &str) -> Vec<String> {
+        let (uid, version) = ask.preconditions();
+        let dry = self.rules.mode == Mode::ServerDryRun;
+        let (body, content, asked) = if ask.kind == Kind::Delete {
+            let mut options = json!({
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "gracePeriodSeconds": 0,
+                "propagationPolicy": "Background",
+                "preconditions": {"uid": uid, "resourceVersion": version},
+            });
+            if dry {
+                options["dryRun"] = json!(["All"]);
+            }
+            (options, "application/json", None)
+        } else {
+            // What the condition says is for people.
+            let condition = ask.body.pointer("/status/conditions/0").cloned().unwrap_or_default();
+            let patch = json!({
+                "metadata": {"uid": uid, "resourceVersion": version},
+                "status": {"phase": "Failed", "conditions": [condition]},
+            });
+            let asked = if dry { "fieldManager=pod-reaper&dryRun=All" } else { "fieldManager=pod-reaper" };
+            (patch, "application/strategic-merge-patch+json", Some(asked))
+        };
+        [
+            (matches!(self.rules.mode, Mode::ClientDryRun), "this run only reads"),
+            (ask.body != body, "its body is another"),
+            (query != asked, "its query is another"),
+            (content_type != content, "its content type is another"),
+            (dry != ask.dry, "a dry run changes nothing"),
+        ]
+        .into_iter()
+        .filter(|(holds, _)| *holds)
+        .map(|(_, wrong)| wrong.to_owned())
+        .collect()
+    }
+
+    /// Why `pod`, as it was told, must not be written.
+    fn wrong_pod(&self, ask: &Ask, mut pod: PodFacts) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if (&pod.namespace, &pod.name) != (&ask.namespace, &ask.name) {
+            wrong.push("the UID is of another pod".to_owned());
+        }
+        if !self.rules.settings.namespaces.matches(&pod.namespace) {
+            wrong.push("its namespace was not asked for".to_owned());
+        }
+        let job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING) && !pod.finished;
+        // A dry run changes nothing, so that the answer is all there is to see of the step.
+        let mut earlier =
+            self.writes.iter().filter(|write| write.kind == Kind::Patch && write.uid == pod.uid);
+        let dry_step = ask.dry && earlier.any(|write| write.answered == Some(200));
+        let misplaced = if ask.kind == Kind::Patch { !job } else { job && !dry_step };
+        if misplaced {
+            wrong.push(
+                "the Job step is for pods that only the Job controller holds, before their delete".to_owned(),
+            );
+        }
+        let opted_out = self.told.namespaces.get(&pod.namespace).copied();
+        pod.namespace_opted_out = opted_out.ok_or_else(unread);
+        for claim in &mut pod.claims {
+            let found = self.told.claims.get(&(pod.namespace.clone(), claim.name.clone()));
+            let found = found.map(Option::as_ref).ok_or_else(unread);
+            claim.state = claim_state(found, |name| self.told.volumes.get(name).cloned().ok_or_else(unread));
+        }
+        let mut facts = no_facts(start());
+        let node = pod.node.clone().unwrap_or_default();
+        if let Some(look) = self.told.looks.get(&node).filter(|look| look.taken.elapsed() <= FRESH) {
+            let mut read = look.facts.clone();
+            let lease = self.told.leases.get(&node).filter(|(taken, _)| taken.elapsed() <= FRESH);
+            read.lease = lease.map(|(_, lease)| lease.clone()).ok_or_else(unread);
+            if self.told.judged.get(&node) != Some(&read.uid) {
+                wrong.push("its node is not the one that was judged".to_owned());
+            }
+            facts.now = look.date;
+            facts.nodes = BTreeMap::from([(node, NodeRead::Known(read))]);
+        }
+        let objections = objections(&facts, &self.rules.settings.policy, &pod);
+        wrong.extend(objections.into_iter().map(str::to_owned));
+        wrong
+    }
+
+    /// Judges the age of the look at a pod's node when a write arrives.
+    pub fn judge_age(&mut self, ask: &Ask) {
+        let (uid, version) = ask.preconditions();
+        let pod = self.told.pods.get(&(uid.to_owned(), version.to_owned()));
+        let look = pod.and_then(|pod| self.told.looks.get(pod.node.as_ref()?));
+        if look.is_some_and(|look| look.taken.elapsed() > FRESH) {
+            let wrong = format!("{:?} of {}: the look at its node is too old", ask.kind, ask.name);
+            self.violations.push(wrong);
+        }
+    }
+}
+
+/// A run that has ended.
+pub struct Ended<'a> {
+    pub result: &'a Result<Report, CouldNotRun>,
+    pub state: &'a State,
+    /// The truth as the run began.
+    pub before: &'a ClusterFacts,
+    pub at: Instant,
+}
+
+impl Ended<'_> {
+    /// Everything that does not hold.
+    pub fn wrongs(&self) -> Vec<String> {
+        let mut wrong = self.state.violations.clone();
+        if self.state.most_at_once > AT_ONCE {
+            wrong.push(format!("{} requests at once", self.state.most_at_once));
+        }
+        if self.at > self.state.rules.end {
+            wrong.push(format!("it ended {:?} late", self.at - self.state.rules.end));
+        }
+        match self.result {
+            Ok(report) => {
+                let told = start()..=self.state.world.now();
+                if !told.contains(&report.judged_at) {
+                    wrong.push(format!("it judged at {}, which no answer said", report.judged_at));
+                }
+                for pod in &report.pods {
+                    let untrue = self.untrue(pod);
+                    wrong
+                        .extend(untrue.map(|why| format!("{}: {:?} is untrue: {why}", pod.uid, pod.outcome)));
+                }
+                wrong.extend(self.untold(report));
+                wrong.extend(self.misjudged(report));
+                wrong.extend(self.not_reaped(report));
+                if report.exit.code() != exit(report, self.state.rules.settings.exit_on_manual) {
+                    wrong.push(format!("its exit code {} does not follow", report.exit.code()));
+                }
+            }
+            Err(error) => {
+                if !self.state.writes.is_empty() {
+                    wrong.push("it wrote, and told nothing".to_owned());
+                }
+                if self.calm() {
+                    wrong.push(format!("nothing was in its way, and it did not run: {error}"));
+                }
+            }
+        }
+        wrong
+    }
+
+    fn calm(&self) -> bool {
+        let trouble = &self.state.trouble;
+        !trouble.faulty() && trouble.changes == 0 && self.at < self.state.rules.last_start
+    }
+
+    /// Why a pod's outcome does not agree with what became of it.
+    fn untrue(&self, pod: &PodEntry) -> Option<&'static str> {
+        let state = self.state;
+        let real = state.rules.mode != Mode::ServerDryRun;
+        let writes = state.writes.iter().filter(|write| write.uid == pod.uid).collect::<Vec<_>>();
+        let deletes = || writes.iter().filter(|write| write.kind == Kind::Delete);
+        let accepted = deletes().any(|write| write.answered == Some(200));
+        let denied = writes.iter().any(|write| write.denied);
+        let effect = deletes().filter_map(|write| write.took_effect).max();
+        let gone = state.world.gone.get(&pod.uid);
+        let by_us = gone == Some(&By::Us);
+        let truth = state.world.pods.values().find(|found| found.facts.uid == pod.uid);
+        let touched = writes.iter().any(|write| write.took_effect.is_some());
+        let changed = truth.is_none_or(|truth| truth.changed || touched);
+        let node = pod.node.as_deref().unwrap_or_default();
+        let node_changed = state.world.nodes.get(node).is_none_or(|node| node.changed);
+        // The last look whether it is still there.
+        let listed = state.told.uids.get(node);
+        let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid));
+        let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
+        let stopped = self.at >= state.rules.last_start;
+        let (holds, why) = match pod.outcome {
+            None => (pod.verdict != "reap" && writes.is_empty(), "it was written, or should have been"),
+            Some(_) if pod.verdict != "reap" => (false, "only what is reaped has one"),
+            Some("deleted") => (real && accepted && gone.is_some(), "it was not, or is still there"),
+            Some("gone") => (gone.is_some(), "it is still there"),
+            Some("would-delete") => {
+                let asked = state.rules.mode == Mode::ClientDryRun || accepted;
+                (asked && !touched && (!real || state.rules.mode == Mode::ClientDryRun), "nobody asked")
+            }
+            Some("still-there") => (real && accepted && seen, "it was not accepted, or is not there"),
+            Some("unverified") => {
+                (real && accepted && (seen || !settled), "it was not accepted, or was verified")
+            }
+            Some("failed") => {
+                (!(accepted || by_us && settled && !seen), "it was deleted, and the program knew")
+            }
+            Some("denied") => (denied && !by_us, "nobody denied it, or it is gone by us"),
+            Some("changed") => (changed && !by_us, "it did not change, or it is gone by us"),
+            Some("node-recovered" | "node-changed") => {
+                (node_changed && !by_us, "its node did not, or it is gone by us")
+            }
+            Some("interrupted") => (stopped && !by_us, "nothing did, or it is gone by us"),
+            Some(_) => (false, "there is no such outcome"),
+        };
+        (!holds).then_some(why)
+    }
+
+    /// Terminating pods of nodes that were NotReady all the time, of which the report says nothing.
+    fn untold(&self, report: &Report) -> Vec<String> {
+        let State { world, rules, .. } = self.state;
+        let told = |pod: &PodFacts| {
+            let on = format!("pods of node {}", pod.node.as_deref().unwrap_or_default());
+            let itself = format!("pod {}/{}", pod.namespace, pod.name);
+            report.pods.iter().any(|entry| entry.uid == pod.uid)
+                || report.errors.iter().any(|error| [&on, &itself].contains(&&error.what))
+        };
+        let steady = |pod: &PodFacts| {
+            let node = pod.node.as_ref().and_then(|node| world.nodes.get(node));
+            node.is_some_and(|node| !node.changed && node.facts.ready != Ready::True)
+        };
+        let pods = world.pods.values().filter(|pod| pod.terminating && !pod.changed).map(|pod| &pod.facts);
+        pods.filter(|pod| rules.settings.namespaces.matches(&pod.namespace) && steady(pod) && !told(pod))
+            .map(|pod| format!("{} is not in the report", pod.uid))
+            .collect()
+    }
+
+    /// Verdicts that the truth does not explain, where nothing but our writes changed it: a fault may hold a pod back,
+    /// and must then be named as the reason.
+    fn misjudged(&self, report: &Report) -> Vec<String> {
+        let State { trouble, rules, .. } = self.state;
+        if trouble.changes > 0 {
+            return Vec::new();
+        }
+        let facts = ClusterFacts { now: report.judged_at, ..self.before.clone() };
+        let mut wrong = Vec::new();
+        for entry in &report.pods {
+            let Some(pod) = facts.pods.iter().find(|pod| pod.uid == entry.uid) else {
+                wrong.push(format!("{} is in the report, and nowhere else", entry.uid));
+                continue;
+            };
+            let free = objections(&facts, &rules.settings.policy, pod).is_empty();
+            let limits = &rules.settings.limits;
+            let explained = match entry.reason {
+                "stuck-on-not-ready-node" => free,
+                "facts-unread" | "volume-unverified" => !free || trouble.faulty(),
+                "over-cap" => free && limits.max_deletes.is_some(),
+                "mass-outage" => free && self.outage(),
+                _ => !free,
+            };
+            if !explained {
+                wrong.push(format!("{}: {} is not why", entry.uid, entry.reason));
+            }
+        }
+        wrong
+    }
+
+    fn outage(&self) -> bool {
+        let nodes = self.before.nodes.values().filter_map(NodeRead::known);
+        let nodes = nodes.map(|node| (node.ready == Ready::True, node.leaf.is_some(), node.control_plane));
+        outage(nodes, self.state.rules.settings.limits.max_not_ready_percent)
+    }
+
+    /// Where nothing was in the way: what was to be reaped, and is not.
+    fn not_reaped(&self, report: &Report) -> Vec<String> {
+        if !self.calm() {
+            return Vec::new();
+        }
+        let State { rules: Rules { settings, mode, .. }, world, .. } = self.state;
+        let due = self.before.pods.iter().filter(|pod| {
+            settings.namespaces.matches(&pod.namespace)
+                && objections(self.before, &settings.policy, pod).is_empty()
+        });
+        let mut due = due.collect::<Vec<_>>();
+        due.sort_by_key(|pod| (pod.deletion_deadline, &pod.namespace, &pod.name));
+        due.truncate(if self.outage() { 0 } else { settings.limits.max_deletes.unwrap_or(usize::MAX) });
+        let lets_go_late = world.job_controller.is_none_or(|after| after > Duration::from_secs(9));
+        let told = report.pods.iter().filter_map(|pod| Some((pod.uid.as_str(), pod.outcome?)));
+        let told = told.collect::<BTreeMap<_, _>>();
+        let expected = due.into_iter().map(|pod| {
+            let by_job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING);
+            let outcome = match mode {
+                Mode::Delete { .. } if by_job && lets_go_late => "still-there",
+                // Forced before, such a pod goes as soon as the Job controller lets go: maybe before our delete.
+                Mode::Delete { .. } if by_job && pod.grace_seconds == Some(0) => {
+                    told.get(pod.uid.as_str()).copied().filter(|told| *told == "gone").unwrap_or("deleted")
+                }
+                Mode::Delete { .. } => "deleted",
+                _ => "would-delete",
+            };
+            (pod.uid.as_str(), outcome)
+        });
+        let expected = expected.collect::<BTreeMap<_, _>>();
+        let mut wrong = Vec::new();
+        if told != expected {
+            wrong.push(format!("it should have come to {expected:?}, and came to {told:?}"));
+        }
+        if !report.errors.is_empty() {
+            wrong.push(format!("nothing failed, and it tells of {:?}", report.errors));
+        }
+        wrong
+    }
+}
+
+/// The exit code that the rest of the report asks for.
+fn exit(report: &Report, on_manual: bool) -> u8 {
+    let any = |test: &dyn Fn(&PodEntry) -> bool| report.pods.iter().any(test);
+    let failures = ["failed", "denied", "still-there", "unverified", "interrupted"];
+    if any(&|pod| pod.reason == "mass-outage") {
+        4
+    } else if !report.errors.is_empty()
+        || any(&|pod| {
+            pod.reason == "facts-unread" || pod.outcome.is_some_and(|outcome| failures.contains(&outcome))
+        })
+    {
+        3
+    } else if on_manual && any(&|pod| pod.verdict == "manual") {
+        5
+    } else {
+        0
+    }
+}

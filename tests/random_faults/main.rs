@@ -1,0 +1,221 @@
+//! Whole runs against a simulated API server at which anything goes wrong, while the cluster changes: after each one
+//! the rules held, and the report is true.
+//!
+//! Time is tokio's, paused: a run that waits for minutes takes milliseconds. A run is made of one number alone.
+//! `RANDOM_FAULTS_RUNS` changes how many there are; what a failure prints repeats the run that failed.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "its figures are shown with --nocapture")]
+
+mod dice;
+mod invariants;
+mod json;
+#[path = "../properties/oracle.rs"]
+mod oracle;
+mod server;
+mod world;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pod_reaper::{
+    cli::{Cli, Output},
+    cluster::Cluster,
+    outcome::Outcome,
+    reap::{CouldNotRun, run_on},
+    report::{Report, text::Screen},
+    settings::Settings,
+    stop::Stop,
+};
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    dice::Dice,
+    invariants::{Ended, Rules},
+    server::{Kind, State, Trouble, lock, serve},
+    world::{World, start},
+};
+
+const RUNS: u64 = 5_000;
+/// How many codes of reasons there are, and how many kinds of faults.
+const REASONS: usize = 19;
+const FAULTS: usize = 14;
+
+/// What came of one run.
+struct Ran {
+    args: Vec<String>,
+    result: Result<Report, CouldNotRun>,
+    wrongs: Vec<String>,
+    trace: Vec<String>,
+    faults: BTreeSet<String>,
+    writes: usize,
+}
+
+/// What was typed.
+fn args(dice: &mut Dice) -> Vec<String> {
+    let mode = dice.weigh(&[(12, "--yes"), (2, "--dry-run"), (1, "--dry-run=client")]);
+    // In milliseconds, and such that nothing but the end of the run falls on one of them.
+    let deadline = dice.weigh(&[(12, 480_001), (2, 60_002), (1, 3_001)]);
+    let cap = dice.weigh(&[(8, 0), (1, 1), (1, 3)]);
+    let percent = dice.weigh(&[(6, 55), (4, 100), (1, 30), (1, 90)]);
+    let mut args = vec![
+        "pod-reaper".to_owned(),
+        mode.to_owned(),
+        format!("--deadline={deadline}ms"),
+        format!("--reap-older-than={}", dice.pick(&["0s", "1m", "10m", "10m"])),
+        format!("--node-not-ready-for={}", dice.pick(&["0s", "1m", "10m", "10m"])),
+        format!("--max-deletes={cap}"),
+        format!("--max-not-ready-percent={percent}"),
+        "--leaf-node-selector=type=virtual-kubelet".to_owned(),
+    ];
+    let further: [(usize, &str); 6] = [
+        (100, "--unreachable-only"),
+        (150, "--all"),
+        (100, "--exit-on-manual"),
+        (100, "--namespace-regex=^shop$"),
+        (100, "--namespace-exclude-regex=^shop$"),
+        (100, "--manual-owner-kind=statefulset"),
+    ];
+    args.extend(further.iter().filter(|(often, _)| dice.permille(*often)).map(|(_, arg)| (*arg).to_owned()));
+    args
+}
+
+fn trouble(dice: &mut Dice) -> Trouble {
+    let rate = |dice: &mut Dice| dice.pick(&[20, 60, 150, 350]);
+    let (faults, changes) = match dice.weigh(&[(3, 0), (4, 1), (5, 2), (8, 3)]) {
+        0 => (0, 0),
+        1 => (0, rate(dice)),
+        2 => (rate(dice), 0),
+        _ => (rate(dice), rate(dice)),
+    };
+    let always = (faults > 0 && dice.permille(250)).then(|| {
+        let kind = if dice.permille(300) { Kind::Delete } else { dice.pick(&Kind::ALL) };
+        (kind, kind.fault(dice))
+    });
+    // What fails at each of several hundred requests lets no run come to an end that tells anything.
+    let faults = if always.is_some() { 0 } else { faults };
+    Trouble {
+        faults,
+        changes,
+        always,
+        page: dice.pick(&[1, 2, 3, 500]),
+        latency: dice.pick(&[1, 10, 40, 150]),
+    }
+}
+
+/// One run, all of it made of `seed`.
+fn run(seed: u64) -> Ran {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let mut dice = Dice::new(seed);
+        let args = args(&mut dice);
+        let settings = Cli::try_from_args(args.iter().map(Into::into)).unwrap();
+        let settings = Arc::new(Settings::from(settings));
+        let trouble = trouble(&mut dice);
+        let world = World::random(&mut dice);
+        let before = world.facts(start());
+        let began = Instant::now();
+        let deadline = settings.deadline;
+        let (signal, stop) = Stop::manual(deadline);
+        // A quarter of a short deadline, or 20 s of a long one, is for what is under way.
+        let reserve = Duration::from_secs(20).min(deadline / 4);
+        let (mut last_start, mut end) = (began + deadline - reserve, began + deadline);
+        let disturbed = trouble.faulty() || trouble.changes > 0;
+        if disturbed && dice.permille(200) {
+            let at = began + Duration::from_millis(2 * u64::try_from(dice.below(600)).unwrap() + 1);
+            tokio::spawn(async move {
+                sleep_until(at).await;
+                signal.send_replace(Some(("SIGTERM", at)));
+                // As long as somebody listens.
+                signal.closed().await;
+            });
+            (last_start, end) = (last_start.min(at), end.min(at + Duration::from_secs(20)));
+        }
+        let rules = Rules::new(Arc::clone(&settings), last_start, end);
+        let state = Arc::new(Mutex::new(State::new(world, rules, trouble, &mut dice)));
+        let served = Arc::clone(&state);
+        let service = tower::service_fn(move |request| serve(Arc::clone(&served), request));
+        let client = kube::Client::new(service, "default");
+        let cluster = Cluster::new(client, stop.clone(), settings.leaf_selector.clone());
+        let mode = lock(&state).rules.mode;
+        let result = run_on(&cluster, &settings, mode, &stop).await;
+        let state = lock(&state);
+        let wrongs = Ended { result: &result, state: &state, before: &before, at: Instant::now() }.wrongs();
+        let (trace, faults) = (state.trace.clone(), state.met.clone());
+        Ran { args, result, wrongs, trace, faults, writes: state.writes.len() }
+    })
+}
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text:?}")))
+}
+
+fn first_seed() -> u64 {
+    variable("RANDOM_FAULTS_SEED").unwrap_or_else(|| RandomState::new().hash_one("a seed that can be told"))
+}
+
+#[test]
+fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
+    let (runs, first) = (variable("RANDOM_FAULTS_RUNS").unwrap_or(RUNS), first_seed());
+    let (mut outcomes, mut reasons) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
+    let (mut exits, mut faults) = (BTreeMap::<_, usize>::new(), BTreeSet::new());
+    let (mut requests, mut writes) = (0, 0);
+    for seed in (0..runs).map(|number| first.wrapping_add(number)) {
+        let ran = run(seed);
+        assert!(
+            ran.wrongs.is_empty(),
+            "{:#?}\nargs: {:?}\nrequests: {:#?}\nrepeat it with: RANDOM_FAULTS_SEED={seed} RANDOM_FAULTS_RUNS=1 \
+             cargo test --test random_faults whatever",
+            ran.wrongs,
+            ran.args,
+            ran.trace,
+        );
+        requests += ran.trace.len();
+        writes += ran.writes;
+        faults.extend(ran.faults);
+        let code = match &ran.result {
+            Ok(report) => report.exit.code(),
+            Err(_) => 1,
+        };
+        *exits.entry(code).or_default() += 1;
+        for pod in ran.result.iter().flat_map(|report| &report.pods) {
+            *reasons.entry(pod.reason).or_default() += 1;
+            if let Some(outcome) = pod.outcome {
+                *outcomes.entry(outcome).or_default() += 1;
+            }
+        }
+    }
+    println!(
+        "{runs} runs from seed {first}: {requests} requests, {writes} writes\n{outcomes:?}\n{reasons:?}\n{exits:?}\n{faults:?}"
+    );
+    // What never comes up proves nothing. A few runs cannot show everything.
+    if runs >= RUNS {
+        assert_eq!(outcomes.len(), Outcome::CODES.len(), "each outcome comes up: {outcomes:?}");
+        assert_eq!(reasons.len(), REASONS, "each reason comes up: {reasons:?}");
+        assert_eq!(exits.len(), 5, "each exit code comes up: {exits:?}");
+        assert_eq!(faults.len(), FAULTS, "each fault comes up: {faults:?}");
+    }
+}
+
+#[test]
+fn a_seed_repeats_its_run() {
+    let first = first_seed();
+    for seed in (0..100).map(|number| first.wrapping_add(number)) {
+        let (one, other) = (run(seed), run(seed));
+        assert_eq!(one.trace, other.trace, "RANDOM_FAULTS_SEED={seed}");
+        let told = |ran: &Ran| {
+            let written = ran.result.as_ref().map(|report| {
+                let mut bytes = Vec::new();
+                report.write(Output::Json, Screen::default(), &mut bytes).unwrap();
+                bytes
+            });
+            written.map_err(ToString::to_string)
+        };
+        assert_eq!(told(&one), told(&other), "RANDOM_FAULTS_SEED={seed}");
+    }
+}

@@ -1,0 +1,543 @@
+//! The cluster as it really is: what is in it, what a write does to it, and what happens to it meanwhile.
+//!
+//! It is kept as the facts that a perfect look would find, so that the oracle can judge the truth itself.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use pod_reaper::facts::{
+    Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, Lease, NodeFacts, NodeRead,
+    Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
+};
+use tokio::time::Instant;
+
+use crate::dice::Dice;
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+pub struct World {
+    start: Instant,
+    versions: usize,
+    pub nodes: BTreeMap<String, Node>,
+    pub pods: BTreeMap<Key, Pod>,
+    /// Whether each is opted out.
+    pub namespaces: BTreeMap<String, bool>,
+    pub claims: BTreeMap<Key, Claim>,
+    pub volumes: BTreeMap<String, VolumeFacts>,
+    /// Node and attachment.
+    pub attachments: Vec<(String, Attachment)>,
+    /// How long the Job controller takes to let go of a failed pod.
+    pub job_controller: Option<Duration>,
+    /// UIDs of pods that are no more, and whether our delete did it.
+    pub gone: BTreeMap<String, By>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub facts: NodeFacts,
+    /// How it shows that it is a leaf node; its facts say that it is one.
+    pub mark: Option<Mark>,
+    pub cordoned: bool,
+    /// Whether the lease carries the server's stamp, and by how many seconds the node's own clock is wrong.
+    pub stamped: bool,
+    pub skew: i64,
+    /// Something happened to it since the run began.
+    pub changed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    Label,
+    Annotation,
+    Taint,
+    Name,
+    Selector,
+}
+
+#[derive(Debug, Clone)]
+pub struct Pod {
+    /// Its claims as nobody looked them up; the deletion deadline means something only if it is Terminating.
+    pub facts: PodFacts,
+    pub terminating: bool,
+    pub changed: bool,
+    /// Whether it was this program that asked for its end at once.
+    forced_by_us: bool,
+    released_at: Option<Instant>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub uid: String,
+    pub volume: Option<String>,
+    pub phase: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Us,
+    Others,
+}
+
+/// What a write comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Written {
+    Done,
+    NotFound,
+    WrongUid,
+    WrongVersion,
+}
+
+const NAMESPACES: [&str; 2] = ["bank", "shop"];
+/// An hour and more is long past every threshold.
+const LONG: i64 = 3_600;
+
+impl World {
+    pub fn random(dice: &mut Dice) -> Self {
+        let mut world = Self {
+            start: Instant::now(),
+            versions: 100,
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            attachments: Vec::new(),
+            job_controller: dice.weigh(&[
+                (3, Some(Duration::ZERO)),
+                (3, Some(Duration::from_millis(2_400))),
+                (1, Some(Duration::from_secs(30))),
+                (1, None),
+            ]),
+            gone: BTreeMap::new(),
+        };
+        for namespace in NAMESPACES {
+            world.namespaces.insert(namespace.to_owned(), dice.permille(30));
+        }
+        let dead = dice.weigh(&[(8, 1), (8, 2), (2, 3), (1, 4), (1, 0)]);
+        let ready = dice.weigh(&[(8, 2), (8, 3), (4, 5), (2, 1), (1, 0)]);
+        for number in 0..(dead + ready).max(1) {
+            let node = world.random_node(dice, number, number < dead);
+            world.nodes.insert(node.facts.name.clone(), node);
+        }
+        for name in world.nodes.keys().cloned().collect::<Vec<_>>() {
+            // At times more than there are requests at once, so that pods wait for their turn.
+            let many = dice.weigh(&[(30, 6), (1, 24)]);
+            let most = if world.nodes[&name].facts.ready == Ready::True { 2 } else { many };
+            for _ in 0..dice.below(most) {
+                world.add_pod(dice, Some(name.clone()));
+            }
+        }
+        if dice.permille(100) {
+            world.add_pod(dice, None);
+        }
+        if dice.permille(50) {
+            world.add_pod(dice, Some("n-that-is-gone".to_owned()));
+        }
+        world
+    }
+
+    /// The server's clock.
+    pub fn now(&self) -> Timestamp {
+        start() + SignedDuration::try_from(self.start.elapsed()).unwrap()
+    }
+
+    /// The server's clock as it tells it: in whole seconds.
+    pub fn date(&self) -> Timestamp {
+        Timestamp::from_second(self.now().as_second()).unwrap()
+    }
+
+    fn version(&mut self) -> String {
+        self.versions += 1;
+        self.versions.to_string()
+    }
+
+    fn uid(&mut self) -> String {
+        format!("uid-{}", self.version())
+    }
+
+    fn random_node(&mut self, dice: &mut Dice, number: usize, dead: bool) -> Node {
+        let mark = dice.pick(&[Mark::Label, Mark::Annotation, Mark::Taint, Mark::Name, Mark::Selector]);
+        let mark = dice.permille(90).then_some(mark);
+        let name = if mark == Some(Mark::Name) { format!("kosmos-{number}") } else { format!("n{number}") };
+        let ready = if dead {
+            dice.weigh(&[(12, Ready::Unknown), (4, Ready::False), (1, Ready::Absent)])
+        } else {
+            Ready::True
+        };
+        let renewed = if dead { age(dice) } else { 4 };
+        let lease = Lease {
+            renewed: dice.permille(950).then(|| start() - SignedDuration::from_secs(renewed)),
+            duration: SignedDuration::from_secs(dice.pick(&[10, 40])),
+        };
+        let mut node = Node {
+            facts: NodeFacts {
+                name,
+                uid: self.uid(),
+                ready,
+                ready_reason: Some("NodeStatusUnknown".to_owned()),
+                ready_since: dice.permille(970).then(|| start() - SignedDuration::from_secs(age(dice))),
+                hostname: dice.permille(800).then(|| format!("h{number}")),
+                leaf: None,
+                control_plane: dice.permille(200),
+                opted_out: dice.permille(30),
+                lease: Ok(dice.permille(850).then_some(lease)),
+            },
+            mark: None,
+            cordoned: dice.permille(100),
+            stamped: dice.permille(800),
+            skew: 0,
+            changed: false,
+        };
+        if node.facts.ready == Ready::Absent {
+            (node.facts.ready_reason, node.facts.ready_since) = (None, None);
+        }
+        if node.stamped {
+            // Nobody may believe the node's own clock where the server's stamp is there.
+            node.skew = dice.pick(&[0, 0, -1_200, 1_200]);
+        }
+        if let Some(mark) = mark {
+            node.mark_as_leaf(mark);
+        }
+        if dice.permille(300) {
+            let attachment = Attachment {
+                name: format!("csi-{number}"),
+                volume: dice.permille(800).then(|| "volume".to_owned()),
+            };
+            self.attachments.push((node.facts.name.clone(), attachment));
+        }
+        node
+    }
+
+    fn add_pod(&mut self, dice: &mut Dice, node: Option<String>) -> Key {
+        let namespace = dice.pick(&NAMESPACES).to_owned();
+        let mut name = format!("pod-{}", self.version());
+        // A name alone is no identity: sometimes another namespace has a pod of the same one.
+        let free = |name: &str| !self.pods.contains_key(&(namespace.clone(), name.to_owned()));
+        if dice.permille(200)
+            && let Some((_, namesake)) = self.pods.keys().find(|(_, name)| free(name))
+        {
+            name.clone_from(namesake);
+        }
+        let (uid, resource_version) = (self.uid(), self.version());
+        let finalizers: &[&str] = dice.weigh(&[
+            (12, &[][..]),
+            (3, &[JOB_TRACKING]),
+            (1, &["x/hold"]),
+            (1, &[JOB_TRACKING, "x/hold"]),
+        ]);
+        let mut claims = Vec::new();
+        for number in 0..dice.weigh(&[(5, 0), (3, 1), (1, 2)]) {
+            let claim = format!("{name}-data{number}");
+            self.add_claim(dice, &namespace, &claim, node.as_deref());
+            claims.push(ClaimFacts { name: claim, state: ClaimState::NotLookedUp });
+        }
+        let facts = PodFacts {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid,
+            resource_version,
+            node,
+            owner: dice.permille(900).then(|| Owner {
+                kind: dice.pick(&["StatefulSet", "ReplicaSet", "Job"]).to_owned(),
+                name: "owner".to_owned(),
+            }),
+            deletion_deadline: start() - SignedDuration::from_secs(age(dice)),
+            grace_seconds: dice.pick(&[None, Some(0), Some(30), Some(30)]),
+            finalizers: finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect(),
+            finished: dice.permille(50),
+            mirror: dice.permille(20),
+            opted_out: dice.permille(30),
+            namespace_opted_out: Ok(false),
+            after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
+            claims,
+        };
+        let terminating = dice.permille(850);
+        let pod = Pod { facts, terminating, changed: false, forced_by_us: false, released_at: None };
+        let key = (namespace, name);
+        self.pods.insert(key.clone(), pod);
+        key
+    }
+
+    fn add_claim(&mut self, dice: &mut Dice, namespace: &str, name: &str, node: Option<&str>) {
+        let volume = format!("pv-{}", self.version());
+        let own = node.and_then(|node| self.nodes.get(node)).map(|node| node.facts.clone());
+        let affinity = |key: &str, operator: &str, values: &[&str]| {
+            vec![vec![Requirement {
+                key: key.to_owned(),
+                operator: operator.to_owned(),
+                values: values.iter().map(|value| (*value).to_owned()).collect(),
+            }]]
+        };
+        let own_name = own.as_ref().map_or("n0", |node| node.name.as_str());
+        let own_host = own.as_ref().and_then(|node| node.hostname.as_deref()).unwrap_or("h0");
+        let (storage, affinity) = match dice.weigh(&[(12, 0), (3, 1), (2, 2), (1, 3), (1, 4), (1, 5), (1, 6)])
+        {
+            1 => (Storage::Driver, affinity("topology.kubernetes.io/zone", "In", &["a", "b"])),
+            2 => (
+                Storage::Local("/mnt/disk".to_owned()),
+                affinity("kubernetes.io/hostname", "In", &[own_host]),
+            ),
+            3 => (Storage::HostPath("/var/data".to_owned()), Vec::new()),
+            4 => (Storage::Driver, affinity("topology.topolvm.io/node", "In", &[own_name])),
+            5 => (Storage::Driver, affinity("kubernetes.io/hostname", "In", &[own_host, "another"])),
+            6 => (Storage::Driver, affinity("kubernetes.io/hostname", "NotIn", &[own_host])),
+            _ => (Storage::Driver, Vec::new()),
+        };
+        let exists = dice.permille(950);
+        let (bound, phase) = match dice.weigh(&[(20, 0), (1, 1), (1, 2)]) {
+            1 => (None, "Pending"),
+            2 => (Some(volume.clone()), "Lost"),
+            _ => (Some(volume.clone()), "Bound"),
+        };
+        if dice.permille(950) {
+            let reclaim_policy = Some("Delete".to_owned());
+            self.volumes
+                .insert(volume.clone(), VolumeFacts { name: volume, reclaim_policy, storage, affinity });
+        }
+        if exists {
+            let claim = Claim { uid: self.uid(), volume: bound, phase };
+            self.claims.insert((namespace.to_owned(), name.to_owned()), claim);
+        }
+    }
+
+    /// Everything that a perfect look would find, judged at `now`.
+    pub fn facts(&self, now: Timestamp) -> ClusterFacts {
+        let pods = self.pods.values().filter(|pod| pod.terminating).map(|pod| {
+            let mut facts = pod.facts.clone();
+            let opted_out = self.namespaces.get(&facts.namespace).copied();
+            facts.namespace_opted_out = opted_out.ok_or_else(unread);
+            for claim in &mut facts.claims {
+                let found = self.claims.get(&(facts.namespace.clone(), claim.name.clone()));
+                claim.state = claim_state(Ok(found), |volume| Ok(self.volumes.get(volume).cloned()));
+            }
+            facts
+        });
+        let mut nodes = self
+            .nodes
+            .iter()
+            .map(|(name, node)| (name.clone(), NodeRead::Known(node.facts.clone())))
+            .collect::<BTreeMap<_, _>>();
+        for name in self.pods.values().filter_map(|pod| pod.facts.node.clone()) {
+            nodes.entry(name).or_insert(NodeRead::Gone);
+        }
+        ClusterFacts { pods: pods.collect(), nodes, ..no_facts(now) }
+    }
+
+    /// What the Job controller has done by now.
+    pub fn settle(&mut self) {
+        let due = |pod: &Pod| pod.released_at.is_some_and(|at| at <= Instant::now());
+        let due = self.pods.iter().filter(|(_, pod)| due(pod)).map(|(key, _)| key.clone());
+        for key in due.collect::<Vec<_>>() {
+            let version = self.version();
+            let Some(pod) = self.pods.get_mut(&key) else { continue };
+            pod.released_at = None;
+            pod.facts.finalizers.retain(|finalizer| finalizer != JOB_TRACKING);
+            pod.facts.resource_version = version;
+            self.remove_if_free(&key);
+        }
+    }
+
+    fn remove_if_free(&mut self, key: &Key) {
+        let free = |pod: &Pod| pod.facts.finalizers.is_empty() && pod.facts.grace_seconds == Some(0);
+        if self.pods.get(key).is_some_and(|pod| pod.terminating && free(pod)) {
+            self.remove(key);
+        }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(pod) = self.pods.remove(key) {
+            let by = if pod.forced_by_us { By::Us } else { By::Others };
+            self.gone.insert(pod.facts.uid, by);
+        }
+    }
+
+    fn check(&self, key: &Key, uid: &str, version: &str) -> Written {
+        match self.pods.get(key) {
+            None => Written::NotFound,
+            Some(pod) if pod.facts.uid != uid => Written::WrongUid,
+            Some(pod) if pod.facts.resource_version != version => Written::WrongVersion,
+            Some(_) => Written::Done,
+        }
+    }
+
+    /// A delete at once, with preconditions.
+    pub fn delete(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Written {
+        let written = self.check(key, uid, version);
+        if written == Written::Done && !dry {
+            self.force(key, By::Us);
+        }
+        written
+    }
+
+    fn force(&mut self, key: &Key, by: By) {
+        let (version, now) = (self.version(), self.date());
+        let Some(pod) = self.pods.get_mut(key) else { return };
+        pod.forced_by_us |= by == By::Us;
+        pod.facts.grace_seconds = Some(0);
+        pod.facts.resource_version = version;
+        if pod.facts.finished {
+            pod.released_at = self.job_controller.map(|after| Instant::now() + after);
+        }
+        if !pod.terminating {
+            (pod.terminating, pod.facts.deletion_deadline) = (true, now);
+        }
+        self.remove_if_free(key);
+    }
+
+    /// A patch of the status to `Failed`, with preconditions.
+    pub fn fail(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Written {
+        let written = self.check(key, uid, version);
+        if written == Written::Done && !dry {
+            let new_version = self.version();
+            let released_at = self.job_controller.map(|after| Instant::now() + after);
+            if let Some(pod) = self.pods.get_mut(key) {
+                (pod.facts.finished, pod.facts.resource_version) = (true, new_version);
+                pod.released_at = released_at.filter(|_| pod.facts.held_by_job());
+            }
+        }
+        written
+    }
+
+    /// Something happens that is not our doing.
+    pub fn change(&mut self, dice: &mut Dice) {
+        let what = dice.below(16);
+        if what < 7 {
+            // Mostly one of those that the run is about.
+            let any = dice.permille(150);
+            let names = self.nodes.values().filter(|node| any || node.facts.ready != Ready::True);
+            let names = names.map(|node| node.facts.name.clone()).collect::<Vec<_>>();
+            if names.is_empty() {
+                return;
+            }
+            let name = names[dice.below(names.len())].clone();
+            let (uid, now) = (self.uid(), self.date());
+            let Some(node) = self.nodes.get_mut(&name) else { return };
+            node.changed = true;
+            match what {
+                0 => {
+                    node.facts.ready = Ready::True;
+                    node.facts.ready_since = Some(now);
+                    node.renew(now);
+                }
+                1 => node.renew(now),
+                2 => {
+                    node.facts.uid = uid;
+                    node.facts.ready_since = Some(now - SignedDuration::from_secs(LONG));
+                }
+                3 => node.mark_as_leaf(Mark::Annotation),
+                4 => node.facts.opted_out = true,
+                5 => (node.facts.ready, node.facts.ready_since) = (Ready::Unknown, Some(now)),
+                _ => {
+                    self.nodes.remove(&name);
+                }
+            }
+            return;
+        }
+        let keys = self.pods.keys().cloned().collect::<Vec<_>>();
+        if keys.is_empty() {
+            return;
+        }
+        let key = keys[dice.below(keys.len())].clone();
+        let (uid, version) = (self.uid(), self.version());
+        let Some(pod) = self.pods.get_mut(&key) else { return };
+        pod.changed = true;
+        pod.facts.resource_version = version;
+        match what {
+            7 => self.force(&key, By::Others),
+            8 => {
+                // A namesake: a pod of a StatefulSet that runs again, mostly elsewhere.
+                let mut namesake = pod.clone();
+                pod.forced_by_us = false;
+                self.remove(&key);
+                namesake.facts.uid = uid;
+                namesake.forced_by_us = false;
+                namesake.released_at = None;
+                namesake.terminating = dice.permille(300);
+                self.pods.insert(key, namesake);
+            }
+            9 => pod.facts.opted_out = true,
+            10 => pod.facts.finalizers = vec!["x/hold".to_owned()],
+            11 => pod.facts.finished = true,
+            12 => {
+                let namespace = key.0;
+                self.namespaces.insert(namespace, true);
+            }
+            13 => {
+                if let Some(claim) = pod.facts.claims.first() {
+                    self.claims.remove(&(key.0, claim.name.clone()));
+                }
+            }
+            14 => {
+                let node = pod.facts.node.clone();
+                let added = self.add_pod(dice, node);
+                if let Some(pod) = self.pods.get_mut(&added) {
+                    pod.changed = true;
+                }
+            }
+            // Only its version is another: a status that somebody else wrote.
+            _ => {}
+        }
+    }
+}
+
+impl Node {
+    fn mark_as_leaf(&mut self, mark: Mark) {
+        self.mark = Some(mark);
+        self.facts.leaf = Some(Leaf { kosmos: mark != Mark::Selector, marks: Vec::new(), cluster: None });
+    }
+
+    fn renew(&mut self, now: Timestamp) {
+        if let Ok(lease) = &mut self.facts.lease {
+            *lease = Some(Lease { renewed: Some(now), duration: SignedDuration::from_secs(40) });
+        }
+    }
+}
+
+/// What is known of a claim, from what was found.
+pub fn claim_state(
+    claim: Read<Option<&Claim>>,
+    volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
+) -> ClaimState {
+    let claim = match claim {
+        Err(unread) => return ClaimState::Unread(unread),
+        Ok(None) => return ClaimState::Absent,
+        Ok(Some(claim)) => claim,
+    };
+    let without = ClaimState::WithoutVolume { missing: claim.volume.clone(), phase: None };
+    let Some(name) = &claim.volume else { return without };
+    match volume(name) {
+        Err(unread) => ClaimState::Unread(unread),
+        Ok(Some(volume)) if claim.phase != "Lost" => ClaimState::Bound { uid: claim.uid.clone(), volume },
+        Ok(_) => without,
+    }
+}
+
+pub fn unread() -> Unread {
+    Unread("nobody could look".to_owned())
+}
+
+pub fn no_facts(now: Timestamp) -> ClusterFacts {
+    ClusterFacts {
+        now,
+        nodes: BTreeMap::new(),
+        pods: Vec::new(),
+        census: Census::NotNeeded,
+        attachments: BTreeMap::new(),
+        node_count: 0,
+        errors: Vec::new(),
+        unseen: Vec::new(),
+    }
+}
+
+/// When each run begins, by the server's clock.
+pub fn start() -> Timestamp {
+    Timestamp::from_second(1_769_828_400).unwrap()
+}
+
+/// In seconds: mostly long ago, sometimes at, just before or just after a threshold or a lease's duration.
+fn age(dice: &mut Dice) -> i64 {
+    let edge = dice.pick(&[0, 10, 40, 60, 600]) + dice.pick(&[-1, 0, 1]);
+    let long = LONG + i64::try_from(dice.below(4)).unwrap();
+    dice.weigh(&[(50, long), (7, edge), (1, -LONG)])
+}
