@@ -1,0 +1,73 @@
+//! Every answer of the API server that is read: through the client's own functions, so that nothing has to be opened
+//! up for it. The input is a byte for the question, a byte for the status, a line for the headers `Date` and
+//! `Retry-After`, then the bodies of the answers, in turn, with 0xff between them.
+#![no_main]
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use http::{HeaderValue, Request, Response, header};
+use kube::{Client, client::Body};
+use libfuzzer_sys::fuzz_target;
+use pod_reaper::{
+    cluster::{Cluster, PodsOf},
+    stop::Stop,
+};
+
+const STATUS: [u16; 8] = [200, 200, 200, 404, 410, 429, 500, 503];
+const NOT_FOUND: &[u8] = br#"{"kind":"Status","reason":"NotFound"}"#;
+
+fuzz_target!(|data: &[u8]| {
+    let [question, status, rest @ ..] = data else { return };
+    let mut lines = rest.splitn(2, |byte| *byte == b'\n');
+    let head = lines.next().and_then(|line| HeaderValue::from_bytes(line).ok());
+    let mut bodies = lines.next().unwrap_or_default().split(|byte| *byte == 0xff);
+    let bodies = bodies.by_ref().map(<[u8]>::to_vec).rev().collect::<Vec<_>>();
+    let bodies = Arc::new(Mutex::new(bodies));
+    let status = STATUS[usize::from(*status) % STATUS.len()];
+    let serve = move |_: Request<Body>| {
+        // Nothing is left to say: it ends here, whatever was to come.
+        let answer = match bodies.lock().ok().and_then(|mut bodies| bodies.pop()) {
+            Some(body) => (status, body),
+            None => (404, NOT_FOUND.to_vec()),
+        };
+        let head = head.clone();
+        async move {
+            let mut response = Response::new(Body::from(answer.1));
+            *response.status_mut() = http::StatusCode::from_u16(answer.0).unwrap_or_default();
+            if let Some(head) = head {
+                response.headers_mut().insert(header::DATE, head.clone());
+                response.headers_mut().insert(header::RETRY_AFTER, head);
+            }
+            Ok::<_, Infallible>(response)
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let Ok(runtime) = runtime else { return };
+    runtime.block_on(async {
+        let (_signal, stop) = Stop::manual(Duration::from_secs(480));
+        let cluster = Cluster::new(Client::new(tower::service_fn(serve), "default"), stop, None);
+        match question % 10 {
+            0 => drop(cluster.scan().await),
+            1 => drop(cluster.attachments().await),
+            2 => drop(cluster.node("n").await),
+            3 => {
+                // As the run does: what was listed becomes facts.
+                if let Ok(listed) = cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await {
+                    for pod in listed.items {
+                        let _ = pod.into_facts(Ok(false));
+                    }
+                }
+            }
+            4 => drop(cluster.pod_uids("n").await),
+            5 => drop(cluster.pod("n", "n").await),
+            6 => drop(cluster.namespaces().await),
+            7 => drop(cluster.claim("n", "n").await),
+            8 => drop(cluster.census().await),
+            _ => drop(cluster.places_of_terminating_pods().await),
+        }
+    });
+});

@@ -1,0 +1,13 @@
+//! A whole command line, an argument a line. Most of the time goes to clap, so that values are fuzzed by `settings`.
+#![no_main]
+
+use std::iter;
+
+use libfuzzer_sys::fuzz_target;
+use pod_reaper::{cli::Cli, settings::Settings};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let args = iter::once("pod-reaper").chain(text.lines()).map(Into::into);
+    let _ = Cli::try_from_args(args).map(Settings::from);
+});

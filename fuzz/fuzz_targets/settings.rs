@@ -1,0 +1,23 @@
+//! The values that a person may type: a label selector, durations, and the small choices.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use libfuzzer_sys::fuzz_target;
+use pod_reaper::{
+    cli::{DryRun, Output, Span},
+    selector::Selector,
+};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(selector) = text.parse::<Selector>() {
+        let labels = BTreeMap::from([("type".to_owned(), "virtual-kubelet".to_owned())]);
+        selector.matches(&labels);
+        // What it prints is what was typed.
+        assert_eq!(selector.to_string().parse::<Selector>().as_ref(), Ok(&selector));
+    }
+    let _ = text.parse::<Span>();
+    let _ = text.parse::<DryRun>();
+    let _ = text.parse::<Output>();
+});
