@@ -359,7 +359,9 @@ pub(crate) fn could_not(what: &str, failure: &Failure) -> CouldNotRun {
             format!("could not {what}: {failure}; the credentials are not accepted (--kubeconfig, --context)")
         }
         Some(403) => format!("could not {what}: {failure}; grant that right to the account that runs this"),
-        _ => format!("could not {what}: {failure}"),
+        _ => format!(
+            "could not {what}: {failure}; if `kubectl get nodes` fails too, it is the API server or the way to it"
+        ),
     })
 }
 
@@ -367,7 +369,8 @@ impl ClusterFacts {
     /// What is known after `scan` alone. It has to say what time it is.
     pub(crate) fn before_any_look(scan: &Scan) -> Result<Self, CouldNotRun> {
         let now = scan.now.ok_or_else(|| {
-            let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted";
+            let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
+                       let no proxy on the way remove it";
             CouldNotRun::Source(why.to_owned())
         })?;
         Ok(Self {

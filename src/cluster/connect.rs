@@ -62,7 +62,7 @@ impl Cluster {
             ))),
             Ok(Err(_)) => Err(ConnectError::Unusable("setting up the client failed".to_owned())),
             Err(_) => Err(ConnectError::Unusable(format!(
-                "the credential plugin of the kubeconfig did not answer within {} s",
+                "the credential plugin of the kubeconfig did not answer within {} s; try `kubectl get nodes` with the same one",
                 CONNECT_LIMIT.as_secs()
             ))),
         }

@@ -31,20 +31,20 @@ use crate::{
 };
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// The command that makes a snapshot.
+const SAVES_ONE: &str = "kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json";
 
 /// Why a snapshot cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// It is not JSON, or no object of Kubernetes. The parser names line and column.
-    #[error("it is not what `kubectl get … -o json` prints: {0}")]
+    #[error("it is not what `{SAVES_ONE}` prints: {0}")]
     Syntax(serde_json::Error),
     /// It cannot be read, or is no text.
-    #[error("{0}")]
+    #[error("{0}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")]
     Unreadable(io::Error),
     /// A kind without which nothing can be judged.
-    #[error(
-        "it holds no {0}; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json`"
-    )]
+    #[error("it holds no {0}; save it with `{SAVES_ONE}`")]
     Missing(&'static str),
     /// Nothing in it says when it was taken.
     #[error("nothing in it says when it was taken; say it with --now, such as --now 2026-01-31T03:00:00Z")]
