@@ -3,11 +3,19 @@
 use std::{
     path::Path,
     process::{Command, Output, Stdio},
+    sync::LazyLock,
 };
 
+use jsonschema::Validator;
 use serde_json::Value;
 
 use super::ControlPlane;
+
+/// What the documentation says a report is.
+static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+    let schema = include_str!("../../docs/report.schema.json");
+    jsonschema::validator_for(&serde_json::from_str(schema).expect("JSON")).expect("a schema")
+});
 
 /// What the binary did.
 pub struct Run {
@@ -43,13 +51,15 @@ pub fn binary(kubeconfig: &Path) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs it to its end. Its report is one by the schema.
 pub fn run(kubeconfig: &Path, options: &[&str]) -> Run {
     let Output { status, stdout, stderr } =
         binary(kubeconfig).args(["--output", "json"]).args(options).output().expect("it starts");
     let log = String::from_utf8(stderr).expect("the log is text");
     let report = serde_json::from_slice(&stdout)
         .unwrap_or_else(|error| panic!("no report ({error}), exit {status}: {log}"));
+    let wrong = SCHEMA.iter_errors(&report).map(|error| format!("{error} at {}", error.instance_path()));
+    assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new(), "{report}");
     Run { code: status.code().expect("it ended by itself"), report, log }
 }
 
