@@ -36,6 +36,8 @@ pub struct Settings {
     pub deadline: Duration,
     /// Exit 5 when something needs a person.
     pub exit_on_manual: bool,
+    /// What metrics and reports call the cluster.
+    pub cluster_name: Option<String>,
     /// Form of the log.
     pub log_format: LogFormat,
     /// How much of the log.
@@ -139,6 +141,7 @@ impl From<Cli> for Settings {
             log_format,
             log_level,
             exit_on_manual,
+            cluster_name,
             yes,
             // It is a namespace_regex by now.
             namespace: _,
@@ -173,6 +176,7 @@ impl From<Cli> for Settings {
             output,
             deadline: deadline.into(),
             exit_on_manual,
+            cluster_name,
             log_format,
             log_level,
         }

@@ -94,6 +94,10 @@ pub struct Cli {
         default_missing_value = "true", action = clap::ArgAction::Set, help_heading = REPORT)]
     pub exit_on_manual: bool,
 
+    /// What to call the cluster in reports and metrics, where there are several
+    #[arg(long, hide_short_help = true, env, value_name = "NAME", value_parser = cluster_name, help_heading = REPORT)]
+    pub cluster_name: Option<String>,
+
     /// Form of the log
     #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORM", default_value_t = LogFormat::Text, help_heading = REPORT)]
     pub log_format: LogFormat,
@@ -336,6 +340,13 @@ fn percent(text: &str) -> Result<u8, String> {
 
 fn context(text: &str) -> Result<String, String> {
     nonempty(text).map_err(|_| "it is empty; write the name of a context".to_owned())
+}
+
+fn cluster_name(text: &str) -> Result<String, String> {
+    match nonempty(text) {
+        Ok(name) if !name.chars().any(char::is_control) => Ok(name),
+        _ => Err("write a name such as prod-eu, in one line".to_owned()),
+    }
 }
 
 fn nonempty(text: &str) -> Result<String, String> {

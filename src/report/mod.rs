@@ -46,6 +46,8 @@ pub struct Report {
     /// What the run was allowed to change: `delete`, `server-dry-run`, `client-dry-run`, `snapshot`.
     #[cfg_attr(test, schemars(schema_with = "tests::mode"))]
     pub mode: &'static str,
+    /// What `--cluster-name` calls the cluster.
+    pub cluster_name: Option<String>,
     /// The snapshot's file name.
     pub snapshot: Option<String>,
     /// The moment that everything was judged at.
@@ -263,6 +265,7 @@ impl Report {
                 Task::Reap { mode: Mode::ServerDryRun, .. } => "server-dry-run",
                 Task::Reap { mode: Mode::ClientDryRun, .. } => "client-dry-run",
             },
+            cluster_name: settings.cluster_name.clone(),
             snapshot: match &settings.task {
                 Task::Audit { snapshot, .. } => Some(snapshot.display().to_string()),
                 Task::Reap { .. } => None,

@@ -8,13 +8,17 @@ use crate::decide::{Verdict, spoken};
 /// Outcomes with which a pod that should go is gone, or would be.
 const WELL: [&str; 3] = ["deleted", "gone", "would-delete"];
 
-/// What kind of run it was.
+/// What kind of run it was, and where.
 pub fn run(report: &Report) -> String {
-    match report.mode {
+    let run = match report.mode {
         "snapshot" => format!("audit of {}", report.snapshot.as_deref().unwrap_or_default()),
         "server-dry-run" => "dry run, checked by the API server".to_owned(),
         "client-dry-run" => "dry run, reading only".to_owned(),
         _ => "run".to_owned(),
+    };
+    match &report.cluster_name {
+        Some(cluster) => format!("{run}, cluster {cluster}"),
+        None => run,
     }
 }
 

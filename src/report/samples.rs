@@ -34,6 +34,7 @@ pub fn audit() -> Settings {
         output: Output::Text,
         deadline: Duration::from_mins(8),
         exit_on_manual: false,
+        cluster_name: None,
         log_format: LogFormat::Text,
         log_level: LogLevel::Info,
     }

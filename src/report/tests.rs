@@ -184,6 +184,27 @@ fn all_formats_agree_on_every_pod() {
     }
 }
 
+#[test]
+fn every_format_names_the_cluster_at_its_top() {
+    let named = Settings { cluster_name: Some("prod <eu>".to_owned()), ..audit() };
+    let report = report(&named, &private_cloud(), &[]);
+    assert_eq!(as_json(&report)["clusterName"], "prod <eu>");
+    let text = text::write(&report, text::Screen::default());
+    assert!(
+        text.starts_with("pod-reaper 0.1.0: audit of state.json, cluster prod <eu>, judged at"),
+        "{text}"
+    );
+    let markdown = markdown::write(&report);
+    let heading = Parser::new(&markdown).find_map(|event| match event {
+        Event::Text(text) => Some(text.to_string()),
+        _ => None,
+    });
+    assert_eq!(heading.as_deref(), Some("pod-reaper 0.1.0: audit of state.json, cluster prod "));
+    let html = html::write(&report);
+    assert!(html.contains("<title>pod-reaper: prod &lt;eu&gt;: "), "{html}");
+    assert!(html.contains("audit of state.json, cluster prod &lt;eu&gt;"), "{html}");
+}
+
 // What the schema says of a field beyond its type: the codes that it can hold.
 
 fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Schema {

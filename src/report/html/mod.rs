@@ -39,7 +39,11 @@ pub fn write(report: &Report) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title { "pod-reaper: " (title) }
+                title {
+                    "pod-reaper: "
+                    @if let Some(cluster) = &report.cluster_name { (clean(cluster)) ": " }
+                    (title)
+                }
                 style { (PreEscaped(STYLE)) }
             }
             body {
