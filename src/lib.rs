@@ -1,7 +1,7 @@
 //! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and tells a person what to do about the rest.
 //!
 //! Data flows one way: a source ([`cluster`] or [`snapshot`]) gives [`facts`], [`decide`] makes a verdict of each pod,
-//! [`limits`] makes a plan of the verdicts, [`execute`] carries it out, and [`report`] tells it. [`reap`] is that
+//! [`limits`] makes a plan of the verdicts, [`execute`] carries it out, and [`report`] tells it, to Prometheus by [`metrics`]. [`reap`] is that
 //! sequence, readable from top to bottom. [`whatif`] and [`explain`] ask the same rules two other questions.
 
 pub mod cli;
@@ -14,6 +14,7 @@ pub mod facts;
 pub mod limits;
 pub mod log;
 pub mod manual;
+pub mod metrics;
 pub mod objects;
 pub mod outcome;
 mod prompt;

@@ -1,4 +1,4 @@
-//! Parse, start the log, run, write the report, map to an exit code.
+//! Parse, start the log, run, write the report, hand over the metrics, map to an exit code.
 
 use std::{
     io::{self, BufWriter, ErrorKind, Write},
@@ -10,6 +10,7 @@ use pod_reaper::{
     cli::{Cli, Command, Output, commands},
     exit::{Exit, USAGE},
     explain, log,
+    metrics::Metrics,
     reap::{self, CouldNotRun},
     report::text::Screen,
     settings::Settings,
@@ -20,16 +21,15 @@ use pod_reaper::{
 fn main() -> ExitCode {
     let settings = Settings::from(Cli::from_process());
     log::start(settings.log_format, settings.log_level);
-    match run(&settings) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            // Not by the log: with --log-level=off the reason must not be lost.
-            let _ = writeln!(io::stderr(), "error: {error:#}");
-            match error.downcast_ref::<CouldNotRun>() {
-                Some(CouldNotRun::Usage(_)) => ExitCode::from(USAGE),
-                _ => Exit::CouldNotRun.into(),
-            }
-        }
+    run(&settings).unwrap_or_else(|error| complain(&error)).into()
+}
+
+/// Says why there is no answer: not by the log, where --log-level=off would lose it. Gives the exit code.
+fn complain(error: &anyhow::Error) -> u8 {
+    let _ = writeln!(io::stderr(), "error: {error:#}");
+    match error.downcast_ref::<CouldNotRun>() {
+        Some(CouldNotRun::Usage(_)) => USAGE,
+        _ => Exit::CouldNotRun.code(),
     }
 }
 
@@ -37,29 +37,39 @@ fn run(settings: &Settings) -> anyhow::Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting")?;
     let code = runtime.block_on(async {
         let stop = Stop::listen(settings.deadline).context("listening for signals")?;
-        let (answer, exit) = answer(settings, &stop).await?;
-        match write(answer, settings.output, &stop).await {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                let _ = writeln!(io::stderr(), "error: the report could not be written: {error}");
-                // What was deleted is deleted; a more severe code stays.
-                Ok(exit.max(Exit::Incomplete).code())
-            }
-            _ => Ok(exit.code()),
-        }
+        let mut metrics = Metrics::begin(settings);
+        let told = tell(settings, &stop, &mut metrics).await;
+        let code = told.map_or_else(|error| complain(&error), Exit::code);
+        metrics.deliver(code, &stop).await;
+        Ok(code)
     });
     // Not waited for: a credential plugin, a question or a reader may still block a thread.
     runtime.shutdown_background();
     code
 }
 
+/// Answers, and writes it down.
+async fn tell(settings: &Settings, stop: &Stop, metrics: &mut Metrics) -> anyhow::Result<Exit> {
+    let (answer, exit) = answer(settings, stop, metrics).await?;
+    match write(answer, settings.output, stop).await {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "error: the report could not be written: {error}");
+            // What was deleted is deleted; a more severe code stays.
+            Ok(exit.max(Exit::Incomplete))
+        }
+        _ => Ok(exit),
+    }
+}
+
 /// What is to be written, once it is known where to.
 type Answer = Box<dyn FnOnce(Output, Screen, &mut dyn Write) -> io::Result<()> + Send>;
 
 /// What was asked for, and how it ended.
-async fn answer(settings: &Settings, stop: &Stop) -> anyhow::Result<(Answer, Exit)> {
+async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics) -> anyhow::Result<(Answer, Exit)> {
     Ok(match &settings.command {
         Command::Run => {
             let report = reap::run(settings, stop).await?;
+            metrics.take(&report);
             let exit = report.exit;
             (Box::new(move |output, screen, out| report.write(output, screen, out)), exit)
         }

@@ -10,6 +10,7 @@ use crate::{
     cluster::Target,
     decide::Policy,
     limits::Limits,
+    metrics::PushGateway,
     selector::Selector,
 };
 
@@ -38,6 +39,10 @@ pub struct Settings {
     pub exit_on_manual: bool,
     /// What metrics and reports call the cluster.
     pub cluster_name: Option<String>,
+    /// Where the metrics are written.
+    pub metrics_file: Option<PathBuf>,
+    /// Where the metrics are pushed.
+    pub push_gateway: Option<PushGateway>,
     /// Form of the log.
     pub log_format: LogFormat,
     /// How much of the log.
@@ -64,6 +69,23 @@ pub enum Task {
 }
 
 impl Task {
+    /// The mode of a run that may delete.
+    pub const DELETE: &str = "delete";
+    /// That of an audit.
+    pub const SNAPSHOT: &str = "snapshot";
+    /// Every mode.
+    pub const MODES: [&str; 4] = [Self::DELETE, "server-dry-run", "client-dry-run", Self::SNAPSHOT];
+
+    /// What may be changed, as reports and metrics name it.
+    pub fn mode(&self) -> &'static str {
+        match self {
+            Self::Reap { mode: Mode::Delete { .. }, .. } => Self::DELETE,
+            Self::Reap { mode: Mode::ServerDryRun, .. } => "server-dry-run",
+            Self::Reap { mode: Mode::ClientDryRun, .. } => "client-dry-run",
+            Self::Audit { .. } => Self::SNAPSHOT,
+        }
+    }
+
     /// The file, as reports name it.
     pub fn snapshot(&self) -> Option<String> {
         match self {
@@ -142,6 +164,8 @@ impl From<Cli> for Settings {
             log_level,
             exit_on_manual,
             cluster_name,
+            metrics_file,
+            push_gateway,
             yes,
             // It is a namespace_regex by now.
             namespace: _,
@@ -177,6 +201,8 @@ impl From<Cli> for Settings {
             deadline: deadline.into(),
             exit_on_manual,
             cluster_name,
+            metrics_file,
+            push_gateway,
             log_format,
             log_level,
         }

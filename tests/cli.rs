@@ -235,6 +235,21 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
             &[],
             ["--kubeconfig", "--snapshot"],
         ),
+        ("two lines", &[], &[("CLUSTER_NAME", "a\nb")], ["--cluster-name", "prod-eu"]),
+        (
+            "no URL",
+            &[],
+            &[("PUSH_GATEWAY", "gateway:9091")],
+            ["--push-gateway", "http://pushgateway.monitoring:9091"],
+        ),
+        ("empty", &["--push-gateway", ""], &[], ["--push-gateway", "http://pushgateway.monitoring:9091"]),
+        ("empty", &["--metrics-file", ""], &[], ["--metrics-file", "empty"]),
+        (
+            "metrics of a snapshot",
+            &["--metrics-file", "f", "--snapshot", KOSMOS],
+            &[],
+            ["--metrics-file", "--snapshot"],
+        ),
         ("a slip", &["--dry-rnu"], &[], ["--dry-rnu", "--dry-run"]),
         ("an argument", &["ds06"], &[], ["ds06", "--help"]),
     ];
@@ -270,6 +285,33 @@ fn an_error_reads_as_a_sentence() {
 }
 
 #[test]
+fn a_push_gateway_that_is_refused_is_not_repeated() {
+    let wrong = "ftp://reaper:MARKER@gateway.example";
+    let says = "invalid value for '--push-gateway <URL>': it is no URL of a Pushgateway";
+    for run in [reaper(&["--push-gateway", wrong]), reaper(&[]).env("PUSH_GATEWAY", wrong)] {
+        run.run().exits(2).says(&[says]).keeps_quiet_about("MARKER");
+    }
+    let right = "http://reaper:MARKER@gateway.example";
+    reaper(&["--help"]).env("PUSH_GATEWAY", right).run().exits(0).keeps_quiet_about("MARKER");
+    reaper(&["--snapshot", KOSMOS, "--push-gateway", right]).run().exits(2).keeps_quiet_about("MARKER");
+}
+
+/// A variable is for the runs of a CronJob: nothing is pushed or written, and nothing warned about.
+#[test]
+fn an_audit_hands_no_metrics_over() {
+    let plain = audit(&[]).run().exits(0);
+    let gateway = Forbidden::new();
+    let run = audit(&[]).env("PUSH_GATEWAY", &format!("http://{}", gateway.address()));
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("pod-reaper.prom");
+    let ended = run.env("METRICS_FILE", &file.display().to_string()).run().exits(0);
+    assert!(!file.exists());
+    assert!(!ended.err.contains("WARN"), "{}", ended.err);
+    assert_eq!(ended.out, plain.out);
+    gateway.was_left_alone();
+}
+
+#[test]
 fn an_empty_variable_counts_as_not_set() {
     let variables = [
         "NAMESPACE_REGEX",
@@ -284,6 +326,9 @@ fn an_empty_variable_counts_as_not_set() {
         "MAX_NOT_READY_PERCENT",
         "DEADLINE",
         "EXIT_ON_MANUAL",
+        "CLUSTER_NAME",
+        "PUSH_GATEWAY",
+        "METRICS_FILE",
         "LOG_FORMAT",
         "LOG_LEVEL",
     ];

@@ -140,7 +140,8 @@ fn with_options(command: Clap) -> Clap {
 /// What the matches ask for. The options are those of the subcommand, where there is one.
 pub(super) fn read(matches: &ArgMatches, whole: &mut Clap) -> Result<Cli, Error> {
     let Some((name, inner)) = matches.subcommand() else {
-        return with_namespace(Cli::from_arg_matches(matches)?, matches, whole);
+        let cli = with_namespace(Cli::from_arg_matches(matches)?, matches, whole)?;
+        return without_metrics_of_a_snapshot(cli, matches, whole);
     };
     if let Some(option) = typed(matches).next() {
         let says = format!("{option} stands before {name}; write it after: {name} {option} …");
@@ -208,6 +209,21 @@ fn with_namespace(mut cli: Cli, matches: &ArgMatches, whole: &mut Clap) -> Resul
             Some(exact.map_err(|error| whole.error(ErrorKind::ValueValidation, error.to_string()))?);
     }
     Ok(cli)
+}
+
+/// An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be any. A
+/// variable is meant for runs, and counts for nothing here.
+fn without_metrics_of_a_snapshot(cli: Cli, matches: &ArgMatches, whole: &mut Clap) -> Result<Cli, Error> {
+    if cli.snapshot.is_none() {
+        return Ok(cli);
+    }
+    match typed(matches).find(|option| ["--push-gateway", "--metrics-file"].contains(&option.as_str())) {
+        Some(option) => {
+            let says = format!("{option} does not go with --snapshot: metrics are about runs; leave it out");
+            Err(whole.error(ErrorKind::ArgumentConflict, says))
+        }
+        None => Ok(Cli { push_gateway: None, metrics_file: None, ..cli }),
+    }
 }
 
 /// The completion script of `shell`.

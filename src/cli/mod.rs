@@ -2,18 +2,24 @@
 
 pub mod commands;
 
-use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    fmt,
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
 
 use clap::{
     Arg, Parser, ValueEnum,
-    builder::Resettable,
+    builder::{Resettable, TypedValueParser},
     error::{ContextKind, ContextValue, Error, ErrorKind},
 };
 use jiff::Timestamp;
 use regex::Regex;
 
 pub use self::commands::Command;
-use crate::selector::Selector;
+use crate::{metrics::PushGateway, selector::Selector};
 
 /// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must not decide.
 ///
@@ -98,6 +104,14 @@ pub struct Cli {
     #[arg(long, hide_short_help = true, env, value_name = "NAME", value_parser = cluster_name, help_heading = REPORT)]
     pub cluster_name: Option<String>,
 
+    /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is used and never shown
+    #[arg(long, hide_short_help = true, env, value_name = "URL", value_parser = UrlParser, help_heading = METRICS)]
+    pub push_gateway: Option<PushGateway>,
+
+    /// Write them to this file, in place of the one before, for the textfile collector of node-exporter (NAME.prom)
+    #[arg(long, hide_short_help = true, env, value_name = "FILE", value_parser = path, help_heading = METRICS)]
+    pub metrics_file: Option<PathBuf>,
+
     /// Form of the log
     #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORM", default_value_t = LogFormat::Text, help_heading = REPORT)]
     pub log_format: LogFormat,
@@ -131,6 +145,7 @@ const WHICH: &str = "Which pods";
 const LIMITS: &str = "How far to go";
 const REPORT: &str = "Report and log";
 const SOURCE: &str = "Which cluster";
+const METRICS: &str = "Metrics";
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done, also when nothing was stuck
@@ -346,6 +361,29 @@ fn cluster_name(text: &str) -> Result<String, String> {
     match nonempty(text) {
         Ok(name) if !name.chars().any(char::is_control) => Ok(name),
         _ => Err("write a name such as prod-eu, in one line".to_owned()),
+    }
+}
+
+/// clap shows the value that it refuses, and this one may hold a password.
+#[derive(Clone)]
+struct UrlParser;
+
+impl TypedValueParser for UrlParser {
+    type Value = PushGateway;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<PushGateway, Error> {
+        let parsed = value.to_str().unwrap_or_default().parse::<PushGateway>();
+        parsed.map_err(|says| {
+            command.clone().error(
+                ErrorKind::ValueValidation,
+                format!("invalid value for '--push-gateway <URL>': {says}"),
+            )
+        })
     }
 }
 

@@ -39,7 +39,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// A server that asks for a longer pause than this is not waited for: the CronJob comes back in minutes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Tells audit logs who asked.
-const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
+pub(crate) const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
 /// Messages of the API server are cut to this many characters.
 const MESSAGE_LIMIT: usize = 400;
 
@@ -284,7 +284,7 @@ fn status_of(status: StatusCode, body: &[u8]) -> (String, String) {
 
 /// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not
 /// repeated: its error holds its output.
-fn root(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn root(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     loop {
         if cause.is::<AuthError>() {

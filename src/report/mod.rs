@@ -7,7 +7,7 @@ pub mod html;
 pub mod markdown;
 pub(crate) mod phrases;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 pub mod text;
 mod timeline;
 
@@ -27,7 +27,7 @@ use crate::{
     limits::{Hold, HoldReason, Judged, Plan},
     manual::{self, Advice, Kubectl, Step},
     outcome::Outcome,
-    settings::{Mode, Settings, Task},
+    settings::{Settings, Task},
 };
 
 /// Version of the JSON form. A field may be added; none changes its meaning without another number.
@@ -259,12 +259,7 @@ impl Report {
         Self {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
-            mode: match &settings.task {
-                Task::Audit { .. } => "snapshot",
-                Task::Reap { mode: Mode::Delete { .. }, .. } => "delete",
-                Task::Reap { mode: Mode::ServerDryRun, .. } => "server-dry-run",
-                Task::Reap { mode: Mode::ClientDryRun, .. } => "client-dry-run",
-            },
+            mode: settings.task.mode(),
             cluster_name: settings.cluster_name.clone(),
             snapshot: match &settings.task {
                 Task::Audit { snapshot, .. } => Some(snapshot.display().to_string()),

@@ -12,7 +12,7 @@ use crate::{
     decide::{Policy, decide},
     limits::Limits,
     manual::Command,
-    settings::NamespaceFilter,
+    settings::{Mode, NamespaceFilter},
     snapshot,
 };
 
@@ -35,6 +35,8 @@ pub fn audit() -> Settings {
         deadline: Duration::from_mins(8),
         exit_on_manual: false,
         cluster_name: None,
+        metrics_file: None,
+        push_gateway: None,
         log_format: LogFormat::Text,
         log_level: LogLevel::Info,
     }

@@ -225,7 +225,7 @@ pub fn version(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub fn mode(_: &mut SchemaGenerator) -> Schema {
-    codes(["delete", "server-dry-run", "client-dry-run", "snapshot"])
+    codes(Task::MODES)
 }
 
 pub fn exit_code(_: &mut SchemaGenerator) -> Schema {

@@ -18,6 +18,7 @@ mod faults;
 mod guard;
 mod load;
 mod manifests;
+mod metrics;
 mod races;
 mod rights;
 mod scan;

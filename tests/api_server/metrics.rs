@@ -1,0 +1,354 @@
+//! What a run hands over to Prometheus: to a real Pushgateway, and as a file that promtool accepts.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::{
+    SHORT, binary, run, six_nodes,
+    support::{
+        ControlPlane, control_plane, fresh,
+        program::shown,
+        proxy::{Act, Proxy},
+    },
+};
+
+/// A name that has to be escaped in a label, and encoded in a path.
+const CLUSTER: &str = r#"eu/"prod" \1"#;
+const LABEL: &str = r#"cluster="eu/\"prod\" \\1""#;
+
+/// The password of the gateway's user, and its bcrypt hash, of the lowest cost.
+const PASSWORD: &str = "hunter2";
+const USERS: &str =
+    "basic_auth_users: {reaper: '$2b$04$u0/Vfaw1UdqI9xAmaHJlV.TbTkux.wNQaY.OkQVTQCNglAD6JvVGm'}\n";
+/// `reaper:hunter2`, as the header has it.
+const AUTHORIZATION: &str = "Basic cmVhcGVyOmh1bnRlcjI=";
+
+/// How long the gateway may take to start. It takes a tenth of a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A Pushgateway of a test's own, which ends with it.
+struct Gateway {
+    process: Child,
+    address: String,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// One of Prometheus's programs.
+fn prometheus(program: &str) -> PathBuf {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prometheus");
+    let output = Command::new(script).arg(program).output().expect("a script");
+    assert!(output.status.success(), "{}", shown(&output));
+    String::from_utf8(output.stdout).expect("a path").trim_end().into()
+}
+
+impl Gateway {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let users = folder.path().join("web.yaml");
+        fs::write(&users, USERS).expect("our folder");
+        // Killed when the test is, too. It chooses a free port, and says which.
+        let mut process = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(prometheus("prometheus-pushgateway"))
+            .args(["--web.listen-address=127.0.0.1:0", "--persistence.file="])
+            .arg(format!("--web.config.file={}", users.display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let log = BufReader::new(process.stderr.take().expect("it is piped"));
+        let (sender, addresses) = mpsc::channel();
+        thread::spawn(move || {
+            // To its end, or it would have to wait for a reader.
+            for line in log.lines().map_while(Result::ok) {
+                if let Some((_, address)) = line.split_once("address=")
+                    && line.contains("Listening on")
+                {
+                    let _ = sender.send(address.split(' ').next().unwrap_or_default().to_owned());
+                }
+            }
+        });
+        let address = addresses.recv_timeout(PATIENCE);
+        let gateway = Self { process, address: address.unwrap_or_default(), folder };
+        assert_ne!(gateway.address, "", "the Pushgateway did not start");
+        gateway
+    }
+
+    fn url(&self) -> String {
+        format!("http://reaper:{PASSWORD}@{}", self.address)
+    }
+
+    /// What Prometheus would read there: the value of every series of ours, by name and labels in alphabetical order.
+    fn scrape(&self) -> BTreeMap<String, f64> {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        write!(stream, "GET /metrics HTTP/1.0\r\nAuthorization: {AUTHORIZATION}\r\n\r\n").expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        let pushes = answer.lines().filter(|line| line.starts_with("push_failure_time_seconds{"));
+        assert!(pushes.inspect(|line| assert!(line.ends_with(" 0"), "{line}")).count() <= 1, "one group");
+        samples(&answer)
+    }
+}
+
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    let ours = text.lines().filter(|line| line.starts_with("pod_reaper_"));
+    let pairs = ours.map(|line| {
+        let (series, value) = line.rsplit_once(' ').expect("a value");
+        (series.to_owned(), value.parse().expect("a number"))
+    });
+    pairs.collect()
+}
+
+/// A series as the gateway tells it, which adds labels of its own. `labels` begin with a comma.
+fn pushed(name: &str, labels: &str) -> String {
+    format!("pod_reaper_{name}{{{LABEL},instance=\"\",job=\"pod-reaper\"{labels}}}")
+}
+
+#[track_caller]
+fn value(samples: &BTreeMap<String, f64>, name: &str) -> f64 {
+    *samples.get(&pushed(name, "")).unwrap_or_else(|| panic!("no {name} in {samples:#?}"))
+}
+
+/// What the JSON report says, as series of the gateway.
+fn counted(report: &Value) -> BTreeMap<String, f64> {
+    let number =
+        |value: &Value| f64::from(u32::try_from(value.as_u64().expect("a number")).expect("a small one"));
+    let mut expected = BTreeMap::new();
+    for pod in report["pods"].as_array().expect("pods") {
+        let labels = format!(",reason={},verdict={}", pod["reason"], pod["verdict"]);
+        *expected.entry(pushed("pods", &labels)).or_default() += 1.0;
+    }
+    for (outcome, count) in report["summary"]["outcomes"].as_object().expect("outcomes") {
+        expected.insert(pushed("outcomes", &format!(",outcome=\"{outcome}\"")), number(count));
+    }
+    expected.insert(pushed("nodes_not_ready", ""), number(&report["summary"]["nodesNotReady"]));
+    expected.insert(pushed("exit_code", ""), number(&report["exitCode"]));
+    let errors = report["errors"].as_array().expect("errors").len();
+    expected.insert(pushed("read_errors", ""), f64::from(u32::try_from(errors).expect("a small one")));
+    expected.insert(pushed("breaker_held_pods", ""), report["breaker"].get("held").map_or(0.0, number));
+    expected
+}
+
+#[test]
+fn what_a_run_hands_over_is_what_its_report_says() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let gateway = Gateway::start();
+    let file = gateway.folder.path().join("pod-reaper.prom");
+    let (url, path) = (gateway.url(), file.display().to_string());
+    let options =
+        ["--cluster-name", CLUSTER, "--push-gateway", &url, "--metrics-file", &path, "--log-level=trace"];
+    let run = run(&cluster.kubeconfig, &[&SHORT[..], &options].concat());
+    assert_eq!(run.code, 0, "{}", run.log);
+    assert!(!run.log.contains("WARN") && !run.log.contains(PASSWORD), "{}", run.log);
+    assert_eq!(run.report["clusterName"], CLUSTER);
+
+    let scraped = gateway.scrape();
+    let counted = counted(&run.report);
+    for (series, count) in &counted {
+        assert_eq!(scraped.get(series), Some(count), "{series} in {scraped:#?}");
+    }
+    // The pods are counted, each once, and nothing else.
+    let pods = |samples: &BTreeMap<String, f64>| {
+        samples
+            .iter()
+            .filter(|(name, _)| name.starts_with("pod_reaper_pods{"))
+            .map(|(_, count)| count)
+            .sum::<f64>()
+    };
+    assert!(pods(&counted) >= 9.0, "{counted:#?}");
+    assert!((pods(&scraped) - pods(&counted)).abs() < 0.5, "{scraped:#?}");
+    assert_eq!(scraped.get(&pushed("mode", ",mode=\"delete\"")), Some(&1.0));
+    assert_eq!(scraped.get(&pushed("build_info", ",version=\"0.1.0\"")), Some(&1.0));
+    assert_eq!(
+        value(&scraped, "last_success_timestamp_seconds").to_bits(),
+        value(&scraped, "last_run_timestamp_seconds").to_bits()
+    );
+    assert!(value(&scraped, "run_duration_seconds") > 0.0);
+
+    // The file says the same, without the labels of the gateway, and as promtool likes it.
+    let text = fs::read_to_string(&file).expect("a file");
+    let mut in_file = samples(&text).into_values().collect::<Vec<_>>();
+    let mut in_gateway = scraped.into_values().collect::<Vec<_>>();
+    in_file.sort_by(f64::total_cmp);
+    in_gateway.sort_by(f64::total_cmp);
+    assert_eq!(in_file, in_gateway);
+    check(&file);
+}
+
+/// `promtool check metrics`, which must find nothing.
+#[track_caller]
+fn check(file: &Path) {
+    let text = fs::File::open(file).expect("a file");
+    let checked = Command::new(prometheus("promtool"))
+        .args(["check", "metrics"])
+        .stdin(text)
+        .output()
+        .expect("promtool");
+    assert!(checked.status.success() && shown(&checked).is_empty(), "{}", shown(&checked));
+}
+
+/// A kubeconfig of an API server that is not there.
+fn nobody_there(cluster: &ControlPlane) -> PathBuf {
+    let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
+    let file = cluster.dir.join("nobody.kubeconfig");
+    fs::write(&file, own.replace(&cluster.url, "https://127.0.0.1:1")).expect("our folder");
+    file
+}
+
+#[test]
+fn a_run_that_is_no_success_leaves_the_last_one_standing() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let gateway = Gateway::start();
+    let file = gateway.folder.path().join("pod-reaper.prom");
+    let (url, path) = (gateway.url(), file.display().to_string());
+    let options = ["--cluster-name", CLUSTER, "--push-gateway", &url, "--metrics-file", &path];
+    let refusing = Proxy::with_faults(control_plane(), |seen| {
+        if seen.is_write() { Act::Instead(500, Value::Null) } else { Act::Forward }
+    });
+    let kubeconfig = |name: &str| match name {
+        "cannot run" => nobody_there(&cluster),
+        "fails" => refusing.kubeconfig.clone(),
+        _ => cluster.kubeconfig.clone(),
+    };
+    let hand_over = |name: &str, code: i32, dry: &[&str]| {
+        let mut command = binary(&kubeconfig(name));
+        let output = command.args(SHORT).args(options).args(dry).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(code), "{name}: {}", shown(&output));
+        assert!(!shown(&output).contains("metrics were not"), "{name}: {}", shown(&output));
+        check(&file);
+        let scraped = gateway.scrape();
+        assert_eq!(value(&scraped, "exit_code").to_bits(), f64::from(code).to_bits(), "{name}");
+        let text = fs::read_to_string(&file).expect("a file");
+        let success = text.lines().find_map(|line| {
+            line.strip_prefix("pod_reaper_last_success_timestamp_seconds{")?
+                .rsplit_once(' ')?
+                .1
+                .parse::<f64>()
+                .ok()
+        });
+        assert_eq!(
+            success.map(f64::to_bits),
+            scraped.get(&pushed("last_success_timestamp_seconds", "")).map(|value| value.to_bits()),
+            "{name}: file and gateway"
+        );
+        (success, scraped)
+    };
+    let manual = pushed("pods", r#",reason="local-volume",verdict="manual""#);
+
+    // There is none to keep yet.
+    assert_eq!(hand_over("cannot run", 1, &[]).0, None);
+    let (first, scraped) = hand_over("succeeds", 0, &[]);
+    assert!(first.is_some());
+    assert_eq!(scraped.get(&manual), Some(&1.0));
+    let mut last_run = value(&scraped, "last_run_timestamp_seconds");
+
+    one_more_is_stuck(&cluster);
+    let dry = ["--dry-run=client"];
+    for (name, code, dry) in [("cannot run", 1, &[][..]), ("fails", 3, &[]), ("is dry", 0, &dry)] {
+        let (success, scraped) = hand_over(name, code, dry);
+        assert_eq!(success, first, "{name}");
+        assert_eq!(scraped.get(&manual), Some(&1.0), "{name}");
+        let ended = value(&scraped, "last_run_timestamp_seconds");
+        assert!(ended > last_run, "{name}");
+        last_run = ended;
+    }
+    let (second, _) = hand_over("succeeds", 0, &[]);
+    assert!(second > first);
+}
+
+fn one_more_is_stuck(cluster: &ControlPlane) {
+    crate::support::objects::Pod::on(six_nodes::DEAD, "etl", "again-0").terminating(cluster, 1);
+    crate::until_overdue();
+}
+
+/// Answers each connection so, for as long as the test program runs; an empty answer is none.
+fn answering(answer: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("a port").to_string();
+    thread::spawn(move || {
+        let mut held = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let _ = stream.read(&mut [0; 512]);
+            let _ = stream.write_all(answer.as_bytes());
+            if answer.is_empty() {
+                held.push(stream);
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn metrics_that_nobody_takes_change_nothing_and_are_one_warning() {
+    let cluster = fresh();
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
+    elsewhere.set_nonblocking(true).expect("a socket");
+    let to = format!("Location: http://{}/", elsewhere.local_addr().expect("a port"));
+    let redirect =
+        format!("HTTP/1.1 307 Temporary Redirect\r\n{to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let refusal =
+        "HTTP/1.1 400 Bad Request\r\nContent-Length: 6\r\nConnection: close\r\n\r\nMARKER".to_owned();
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.local_addr().expect("a port").to_string()
+    };
+    let plain = run(&cluster.kubeconfig, &SHORT);
+    assert_eq!(plain.code, 0, "{}", plain.log);
+    for (name, address, says) in [
+        ("down", closed, "refused"),
+        ("silent", answering(String::new()), "it took longer than 5 s"),
+        ("moved", answering(redirect), "it answered 307 Temporary Redirect, and redirects are not followed"),
+        ("unwilling", answering(refusal), "it answered 400 Bad Request"),
+    ] {
+        let url = format!("http://reaper:{PASSWORD}@{address}");
+        let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--push-gateway", &url]].concat());
+        assert_eq!((run.code, &run.report["summary"]), (0, &plain.report["summary"]), "{name}: {}", run.log);
+        let warnings = run.log.lines().filter(|line| line.contains("WARN")).collect::<Vec<_>>();
+        assert_eq!(warnings.len(), 1, "{name}: {}", run.log);
+        assert!(warnings[0].contains(says) && warnings[0].contains("see that"), "{name}: {}", run.log);
+        assert!(!run.log.contains(PASSWORD) && !run.log.contains("MARKER"), "{name}: {}", run.log);
+    }
+    assert!(elsewhere.accept().is_err(), "the redirect was followed");
+
+    let run =
+        run(&cluster.kubeconfig, &[&SHORT[..], &["--metrics-file", "/nonexistent/pod-reaper.prom"]].concat());
+    assert_eq!((run.code, run.log.matches("WARN").count()), (0, 1), "{}", run.log);
+    assert!(
+        run.log.contains("The metrics were not written to /nonexistent/pod-reaper.prom: "),
+        "{}",
+        run.log
+    );
+
+    // A run that could not run says why, and that its metrics went nowhere; it is still that run.
+    let mut command = binary(&nobody_there(&cluster));
+    let output = command.args(["--push-gateway", "http://127.0.0.1:1"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("The metrics were not pushed to http://127.0.0.1:1"),
+        "{}",
+        shown(&output)
+    );
+}
