@@ -14,8 +14,8 @@ use crate::{
     support::{
         ControlPlane, control_plane, fresh,
         installed::{
-            self, ACCOUNT, DEFAULT, DRY_RUN, ONE_OFF, as_account, folder, install, kubectl, may, settings,
-            until,
+            self, ACCOUNT, DEFAULT, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, folder, install, kubectl, may,
+            settings, until,
         },
         objects::{Pod, annotate, namespace, pod_path},
         program::{binary, run, shown},
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// All that can be applied.
-const EVERYTHING: [&str; 4] = [DEFAULT, "cronjob/base", DRY_RUN, ONE_OFF];
+const EVERYTHING: [&str; 5] = [DEFAULT, "cronjob/base", DRY_RUN, ONE_OF_MANY, ONE_OFF];
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 /// A verb, a resource with its subresource, and the namespace where it holds for one only.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::{
     SHORT, binary, run, six_nodes,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, control_plane, fresh, installed,
         program::shown,
         proxy::{Act, Proxy},
     },
@@ -61,15 +61,37 @@ fn prometheus(program: &str) -> PathBuf {
 
 impl Gateway {
     fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// With further lines of its web configuration, which may name the certificate `cert.pem` and its key `key.pem`.
+    fn start_with(configuration: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let users = folder.path().join("web.yaml");
-        fs::write(&users, USERS).expect("our folder");
+        let web = folder.path().join("web.yaml");
+        fs::write(&web, format!("{USERS}{configuration}")).expect("our folder");
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args([
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost",
+                "-addext",
+                "basicConstraints=critical,CA:FALSE",
+            ])
+            .args(["-keyout", "key.pem", "-out", "cert.pem"])
+            .current_dir(folder.path())
+            .output()
+            .expect("openssl");
+        assert!(made.status.success(), "{}", shown(&made));
         // Killed when the test is, too. It chooses a free port, and says which.
         let mut process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(prometheus("prometheus-pushgateway"))
             .args(["--web.listen-address=127.0.0.1:0", "--persistence.file="])
-            .arg(format!("--web.config.file={}", users.display()))
+            .arg(format!("--web.config.file={}", web.display()))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -194,6 +216,54 @@ fn what_a_run_hands_over_is_what_its_report_says() {
     in_gateway.sort_by(f64::total_cmp);
     assert_eq!(in_file, in_gateway);
     check(&file);
+}
+
+/// The account, its rights and its settings as the overlay makes them; but for the gateway, whose name is an example.
+#[test]
+fn one_cluster_of_many_is_told_apart_at_the_gateway() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    installed::install(&cluster, installed::ONE_OF_MANY);
+    let settings = installed::settings(&cluster).into_iter().collect::<BTreeMap<_, _>>();
+    assert_eq!(settings["PUSH_GATEWAY"], "http://pushgateway.monitoring.example:9091");
+    let gateway = Gateway::start();
+    let output = binary(&installed::kubeconfig(&cluster))
+        .envs(settings)
+        .env("PUSH_GATEWAY", gateway.url())
+        // As in the image.
+        .envs([("SSL_CERT_FILE", "/nonexistent"), ("SSL_CERT_DIR", "/nonexistent")])
+        .args(SHORT)
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    assert!(shown(&output).contains("run, cluster prod-eu, judged at"), "{}", shown(&output));
+    let deleted = r#"pod_reaper_outcomes{cluster="prod-eu",instance="",job="pod-reaper",outcome="deleted"}"#;
+    let scraped = gateway.scrape();
+    assert_eq!(scraped.get(deleted), Some(&f64::from(u32::try_from(six_nodes::STUCK.len()).expect("a few"))));
+    assert!(scraped.keys().all(|series| series.contains(r#"{cluster="prod-eu","#)), "{scraped:#?}");
+}
+
+/// Whose certificate nobody vouches for is told nothing, the password least of all.
+#[test]
+fn over_tls_the_gateway_has_to_be_the_right_one() {
+    let cluster = fresh();
+    let gateway = Gateway::start_with("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n");
+    let certificate = gateway.folder.path().join("cert.pem");
+    let url = format!(
+        "https://reaper:{PASSWORD}@localhost:{}",
+        gateway.address.rsplit(':').next().expect("a port")
+    );
+    for trusted in [true, false] {
+        let mut command = binary(&cluster.kubeconfig);
+        if trusted {
+            command.env("SSL_CERT_FILE", &certificate);
+        }
+        let output = command.args(["--push-gateway", &url]).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        let warned = shown(&output).contains("The metrics were not pushed to https://localhost");
+        assert_eq!(warned, !trusted, "{}", shown(&output));
+        assert!(!shown(&output).contains(PASSWORD), "{}", shown(&output));
+    }
 }
 
 /// `promtool check metrics`, which must find nothing.

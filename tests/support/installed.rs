@@ -20,6 +20,7 @@ pub const ACCOUNT: &str = "system:serviceaccount:pod-reaper:pod-reaper";
 /// What the README's `kubectl apply -k` is given.
 pub const DEFAULT: &str = "cronjob";
 pub const DRY_RUN: &str = "cronjob/overlays/dry-run";
+pub const ONE_OF_MANY: &str = "cronjob/overlays/one-of-many";
 pub const ONE_OFF: &str = "cronjob/overlays/one-off";
 
 /// How long the servers may take. A policy or a role is in force within a second, a namespace gone within ten.
