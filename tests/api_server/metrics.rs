@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     SHORT, binary, run, six_nodes,
@@ -334,8 +334,10 @@ fn a_run_that_is_no_success_leaves_the_last_one_standing() {
     assert_eq!(scraped.get(&manual), Some(&1.0));
     let mut last_run = value(&scraped, "last_run_timestamp_seconds");
 
-    one_more_is_stuck(&cluster);
+    // With nothing left that it could have deleted.
     let dry = ["--dry-run=client"];
+    assert_eq!(hand_over("is dry", 0, &dry).0, first);
+    one_more_is_stuck(&cluster);
     for (name, code, dry) in [("cannot run", 1, &[][..]), ("fails", 3, &[]), ("is dry", 0, &dry)] {
         let (success, scraped) = hand_over(name, code, dry);
         assert_eq!(success, first, "{name}");
@@ -421,4 +423,27 @@ fn metrics_that_nobody_takes_change_nothing_and_are_one_warning() {
         "{}",
         shown(&output)
     );
+}
+
+/// promtool reads rules, so each expression of the dashboard is made one.
+#[test]
+fn the_dashboard_asks_in_promql() {
+    let dashboard = fs::read_to_string(installed::folder("cronjob/dashboard.json")).expect("a file");
+    let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));
+    let rules = targets.map(|target| {
+        let expression = target["expr"].as_str().expect("an expression").replace("$cluster", ".*");
+        json!({"alert": "Panel", "expr": expression, "labels": {}})
+    });
+    let rules = rules.collect::<Vec<_>>();
+    assert!(rules.len() >= 12, "{rules:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("rules.yaml");
+    // YAML takes JSON.
+    let groups = json!({"groups": [{"name": "dashboard", "rules": rules}]}).to_string();
+    fs::write(&file, groups).expect("our folder");
+    let checked =
+        Command::new(prometheus("promtool")).args(["check", "rules"]).arg(&file).output().expect("promtool");
+    assert!(checked.status.success(), "{}", shown(&checked));
 }
