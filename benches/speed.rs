@@ -43,6 +43,7 @@ fn stuck() -> (NodeRead, PodFacts) {
         resource_version: "7".to_owned(),
         node: Some("ds06".to_owned()),
         owner: Some(Owner { kind: "StatefulSet".to_owned(), name: "catalogd".to_owned() }),
+        controller: None,
         deletion_deadline: ago(30),
         grace_seconds: Some(30),
         finalizers: vec![],

@@ -381,6 +381,7 @@ mod tests {
             resource_version: "7".to_owned(),
             node: Some("n".to_owned()),
             owner: None,
+            controller: None,
             deletion_deadline: Timestamp::UNIX_EPOCH,
             grace_seconds: Some(30),
             finalizers: finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect(),

@@ -246,6 +246,8 @@ pub struct PodFacts {
     pub node: Option<String>,
     /// The controlling owner.
     pub owner: Option<Owner>,
+    /// What tells that owner from its namesakes, where it is the pod's controller.
+    pub controller: Option<Identity>,
     /// `metadata.deletionTimestamp`, which already includes the grace period.
     pub deletion_deadline: Timestamp,
     /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.
@@ -340,6 +342,15 @@ pub struct Owner {
     pub kind: String,
     /// Its name.
     pub name: String,
+}
+
+/// What tells an object from others of its kind and name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Such as `apps/v1`.
+    pub api_version: String,
+    /// Its UID.
+    pub uid: String,
 }
 
 /// A claim that a pod uses.

@@ -1,12 +1,14 @@
 //! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and tells a person what to do about the rest.
 //!
 //! Data flows one way: a source ([`cluster`] or [`snapshot`]) gives [`facts`], [`decide`] makes a verdict of each pod,
-//! [`limits`] makes a plan of the verdicts, [`execute`] carries it out, and [`report`] tells it, to Prometheus by [`metrics`]. [`reap`] is that
-//! sequence, readable from top to bottom. [`whatif`] and [`explain`] ask the same rules two other questions.
+//! [`limits`] makes a plan of the verdicts, [`execute`] carries it out, and [`report`] tells it, as [`events`] do in the
+//! cluster and [`metrics`] to Prometheus. [`reap`] is that sequence, readable from top to bottom. [`whatif`] and [`explain`] ask
+//! the same rules two other questions.
 
 pub mod cli;
 pub mod cluster;
 pub mod decide;
+pub mod events;
 pub mod execute;
 pub mod exit;
 pub mod explain;

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     facts::{
-        AffinityTerm, Attachment, ClaimFacts, ClaimState, Leaf, Lease, Life, NodeFacts, Owner, PodFacts,
-        Read, Ready, Requirement, Standing, Stay, Storage, VolumeFacts,
+        AffinityTerm, Attachment, ClaimFacts, ClaimState, Identity, Leaf, Lease, Life, NodeFacts, Owner,
+        PodFacts, Read, Ready, Requirement, Standing, Stay, Storage, VolumeFacts,
     },
     selector::Selector,
 };
@@ -93,8 +93,11 @@ struct Annotations {
 }
 
 #[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct OwnerReference {
+    api_version: Option<String>,
     kind: Option<String>,
+    uid: Option<String>,
     name: Option<String>,
     controller: Option<bool>,
 }
@@ -474,6 +477,9 @@ impl RawPod {
                 kind: owner.kind.clone().unwrap_or_default(),
                 name: owner.name.clone().unwrap_or_default(),
             }),
+            controller: owner.filter(|owner| owner.controller == Some(true)).and_then(|owner| {
+                Some(Identity { api_version: owner.api_version.clone()?, uid: owner.uid.clone()? })
+            }),
             deletion_deadline: self
                 .metadata
                 .deletion_timestamp
@@ -487,6 +493,27 @@ impl RawPod {
             finalizers: self.metadata.finalizers.unwrap_or_default(),
             claims,
         })
+    }
+}
+
+/// An Event of `events.k8s.io/v1`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RawEvent {
+    event_time: Option<Timestamp>,
+    regarding: Regarding,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Regarding {
+    uid: Option<String>,
+}
+
+impl RawEvent {
+    /// The UID of what it is about, and when it was written, where it says both.
+    pub fn regards(self) -> Option<(String, Timestamp)> {
+        self.regarding.uid.zip(self.event_time)
     }
 }
 

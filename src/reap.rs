@@ -6,10 +6,13 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
+use jiff::SignedDuration;
+use tokio::time::Instant;
 
 use crate::{
     cluster::{Cluster, ConnectError, Failure, MAX_IN_FLIGHT, PodsOf, Scan, WriteMode},
     decide::{decide, needs_claims},
+    events::{self, Story},
     execute::execute,
     facts::{
         Census, ClaimState, ClusterFacts, NodeRead, PodFacts, Read, ReadError, Ready, Unread, on_ready_node,
@@ -326,6 +329,7 @@ async fn act(
     facts: &ClusterFacts,
     plan: &Plan,
 ) -> BTreeMap<String, Outcome> {
+    let since = Instant::now();
     let pods = plan.reaps().collect::<Vec<_>>();
     let would_delete = || pods.iter().map(|pod| (pod.uid.clone(), Outcome::WouldDelete)).collect();
     let write = match mode {
@@ -340,7 +344,13 @@ async fn act(
         }
         Mode::Delete { .. } => WriteMode::Real,
     };
-    execute(cluster, stop, &settings.policy, write, facts, &pods).await
+    let outcomes = execute(cluster, stop, &settings.policy, write, facts, &pods).await;
+    if write == WriteMode::Real && settings.events {
+        let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
+        let story = Story { facts, plan, outcomes: &outcomes, at: facts.now + elapsed };
+        events::write(cluster, stop, write, &story).await;
+    }
+    outcomes
 }
 
 fn log_namespaces(pods: &[PodFacts]) {

@@ -43,6 +43,8 @@ pub struct Settings {
     pub metrics_file: Option<PathBuf>,
     /// Where the metrics are pushed.
     pub push_gateway: Option<PushGateway>,
+    /// Write Kubernetes Events about what was done.
+    pub events: bool,
     /// Form of the log.
     pub log_format: LogFormat,
     /// How much of the log.
@@ -166,6 +168,7 @@ impl From<Cli> for Settings {
             cluster_name,
             metrics_file,
             push_gateway,
+            no_events,
             yes,
             // It is a namespace_regex by now.
             namespace: _,
@@ -203,6 +206,7 @@ impl From<Cli> for Settings {
             cluster_name,
             metrics_file,
             push_gateway,
+            events: !no_events,
             log_format,
             log_level,
         }

@@ -329,6 +329,7 @@ fn an_empty_variable_counts_as_not_set() {
         "CLUSTER_NAME",
         "PUSH_GATEWAY",
         "METRICS_FILE",
+        "NO_EVENTS",
         "LOG_FORMAT",
         "LOG_LEVEL",
     ];

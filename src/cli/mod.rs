@@ -112,6 +112,11 @@ pub struct Cli {
     #[arg(long, hide_short_help = true, env, value_name = "FILE", value_parser = path, help_heading = METRICS)]
     pub metrics_file: Option<PathBuf>,
 
+    /// Write no Kubernetes Events about what was done, nor Warnings about what needs a person
+    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = REPORT)]
+    pub no_events: bool,
+
     /// Form of the log
     #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORM", default_value_t = LogFormat::Text, help_heading = REPORT)]
     pub log_format: LogFormat,

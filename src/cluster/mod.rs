@@ -5,6 +5,7 @@
 //! repeated, and what exactly went over the wire.
 
 mod connect;
+mod events;
 mod read;
 mod write;
 
@@ -129,6 +130,11 @@ impl Failure {
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) => true,
             Self::NotSent => false,
         }
+    }
+
+    /// Whether a namespace is on its way out: nothing can be created there any more.
+    pub(crate) fn is_namespace_going(&self) -> bool {
+        matches!(self, Self::Status { code: 403, message, .. } if message.contains("because it is being terminated"))
     }
 
     /// A webhook that cannot be called makes the API server answer 500.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 /// Rows of one page: 0.3 MB.
 const ROWS: usize = 1_000;
 /// A continue token has expired (the API server's history is five minutes long).
@@ -323,7 +323,7 @@ impl Cluster {
     }
 
     /// What `keep` keeps of a list.
-    async fn list<T: DeserializeOwned, U>(
+    pub(super) async fn list<T: DeserializeOwned, U>(
         &self,
         path: &str,
         form: Form,

@@ -1,10 +1,16 @@
 //! Tests of what is made of an answer, without a server.
 
-use std::{error::Error, fmt};
+use std::{
+    convert::Infallible,
+    error::Error,
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use http::Response;
 
 use super::*;
+use crate::events::{Event, Reference};
 
 fn status(code: u16) -> Failure {
     Failure::Status { code, message: String::new(), reason: String::new(), retry_after: None }
@@ -227,4 +233,43 @@ fn the_root_cause_is_told_but_not_what_a_credential_plugin_says() {
         assert_eq!(said, "the credentials could not be renewed");
     }
     assert_eq!(root(&kube::Error::Auth(plugin())), "the credentials could not be renewed");
+}
+
+/// Safety rule 7, whoever calls.
+#[tokio::test]
+async fn an_event_of_a_dry_run_is_marked_as_one() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let log = Arc::clone(&log);
+        async move {
+            log.lock().unwrap().push(request.uri().to_string());
+            Ok::<_, Infallible>(Response::new(Body::from(b"{}".to_vec())))
+        }
+    });
+    let stop = Stop::manual(Duration::from_mins(1)).1;
+    let cluster = Cluster::new(Client::new(service, "default"), stop, None);
+    let event = Event {
+        namespace: "app".to_owned(),
+        name: None,
+        warning: false,
+        reason: "LocalVolume".to_owned(),
+        action: "Manual".to_owned(),
+        regarding: Reference {
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            namespace: Some("app".to_owned()),
+            name: "db-0".to_owned(),
+            uid: "uid".to_owned(),
+        },
+        related: None,
+        note: String::new(),
+        at: Timestamp::UNIX_EPOCH,
+        instance: "here".to_owned(),
+    };
+    for mode in [WriteMode::DryRun, WriteMode::Real] {
+        cluster.create_event(&event, mode).await.unwrap();
+    }
+    let path = "/apis/events.k8s.io/v1/namespaces/app/events";
+    assert_eq!(*seen.lock().unwrap(), [format!("{path}?dryRun=All"), path.to_owned()]);
 }

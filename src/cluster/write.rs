@@ -1,4 +1,4 @@
-//! Writing: the only two writes of the program, and what each must carry.
+//! Writing to pods: the only two writes that change something, and what each must carry.
 //!
 //! Both name the pod's UID and resource version, so that the API server refuses them when the pod is not the one
 //! that was judged, and both ask for a [`StillDown`]: proof that the node was seen NotReady a moment ago.

@@ -55,6 +55,7 @@ fn pod() -> Pod {
         resource_version: "7".to_owned(),
         node: Some("ds06".to_owned()),
         owner: Some(Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() }),
+        controller: None,
         deletion_deadline: ago("1h"),
         grace_seconds: Some(30),
         finalizers: Vec::new(),

@@ -17,6 +17,7 @@ fn pod(namespace: &str, name: &str, deadline: &str) -> Judged {
             resource_version: "7".to_owned(),
             node: Some("ds06".to_owned()),
             owner: None,
+            controller: None,
             deletion_deadline: format!("2026-03-01T{deadline}:00Z").parse::<Timestamp>().unwrap(),
             grace_seconds: Some(30),
             finalizers: Vec::new(),

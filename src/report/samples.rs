@@ -37,6 +37,7 @@ pub fn audit() -> Settings {
         cluster_name: None,
         metrics_file: None,
         push_gateway: None,
+        events: true,
         log_format: LogFormat::Text,
         log_level: LogLevel::Info,
     }
@@ -46,8 +47,8 @@ pub fn run(mode: Mode, target: Target) -> Settings {
     Settings { task: Task::Reap { target, mode }, ..audit() }
 }
 
-/// Judges `objects` at three, and tells it with the outcomes of the pods, by UID.
-pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
+/// Judges `objects` at three.
+pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
     let text = json!({"kind": "List", "items": objects}).to_string();
     let wanted = snapshot::Wanted {
         now: Some("2026-01-31T03:00:00Z".parse::<Timestamp>().expect("a moment")),
@@ -61,6 +62,12 @@ pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome
         pod: pod.clone(),
     };
     let plan = Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits);
+    (facts, plan)
+}
+
+/// Judges them, and tells it with the outcomes of the pods, by UID.
+pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
+    let (facts, plan) = judged(settings, objects);
     let outcomes = outcomes.iter().map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
     Report::new(settings, &facts, &plan, &outcomes.collect::<BTreeMap<_, _>>())
 }

@@ -68,7 +68,7 @@ fn now_is_what_the_api_server_says() {
             let says = if place < reaped { (REAP, Some("deleted")) } else { ("not-overdue", None) };
             assert_eq!(run.says(pod), says, "{name}: {place}");
         }
-        assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_write()).count(), reaped, "{name}");
+        assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_change()).count(), reaped, "{name}");
     }
     let left = cluster.get("/api/v1/namespaces/apps/pods");
     let left = left["items"].as_array().expect("items").iter().map(uid).collect::<Vec<_>>();
@@ -128,7 +128,7 @@ fn the_node_was_read_at_most_five_seconds_before_each_write() {
     assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 32), "{}", run.log);
     let seen = proxy.seen();
     let look = node_path("dead");
-    for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_write()) {
+    for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_change()) {
         let looked = seen[..at].iter().rfind(|seen| seen.path == look).expect("the node was read");
         assert!(write.at - looked.at <= Duration::from_secs(5), "{:?}", write.at - looked.at);
     }
@@ -229,7 +229,7 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     assert!(born.exists());
     assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 1), "{} {}", run.log, run.report);
     let seen = proxy.seen();
-    let delete = seen.iter().position(Seen::is_write).expect("a delete");
+    let delete = seen.iter().position(Seen::is_change).expect("a delete");
     let looked = seen[..delete].iter().rfind(|seen| seen.path == node_path("dead")).expect("a look");
     assert!(seen[delete].at - looked.at < Duration::from_secs(5));
     assert!(

@@ -192,7 +192,7 @@ fn a_zone_dies(zone: &Zone) {
     assert!(at_once <= MOST_AT_ONCE, "{at_once}");
     let deleted = first.with("deleted");
     assert_eq!(deleted.len(), cap);
-    assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_write()).count(), cap);
+    assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_change()).count(), cap);
     assert_eq!(first.run.report["pods"].as_array().map(Vec::len), Some(stuck.len()));
 
     // The next one, over TLS as in life.

@@ -14,6 +14,7 @@ mod commands;
 mod deletes;
 mod dry_run;
 mod ends;
+mod events;
 mod faults;
 mod guard;
 mod load;

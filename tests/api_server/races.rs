@@ -178,7 +178,7 @@ fn every_write_carries_its_preconditions() {
     assert_eq!(run.code, 0, "{}", run.log);
     let seen = proxy.seen();
     assert_eq!(deletes(&seen), crate::six_nodes::STUCK.len());
-    for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_write()) {
+    for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_change()) {
         let body = &write.body;
         let uid = body["preconditions"]["uid"].as_str().expect("a UID");
         assert_eq!(body["preconditions"]["resourceVersion"], versions[uid], "the version that was judged");

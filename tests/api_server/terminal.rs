@@ -53,6 +53,11 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     let screen = at_a_terminal(&cluster, "", "n\n");
     assert!(screen.contains(QUESTION) && screen.contains("7 would be deleted"), "{screen}");
     assert!(vault_lives(&cluster));
+    assert_eq!(
+        cluster.get("/apis/events.k8s.io/v1/events")["items"],
+        serde_json::json!([]),
+        "nothing was done"
+    );
     let screen = at_a_terminal(&cluster, "", "y\n");
     assert!(screen.contains(QUESTION) && screen.contains("7 deleted"), "{screen}");
     assert!(screen.contains('\u{1b}'), "a terminal gets colours: {screen}");

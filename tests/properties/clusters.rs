@@ -193,6 +193,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 resource_version: "7".to_owned(),
                 node,
                 owner,
+                controller: None,
                 deletion_deadline: at_age(age),
                 grace_seconds,
                 finalizers,

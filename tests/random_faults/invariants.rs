@@ -170,6 +170,25 @@ impl State {
         wrong
     }
 
+    /// Judges an Event, or the look for earlier ones, when it is sent.
+    pub fn judge_event(&mut self, ask: &Ask) {
+        let about = ask.body["regarding"]["uid"].as_str().unwrap_or_default().to_owned();
+        let warning = ask.body["type"] == "Warning";
+        let is_there = self.world.pods.values().any(|pod| pod.facts.uid == about);
+        let wrong = [
+            (!matches!(self.rules.mode, Mode::Delete { .. }), "a dry run tells nobody"),
+            (
+                ask.kind == Kind::Event && Instant::now() > self.rules.last_start,
+                "the run should have stopped",
+            ),
+            (ask.kind == Kind::Event && !warning && is_there, "it tells of a pod as deleted that is there"),
+            (warning && !self.warned.insert(about.clone()), "the pod has been told of"),
+        ];
+        let which = format!("{:?} in {} about {about}", ask.kind, ask.namespace);
+        let wrong = wrong.into_iter().filter(|(holds, _)| *holds);
+        self.violations.extend(wrong.map(|(_, wrong)| format!("{which}: {wrong}")));
+    }
+
     /// Judges the age of the look at a pod's node when a write arrives.
     pub fn judge_age(&mut self, ask: &Ask) {
         let (uid, version) = ask.preconditions();

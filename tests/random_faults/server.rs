@@ -45,6 +45,10 @@ pub enum Kind {
     Volume,
     Delete,
     Patch,
+    /// A look for Warnings.
+    Warned,
+    /// An Event.
+    Event,
 }
 
 /// What goes wrong with an answer. A `bool` says whether the request took effect all the same.
@@ -79,7 +83,7 @@ pub enum Fault {
 }
 
 impl Kind {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Scan,
         Self::Attachments,
         Self::Census,
@@ -94,6 +98,8 @@ impl Kind {
         Self::Volume,
         Self::Delete,
         Self::Patch,
+        Self::Warned,
+        Self::Event,
     ];
 
     pub fn writes(self) -> bool {
@@ -230,6 +236,8 @@ pub struct State {
     pub rules: Rules,
     pub trouble: Trouble,
     pub writes: Vec<Write>,
+    /// The pods that Warnings were about.
+    pub warned: BTreeSet<String>,
     pub violations: Vec<String>,
     /// Every request, with its fault.
     pub trace: Vec<String>,
@@ -317,6 +325,7 @@ impl State {
             rules,
             trouble,
             writes: Vec::new(),
+            warned: BTreeSet::new(),
             violations: Vec::new(),
             trace: Vec::new(),
             met: BTreeSet::new(),
@@ -364,6 +373,9 @@ impl State {
             self.judge(&ask, parts.uri.query(), content_type);
             self.writes.len() - 1
         });
+        if matches!(ask.kind, Kind::Warned | Kind::Event) {
+            self.judge_event(&ask);
+        }
         Some(Begun { ask, fault, there, back, write })
     }
 
@@ -548,6 +560,8 @@ impl State {
                     told.volumes.insert(name, Some(volume));
                 }),
             },
+            Kind::Warned => Answer::ok(json!({"kind": "EventList", "items": []}), |_| {}),
+            Kind::Event => Answer::ok(json!({"kind": "PartialObjectMetadata"}), |_| {}),
             Kind::Delete | Kind::Patch => unreachable!("a write is no look"),
         }
     }
@@ -737,6 +751,14 @@ impl Ask {
                 if parts.method == Method::PATCH =>
             {
                 (Kind::Patch, namespace, name)
+            }
+            ["apis", "events.k8s.io", "v1", "namespaces", namespace, "events"] if get && list => {
+                (Kind::Warned, namespace, "")
+            }
+            ["apis", "events.k8s.io", "v1", "namespaces", namespace, "events"]
+                if parts.method == Method::POST =>
+            {
+                (Kind::Event, namespace, "")
             }
             _ => return None,
         };

@@ -242,6 +242,8 @@ impl World {
                 kind: dice.pick(&["StatefulSet", "ReplicaSet", "Job"]).to_owned(),
                 name: "owner".to_owned(),
             }),
+            // Without a UID: each Event about a deleted pod is about the pod itself, and can be judged.
+            controller: None,
             deletion_deadline: start() - SignedDuration::from_secs(age(dice)),
             grace_seconds: dice.pick(&[None, Some(0), Some(30), Some(30)]),
             finalizers: finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect(),

@@ -39,6 +39,16 @@ impl Seen {
         self.method != "GET"
     }
 
+    /// Whether it would write an Event.
+    pub fn is_event(&self) -> bool {
+        self.method == "POST" && self.path.starts_with("/apis/events.k8s.io/")
+    }
+
+    /// Whether it would change something that is there.
+    pub fn is_change(&self) -> bool {
+        self.is_write() && !self.is_event()
+    }
+
     /// Whether the server is told not to.
     pub fn is_dry(&self) -> bool {
         self.body["dryRun"] == serde_json::json!(["All"]) || self.path.contains("dryRun=All")

@@ -94,6 +94,10 @@ fn run_through(
         act(seen, before)
     });
     let run = run_in(namespace, &proxy.kubeconfig, deadline, &[]);
+    // Nor in what is written for everybody to read.
+    for seen in proxy.seen().iter().filter(|seen| seen.is_event()) {
+        assert!(!seen.body.to_string().contains(MARKER), "a secret is told: {}", seen.body);
+    }
     (run, proxy)
 }
 

@@ -101,8 +101,8 @@ fn goes_wrong(judged: &str, &(what, when, said): &Read, &(how, act): &Wrong) {
     let said = if refused && matches!(said, Said::Unseen) { Said::CouldNotRun } else { said };
     let code = if matches!(said, Said::CouldNotRun) { 1 } else { 3 };
     assert_eq!(run.code, code, "{name}: {} {}", run.log, run.report);
-    assert!(proxy.took_effect().iter().all(|seen| !seen.is_write()), "{name}");
-    let writes = proxy.seen().iter().filter(|seen| seen.is_write()).count();
+    assert!(proxy.took_effect().iter().all(|seen| !seen.is_change()), "{name}");
+    let writes = proxy.seen().iter().filter(|seen| seen.is_change()).count();
     assert_eq!(writes, usize::from(what == "the pod again"), "{name}");
     match said {
         Said::CouldNotRun => assert_eq!(run.report, Value::Null, "{name}"),

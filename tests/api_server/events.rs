@@ -1,0 +1,446 @@
+//! Events, written by a run and read back as people read them, with kubectl.
+
+use std::{thread, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::{
+    SHORT, binary, one_dead_of_three, rights, run, six_nodes,
+    support::{
+        ControlPlane, control_plane, fresh,
+        installed::kubectl,
+        objects::{Node, Pod, pod_path},
+        program::shown,
+        proxy::{Act, Proxy, Seen},
+    },
+    uid, until_overdue,
+};
+
+const LIMIT_OF_A_NOTE: usize = 1_024;
+/// As the program's warning begins.
+const REFUSED: &str = "Kubernetes Events could not all be read or written";
+
+/// All Events of ours, as `kubectl get events` prints them: namespace, type, reason, object, message.
+fn told(cluster: &ControlPlane) -> Vec<String> {
+    let columns = "custom-columns=NS:.metadata.namespace,TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,\
+                   NAME:.involvedObject.name,MESSAGE:.message";
+    let selector = "--field-selector=reportingComponent=pod-reaper";
+    let printed = kubectl(cluster, &["get", "events", "-A", selector, "--no-headers", "-o", columns]);
+    let lines = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut lines = lines.collect::<Vec<_>>();
+    lines.sort();
+    lines
+}
+
+fn events(cluster: &ControlPlane) -> Vec<Value> {
+    cluster.get("/apis/events.k8s.io/v1/events")["items"].as_array().expect("items").clone()
+}
+
+fn warnings(cluster: &ControlPlane) -> usize {
+    events(cluster).iter().filter(|event| event["type"] == "Warning").count()
+}
+
+/// A pod that needs a person, on `dead`.
+fn held(cluster: &ControlPlane, name: &str) -> Value {
+    Pod::on("dead", "apps", name)
+        .owned_by("StatefulSet", "held")
+        .finalizer("example.org/hold")
+        .terminating(cluster, 1)
+}
+
+/// What `wanted` of a table of `kubectl describe` or `get` says, whatever the age it shows.
+fn has_line(text: &str, wanted: &[&str]) -> bool {
+    text.lines().any(|line| wanted.iter().all(|part| line.contains(part)))
+}
+
+#[test]
+fn what_was_done_is_told_on_owners_and_nodes_and_what_needs_a_person_on_its_pod() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let owner = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "real", "namespace": "etl"},
+        "spec": {
+            "serviceName": "real", "selector": {"matchLabels": {"app": "real"}},
+            "template": {
+                "metadata": {"labels": {"app": "real"}},
+                "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
+            },
+        },
+    });
+    let owner = cluster.create("/apis/apps/v1/namespaces/etl/statefulsets", owner);
+    let of_owner = json!({"metadata": {"ownerReferences": [{
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "real", "uid": owner["metadata"]["uid"],
+        "controller": true,
+    }]}});
+    for name in ["real-0", "real-1"] {
+        Pod::on(six_nodes::DEAD, "etl", name).create(&cluster);
+        cluster.merge_patch(&pod_path("etl", name), of_owner.clone());
+        cluster.delete(&pod_path("etl", name), json!({"gracePeriodSeconds": 1}));
+    }
+    let alone = Pod::on(six_nodes::DEAD, "etl", "alone").terminating(&cluster, 1);
+    until_overdue();
+
+    let run = run(&cluster.kubeconfig, &SHORT);
+
+    assert_eq!((run.code, &run.report["summary"]["outcomes"]["deleted"]), (0, &json!(10)), "{}", run.log);
+    assert!(!run.log.contains(REFUSED), "{}", run.log);
+    let one = |namespace: &str, owner: &str, pod: &str| {
+        let (kind, name) = owner.split_once(' ').expect("kind and name");
+        let note = format!("Force-deleted a pod that was stuck Terminating on NotReady node ds06: {pod}");
+        format!("{namespace} Normal StuckOnNotReadyNode {kind} {name} {note}")
+    };
+    let mut expected = vec![
+        one("compute-hive01", "StatefulSet hiveserver2", "hiveserver2-0"),
+        one("compute-hive01", "StatefulSet huebackend", "huebackend-0"),
+        one("compute-hive01", "ReplicaSet hue-frontend-7c9d8b6f5", "hue-frontend-7c9d8b6f5-x2mlp"),
+        one("etl", "Job nightly-29370", "nightly-29370-6wq8t"),
+        one("impala-impala01", "StatefulSet catalogd", "catalogd-0"),
+        one("impala-impala01", "StatefulSet huebackend", "huebackend-0"),
+        one("vault", "StatefulSet vault", "vault-0"),
+        "etl Normal StuckOnNotReadyNode StatefulSet real Force-deleted 2 pods that were stuck Terminating on NotReady \
+         node ds06: real-0, real-1"
+            .to_owned(),
+        "etl Normal StuckOnNotReadyNode Pod alone Force-deleted: it was stuck Terminating on NotReady node ds06. It \
+         has no controller to start another."
+            .to_owned(),
+        "default Normal StuckOnNotReadyNode Node ds06 Force-deleted 10 pods that were stuck Terminating here; 1 needs \
+         a person. If ds06 may only be cut off, power it off before it rejoins: its containers may still be running, \
+         beside the pods that replace them."
+            .to_owned(),
+        "impala-impala01 Warning LocalVolume Pod impala-executor-000-0 Not force-deleted: it needs a person. Its \
+         storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch \
+         (hostPath, at /opt/local-path-provisioner). See: pod-reaper explain impala-impala01/impala-executor-000-0"
+            .to_owned(),
+        "kosmos-apps Warning KosmosLeaf Pod web-0 Not force-deleted: it needs a person. Its node stands for the Kosmos \
+         leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name \
+         prefix kosmos-). There, NotReady means that the link is cut: the pod may well be running. See: pod-reaper \
+         explain kosmos-apps/web-0"
+            .to_owned(),
+    ];
+    expected.sort();
+    // The real pods are the same age to the second, so either may come first.
+    let real_first = "ds06: real-1, real-0";
+    let told = told(&cluster).into_iter().map(|line| line.replace(real_first, "ds06: real-0, real-1"));
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+
+    let node = cluster.get("/api/v1/nodes/ds06");
+    for event in events(&cluster) {
+        assert_eq!(event["reportingController"], "pod-reaper");
+        assert!(event["reportingInstance"].as_str().is_some_and(|name| !name.is_empty()), "{event}");
+        let regarding = &event["regarding"];
+        let action = if event["type"] == "Warning" { "Manual" } else { "Deleted" };
+        assert_eq!(event["action"], action, "{event}");
+        let related = if regarding["kind"] == "Node" { &Value::Null } else { &event["related"]["kind"] };
+        assert_eq!(related.as_str(), (regarding["kind"] != "Node").then_some("Node"), "{event}");
+        if regarding["name"] == "alone" {
+            assert_eq!(regarding["uid"], alone["metadata"]["uid"]);
+            assert_eq!(event["related"]["uid"], node["metadata"]["uid"]);
+        }
+    }
+
+    // Where people look: each finds its Events by UID.
+    let described = kubectl(&cluster, &["describe", "node", "ds06"]);
+    assert!(has_line(&described, &["Normal", "StuckOnNotReadyNode", "pod-reaper", "10 pods"]), "{described}");
+    let described = kubectl(&cluster, &["describe", "statefulset", "real", "-n", "etl"]);
+    assert!(has_line(&described, &["Normal", "StuckOnNotReadyNode", "2 pods"]), "{described}");
+    let described = kubectl(&cluster, &["describe", "pod", "impala-executor-000-0", "-n", "impala-impala01"]);
+    assert!(has_line(&described, &["Warning", "LocalVolume", "needs a person"]), "{described}");
+    let of_a_pod = kubectl(&cluster, &["get", "events", "-n", "etl"]);
+    assert!(has_line(&of_a_pod, &["Normal", "StuckOnNotReadyNode", "pod/alone"]), "{of_a_pod}");
+}
+
+#[test]
+fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let pod = held(&cluster, "held-0");
+    until_overdue();
+    for time in ["first", "second"] {
+        let run = run(&cluster.kubeconfig, &SHORT);
+        assert_eq!((run.code, warnings(&cluster)), (0, 1), "{time}: {}", run.log);
+    }
+    // Another pod has had none; one that took the place of a namesake is another pod.
+    held(&cluster, "held-1");
+    until_overdue();
+    run(&cluster.kubeconfig, &SHORT);
+    assert_eq!(warnings(&cluster), 2);
+
+    // The same Event, as if it had been written earlier.
+    let first =
+        events(&cluster).into_iter().find(|event| event["regarding"]["uid"] == pod["metadata"]["uid"]);
+    let first = first.expect("a Warning");
+    let path = "/apis/events.k8s.io/v1/namespaces/apps/events";
+    for (minutes, expected) in [(59, 2), (61, 3)] {
+        for event in events(&cluster) {
+            if event["regarding"]["uid"] == pod["metadata"]["uid"] {
+                let name = event["metadata"]["name"].as_str().expect("a name");
+                cluster.delete(&format!("{path}/{name}"), json!({}));
+            }
+        }
+        let mut earlier = first.clone();
+        earlier["metadata"] = json!({"namespace": "apps", "name": first["metadata"]["name"]});
+        let then = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(minutes);
+        earlier["eventTime"] = json!(then.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string());
+        cluster.create(path, earlier);
+        for time in ["first", "second"] {
+            let run = run(&cluster.kubeconfig, &SHORT);
+            assert_eq!(warnings(&cluster), expected, "{minutes} minutes, {time}: {}", run.log);
+            assert!(!run.log.contains(REFUSED), "{}", run.log);
+        }
+    }
+}
+
+/// The other run had read before this one wrote.
+#[test]
+fn two_runs_at_once_warn_once() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    for pod in 0..3 {
+        held(&cluster, &format!("held-{pod}"));
+    }
+    until_overdue();
+    assert_eq!(run(&cluster.kubeconfig, &SHORT).code, 0);
+    assert_eq!(warnings(&cluster), 3);
+    let proxy = Proxy::with_faults(control_plane(), |seen| {
+        if seen.path.contains("/events?limit=") {
+            Act::Instead(200, json!({"kind": "EventList", "apiVersion": "events.k8s.io/v1", "items": []}))
+        } else {
+            Act::Forward
+        }
+    });
+    let other = run(&proxy.kubeconfig, &SHORT);
+    assert!(other.code == 0 && !other.log.contains("WARN"), "{}", other.log);
+    let tried = proxy.seen().iter().filter(|seen| seen.is_event()).count();
+    assert_eq!((tried, warnings(&cluster)), (3, 3));
+}
+
+/// The API server orders them by name: the pod's own is on the second page.
+#[test]
+fn a_namespace_full_of_warnings_is_read_to_its_end() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    held(&cluster, "held-0");
+    until_overdue();
+    run(&cluster.kubeconfig, &SHORT);
+    assert_eq!(warnings(&cluster), 1);
+    let proxy = Proxy::start(control_plane(), |_| {});
+    let path = "/apis/events.k8s.io/v1/namespaces/apps/events";
+    let mut event = events(&cluster).remove(0);
+    for at in 0..500 {
+        event["metadata"] = json!({"namespace": "apps", "name": format!("earlier-{at}")});
+        event["regarding"]["uid"] = json!(format!("uid-{at}"));
+        cluster.create(path, event.clone());
+    }
+    let run = run(&proxy.kubeconfig, &SHORT);
+    assert_eq!((run.code, warnings(&cluster)), (0, 501), "{}", run.log);
+    let pages = proxy.seen().into_iter().filter(|seen| seen.path.contains("/events?limit=500")).count();
+    assert_eq!(pages, 2);
+}
+
+#[test]
+fn a_dry_run_and_no_events_write_none() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    for options in [&["--dry-run=client"][..], &["--dry-run=server"], &["--no-events"], &["--no-events=true"]]
+    {
+        let proxy = Proxy::start(control_plane(), |_| {});
+        let run = run(&proxy.kubeconfig, &[&SHORT[..], options].concat());
+        assert_eq!(run.code, 0, "{options:?}: {}", run.log);
+        let asked = proxy.seen().into_iter().filter(|seen| seen.path.contains("events")).collect::<Vec<_>>();
+        assert!(asked.is_empty(), "{options:?}: {asked:?}");
+        assert_eq!(told(&cluster), [""; 0], "{options:?}");
+    }
+    let variable =
+        binary(&cluster.kubeconfig).args(SHORT).env("NO_EVENTS", "true").output().expect("it starts");
+    assert!(variable.status.success(), "{}", shown(&variable));
+    assert_eq!(told(&cluster), [""; 0]);
+    // The pods are gone by now; what needs a person is told as soon as it may be.
+    let variable =
+        binary(&cluster.kubeconfig).args(SHORT).env("NO_EVENTS", "false").output().expect("it starts");
+    assert!(variable.status.success(), "{}", shown(&variable));
+    assert_eq!(warnings(&cluster), 2);
+}
+
+fn refuse(code: u16) -> Act {
+    let message = "Internal error occurred: failed calling webhook \"w\": MARKER";
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+        "reason": "MARKER", "message": message});
+    Act::Instead(code, status)
+}
+
+/// Whatever is wrong with Events: the run ends as it would without them, and says so once.
+#[test]
+fn an_event_that_is_refused_is_one_warning() {
+    type Row = (&'static str, fn(&Seen) -> Act, usize, &'static str);
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    // What goes wrong, how many are written all the same (of one of an owner and one of a node), and what is said.
+    let rows: [Row; 8] = [
+        (
+            "forbidden",
+            |seen| if seen.is_event() { refuse(403) } else { Act::Forward },
+            0,
+            "answered 403; grant",
+        ),
+        (
+            "one forbidden",
+            |seen| if seen.path.contains("namespaces/default/events") { refuse(403) } else { Act::Forward },
+            1,
+            "answered 403; grant",
+        ),
+        (
+            "unknown",
+            |seen| if seen.is_event() { refuse(404) } else { Act::Forward },
+            0,
+            "answered 404; nothing else",
+        ),
+        (
+            "invalid",
+            |seen| if seen.is_event() { refuse(422) } else { Act::Forward },
+            0,
+            "answered 422; nothing else",
+        ),
+        (
+            "busy",
+            |seen| if seen.is_event() { refuse(429) } else { Act::Forward },
+            0,
+            "answered 429; nothing else",
+        ),
+        (
+            "a webhook",
+            |seen| if seen.is_event() { refuse(500) } else { Act::Forward },
+            0,
+            "answered 500; nothing else",
+        ),
+        (
+            "no answer",
+            |seen| if seen.is_event() { Act::Hang } else { Act::Forward },
+            0,
+            "did not answer in time",
+        ),
+        (
+            "closed",
+            |seen| if seen.is_event() { Act::Close } else { Act::Forward },
+            0,
+            "did not answer in time",
+        ),
+    ];
+    for (at, (name, act, written, said)) in rows.into_iter().enumerate() {
+        let stuck = Pod::on("dead", "apps", &format!("stuck-{at}")).owned_by("StatefulSet", name);
+        let stuck = uid(&stuck.terminating(&cluster, 1));
+        until_overdue();
+        let before = events(&cluster).len();
+        let proxy = Proxy::with_faults(control_plane(), act);
+        let run = run(&proxy.kubeconfig, &SHORT);
+        assert_eq!(run.code, 0, "{name}: {}", run.log);
+        assert_eq!(run.says(&stuck), ("stuck-on-not-ready-node", Some("deleted")), "{name}");
+        assert_eq!(run.report["errors"], json!([]), "{name}");
+        let told = run.log.lines().filter(|line| line.contains("WARN")).collect::<Vec<_>>();
+        assert!(
+            told.len() == 1 && told[0].contains(REFUSED) && told[0].contains(said),
+            "{name}: {}",
+            run.log
+        );
+        assert!(told[0].contains("--no-events") && !run.log.contains("MARKER"), "{name}: {}", run.log);
+        assert_eq!(events(&cluster).len() - before, written, "{name}");
+        let sent = proxy.seen().iter().filter(|seen| seen.is_event()).count();
+        assert!(sent <= 2, "{name}: sent {sent} times, it is not repeated");
+    }
+}
+
+/// By RBAC itself, one right after the other.
+#[test]
+fn without_the_rights_the_run_is_complete() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    held(&cluster, "held-0");
+    let right =
+        |verb: &str| json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": [verb]});
+    let delete = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]});
+    // The rights, and how many Events of the owner, the node and the pod for a person can be written with them.
+    let rows = [("none", vec![], 0), ("list", vec![right("list")], 0), ("create", vec![right("create")], 2)];
+    for (name, rights, written) in rows {
+        let rules = [rights::reading(), vec![delete.clone()], rights].concat();
+        let user = rights::user(&cluster, &format!("events-{name}"), &rules);
+        let stuck = Pod::on("dead", "apps", &format!("stuck-{name}")).owned_by("StatefulSet", "stuck");
+        let stuck = uid(&stuck.terminating(&cluster, 1));
+        until_overdue();
+        let before = events(&cluster).len();
+        let run = run(&user, &SHORT);
+        assert_eq!((run.code, run.says(&stuck).1), (0, Some("deleted")), "{name}: {}", run.log);
+        let told = run.log.lines().filter(|line| line.contains(REFUSED)).collect::<Vec<_>>();
+        assert!(told.len() == 1 && told[0].contains("grant the account"), "{name}: {}", run.log);
+        assert_eq!(events(&cluster).len() - before, written, "{name}");
+    }
+}
+
+/// Nothing can be created in a namespace that is being deleted, and nobody will look there: that is no fault.
+#[test]
+fn a_namespace_that_is_being_deleted_is_passed_over() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let stuck = uid(&Pod::on("dead", "going", "stuck").terminating(&cluster, 1));
+    cluster.delete("/api/v1/namespaces/going", json!({}));
+    until_overdue();
+    let run = run(&cluster.kubeconfig, &SHORT);
+    assert_eq!((run.code, run.says(&stuck).1), (0, Some("deleted")), "{}", run.log);
+    assert!(!run.log.contains("WARN"), "{}", run.log);
+    let told = told(&cluster);
+    assert!(told.len() == 1 && told[0].starts_with("default Normal"), "{told:?}");
+}
+
+/// A signal that comes once the pods are gone: the Events are left out, the report is not.
+#[test]
+fn a_signal_leaves_the_events_out() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    for pod in 0..4 {
+        Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(&cluster, 1);
+    }
+    until_overdue();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (sender, lists) = (std::sync::Mutex::new(sender), std::sync::atomic::AtomicUsize::new(0));
+    let proxy = Proxy::start(control_plane(), move |seen| {
+        let is_list = seen.path.contains("fieldSelector=spec.nodeName");
+        if is_list && lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
+            // The verifying list is answered once the signal has been sent.
+            sender.lock().expect("nothing panics with it").send(()).expect("the test waits");
+            thread::sleep(Duration::from_secs(1));
+        }
+    });
+    let mut command = binary(&proxy.kubeconfig);
+    command.args(SHORT).args(["--output", "json"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    receiver.recv_timeout(Duration::from_mins(1)).expect("it verifies");
+    let signal = ["-TERM", &child.id().to_string()];
+    assert!(std::process::Command::new("kill").args(signal).status().expect("kill").success());
+    let output = crate::end_of(child, Duration::from_mins(1));
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!(report["summary"]["outcomes"]["deleted"], 4);
+    assert!(!proxy.seen().iter().any(Seen::is_event), "{}", shown(&output));
+}
+
+/// The longest names there are, and more of them than a note can hold.
+#[test]
+fn the_longest_note_is_accepted() {
+    let cluster = fresh();
+    let dead = "d".repeat(253);
+    Node::ready("ready").create(&cluster);
+    Node::not_ready(&dead, 3600).without_lease().label("kubernetes.io/hostname", "dead").create(&cluster);
+    let long = "p".repeat(250);
+    for pod in 0..6 {
+        Pod::on(&dead, "apps", &format!("{long}-{pod}"))
+            .owned_by("StatefulSet", &long)
+            .terminating(&cluster, 1);
+    }
+    until_overdue();
+    let run = run(&cluster.kubeconfig, &SHORT);
+    assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
+    let events = events(&cluster);
+    let note = events.iter().find(|event| event["regarding"]["kind"] == "StatefulSet").expect("the owner's");
+    let note = note["note"].as_str().expect("text");
+    assert!(note.len() <= LIMIT_OF_A_NOTE && note.ends_with(" and 4 more"), "{note}");
+}
