@@ -113,6 +113,7 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
         let writes = what == DEFAULT;
         assert_eq!(may(&cluster, "delete", "", "pods", ""), writes, "{what}");
         assert_eq!(may(&cluster, "patch", "", "pods/status", ""), writes, "{what}");
+        assert_eq!(may(&cluster, "create", "events.k8s.io", "events", ""), writes, "{what}");
         let mode = settings(&cluster).into_iter().find(|(name, _)| name == "DRY_RUN").expect("it is set").1;
         assert_eq!(mode, if writes { "none" } else { "client" }, "{what}");
     }
@@ -255,6 +256,9 @@ fn without_any_one_right_the_run_says_so() {
         (right("list", "volumeattachments", ""), 3, all),
         (right("delete", "pods", ""), 3, 0),
         (right("patch", "pods/status", ""), 3, all - 1),
+        // A dry run writes none; what a real run makes of these two is in `events`.
+        (right("create", "events", ""), 0, all),
+        (right("list", "events", ""), 0, all),
         (right("get", "leases", "kube-node-lease"), 3, 0),
     ];
     let mut seen = Vec::new();
@@ -266,6 +270,7 @@ fn without_any_one_right_the_run_says_so() {
             let group = match resource.as_str() {
                 "leases" => "coordination.k8s.io",
                 "volumeattachments" => "storage.k8s.io",
+                "events" => "events.k8s.io",
                 _ => "",
             };
             until("the right is gone", || !may(&cluster, verb, group, resource, namespace));
@@ -285,7 +290,7 @@ fn without_any_one_right_the_run_says_so() {
         let (verb, group, resource, namespace) = if path == ROLE {
             ("get", "coordination.k8s.io", "leases", "kube-node-lease")
         } else {
-            ("patch", "", "pods/status", "")
+            ("list", "events.k8s.io", "events", "")
         };
         until("the rights are back", || may(&cluster, verb, group, resource, namespace));
     }
@@ -301,7 +306,7 @@ fn the_account_can_do_nothing_else() {
     let everywhere = ["--all-namespaces"];
     let in_its_own = ["--namespace=pod-reaper"];
     let in_leases = ["--namespace=kube-node-lease"];
-    let cannot: [(&[&str], &[&str]); 30] = [
+    let cannot: [(&[&str], &[&str]); 33] = [
         (&["get", "secrets"], &everywhere),
         (&["get", "secrets"], &in_its_own),
         (&["list", "secrets"], &everywhere),
@@ -327,16 +332,20 @@ fn the_account_can_do_nothing_else() {
         (&["delete", "volumeattachments.storage.k8s.io"], &everywhere),
         (&["delete", "namespaces"], &everywhere),
         (&["delete", "jobs.batch"], &everywhere),
+        (&["get", "events.events.k8s.io"], &everywhere),
+        (&["patch", "events.events.k8s.io"], &everywhere),
+        (&["create", "events"], &everywhere),
         (&["get", "leases.coordination.k8s.io"], &in_its_own),
         (&["update", "leases.coordination.k8s.io"], &in_leases),
         (&["create", "serviceaccounts/token"], &in_its_own),
         (&["bind", "clusterroles.rbac.authorization.k8s.io"], &everywhere),
         (&["delete", "validatingadmissionpolicies.admissionregistration.k8s.io"], &everywhere),
     ];
-    let can: [(&[&str], &[&str]); 4] = [
+    let can: [(&[&str], &[&str]); 5] = [
         (&["list", "nodes"], &everywhere),
         (&["delete", "pods"], &everywhere),
         (&["patch", "pods/status"], &everywhere),
+        (&["create", "events.events.k8s.io"], &everywhere),
         (&["get", "leases.coordination.k8s.io"], &in_leases),
     ];
     let answer = |(what, scope): (&[&str], &[&str])| {
