@@ -128,7 +128,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, story: &Stor
     if let Some(warning) = failures.warning() {
         tracing::warn!("{warning}");
     } else if let Some(why) = stop.reason() {
-        tracing::info!("Kubernetes Events were cut short by {why}: {written} of {all} written");
+        tracing::info!("The run was ended by {why}; {written} of {all} Kubernetes Events were written");
     } else if all > 0 {
         tracing::debug!("Kubernetes Events written: {written}");
     }
@@ -154,7 +154,7 @@ impl Failures {
         let failure = self.first.as_ref()?;
         let cause = match failure.code() {
             Some(code) => format!("the API server answered {code}"),
-            None => "the API server did not answer in time".to_owned(),
+            None => "the API server gave no answer in time, or none that could be read".to_owned(),
         };
         let advice = if failure.forbids() {
             "grant the account that runs this create and list of events in events.k8s.io, or leave them out with \

@@ -249,7 +249,7 @@ fn a_refusal_says_what_to_do_in_our_words() {
             ),
             (
                 true,
-                "Kubernetes Events could not all be read or written: the API server did not answer in time; nothing else of the run depends on them; --no-events leaves them out",
+                "Kubernetes Events could not all be read or written: the API server gave no answer in time, or none that could be read; nothing else of the run depends on them; --no-events leaves them out",
             ),
         ]
     "#]].assert_debug_eq(&[

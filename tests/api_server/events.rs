@@ -317,13 +317,13 @@ fn an_event_that_is_refused_is_one_warning() {
             "no answer",
             |seen| if seen.is_event() { Act::Hang } else { Act::Forward },
             0,
-            "did not answer in time",
+            "gave no answer in time",
         ),
         (
             "closed",
             |seen| if seen.is_event() { Act::Close } else { Act::Forward },
             0,
-            "did not answer in time",
+            "gave no answer in time",
         ),
     ];
     for (at, (name, act, written, said)) in rows.into_iter().enumerate() {
