@@ -51,9 +51,11 @@ impl Replay {
             );
             if !body.is_null() {
                 let mut body = body.clone();
-                let (uid, version) = &pods[path];
-                body["preconditions"]["uid"] = uid.clone();
-                body["preconditions"]["resourceVersion"] = version.clone();
+                // An Event is about whatever it was about.
+                if let Some((uid, version)) = pods.get(path) {
+                    body["preconditions"]["uid"] = uid.clone();
+                    body["preconditions"]["resourceVersion"] = version.clone();
+                }
                 let body = body.to_string().replace('\\', "\\\\").replace('"', "\\\"");
                 config += &format!("header = \"Content-Type: application/json\"\ndata = \"{body}\"\n");
             }
