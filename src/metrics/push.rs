@@ -3,7 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use http::{Method, Request, Uri, header, uri::Scheme};
+use http::{
+    Method, Request, Uri, header,
+    uri::{Authority, Scheme},
+};
 use kube::{Client, Config, client::Body, config::AuthInfo};
 use percent_encoding::percent_decode_str;
 
@@ -28,10 +31,14 @@ impl FromStr for PushGateway {
 
     // The text may hold a password, so no error repeats any of it.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = "it is no URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091";
+        let wrong = "it is no URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, with / ? # and @ \
+                     in a password as %2F %3F %23 and %40";
         let uri = text.trim().parse::<Uri>().map_err(|_| wrong)?;
         let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme());
-        let authority = uri.authority().filter(|_| known && uri.query().is_none()).ok_or(wrong)?.as_str();
+        // Such a sign in a password ends the authority before its time: the rest of the password, or all of it, would
+        // then count as host, port or path, and be shown.
+        let whole = !text.contains(['#', '?']) && !uri.path().contains('@');
+        let authority = uri.authority().filter(|_| known && whole).ok_or(wrong)?.as_str();
         let (login, host) = match authority.rsplit_once('@') {
             Some((login, host)) => (Some(login), host),
             None => (None, authority),
@@ -42,7 +49,11 @@ impl FromStr for PushGateway {
             Login { user: plain(user), password: plain(password) }
         });
         let mut parts = uri.clone().into_parts();
-        parts.authority = Some(host.parse().map_err(|_| wrong)?);
+        let host = host.parse::<Authority>().map_err(|_| wrong)?;
+        if host.port_u16().is_none() && host.as_str() != host.host() {
+            return Err(wrong);
+        }
+        parts.authority = Some(host);
         Ok(Self { url: Uri::from_parts(parts).map_err(|_| wrong)?, login })
     }
 }
@@ -126,6 +137,12 @@ mod tests {
             "http://",
             "http://u:secret@gw/?a=b",
             "http://u:sec ret@gw",
+            "http://u:sec/ret@gw:9091",
+            "http://u:/sec@gw",
+            "http://12:3/sec@gw",
+            "http://u:1#sec@gw",
+            "http://u:1?sec@gw",
+            "http://gw:sec",
             "/x",
         ] {
             let says = text.parse::<PushGateway>().expect_err(text);
