@@ -311,6 +311,20 @@ fn an_audit_hands_no_metrics_over() {
     gateway.was_left_alone();
 }
 
+/// Nor do the commands that print what is built in: they are no run, and must not pass for one that went well.
+#[test]
+fn what_is_printed_of_the_program_itself_hands_no_metrics_over() {
+    for command in [&["man"][..], &["completions", "bash"]] {
+        let gateway = Forbidden::new();
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("pod-reaper.prom");
+        let run = reaper(command).env("PUSH_GATEWAY", &format!("http://{}", gateway.address()));
+        run.env("METRICS_FILE", &file.display().to_string()).run().exits(0);
+        assert!(!file.exists(), "{command:?}");
+        gateway.was_left_alone();
+    }
+}
+
 #[test]
 fn an_empty_variable_counts_as_not_set() {
     let variables = [

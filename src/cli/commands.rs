@@ -162,7 +162,13 @@ pub(super) fn read(matches: &ArgMatches, whole: &mut Clap) -> Result<Cli, Error>
         },
     };
     if matches!(command, Command::Completions(_) | Command::Man) {
-        return Ok(Cli { command, ..Cli::from_arg_matches(matches)? });
+        // These are about runs, and no run takes place.
+        return Ok(Cli {
+            command,
+            push_gateway: None,
+            metrics_file: None,
+            ..Cli::from_arg_matches(matches)?
+        });
     }
     let refused = typed(inner).find(|option| {
         let id = option.trim_start_matches("--").replace('-', "_");
