@@ -1,4 +1,4 @@
-//! The API server: the only place that owns a client.
+//! The API server: the only place that asks it anything.
 //!
 //! Requests are built by hand over [`kube::Client::send`] rather than with `kube::Api`, because three things decide
 //! whether this program can be trusted and `Api` hides them: the `Date` of an answer, whether a request had to be
@@ -129,6 +129,14 @@ impl Failure {
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is_webhook(),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) => true,
             Self::NotSent => false,
+        }
+    }
+
+    /// Whether the next request would hardly fare better: nobody answers, or has too much to do.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        match self {
+            Self::Unreadable(_) => false,
+            other => other.code().is_none_or(|code| code == 429 || code >= 500),
         }
     }
 

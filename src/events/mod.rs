@@ -4,10 +4,14 @@
 //! They come last and are worth nothing to the run itself: whatever becomes of them changes neither an outcome nor the
 //! exit code. The cost grows with the owners and nodes concerned, not with the pods: one Event for each owner and node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures_util::{StreamExt, future, stream};
 use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, WriteMode},
@@ -28,6 +32,8 @@ const NOTE_LIMIT: usize = 1_024;
 const INSTANCE_LIMIT: usize = 128;
 /// A pod that needs a person is told of again after this long. API servers forget Events after an hour, by default.
 const QUIET: SignedDuration = SignedDuration::from_hours(1);
+/// All Events of a run together are given this long: the report waits for them.
+const LIMIT: Duration = Duration::from_secs(20);
 /// Where Events about objects without a namespace are.
 const OF_THE_CLUSTER: &str = "default";
 
@@ -84,16 +90,18 @@ pub struct Reference {
     pub uid: String,
 }
 
-/// Writes the Events of a run, unless it has to end. What is refused is one warning in the log.
+/// Writes the Events of a run, unless it has to end, or they take too long. What is refused is one warning in the log.
 pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, story: &Story<'_>) {
     let instance = instance();
-    let mut failures = Failures::default();
+    let mut first_failure = None;
+    let end = Instant::now() + LIMIT;
+    let cut = || stop.reason().or_else(|| (Instant::now() >= end).then_some("their time limit"));
     let mut events = done(story, &instance);
     // A node may have hundreds of such pods, but they share a few namespaces.
     let namespaces = story.manual().map(|judged| judged.pod.namespace.as_str()).collect::<BTreeSet<_>>();
     let pods = &story.manual().map(|judged| judged.pod.uid.as_str()).collect::<BTreeSet<_>>();
     let mut reads = stream::iter(namespaces)
-        .take_while(|_| future::ready(stop.reason().is_none()))
+        .take_while(|_| future::ready(cut().is_none()))
         .map(
             |namespace| async move { (namespace, cluster.warned(namespace, |uid| pods.contains(uid)).await) },
         )
@@ -101,69 +109,60 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, story: &Stor
     while let Some((namespace, warned)) = reads.next().await {
         match warned {
             Ok(warned) => events.extend(waiting(story, namespace, &warned, &instance)),
-            // Nobody knows which pods have one: none gets another.
-            Err(failure) => failures.add(failure),
-        }
-        if failures.hopeless {
-            break;
+            // Nobody knows which pods of this namespace have one: none gets another. Others do not suffer by it: what is
+            // in a namespace is whatever its people have put there.
+            Err(failure) => {
+                let hopeless = failure.is_hopeless();
+                first_failure.get_or_insert(failure);
+                if hopeless {
+                    break;
+                }
+            }
         }
     }
     drop(reads);
     let all = events.len();
     let mut written = 0;
     let mut writes = stream::iter(&events)
-        .take_while(|_| future::ready(stop.reason().is_none()))
+        .take_while(|_| future::ready(cut().is_none()))
         .map(|event| cluster.create_event(event, mode))
         .buffer_unordered(MAX_IN_FLIGHT);
-    while !failures.hopeless
-        && let Some(result) = writes.next().await
-    {
+    while let Some(result) = writes.next().await {
         match result {
             Ok(()) => written += 1,
             // Another run has written this one a moment ago, or nobody will ever read it.
             Err(failure) if failure.code() == Some(409) || failure.is_namespace_going() => {}
-            Err(failure) => failures.add(failure),
+            Err(failure) => {
+                let hopeless = failure.is_hopeless();
+                first_failure.get_or_insert(failure);
+                if hopeless {
+                    break;
+                }
+            }
         }
     }
-    if let Some(warning) = failures.warning() {
-        tracing::warn!("{warning}");
-    } else if let Some(why) = stop.reason() {
-        tracing::info!("The run was ended by {why}; {written} of {all} Kubernetes Events were written");
+    if let Some(failure) = first_failure {
+        tracing::warn!("{}", warning(&failure));
+    } else if let Some(why) = cut() {
+        tracing::info!("Kubernetes Events were ended by {why}: {written} of {all} written");
     } else if all > 0 {
         tracing::debug!("Kubernetes Events written: {written}");
     }
 }
 
-/// What went wrong with the Events of a run.
-#[derive(Default)]
-struct Failures {
-    first: Option<Failure>,
-    /// Nothing more is asked.
-    hopeless: bool,
-}
-
-impl Failures {
-    fn add(&mut self, failure: Failure) {
-        // Whoever does not answer, or has too much to do, is not asked again.
-        self.hopeless |= failure.code().is_none_or(|code| code == 429 || code >= 500);
-        self.first.get_or_insert(failure);
-    }
-
-    /// What to do about it. The server's own words are left out, as everywhere in the log.
-    fn warning(&self) -> Option<String> {
-        let failure = self.first.as_ref()?;
-        let cause = match failure.code() {
-            Some(code) => format!("the API server answered {code}"),
-            None => "the API server gave no answer in time, or none that could be read".to_owned(),
-        };
-        let advice = if failure.forbids() {
-            "grant the account that runs this create and list of events in events.k8s.io, or leave them out with \
-             --no-events"
-        } else {
-            "nothing else of the run depends on them; --no-events leaves them out"
-        };
-        Some(format!("Kubernetes Events could not all be read or written: {cause}; {advice}"))
-    }
+/// What to do about it. The server's own words are left out, as everywhere in the log.
+fn warning(failure: &Failure) -> String {
+    let cause = match failure.code() {
+        Some(code) => format!("the API server answered {code}"),
+        None => "the API server gave no answer in time, or none that could be read".to_owned(),
+    };
+    let advice = if failure.forbids() {
+        "grant the account that runs this create and list of events in events.k8s.io, or leave them out with \
+         --no-events"
+    } else {
+        "nothing else of the run depends on them; --no-events leaves them out"
+    };
+    format!("Kubernetes Events could not all be read or written: {cause}; {advice}")
 }
 
 impl<'a> Story<'a> {

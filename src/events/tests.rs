@@ -222,19 +222,9 @@ fn a_refusal_says_what_to_do_in_our_words() {
         reason: "MARKER".to_owned(),
         retry_after: None,
     };
-    let warning = |failures: Vec<Failure>| {
-        let mut all = Failures::default();
-        for failure in failures {
-            all.add(failure);
-        }
-        (all.hopeless, all.warning().unwrap_or_default())
-    };
+    let says = |failure: Failure| (failure.is_hopeless(), warning(&failure));
     expect![[r#"
         [
-            (
-                false,
-                "",
-            ),
             (
                 false,
                 "Kubernetes Events could not all be read or written: the API server answered 403; grant the account that runs this create and list of events in events.k8s.io, or leave them out with --no-events",
@@ -251,12 +241,16 @@ fn a_refusal_says_what_to_do_in_our_words() {
                 true,
                 "Kubernetes Events could not all be read or written: the API server gave no answer in time, or none that could be read; nothing else of the run depends on them; --no-events leaves them out",
             ),
+            (
+                false,
+                "Kubernetes Events could not all be read or written: the API server gave no answer in time, or none that could be read; nothing else of the run depends on them; --no-events leaves them out",
+            ),
         ]
     "#]].assert_debug_eq(&[
-        warning(vec![]),
-        warning(vec![status(403), status(404)]),
-        warning(vec![status(404)]),
-        warning(vec![status(503)]),
-        warning(vec![Failure::Transport("MARKER".to_owned())]),
+        says(status(403)),
+        says(status(404)),
+        says(status(503)),
+        says(Failure::Transport("MARKER".to_owned())),
+        says(Failure::Unreadable("MARKER".to_owned())),
     ]);
 }

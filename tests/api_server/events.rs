@@ -238,6 +238,32 @@ fn a_namespace_full_of_warnings_is_read_to_its_end() {
     assert_eq!(pages, 2);
 }
 
+/// Its people may create Events, and one that nobody can read is one.
+#[test]
+fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let reaped = Pod::on("dead", "shop", "stuck-0").owned_by("StatefulSet", "stuck").terminating(&cluster, 1);
+    held(&cluster, "held-0");
+    cluster.create(
+        "/apis/events.k8s.io/v1/namespaces/apps/events",
+        json!({
+            "metadata": {"namespace": "apps", "name": "odd"}, "type": "Warning", "reason": "Odd", "action": "Odd",
+            "reportingController": "pod-reaper", "reportingInstance": "odd",
+            // The API server takes it; it is later than the last moment that can be read here.
+            "eventTime": "9999-12-31T23:00:00.000000Z",
+            "regarding": {"kind": "Pod", "namespace": "apps", "name": "held-0", "uid": "odd"},
+        }),
+    );
+    until_overdue();
+    let run = run(&cluster.kubeconfig, &SHORT);
+    assert_eq!(run.says(&uid(&reaped)), ("stuck-on-not-ready-node", Some("deleted")));
+    assert!(run.code == 0 && run.log.contains("none that could be read"), "{}", run.log);
+    let told = told(&cluster);
+    assert!(told.iter().any(|line| line.starts_with("shop Normal StuckOnNotReadyNode")), "{told:?}");
+    assert_eq!(warnings(&cluster), 1, "the odd one");
+}
+
 #[test]
 fn a_dry_run_and_no_events_write_none() {
     let cluster = fresh();
