@@ -87,7 +87,7 @@ impl Outcome {
                 "The delete was accepted, but whether the pod is gone could not be read. The next run sees it."
             }
             "interrupted" => "A signal or the deadline came before its turn. The next run takes it.",
-            "would-delete" => "A dry run: a real run would force-delete it.",
+            "would-delete" => "A dry run, or somebody said no when asked: a real run would force-delete it.",
             _ => return None,
         })
     }

@@ -97,8 +97,12 @@ pub fn attached(node: &NodeEntry) -> String {
 
 /// What has become of the pods that should go.
 pub fn reaped(report: &Report) -> &'static str {
-    let acted = |pod: &PodEntry| pod.outcome.is_some_and(|outcome| outcome != "would-delete");
     if report.pods.iter().any(acted) { "reaped" } else { "to be reaped" }
+}
+
+/// Whether anything was done, or tried, about a pod.
+pub fn acted(pod: &PodEntry) -> bool {
+    pod.outcome.is_some_and(|outcome| !["would-delete", "interrupted"].contains(&outcome))
 }
 
 /// The heading over the pods with a verdict.

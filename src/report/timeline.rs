@@ -23,7 +23,7 @@ pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
     let pods = report.pods.iter().filter(|pod| pod.node.as_ref() == Some(&node.name)).collect::<Vec<_>>();
     let single = |word, what: &str, when: Option<Timestamp>| moment(word, what, when.into_iter());
     let judged = match report.mode {
-        "delete" if pods.iter().any(|pod| pod.outcome.is_some()) => ("reaped", "pod-reaper judged and acted"),
+        "delete" if pods.iter().any(|pod| phrases::acted(pod)) => ("reaped", "pod-reaper judged and acted"),
         _ => ("judged", "pod-reaper judged"),
     };
     let terminating = match phrases::terminating(node) {

@@ -6,7 +6,7 @@ use html5gum::{Token, Tokenizer};
 use serde_json::json;
 
 use super::*;
-use crate::report::samples::*;
+use crate::{cluster::Target, outcome::Outcome, report::samples::*, settings::Mode};
 
 /// An element, or a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -213,4 +213,17 @@ fn the_headline_says_what_matters_most() {
         title(&report(&audit(), &[node("ds01", "True"), pod("a", "b", "ds01")], &[])),
         "Nothing needs you"
     );
+}
+
+#[test]
+fn the_timeline_says_that_something_was_done_only_where_it_was() {
+    let objects = ["ds05", "ds06"].map(|name| node(name, if name == "ds05" { "True" } else { "False" }));
+    let others = [namespace("app"), lease("ds06"), pod("app", "a-0", "ds06")];
+    let objects = objects.into_iter().chain(others).collect::<Vec<_>>();
+    let settings = run(Mode::Delete { ask: true }, Target::default());
+    let interrupted = Outcome::Interrupted("SIGTERM".to_owned());
+    for (outcome, acted) in [(Outcome::Deleted, true), (Outcome::WouldDelete, false), (interrupted, false)] {
+        let page = write(&report(&settings, &objects, &[("uid-app-a-0", outcome)]));
+        assert_eq!(page.contains("judged and acted"), acted);
+    }
 }
