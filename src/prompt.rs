@@ -4,7 +4,7 @@ use std::{io::Write as _, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::{decide::spoken, facts::PodFacts, stop::Stop};
+use crate::{decide::spoken, facts::PodFacts, report::phrases::clean, stop::Stop};
 
 /// So many pods are listed before the question; the rest are counted.
 const PREVIEW: usize = 20;
@@ -13,9 +13,9 @@ const PREVIEW: usize = 20;
 /// nodes are NotReady, or who has opted out, may be another story by then.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Shows what would be deleted and waits for a yes. Anything else is a no, as is the end of the run's time.
-pub async fn confirm(pods: &[&PodFacts], now: Timestamp, stop: &Stop) -> bool {
-    let question = question(pods, now);
+/// Shows what would be deleted, and in which `place`, and waits for a yes. Anything else is a no, as is the end of the run's time.
+pub async fn confirm(place: &str, pods: &[&PodFacts], now: Timestamp, stop: &Stop) -> bool {
+    let question = question(place, pods, now);
     // A blocking thread of its own: a person may never answer, and the deadline holds all the same.
     let answer = tokio::task::spawn_blocking(move || {
         let mut error = std::io::stderr().lock();
@@ -36,18 +36,19 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-fn question(pods: &[&PodFacts], now: Timestamp) -> String {
+fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     let mut text = String::new();
     for pod in pods.iter().take(PREVIEW) {
         let node = pod.node.as_deref().unwrap_or_default();
         let overdue = spoken(pod.overdue(now));
-        text += &format!("  {}/{} on {node}, overdue {overdue}\n", pod.namespace, pod.name);
+        text += &clean(&format!("  {}/{} on {node}, overdue {overdue}", pod.namespace, pod.name));
+        text.push('\n');
     }
     if let Some(more) = pods.len().checked_sub(PREVIEW).filter(|more| *more > 0) {
         text += &format!("  and {more} more (see them all with --dry-run=client)\n");
     }
     let these = if pods.len() == 1 { "this pod".to_owned() } else { format!("these {} pods", pods.len()) };
-    text + &format!("Force-delete {these}? [y/N, within a minute] ")
+    text + &format!("Force-delete {these} in {place}? [y/N, within a minute] ")
 }
 
 #[cfg(test)]

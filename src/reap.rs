@@ -37,7 +37,9 @@ pub enum CouldNotRun {
     #[error("{0}")]
     Source(String),
     /// The run had to end before there was a plan.
-    #[error("ended by {0} before anything was decided; nothing was deleted")]
+    #[error(
+        "ended by {0} before anything was decided; nothing was deleted; run it again, with a longer --deadline if that was it"
+    )]
     Stopped(&'static str),
 }
 
@@ -335,7 +337,9 @@ async fn act(
     let write = match mode {
         Mode::ClientDryRun => return would_delete(),
         Mode::ServerDryRun => WriteMode::DryRun,
-        Mode::Delete { ask: true } if !pods.is_empty() && !prompt::confirm(&pods, facts.now, stop).await => {
+        Mode::Delete { ask: true }
+            if !pods.is_empty() && !prompt::confirm(&settings.task.place(), &pods, facts.now, stop).await =>
+        {
             tracing::info!("Nothing was deleted: there was no yes");
             let interrupted = |why: &'static str| {
                 pods.iter().map(|pod| (pod.uid.clone(), Outcome::Interrupted(why.to_owned()))).collect()
@@ -347,7 +351,12 @@ async fn act(
     let outcomes = execute(cluster, stop, &settings.policy, write, facts, &pods).await;
     if write == WriteMode::Real && settings.events {
         let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
-        let story = Story { facts, plan, outcomes: &outcomes, at: facts.now + elapsed };
+        let story = Story {
+            facts,
+            plan,
+            outcomes: &outcomes,
+            at: facts.now.saturating_add(elapsed).unwrap_or(facts.now),
+        };
         events::write(cluster, stop, write, &story).await;
     }
     outcomes
