@@ -24,9 +24,9 @@ fn main() -> ExitCode {
     run(&settings).unwrap_or_else(|error| complain(&error)).into()
 }
 
-/// Says why there is no answer: not by the log, where --log-level=off would lose it. Gives the exit code.
+/// Says why there is no answer, and gives the exit code.
 fn complain(error: &anyhow::Error) -> u8 {
-    let _ = writeln!(io::stderr(), "error: {error:#}");
+    terminal::error(&format!("{error:#}"));
     match error.downcast_ref::<CouldNotRun>() {
         Some(CouldNotRun::Usage(_)) => USAGE,
         _ => Exit::CouldNotRun.code(),
@@ -53,7 +53,9 @@ async fn tell(settings: &Settings, stop: &Stop, metrics: &mut Metrics) -> anyhow
     let (answer, exit) = answer(settings, stop, metrics).await?;
     match write(answer, settings.output, stop).await {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            let _ = writeln!(io::stderr(), "error: the report could not be written: {error}");
+            terminal::error(&format!(
+                "the report could not be written: {error}; what was done is in the log, and the next run tells what is left"
+            ));
             // What was deleted is deleted; a more severe code stays.
             Ok(exit.max(Exit::Incomplete))
         }

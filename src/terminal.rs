@@ -10,7 +10,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::report::text::Screen;
+use crate::report::{phrases::clean, text::Screen};
 
 /// More deletes than this take long enough for a bar.
 const FEW_DELETES: usize = 20;
@@ -32,6 +32,12 @@ pub fn screen() -> Screen {
         }
         _ => Screen { colour: colour(terminal), ..Screen::default() },
     }
+}
+
+/// Says on standard error why something could not be done: not by the log, where `--log-level=off` would lose it. What a
+/// server or a file said must not steer the terminal.
+pub fn error(text: &str) {
+    let _ = writeln!(io::stderr(), "error: {}", clean(text));
 }
 
 /// A bar for `pods` deletes. It is gone when it is dropped: the report follows.

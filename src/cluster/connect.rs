@@ -63,7 +63,9 @@ impl Cluster {
                 "the credentials in the kubeconfig cannot be used ({}); try `kubectl get nodes` with the same one",
                 kind(&error)
             ))),
-            Ok(Err(_)) => Err(ConnectError::Unusable("setting up the client failed".to_owned())),
+            Ok(Err(_)) => Err(ConnectError::Unusable(
+                "setting up the client failed; try `kubectl get nodes` with the same kubeconfig".to_owned(),
+            )),
             Err(_) => Err(ConnectError::Unusable(format!(
                 "the credential plugin of the kubeconfig did not answer within {} s; try `kubectl get nodes` with the same one",
                 CONNECT_LIMIT.as_secs()
@@ -192,7 +194,10 @@ fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
     }
     merged.ok_or_else(|| {
         let names = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-        ConnectError::Usage(format!("KUBECONFIG {}: no such file", names.join(", ")))
+        ConnectError::Usage(format!(
+            "KUBECONFIG {}: no such file; name one that exists, or unset the variable",
+            names.join(", ")
+        ))
     })
 }
 

@@ -271,7 +271,7 @@ impl Cluster {
         claim.into_state(volume)
     }
 
-    /// What every node counts as, by reading all of them. An odd one is missing.
+    /// What every node counts as, by reading all of them. An odd one fails all: nobody knows what it counts as.
     pub async fn standings(&self) -> Result<BTreeMap<String, Standing>, Failure> {
         let path = format!("/api/v1/nodes?limit={PAGE}");
         let nodes = self

@@ -324,7 +324,7 @@ fn limits(plan: &Plan, reason: &Reason, by_rules: &Reason) -> Vec<RuleHeard> {
             asks: "Does the mass-outage breaker hold the run?",
             holds: Some(held.is_some()),
             decides: held.is_some() && reason != by_rules,
-            seen: held.unwrap_or_else(|| "Not so many nodes are NotReady.".to_owned()),
+            seen: held.unwrap_or_else(|| "Not so many nodes are NotReady, or it is switched off.".to_owned()),
         },
         RuleHeard {
             number: None,

@@ -60,7 +60,7 @@ pub struct WhatIf {
     /// Whether Kubernetes itself would stop evicting, or slow down.
     pub kubernetes_stops_evicting: bool,
     /// Nodes that would be NotReady, leaf nodes included.
-    pub nodes_not_ready: usize,
+    pub nodes_not_ready: Option<usize>,
     /// All nodes.
     pub nodes_total: usize,
     /// The pods of these nodes.
@@ -387,7 +387,8 @@ fn answer(settings: &Settings, seen: Seen, dead: &BTreeSet<String>) -> WhatIf {
         namespace_exclude_regex: regex(&settings.namespaces.exclude),
         breaker: plan.hold.as_ref().map(BreakerEntry::from),
         kubernetes_stops_evicting: stops,
-        nodes_not_ready: standings.iter().filter(|each| silent(*each)).count(),
+        nodes_not_ready: (!standings.is_empty())
+            .then(|| standings.iter().filter(|each| silent(*each)).count()),
         nodes_total: facts.node_count,
         workloads: without_second_replica(&lives, &standings, dead, settings),
         left_out: left_out.filter(|life| !settings.namespaces.matches(&life.namespace)).count(),

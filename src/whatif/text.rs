@@ -67,13 +67,16 @@ fn title(page: &mut Page, answer: &WhatIf) {
 }
 
 fn breaker(page: &mut Page, answer: &WhatIf) {
-    let count = format!("{} of {} nodes would be NotReady", answer.nodes_not_ready, answer.nodes_total);
+    let count = match answer.nodes_not_ready {
+        Some(not_ready) => format!("{not_ready} of {} nodes would be NotReady", answer.nodes_total),
+        None => format!("How many of {} nodes would be NotReady could not be read", answer.nodes_total),
+    };
     match &answer.breaker {
         Some(breaker) => {
             page.heading(BAD, &format!("THE BREAKER WOULD HOLD THE RUN ({})", breaker.reason));
             let says = format!(
-                "{}. {} to reap would wait until enough nodes are back, or until somebody who knows that they are \
-                 dead runs it with --max-not-ready-percent=100. What is said below is what happens then.",
+                "{}. {} to reap would wait until that is no longer so, or until somebody who knows that the nodes \
+                 are dead runs it with --max-not-ready-percent=100. What is said below is what happens then.",
                 breaker.detail,
                 counted(breaker.held, "pod", "pods")
             );
