@@ -1,4 +1,4 @@
-//! Every answer of the API server that is read: through the client's own functions, so that nothing has to be opened
+//! The answers of the API server that a run reads: through the client's own functions, so that nothing has to be opened
 //! up for it. The input is a byte for the question, a byte for the status, a line for the headers `Date` and
 //! `Retry-After`, then the bodies of the answers, in turn, with 0xff between them.
 #![no_main]
@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
     runtime.block_on(async {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
         let cluster = Cluster::new(Client::new(tower::service_fn(serve), "default"), stop, None);
-        match question % 10 {
+        match question % 11 {
             0 => drop(cluster.scan().await),
             1 => drop(cluster.attachments().await),
             2 => drop(cluster.node("n").await),
@@ -67,7 +67,8 @@ fuzz_target!(|data: &[u8]| {
             6 => drop(cluster.namespaces().await),
             7 => drop(cluster.claim("n", "n").await),
             8 => drop(cluster.census().await),
-            _ => drop(cluster.places_of_terminating_pods().await),
+            9 => drop(cluster.places_of_terminating_pods().await),
+            _ => drop(cluster.warned("n", |_| true).await),
         }
     });
 });
