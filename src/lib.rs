@@ -2,8 +2,8 @@
 //!
 //! Data flows one way: a source ([`cluster`] or [`snapshot`]) gives [`facts`], [`decide`] makes a verdict of each pod,
 //! [`limits`] makes a plan of the verdicts, [`execute`] carries it out, and [`report`] tells it, as [`events`] do in the
-//! cluster and [`metrics`] to Prometheus. [`reap`] is that sequence, readable from top to bottom. [`whatif`] and [`explain`] ask
-//! the same rules two other questions.
+//! cluster and [`metrics`] to Prometheus. [`reap`] is that sequence, readable from top to bottom. [`whatif`] and
+//! [`explain`] ask the same rules two other questions.
 
 pub mod cli;
 pub mod cluster;
