@@ -115,7 +115,7 @@ fn back_between_the_decision_and_the_deletes() {
             pod.called()
         );
     }
-    assert!(!proxy.seen().iter().any(proxy::Seen::is_write), "{:?}", proxy.seen());
+    assert!(!proxy.seen().iter().any(proxy::Seen::is_change), "{:?}", proxy.seen());
 }
 
 fn nothing_to_do(case: &Case) {
