@@ -1,5 +1,5 @@
-# One static binary and nothing else. `docker build .`, or for a registry without a network to the public one:
-# `docker build --build-arg BUILD_IMAGE=… .`
+# One static binary and nothing else: `docker build .`. Where there is no way to the public base image,
+# `docker build --build-arg BUILD_IMAGE=… .` takes another.
 
 # Anything with the Rust of rust-toolchain.toml, a C compiler and a static C library.
 ARG BUILD_IMAGE=rust:1.95-bookworm
