@@ -249,11 +249,7 @@ fn answer(settings: &Settings, Seen { life, pod, mut facts, kubectl }: Seen) -> 
         note: None,
         risk: None,
         steps: Vec::new(),
-        errors: facts
-            .errors
-            .iter()
-            .map(|error| ErrorEntry { what: error.what.clone(), cause: error.cause.clone() })
-            .collect(),
+        errors: facts.errors.iter().map(ErrorEntry::from).collect(),
         unseen: facts.unseen.clone(),
         exit: if facts.errors.is_empty() { Exit::Done } else { Exit::Incomplete },
     };
@@ -343,10 +339,7 @@ impl PodSeen {
             name: life.name.clone(),
             uid: life.uid.clone(),
             node: life.node.clone(),
-            owner: life
-                .controller
-                .as_ref()
-                .map(|owner| OwnerEntry { kind: owner.kind.clone(), name: owner.name.clone() }),
+            owner: life.controller.as_ref().map(OwnerEntry::from),
             phase: life.phase.clone(),
             created: life.created,
             deletion_deadline: pod.map(|pod| pod.deletion_deadline),

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use super::{Explanation, RuleHeard};
 use crate::{
     decide::spoken,
-    report::text::{BAD, CAUTION, DETAIL, HEADING, ITEM, Page, QUIET, Screen},
+    report::text::{CAUTION, DETAIL, HEADING, ITEM, Page, QUIET, Screen},
 };
 
 pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
@@ -42,18 +42,7 @@ pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
             rule(&mut page, limit);
         }
     }
-    if !answer.errors.is_empty() {
-        page.heading(BAD, &format!("COULD NOT BE READ: {}", answer.errors.len()));
-        for error in &answer.errors {
-            page.paragraph(ITEM, DETAIL, Style::new(), &format!("{}: {}", error.what, error.cause));
-        }
-    }
-    if !answer.unseen.is_empty() {
-        page.heading(CAUTION, "COULD NOT BE SEEN");
-        for sentence in &answer.unseen {
-            page.paragraph(ITEM, ITEM, Style::new(), sentence);
-        }
-    }
+    page.unread(&answer.errors, &answer.unseen);
     let verdict = match (answer.verdict, answer.reason) {
         (Some(verdict), Some(reason)) => format!("{verdict} [{reason}]"),
         _ => "none, no run judges it".to_owned(),

@@ -23,7 +23,7 @@ use crate::{
     cli::Output,
     decide::{Reason, Verdict},
     exit::Exit,
-    facts::{Attachment, ClusterFacts, Lease, NodeFacts, NodeRead, PodFacts, Ready},
+    facts::{Attachment, ClusterFacts, Lease, NodeFacts, NodeRead, Owner, PodFacts, ReadError, Ready},
     limits::{Hold, HoldReason, Judged, Plan},
     manual::{self, Advice, Kubectl, Step},
     outcome::Outcome,
@@ -206,6 +206,12 @@ pub struct OwnerEntry {
     pub name: String,
 }
 
+impl From<&Owner> for OwnerEntry {
+    fn from(owner: &Owner) -> Self {
+        Self { kind: owner.kind.clone(), name: owner.name.clone() }
+    }
+}
+
 /// Something that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -214,6 +220,12 @@ pub struct ErrorEntry {
     pub what: String,
     /// Why.
     pub cause: String,
+}
+
+impl From<&ReadError> for ErrorEntry {
+    fn from(error: &ReadError) -> Self {
+        Self { what: error.what.clone(), cause: error.cause.clone() }
+    }
 }
 
 /// Counts.
@@ -271,11 +283,7 @@ impl Report {
             summary: Summary::new(facts.node_count, &nodes, &pods),
             nodes,
             pods,
-            errors: facts
-                .errors
-                .iter()
-                .map(|error| ErrorEntry { what: error.what.clone(), cause: error.cause.clone() })
-                .collect(),
+            errors: facts.errors.iter().map(ErrorEntry::from).collect(),
             unseen: facts.unseen.clone(),
             exit: exit(settings, facts, plan, outcomes),
         }
@@ -389,10 +397,7 @@ impl Telling<'_> {
             name: pod.name.clone(),
             uid: pod.uid.clone(),
             node: pod.node.clone(),
-            owner: pod
-                .owner
-                .as_ref()
-                .map(|owner| OwnerEntry { kind: owner.kind.clone(), name: owner.name.clone() }),
+            owner: pod.owner.as_ref().map(OwnerEntry::from),
             deletion_requested: pod.deletion_requested(),
             deletion_deadline: pod.deletion_deadline,
             overdue_seconds: pod.overdue(self.facts.now).as_secs(),

@@ -394,11 +394,7 @@ fn answer(settings: &Settings, seen: Seen, dead: &BTreeSet<String>) -> WhatIf {
         left_out: left_out.filter(|life| !settings.namespaces.matches(&life.namespace)).count(),
         summary: Fate::ALL.into_iter().map(|fate| (fate.code(), counted(fate))).collect(),
         pods,
-        errors: facts
-            .errors
-            .iter()
-            .map(|error| ErrorEntry { what: error.what.clone(), cause: error.cause.clone() })
-            .collect(),
+        errors: facts.errors.iter().map(ErrorEntry::from).collect(),
         unseen: facts.unseen.clone(),
         exit: if unread { Exit::Incomplete } else { Exit::Done },
     }
@@ -441,10 +437,7 @@ impl PodFate {
             name: life.name.clone(),
             uid: life.uid.clone(),
             node: life.node.clone().unwrap_or_default(),
-            owner: life
-                .controller
-                .as_ref()
-                .map(|owner| OwnerEntry { kind: owner.kind.clone(), name: owner.name.clone() }),
+            owner: life.controller.as_ref().map(OwnerEntry::from),
             fate,
             verdict: None,
             reason: None,

@@ -39,7 +39,7 @@ pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
     }
     pods(&mut page, answer, Fate::Lost, BAD, "LOST: no controller makes these anew");
     pods(&mut page, answer, Fate::NeedsPerson, BAD, "WOULD NEED YOU");
-    unread(&mut page, answer);
+    page.unread(&answer.errors, &answer.unseen);
     summary(&mut page, answer);
     page.text
 }
@@ -143,21 +143,6 @@ fn pod(page: &mut Page, pod: &PodFate, many_nodes: bool) {
             // Every line by itself: a comment does not go on after a backslash.
             let line = clean(&line);
             page.line(&format!("{rest}# {}", line.trim_start_matches("# ").trim_start()));
-        }
-    }
-}
-
-fn unread(page: &mut Page, answer: &WhatIf) {
-    if !answer.errors.is_empty() {
-        page.heading(BAD, &format!("COULD NOT BE READ: {}", answer.errors.len()));
-        for error in &answer.errors {
-            page.paragraph(ITEM, DETAIL, Style::new(), &format!("{}: {}", error.what, error.cause));
-        }
-    }
-    if !answer.unseen.is_empty() {
-        page.heading(CAUTION, "COULD NOT BE SEEN");
-        for sentence in &answer.unseen {
-            page.paragraph(ITEM, ITEM, Style::new(), sentence);
         }
     }
 }

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::{
-    BreakerEntry, NodeEntry, PodEntry, Report,
+    BreakerEntry, ErrorEntry, NodeEntry, PodEntry, Report,
     phrases::{self, clean},
 };
 use crate::{
@@ -63,7 +63,7 @@ pub fn write(report: &Report, screen: Screen) -> String {
     for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave, Verdict::Manual] {
         page.pods(report, verdict);
     }
-    page.unread(report);
+    page.unread(&report.errors, &report.unseen);
     page.summary(report);
     page.text
 }
@@ -200,16 +200,17 @@ impl Page {
         }
     }
 
-    fn unread(&mut self, report: &Report) {
-        if !report.errors.is_empty() {
-            self.heading(BAD, &format!("COULD NOT BE READ: {}", report.errors.len()));
-            for error in &report.errors {
+    /// What could not be read, and what could not be seen.
+    pub(crate) fn unread(&mut self, errors: &[ErrorEntry], unseen: &[String]) {
+        if !errors.is_empty() {
+            self.heading(BAD, &format!("COULD NOT BE READ: {}", errors.len()));
+            for error in errors {
                 self.paragraph(ITEM, DETAIL, Style::new(), &format!("{}: {}", error.what, error.cause));
             }
         }
-        if !report.unseen.is_empty() {
+        if !unseen.is_empty() {
             self.heading(CAUTION, "COULD NOT BE SEEN");
-            for sentence in &report.unseen {
+            for sentence in unseen {
                 self.paragraph(ITEM, ITEM, Style::new(), sentence);
             }
         }
