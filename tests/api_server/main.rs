@@ -7,9 +7,6 @@
     reason = "tests say what is wrong by panicking"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod commands;
 mod deletes;
 mod dry_run;
@@ -35,6 +32,7 @@ use std::{
     time::Duration,
 };
 
+use pod_reaper_test_support as support;
 use serde_json::Value;
 
 use crate::support::{

@@ -11,9 +11,6 @@
 )]
 #![allow(clippy::cast_precision_loss, reason = "figures to be read, not counted on")]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod fill;
 mod measure;
 mod plot;
@@ -27,6 +24,7 @@ use std::{
     time::Duration,
 };
 
+use pod_reaper_test_support as support;
 use serde_json::{Value, json};
 
 use crate::{

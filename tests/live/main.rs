@@ -8,9 +8,6 @@
     reason = "tests say what is wrong by panicking"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod case;
 mod deployed;
 mod interruption;
@@ -19,3 +16,5 @@ mod node_fails;
 mod node_returns;
 mod out_of_service;
 mod outage;
+
+use pod_reaper_test_support as support;

@@ -1,7 +1,7 @@
 //! The program under test, run as a user runs it, and what it prints pasted as a user pastes it.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::LazyLock,
 };
@@ -13,7 +13,7 @@ use super::ControlPlane;
 
 /// What the documentation says a report is.
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-    let schema = include_str!("../../docs/report.schema.json");
+    let schema = include_str!("../../../docs/report.schema.json");
     jsonschema::validator_for(&serde_json::from_str(schema).expect("JSON")).expect("a schema")
 });
 
@@ -43,9 +43,15 @@ impl Run {
     }
 }
 
+/// The built binary.
+pub fn executable() -> PathBuf {
+    // Known while a test program is compiled, but not while this crate is.
+    std::env::var_os("CARGO_BIN_EXE_pod-reaper").expect("cargo sets it where it runs a test program").into()
+}
+
 /// The built binary, with no setting but those given.
 pub fn binary(kubeconfig: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
+    let mut command = Command::new(executable());
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
     command.arg("--kubeconfig").arg(kubeconfig).stdin(Stdio::null());
     command
@@ -65,7 +71,7 @@ pub fn run(kubeconfig: &Path, options: &[&str]) -> Run {
 
 /// Asks a question by a subcommand, whose options stand after it.
 pub fn asked(kubeconfig: &Path, question: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
+    let mut command = Command::new(executable());
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent").stdin(Stdio::null());
     command.args(question).arg("--output=json").arg("--kubeconfig").arg(kubeconfig);
     command.output().expect("it starts")

@@ -1,11 +1,11 @@
-//! A real API server for the tests, and the words to say what is in it.
+//! What the test programs share: a real API server and what is in it, the program under test, a proxy between both.
 //!
 //! There is one server for a whole test program, started by the first test that asks for it. No controller and no
 //! kubelet runs beside it: what a test writes stays as it is, until pod-reaper or the test changes it. A test about what
 //! those do starts a cluster of its own: [`ControlPlane::start_with`].
 //!
 //! ```ignore
-//! let cluster = support::fresh();
+//! let cluster = pod_reaper_test_support::fresh();
 //! Node::ready("ds01").create(&cluster);
 //! Node::not_ready("ds02", 3600).create(&cluster);
 //! Pod::on("ds02", "impala", "catalogd-0").owned_by("StatefulSet", "catalogd").terminating(&cluster, 1);
@@ -21,12 +21,12 @@
     reason = "what is passed is a `json!` on the spot, read best without an `&`"
 )]
 #![allow(
+    missing_docs,
     clippy::must_use_candidate,
     clippy::missing_panics_doc,
     clippy::return_self_not_must_use,
-    reason = "advice for the users of a library"
+    reason = "advice for the users of a published library"
 )]
-#![allow(dead_code, reason = "a vocabulary: no test has to use all of it")]
 
 pub mod installed;
 pub mod objects;
@@ -459,8 +459,14 @@ async fn connect(kubeconfig: PathBuf) -> Result<Client, String> {
     Client::try_from(config).map_err(|error| error.to_string())
 }
 
+/// A file or folder of the repository, wherever the test was started.
+pub fn in_repository(path: &str) -> PathBuf {
+    let tests_support = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests_support.ancestors().nth(2).expect("it is two folders down").join(path)
+}
+
 fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane").join(name)
+    in_repository("tests/controlplane").join(name)
 }
 
 /// Where the servers are: where `tests/run` says, or where a build puts them.

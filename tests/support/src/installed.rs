@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     thread,
     time::{Duration, Instant},
 };
@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    ControlPlane,
+    ControlPlane, in_repository,
     objects::{Node, Pod, pod_path},
     program::shown,
 };
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A folder of the tree, wherever the test was started.
 pub fn folder(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name).display().to_string()
+    in_repository(name).display().to_string()
 }
 
 /// Runs kubectl, which has to succeed, and gives what it printed.
