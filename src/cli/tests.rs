@@ -1,4 +1,4 @@
-//! Tests of what a typed value means. How options and environment meet is seen from outside, in `tests/cli.rs`: a
+//! Tests of what a typed value means. How options and environment meet is seen from outside, in `tests/cli/`: a
 //! test in here would read the environment of whoever runs it.
 
 use clap::CommandFactory;

@@ -1,0 +1,182 @@
+//! The built binary, from outside: what may be typed, what it prints where, and how it exits.
+//!
+//! No test here needs a cluster. Every run gets an environment of its own, and a home of its own, so that neither a
+//! kubeconfig nor a variable of the machine that runs the tests is in reach.
+
+#![expect(clippy::expect_used, reason = "a helper that cannot do its part ends its test")]
+
+mod documents;
+mod help;
+mod kubeconfig;
+mod output;
+mod questions;
+mod snapshot;
+mod usage;
+mod verdicts;
+
+use std::{
+    fs,
+    io::{ErrorKind, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The state after a Kosmos leaf cluster was cut off, as kubectl printed it; its path seen from [`data`].
+const KOSMOS: &str = "kosmos-link-cut.json";
+
+/// The moment at which it was saved.
+const KOSMOS_NOW: &str = "2026-11-20T22:00:36Z";
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("data")
+}
+
+/// One run of the program, not started yet.
+struct Reaper {
+    command: Command,
+    home: TempDir,
+    input: Option<String>,
+}
+
+/// What a run left behind.
+struct Ended {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn reaper(args: &[&str]) -> Reaper {
+    let home = TempDir::new().expect("a home");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
+    command
+        .args(args)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", home.path())
+        // Relative paths, so that reports say the same on every machine.
+        .current_dir(data());
+    Reaper { command, home, input: None }
+}
+
+/// An audit of the Kosmos snapshot, with further arguments.
+fn audit(args: &[&str]) -> Reaper {
+    let mut reaper = reaper(&["--snapshot", KOSMOS, "--now", KOSMOS_NOW]);
+    reaper.command.args(args);
+    reaper
+}
+
+impl Reaper {
+    fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    fn input(mut self, text: impl Into<String>) -> Self {
+        self.input = Some(text.into());
+        self
+    }
+
+    /// Writes a file into the run's home and gives its path.
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.home.path().join(name);
+        fs::create_dir_all(path.parent().expect("files have a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    }
+
+    fn run(mut self) -> Ended {
+        self.command.stdin(if self.input.is_some() { Stdio::piped() } else { Stdio::null() });
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("the program starts");
+        if let (Some(text), Some(mut stdin)) = (self.input, child.stdin.take()) {
+            stdin.write_all(text.as_bytes()).expect("the program reads its input");
+        }
+        let output = child.wait_with_output().expect("the program ends");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Ended {
+            code: output.status.code().expect("no signal ended it"),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+
+    /// On standard error, in this order.
+    #[track_caller]
+    fn says(self, parts: &[&str]) -> Self {
+        let mut rest = self.err.as_str();
+        for part in parts {
+            let after = rest.split_once(part).map(|(_, after)| after);
+            assert!(after.is_some(), "{part:?} is missing, or out of order, in:\n{}", self.err);
+            rest = after.unwrap_or_default();
+        }
+        self
+    }
+
+    #[track_caller]
+    fn keeps_quiet_about(self, secret: &str) -> Self {
+        for text in [&self.out, &self.err] {
+            assert!(!text.contains(secret), "{secret:?} was printed:\n{text}");
+        }
+        self
+    }
+
+    fn report(&self) -> Value {
+        serde_json::from_str(&self.out).expect("the report is JSON")
+    }
+}
+
+/// Three nodes, of which ds06 has been cut off for two hours, and one pod stuck on it.
+fn small_cluster() -> Value {
+    let node = |name: &str, ready: &str| {
+        json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}")}, "status": {"conditions": [
+            {"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-31T01:00:00Z"}
+        ]}})
+    };
+    json!({"kind": "List", "items": [
+        node("ds04", "True"),
+        node("ds05", "True"),
+        node("ds06", "Unknown"),
+        {"kind": "Namespace", "metadata": {"name": "compute-hive01"}},
+        {"kind": "Lease", "metadata": {"name": "ds06", "namespace": "kube-node-lease"},
+            "spec": {"renewTime": "2026-01-31T00:59:20Z"}},
+        {"kind": "Pod",
+            "metadata": {
+                "namespace": "compute-hive01", "name": "huebackend-0", "uid": "uid-huebackend", "resourceVersion": "7",
+                "deletionTimestamp": "2026-01-31T01:05:00Z", "creationTimestamp": "2026-01-31T03:00:00Z",
+            },
+            "spec": {"nodeName": "ds06"}},
+    ]})
+}
+
+/// Stands where a cluster must not be asked. Nothing accepts, so a connection waits here until it is counted.
+struct Forbidden(TcpListener);
+
+impl Forbidden {
+    fn new() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        listener.set_nonblocking(true).expect("non-blocking");
+        Self(listener)
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.0.local_addr().expect("an address")
+    }
+
+    #[track_caller]
+    fn was_left_alone(self) {
+        let asked = self.0.accept();
+        assert!(asked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "another cluster was asked");
+    }
+}

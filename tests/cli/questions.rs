@@ -1,0 +1,108 @@
+//! What-if and explain.
+
+use expect_test::expect_file;
+use serde_json::{Value, json};
+
+use crate::{KOSMOS, Reaper, reaper, small_cluster};
+
+/// A question about a snapshot, with options after it.
+fn ask(snapshot: &str, question: &[&str]) -> Reaper {
+    let mut run = reaper(question);
+    run.command.args(["--snapshot", snapshot]);
+    run
+}
+
+const SIX: &str = "six-nodes.json";
+
+#[test]
+fn what_if_tells_who_comes_back_and_who_does_not() {
+    let dead = ask(SIX, &["what-if", "--node", "ds06"]).run().exits(0);
+    expect_file!["../data/golden/what-if-ds06.txt"].assert_eq(&dead.out);
+    let told = ask(SIX, &["what-if", "--node", "ds06", "-o", "json"]).run().exits(0).report();
+    assert_eq!(told["version"], 1);
+    assert_eq!(told["breaker"], Value::Null);
+    assert_eq!(told["summary"]["comes-back"], 7);
+    assert_eq!(told["summary"]["needs-person"], 1);
+
+    let leaf = ask(KOSMOS, &["what-if", "--node=kosmos-cluster7", "-o=json"]).run().exits(0).report();
+    let pods = leaf["pods"].as_array().expect("pods");
+    assert!(pods.iter().any(|pod| pod["reason"] == "kosmos-leaf"), "{leaf}");
+}
+
+/// They are for a dead node, and this one lives: pasted, they must do nothing.
+#[test]
+fn no_command_of_what_if_does_anything_when_pasted() {
+    let dead = ask(SIX, &["what-if", "--node", "ds06"]).run().exits(0);
+    let commands = dead.out.lines().filter(|line| line.contains("kubectl") || line.contains("--raw"));
+    let commands = commands.collect::<Vec<_>>();
+    assert!(commands.iter().any(|line| line.contains("delete")), "{}", dead.out);
+    for line in commands {
+        assert!(line.trim_start().starts_with('#'), "{line:?}");
+    }
+    let told = ask(SIX, &["what-if", "--node", "ds06", "--output=json"]).run().exits(0).report();
+    let steps = told["pods"].as_array().expect("pods").iter().filter_map(|pod| pod["steps"].as_array());
+    for step in steps.flatten().filter(|step| !step["command"].is_null()) {
+        assert!(step["command"].as_str().is_some_and(|command| command.starts_with("# ")), "{step}");
+    }
+}
+
+#[test]
+fn what_if_names_what_would_be_lost_and_the_breaker() {
+    let mut state = small_cluster();
+    let items = state["items"].as_array_mut().expect("a list");
+    items.push(json!({"kind": "Pod", "metadata": {
+        "namespace": "compute-hive01", "name": "bare", "uid": "uid-bare", "resourceVersion": "8"},
+        "spec": {"nodeName": "ds05"}, "status": {"phase": "Running"}}));
+    let told = |nodes: &[&str]| {
+        let question = [&["what-if", "--output=json", "--node"], nodes].concat();
+        ask("-", &question).input(state.to_string()).run().exits(0).report()
+    };
+    let one = told(&["ds05"]);
+    assert_eq!((&one["pods"][0]["fate"], &one["breaker"]), (&json!("lost"), &Value::Null), "{one}");
+    // ds06 is dead already.
+    let all = told(&["ds04", "ds05"]);
+    assert_eq!(all["breaker"]["reason"], "mass-outage", "{all}");
+    assert_eq!(all["kubernetesStopsEvicting"], true);
+    assert_eq!(all["pods"][0]["reason"], "mass-outage");
+}
+
+#[test]
+fn a_node_that_is_not_there_is_wrong_usage_with_near_names() {
+    let wrong = ask(SIX, &["what-if", "--node", "ds6"]).run().exits(2);
+    wrong.says(&["--node ds6: there is no such node; did you mean ds06"]);
+    ask(SIX, &["what-if", "--node", "zzz"]).run().exits(2).says(&["kubectl get nodes"]);
+    ask(SIX, &["what-if"]).run().exits(2).says(&["--node"]);
+}
+
+#[test]
+fn explain_hears_every_rule() {
+    let local = ask(SIX, &["explain", "impala-impala01/impala-executor-000-0"]).run().exits(0);
+    expect_file!["../data/golden/explain-local-volume.txt"].assert_eq(&local.out);
+    let leaf = ask(SIX, &["explain", "kosmos-apps/web-0", "-o", "json"]).run().exits(0).report();
+    assert_eq!((&leaf["verdict"], &leaf["reason"]), (&json!("manual"), &json!("kosmos-leaf")));
+    let decides = leaf["rules"].as_array().expect("rules").iter().filter(|rule| rule["decides"] == true);
+    assert_eq!(decides.map(|rule| rule["number"].clone()).collect::<Vec<_>>(), [json!(6)]);
+
+    let running = ask(SIX, &["explain", "compute-hive02/hiveserver2-0"]).run().exits(0);
+    assert!(running.out.contains("It is not Terminating"), "{}", running.out);
+    let out = ask(SIX, &["explain", "vault/vault-0", "-n", "etl"]).run().exits(0);
+    assert!(out.out.contains("Its namespace vault is left out"), "{}", out.out);
+    ask(SIX, &["explain", "vault/vault-1"]).run().exits(1).says(&["there is no pod vault/vault-1"]);
+    ask(SIX, &["explain", "vault-0"]).run().exits(2).says(&["such as vault/vault-0"]);
+}
+
+#[test]
+fn an_option_that_a_question_has_no_use_for_is_refused() {
+    for (args, says) in [
+        (&["what-if", "--node=ds06", "--dry-run"][..], "--dry-run does not go with what-if"),
+        (&["what-if", "--node=ds06", "--yes"], "--yes does not go with what-if"),
+        (&["what-if", "--node=ds06", "--reap-older-than=1m"], "longer than any threshold"),
+        (&["explain", "vault/vault-0", "--all"], "--all does not go with explain"),
+        (&["explain", "vault/vault-0", "-o", "html"], "explain answers as text or json only"),
+        (&["--dry-run", "what-if", "--node=ds06"], "--dry-run stands before what-if; write it after"),
+    ] {
+        ask(SIX, args).run().exits(2).says(&[says]);
+    }
+    // A variable is for the runs of a CronJob, and says nothing here.
+    ask(SIX, &["explain", "vault/vault-0"]).env("DRY_RUN", "client").run().exits(0);
+}

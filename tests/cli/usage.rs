@@ -1,0 +1,313 @@
+//! What may be typed, as an option or as a variable.
+
+#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+
+use expect_test::expect;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{Forbidden, KOSMOS, KOSMOS_NOW, Reaper, audit, reaper, small_cluster};
+
+#[test]
+fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
+    type Case =
+        (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)], [&'static str; 2]);
+    let cases: &[Case] = &[
+        ("bare number", &[], &[("REAP_OLDER_THAN", "10")], ["--reap-older-than", "10m"]),
+        ("negative duration", &[], &[("REAP_OLDER_THAN", "-5m")], ["--reap-older-than", "10m"]),
+        ("empty duration", &["--reap-older-than", ""], &[], ["--reap-older-than", "10m"]),
+        ("negative, typed", &["--reap-older-than", "-5m"], &[], ["--reap-older-than", "10m"]),
+        ("negative, typed with =", &["--reap-older-than=-5m"], &[], ["--reap-older-than", "10m"]),
+        ("months for minutes", &["--reap-older-than", "10M"], &[], ["--reap-older-than", "10m"]),
+        ("words", &["--reap-older-than", "ten minutes"], &[], ["--reap-older-than", "10m"]),
+        ("an option as value", &["--reap-older-than", "--all"], &[], ["--reap-older-than", "10m"]),
+        ("bare number", &["--node-not-ready-for", "600"], &[], ["--node-not-ready-for", "10m"]),
+        ("bare number", &[], &[("NODE_NOT_READY_FOR", "600")], ["--node-not-ready-for", "10m"]),
+        ("bare number", &["--deadline", "480"], &[], ["--deadline", "10m"]),
+        ("bare number", &[], &[("DEADLINE", "480")], ["--deadline", "10m"]),
+        ("broken regex", &[], &[("NAMESPACE_REGEX", "[")], ["--namespace-regex", "^prod-"]),
+        ("empty regex", &["--namespace-regex", ""], &[], ["--namespace-regex", "^prod-"]),
+        ("broken regex", &[], &[("NAMESPACE_EXCLUDE_REGEX", "(")], ["--namespace-exclude-regex", "^prod-"]),
+        ("empty regex", &["--namespace-exclude-regex="], &[], ["--namespace-exclude-regex", "^prod-"]),
+        ("neither yes nor no", &[], &[("DRY_RUN", "maybe")], ["--dry-run", "server"]),
+        ("another case", &[], &[("DRY_RUN", "True")], ["--dry-run", "server"]),
+        ("a number", &[], &[("DRY_RUN", "1")], ["--dry-run", "server"]),
+        ("empty", &["--dry-run="], &[], ["--dry-run", "server"]),
+        ("neither yes nor no", &[], &[("UNREACHABLE_ONLY", "maybe")], ["--unreachable-only", "true, false"]),
+        ("neither yes nor no", &[], &[("EXIT_ON_MANUAL", "maybe")], ["--exit-on-manual", "true, false"]),
+        (
+            "no share",
+            &[],
+            &[("MAX_NOT_READY_PERCENT", "0")],
+            ["--max-not-ready-percent", "from 1 to 100, such as 55"],
+        ),
+        (
+            "more than all",
+            &[],
+            &[("MAX_NOT_READY_PERCENT", "101")],
+            ["--max-not-ready-percent", "from 1 to 100, such as 55"],
+        ),
+        ("a percent sign", &["--max-not-ready-percent", "55%"], &[], ["--max-not-ready-percent", "1-100"]),
+        ("below none", &["--max-deletes=-1"], &[], ["--max-deletes", "<N>"]),
+        (
+            "no set",
+            &[],
+            &[("LEAF_NODE_SELECTOR", "a in b")],
+            ["--leaf-node-selector", "type=virtual-kubelet"],
+        ),
+        ("empty", &["--leaf-node-selector", ""], &[], ["--leaf-node-selector", "type=virtual-kubelet"]),
+        ("empty", &["--manual-owner-kind", ""], &[], ["--manual-owner-kind", "StatefulSet"]),
+        (
+            "nothing after a comma",
+            &[],
+            &[("MANUAL_OWNER_KIND", "Job,")],
+            ["--manual-owner-kind", "StatefulSet"],
+        ),
+        ("no moment", &["--now", "yesterday", "--snapshot", KOSMOS], &[], ["--now", "2026-01-31T03:00:00Z"]),
+        ("a moment without a snapshot", &["--now", KOSMOS_NOW], &[], ["required", "--snapshot <FILE>"]),
+        ("no form", &["--output", "yaml"], &[], ["--output", "write text, json, markdown or html"]),
+        ("no form", &[], &[("LOG_FORMAT", "xml")], ["--log-format", "text, json"]),
+        ("no level", &[], &[("LOG_LEVEL", "loud")], ["--log-level", "off, error, warn, info"]),
+        ("empty", &["--snapshot", ""], &[], ["--snapshot", "file name"]),
+        ("empty", &["--kubeconfig", ""], &[], ["--kubeconfig", "file name"]),
+        ("empty", &["--context", ""], &[], ["--context", "empty"]),
+        (
+            "a cluster for a snapshot",
+            &["--context", "c", "--snapshot", KOSMOS],
+            &[],
+            ["--context", "--snapshot"],
+        ),
+        (
+            "a cluster for a snapshot",
+            &["--kubeconfig", "k", "--snapshot", KOSMOS],
+            &[],
+            ["--kubeconfig", "--snapshot"],
+        ),
+        ("two lines", &[], &[("CLUSTER_NAME", "a\nb")], ["--cluster-name", "prod-eu"]),
+        (
+            "no URL",
+            &[],
+            &[("PUSH_GATEWAY", "gateway:9091")],
+            ["--push-gateway", "http://pushgateway.monitoring:9091"],
+        ),
+        ("empty", &["--push-gateway", ""], &[], ["--push-gateway", "http://pushgateway.monitoring:9091"]),
+        ("empty", &["--metrics-file", ""], &[], ["--metrics-file", "empty"]),
+        (
+            "metrics of a snapshot",
+            &["--metrics-file", "f", "--snapshot", KOSMOS],
+            &[],
+            ["--metrics-file", "--snapshot"],
+        ),
+        ("a slip", &["--dry-rnu"], &[], ["--dry-rnu", "--dry-run"]),
+        ("an argument", &["ds06"], &[], ["ds06", "--help"]),
+    ];
+    for (name, args, variables, parts) in cases {
+        let run = variables.iter().fold(reaper(args), |run, (name, value)| run.env(name, value));
+        let ended = run.run();
+        assert_eq!(ended.code, 2, "{name}: {args:?} {variables:?}:\n{}{}", ended.out, ended.err);
+        assert_eq!(ended.out, "", "{name}: {args:?} {variables:?}");
+        for part in parts {
+            assert!(
+                ended.err.contains(part),
+                "{name}: {args:?} {variables:?}: no {part:?} in:\n{}",
+                ended.err
+            );
+        }
+    }
+}
+
+#[test]
+fn an_error_reads_as_a_sentence() {
+    expect![[r#"
+        error: invalid value '10' for '--reap-older-than <DURATION>': a bare number has no unit; write it with a unit, such as 10m or 1h 30m
+
+        For more information, try '--help'.
+    "#]]
+    .assert_eq(&reaper(&["--reap-older-than", "10"]).run().exits(2).err);
+    expect![[r#"
+        error: invalid value '[' for '--namespace-regex <REGEX>': unclosed character class; write a regular expression such as ^prod- or ^(compute|impala)-
+
+        For more information, try '--help'.
+    "#]]
+    .assert_eq(&reaper(&[]).env("NAMESPACE_REGEX", "[").run().exits(2).err);
+}
+
+#[test]
+fn a_push_gateway_that_is_refused_is_not_repeated() {
+    let wrong = "ftp://reaper:MARKER@gateway.example";
+    let says = "invalid value for '--push-gateway <URL>': it is no URL of a Pushgateway";
+    for run in [reaper(&["--push-gateway", wrong]), reaper(&[]).env("PUSH_GATEWAY", wrong)] {
+        run.run().exits(2).says(&[says]).keeps_quiet_about("MARKER");
+    }
+    let right = "http://reaper:MARKER@gateway.example";
+    reaper(&["--help"]).env("PUSH_GATEWAY", right).run().exits(0).keeps_quiet_about("MARKER");
+    reaper(&["--snapshot", KOSMOS, "--push-gateway", right]).run().exits(2).keeps_quiet_about("MARKER");
+}
+
+/// A variable is for the runs of a CronJob: nothing is pushed or written, and nothing warned about.
+#[test]
+fn an_audit_hands_no_metrics_over() {
+    let plain = audit(&[]).run().exits(0);
+    let gateway = Forbidden::new();
+    let run = audit(&[]).env("PUSH_GATEWAY", &format!("http://{}", gateway.address()));
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("pod-reaper.prom");
+    let ended = run.env("METRICS_FILE", &file.display().to_string()).run().exits(0);
+    assert!(!file.exists());
+    assert!(!ended.err.contains("WARN"), "{}", ended.err);
+    assert_eq!(ended.out, plain.out);
+    gateway.was_left_alone();
+}
+
+/// Nor do the commands that print what is built in: they are no run, and must not pass for one that went well.
+#[test]
+fn what_is_printed_of_the_program_itself_hands_no_metrics_over() {
+    for command in [&["man"][..], &["completions", "bash"]] {
+        let gateway = Forbidden::new();
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("pod-reaper.prom");
+        let run = reaper(command).env("PUSH_GATEWAY", &format!("http://{}", gateway.address()));
+        run.env("METRICS_FILE", &file.display().to_string()).run().exits(0);
+        assert!(!file.exists(), "{command:?}");
+        gateway.was_left_alone();
+    }
+}
+
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    let variables = [
+        "NAMESPACE_REGEX",
+        "NAMESPACE_EXCLUDE_REGEX",
+        "REAP_OLDER_THAN",
+        "NODE_NOT_READY_FOR",
+        "UNREACHABLE_ONLY",
+        "MANUAL_OWNER_KIND",
+        "LEAF_NODE_SELECTOR",
+        "DRY_RUN",
+        "MAX_DELETES",
+        "MAX_NOT_READY_PERCENT",
+        "DEADLINE",
+        "EXIT_ON_MANUAL",
+        "CLUSTER_NAME",
+        "PUSH_GATEWAY",
+        "METRICS_FILE",
+        "NO_EVENTS",
+        "LOG_FORMAT",
+        "LOG_LEVEL",
+    ];
+    let plain = audit(&["--output=json"]).run().exits(0);
+    for variable in variables {
+        let ended = audit(&["--output=json"]).env(variable, "").run();
+        assert_eq!((ended.code, &ended.out), (0, &plain.out), "{variable}: {}", ended.err);
+    }
+    let all = variables.iter().fold(audit(&["--output=json"]), |run, variable| run.env(variable, ""));
+    assert_eq!(all.run().exits(0).out, plain.out);
+}
+
+#[test]
+fn variables_set_what_options_set_and_options_beat_them() {
+    let settings = |run: Reaper| run.run().exits(0).report()["settings"].clone();
+    let cases: &[(&str, &str, &str, &str, Value, Value)] = &[
+        ("NAMESPACE_REGEX", "^a", "--namespace-regex=^b", "namespaceRegex", json!("^a"), json!("^b")),
+        (
+            "NAMESPACE_EXCLUDE_REGEX",
+            "^a",
+            "--namespace-exclude-regex=^b",
+            "namespaceExcludeRegex",
+            json!("^a"),
+            json!("^b"),
+        ),
+        (
+            "REAP_OLDER_THAN",
+            "20m",
+            "--reap-older-than=1h 30m",
+            "reapOlderThanSeconds",
+            json!(1200),
+            json!(5400),
+        ),
+        (
+            "NODE_NOT_READY_FOR",
+            "20m",
+            "--node-not-ready-for=0s",
+            "nodeNotReadyForSeconds",
+            json!(1200),
+            json!(0),
+        ),
+        (
+            "UNREACHABLE_ONLY",
+            "true",
+            "--unreachable-only=false",
+            "unreachableOnly",
+            json!(true),
+            json!(false),
+        ),
+        ("UNREACHABLE_ONLY", "false", "--unreachable-only", "unreachableOnly", json!(false), json!(true)),
+        (
+            "MANUAL_OWNER_KIND",
+            "StatefulSet,Job",
+            "--manual-owner-kind=ReplicaSet",
+            "manualOwnerKinds",
+            json!(["StatefulSet", "Job"]),
+            json!(["ReplicaSet"]),
+        ),
+        (
+            "LEAF_NODE_SELECTOR",
+            "a=b",
+            "--leaf-node-selector=c in (d,e)",
+            "leafNodeSelector",
+            json!("a=b"),
+            json!("c in (d,e)"),
+        ),
+        ("MAX_DELETES", "5", "--max-deletes=0", "maxDeletes", json!(5), json!(0)),
+        (
+            "MAX_NOT_READY_PERCENT",
+            "80",
+            "--max-not-ready-percent=100",
+            "maxNotReadyPercent",
+            json!(80),
+            json!(100),
+        ),
+    ];
+    for (variable, value, option, field, set, beaten) in cases {
+        let by_variable = settings(audit(&["--output=json"]).env(variable, value));
+        assert_eq!(by_variable[field], *set, "{variable}={value}");
+        let by_option = settings(audit(&["--output=json", option]).env(variable, value));
+        assert_eq!(by_option[field], *beaten, "{variable}={value} {option}");
+    }
+    let follows = settings(audit(&["--output=json", "--reap-older-than=20m"]));
+    assert_eq!(
+        follows["nodeNotReadyForSeconds"], 1200,
+        "the node's threshold is the pod's, unless it is set"
+    );
+    let kinds = settings(audit(&["--output=json", "--manual-owner-kind=A", "--manual-owner-kind=B, C"]));
+    assert_eq!(kinds["manualOwnerKinds"], json!(["A", "B", "C"]));
+}
+
+#[test]
+fn options_that_must_not_come_from_a_stray_variable_do_not() {
+    let stray = [
+        ("YES", "true"),
+        ("NOW", "yesterday"),
+        ("SNAPSHOT", "/nowhere"),
+        ("CONTEXT", "nowhere"),
+        ("ALL", "true"),
+        ("OUTPUT", "yaml"),
+    ];
+    let plain = audit(&[]).run().exits(0);
+    let with = stray.iter().fold(audit(&[]), |run, (name, value)| run.env(name, value)).run().exits(0);
+    assert_eq!(with.out, plain.out);
+}
+
+#[test]
+fn a_namespace_is_exactly_that_one() {
+    let state = small_cluster().to_string();
+    let pods = |name: &str| {
+        let run = reaper(&["--snapshot", "-", "-o", "json", "-n", name]).env("NAMESPACE_REGEX", "^other$");
+        run.input(state.as_str()).run().exits(0).report()["summary"]["pods"].clone()
+    };
+    assert_eq!(pods("compute-hive01"), 1);
+    assert_eq!(pods("compute-hive0"), 0);
+    assert_eq!(pods("compute.hive01"), 0, "a dot is a dot");
+    reaper(&["-n", "a", "--namespace-regex", "b"]).run().exits(2).says(&["leave one out"]);
+    reaper(&["-n", "A*"]).run().exits(2).says(&["--namespace-regex"]);
+}
