@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::reaper;
 
-/// A claim whose test is gone is one that nobody checks.
+/// A claim whose test is gone is no longer checked.
 #[test]
 fn every_test_that_the_security_page_names_is_there() {
     fn functions(folder: &Path, of: &mut BTreeSet<String>) {

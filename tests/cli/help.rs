@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::reaper;
 
 #[test]
-fn help_is_the_same_everywhere_and_tells_no_value() {
+fn help_is_the_same_everywhere_and_shows_no_value() {
     let help = reaper(&["--help"]).run().exits(0);
     assert_eq!(help.err, "");
     expect_file!["../data/golden/help.txt"].assert_eq(&help.out);
@@ -17,7 +17,7 @@ fn help_is_the_same_everywhere_and_tells_no_value() {
     assert_eq!(set.out, help.out);
     let short = reaper(&["-h"]).env("NAMESPACE_REGEX", "^secret-").run().exits(0).keeps_quiet_about("secret");
     assert!(short.out.contains("Usage: pod-reaper [OPTIONS]"), "{}", short.out);
-    // Needed most by somebody whose environment is wrong.
+    // A user whose environment is wrong needs it most.
     let wrong = reaper(&["--help"]).env("DRY_RUN", "maybe").run().exits(0);
     assert_eq!(wrong.out, help.out);
 }

@@ -98,7 +98,7 @@ fn a_closed_pipe_is_success() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_3_unless_something_worse_is_told() {
+fn a_report_that_cannot_be_written_is_3_unless_something_worse_is_reported() {
     let full = || Stdio::from(File::options().write(true).open("/dev/full").expect("/dev/full"));
     let write_to_full = |mut run: Reaper| {
         let child = run.command.stdin(Stdio::null()).stdout(full()).stderr(Stdio::piped()).spawn();

@@ -15,14 +15,14 @@ fn ask(snapshot: &str, question: &[&str]) -> Reaper {
 const SIX: &str = "six-nodes.json";
 
 #[test]
-fn what_if_tells_who_comes_back_and_who_does_not() {
+fn what_if_reports_which_pods_come_back_and_which_do_not() {
     let dead = ask(SIX, &["what-if", "--node", "ds06"]).run().exits(0);
     expect_file!["../data/golden/what-if-ds06.txt"].assert_eq(&dead.out);
-    let told = ask(SIX, &["what-if", "--node", "ds06", "-o", "json"]).run().exits(0).report();
-    assert_eq!(told["version"], 1);
-    assert_eq!(told["breaker"], Value::Null);
-    assert_eq!(told["summary"]["comes-back"], 7);
-    assert_eq!(told["summary"]["needs-person"], 1);
+    let answer = ask(SIX, &["what-if", "--node", "ds06", "-o", "json"]).run().exits(0).report();
+    assert_eq!(answer["version"], 1);
+    assert_eq!(answer["breaker"], Value::Null);
+    assert_eq!(answer["summary"]["comes-back"], 7);
+    assert_eq!(answer["summary"]["needs-person"], 1);
 
     let leaf = ask(KOSMOS, &["what-if", "--node=kosmos-cluster7", "-o=json"]).run().exits(0).report();
     let pods = leaf["pods"].as_array().expect("pods");
@@ -39,8 +39,8 @@ fn no_command_of_what_if_does_anything_when_pasted() {
     for line in commands {
         assert!(line.trim_start().starts_with('#'), "{line:?}");
     }
-    let told = ask(SIX, &["what-if", "--node", "ds06", "--output=json"]).run().exits(0).report();
-    let steps = told["pods"].as_array().expect("pods").iter().filter_map(|pod| pod["steps"].as_array());
+    let answer = ask(SIX, &["what-if", "--node", "ds06", "--output=json"]).run().exits(0).report();
+    let steps = answer["pods"].as_array().expect("pods").iter().filter_map(|pod| pod["steps"].as_array());
     for step in steps.flatten().filter(|step| !step["command"].is_null()) {
         assert!(step["command"].as_str().is_some_and(|command| command.starts_with("# ")), "{step}");
     }
@@ -53,14 +53,14 @@ fn what_if_names_what_would_be_lost_and_the_breaker() {
     items.push(json!({"kind": "Pod", "metadata": {
         "namespace": "compute-hive01", "name": "bare", "uid": "uid-bare", "resourceVersion": "8"},
         "spec": {"nodeName": "ds05"}, "status": {"phase": "Running"}}));
-    let told = |nodes: &[&str]| {
+    let answer = |nodes: &[&str]| {
         let question = [&["what-if", "--output=json", "--node"], nodes].concat();
         ask("-", &question).input(state.to_string()).run().exits(0).report()
     };
-    let one = told(&["ds05"]);
+    let one = answer(&["ds05"]);
     assert_eq!((&one["pods"][0]["fate"], &one["breaker"]), (&json!("lost"), &Value::Null), "{one}");
     // ds06 is dead already.
-    let all = told(&["ds04", "ds05"]);
+    let all = answer(&["ds04", "ds05"]);
     assert_eq!(all["breaker"]["reason"], "mass-outage", "{all}");
     assert_eq!(all["kubernetesStopsEvicting"], true);
     assert_eq!(all["pods"][0]["reason"], "mass-outage");
@@ -75,7 +75,7 @@ fn a_node_that_is_not_there_is_wrong_usage_with_near_names() {
 }
 
 #[test]
-fn explain_hears_every_rule() {
+fn explain_reports_every_rule() {
     let local = ask(SIX, &["explain", "impala-impala01/impala-executor-000-0"]).run().exits(0);
     expect_file!["../data/golden/explain-local-volume.txt"].assert_eq(&local.out);
     let leaf = ask(SIX, &["explain", "kosmos-apps/web-0", "-o", "json"]).run().exits(0).report();

@@ -59,7 +59,7 @@ fn something_for_a_person_is_5_only_when_asked_for() {
 }
 
 #[test]
-fn a_stuck_pod_of_a_snapshot_is_told_and_the_namespace_filter_holds() {
+fn a_stuck_pod_of_a_snapshot_is_reported_and_the_namespace_filter_holds() {
     let state = small_cluster().to_string();
     let judge = |args: &[&str]| {
         let mut run = reaper(&["--snapshot", "-", "--output=json"]);
@@ -78,7 +78,7 @@ fn a_stuck_pod_of_a_snapshot_is_told_and_the_namespace_filter_holds() {
 }
 
 #[test]
-fn the_breaker_is_4_and_an_odd_object_is_3() {
+fn the_breaker_is_4_and_a_malformed_object_is_3() {
     let mut outage = small_cluster();
     for at in 0..2 {
         outage["items"][at]["status"]["conditions"][0]["status"] = json!("Unknown");
@@ -87,8 +87,8 @@ fn the_breaker_is_4_and_an_odd_object_is_3() {
     assert!(held.out.contains("NOTHING IS DELETED (mass-outage)"), "{}", held.out);
     reaper(&["--snapshot", "-", "--max-not-ready-percent=100"]).input(outage.to_string()).run().exits(0);
 
-    let mut odd = small_cluster();
-    odd["items"][5]["metadata"]["deletionTimestamp"] = json!(5);
-    let unread = reaper(&["--snapshot", "-"]).input(odd.to_string()).run().exits(3);
+    let mut malformed = small_cluster();
+    malformed["items"][5]["metadata"]["deletionTimestamp"] = json!(5);
+    let unread = reaper(&["--snapshot", "-"]).input(malformed.to_string()).run().exits(3);
     assert!(unread.out.contains("COULD NOT BE READ: 1"), "{}", unread.out);
 }
