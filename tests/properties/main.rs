@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod clusters;
-mod oracle;
 
 use std::{
     cell::{Cell, RefCell},
@@ -23,15 +22,13 @@ use pod_reaper::{
     settings::{Settings, Task},
     whatif::suppose,
 };
+use pod_reaper_test_support::oracle::{objections, outage};
 use proptest::{
     prelude::*,
     test_runner::{RngAlgorithm, RngSeed, TestCaseResult, TestError, TestRunner},
 };
 
-use crate::{
-    clusters::{Case, case},
-    oracle::{objections, outage},
-};
+use crate::clusters::{Case, case};
 
 const CASES: u32 = 10_000;
 /// How many codes of reasons there are.

@@ -12,12 +12,15 @@ use pod_reaper::{
     report::{PodEntry, Report},
     settings::{Mode, Settings, Task},
 };
+use pod_reaper_test_support::{
+    oracle::{objections, outage},
+    simulated::{Kind, Request},
+};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    oracle::{objections, outage},
-    server::{Ask, Kind, State, Write},
+    watched::{Watched, Write},
     world::{By, claim_state, no_facts, start, unread},
 };
 
@@ -48,14 +51,14 @@ impl Rules {
     }
 }
 
-impl State {
+impl Watched {
     /// Judges a write by what the program can know, when it is sent.
-    pub fn judge(&mut self, ask: &Ask, query: Option<&str>, content_type: &str) {
-        let (uid, version) = ask.preconditions();
-        let mut wrong = self.wrong_form(ask, query, content_type);
-        let pod = self.told.pods.get(&(uid.to_owned(), version.to_owned())).cloned();
+    pub fn judge(&mut self, request: &Request) {
+        let (uid, version) = request.preconditions();
+        let mut wrong = self.wrong_form(request);
+        let pod = self.received.pods.get(&(uid.to_owned(), version.to_owned())).cloned();
         match pod {
-            Some(pod) => wrong.extend(self.wrong_pod(ask, pod)),
+            Some(pod) => wrong.extend(self.wrong_pod(request, pod)),
             None => wrong.push("the program never saw the pod in this version".to_owned()),
         }
         let earlier = self.writes.iter().filter(|write| write.uid == uid).collect::<Vec<_>>();
@@ -74,24 +77,32 @@ impl State {
             wrong.push("it is over the cap".to_owned());
         }
         let percent = self.rules.settings.limits.max_not_ready_percent;
-        let few = self.told.rows.iter().filter(|ready| !**ready).count() <= 2;
-        let holds = match &self.told.census {
+        let few = self.received.rows.iter().filter(|ready| !**ready).count() <= 2;
+        let holds = match &self.received.census {
             Some(nodes) => outage(nodes.iter().copied(), percent),
-            None => percent < 100 && !(few && self.told.real_ready),
+            None => percent < 100 && !(few && self.received.real_ready),
         };
         if holds {
             wrong.push("the breaker should have held it".to_owned());
         }
-        let which = format!("{:?} of {}/{} ({uid}, {version})", ask.kind, ask.namespace, ask.name);
+        let which =
+            format!("{:?} of {}/{} ({uid}, {version})", request.kind, request.namespace, request.name);
         self.violations.extend(wrong.into_iter().map(|wrong| format!("{which}: {wrong}")));
         let uid = uid.to_owned();
-        self.writes.push(Write { kind: ask.kind, uid, took_effect: None, answered: None, denied: false });
+        self.writes.push(Write {
+            request: request.number,
+            kind: request.kind,
+            uid,
+            took_effect: None,
+            answered: None,
+            denied: false,
+        });
     }
 
-    fn wrong_form(&self, ask: &Ask, query: Option<&str>, content_type: &str) -> Vec<String> {
-        let (uid, version) = ask.preconditions();
+    fn wrong_form(&self, request: &Request) -> Vec<String> {
+        let (uid, version) = request.preconditions();
         let dry = self.rules.mode == Mode::ServerDryRun;
-        let (body, content, asked) = if ask.kind == Kind::Delete {
+        let (body, content, asked) = if request.kind == Kind::Delete {
             let mut options = json!({
                 "apiVersion": "v1",
                 "kind": "DeleteOptions",
@@ -105,7 +116,7 @@ impl State {
             (options, "application/json", None)
         } else {
             // What the condition says is for people.
-            let condition = ask.body.pointer("/status/conditions/0").cloned().unwrap_or_default();
+            let condition = request.body.pointer("/status/conditions/0").cloned().unwrap_or_default();
             let patch = json!({
                 "metadata": {"uid": uid, "resourceVersion": version},
                 "status": {"phase": "Failed", "conditions": [condition]},
@@ -115,10 +126,10 @@ impl State {
         };
         [
             (matches!(self.rules.mode, Mode::ClientDryRun), "this run only reads"),
-            (ask.body != body, "its body is another"),
-            (query != asked, "its query is another"),
-            (content_type != content, "its content type is another"),
-            (dry != ask.dry, "a dry run changes nothing"),
+            (request.body != body, "its body is another"),
+            (request.query.as_deref() != asked, "its query is another"),
+            (request.content_type != content, "its content type is another"),
+            (dry != request.dry_run, "a dry run changes nothing"),
         ]
         .into_iter()
         .filter(|(holds, _)| *holds)
@@ -127,9 +138,9 @@ impl State {
     }
 
     /// Why `pod`, as it was told, must not be written.
-    fn wrong_pod(&self, ask: &Ask, mut pod: PodFacts) -> Vec<String> {
+    fn wrong_pod(&self, request: &Request, mut pod: PodFacts) -> Vec<String> {
         let mut wrong = Vec::new();
-        if (&pod.namespace, &pod.name) != (&ask.namespace, &ask.name) {
+        if (&pod.namespace, &pod.name) != (&request.namespace, &request.name) {
             wrong.push("the UID is of another pod".to_owned());
         }
         if !self.rules.settings.namespaces.matches(&pod.namespace) {
@@ -139,27 +150,28 @@ impl State {
         // A dry run changes nothing, so that the answer is all there is to see of the step.
         let mut earlier =
             self.writes.iter().filter(|write| write.kind == Kind::Patch && write.uid == pod.uid);
-        let dry_step = ask.dry && earlier.any(|write| write.answered == Some(200));
-        let misplaced = if ask.kind == Kind::Patch { !job } else { job && !dry_step };
+        let dry_step = request.dry_run && earlier.any(|write| write.answered == Some(200));
+        let misplaced = if request.kind == Kind::Patch { !job } else { job && !dry_step };
         if misplaced {
             wrong.push(
                 "the Job step is for pods that only the Job controller holds, before their delete".to_owned(),
             );
         }
-        let opted_out = self.told.namespaces.get(&pod.namespace).copied();
+        let opted_out = self.received.namespaces.get(&pod.namespace).copied();
         pod.namespace_opted_out = opted_out.ok_or_else(unread);
         for claim in &mut pod.claims {
-            let found = self.told.claims.get(&(pod.namespace.clone(), claim.name.clone()));
+            let found = self.received.claims.get(&(pod.namespace.clone(), claim.name.clone()));
             let found = found.map(Option::as_ref).ok_or_else(unread);
-            claim.state = claim_state(found, |name| self.told.volumes.get(name).cloned().ok_or_else(unread));
+            claim.state =
+                claim_state(found, |name| self.received.volumes.get(name).cloned().ok_or_else(unread));
         }
         let mut facts = no_facts(start());
         let node = pod.node.clone().unwrap_or_default();
-        if let Some(look) = self.told.looks.get(&node).filter(|look| look.taken.elapsed() <= FRESH) {
+        if let Some(look) = self.received.looks.get(&node).filter(|look| look.taken.elapsed() <= FRESH) {
             let mut read = look.facts.clone();
-            let lease = self.told.leases.get(&node).filter(|(taken, _)| taken.elapsed() <= FRESH);
+            let lease = self.received.leases.get(&node).filter(|(taken, _)| taken.elapsed() <= FRESH);
             read.lease = lease.map(|(_, lease)| lease.clone()).ok_or_else(unread);
-            if self.told.judged.get(&node) != Some(&read.uid) {
+            if self.received.judged.get(&node) != Some(&read.uid) {
                 wrong.push("its node is not the one that was judged".to_owned());
             }
             facts.now = look.date;
@@ -171,31 +183,34 @@ impl State {
     }
 
     /// Judges an Event, or the look for earlier ones, when it is sent.
-    pub fn judge_event(&mut self, ask: &Ask) {
-        let about = ask.body["regarding"]["uid"].as_str().unwrap_or_default().to_owned();
-        let warning = ask.body["type"] == "Warning";
+    pub fn judge_event(&mut self, request: &Request) {
+        let about = request.body["regarding"]["uid"].as_str().unwrap_or_default().to_owned();
+        let warning = request.body["type"] == "Warning";
         let is_there = self.world.pods.values().any(|pod| pod.facts.uid == about);
         let wrong = [
             (!matches!(self.rules.mode, Mode::Delete { .. }), "a dry run tells nobody"),
             (
-                ask.kind == Kind::Event && Instant::now() > self.rules.last_start,
+                request.kind == Kind::Event && Instant::now() > self.rules.last_start,
                 "the run should have stopped",
             ),
-            (ask.kind == Kind::Event && !warning && is_there, "it tells of a pod as deleted that is there"),
+            (
+                request.kind == Kind::Event && !warning && is_there,
+                "it tells of a pod as deleted that is there",
+            ),
             (warning && !self.warned.insert(about.clone()), "the pod has been told of"),
         ];
-        let which = format!("{:?} in {} about {about}", ask.kind, ask.namespace);
+        let which = format!("{:?} in {} about {about}", request.kind, request.namespace);
         let wrong = wrong.into_iter().filter(|(holds, _)| *holds);
         self.violations.extend(wrong.map(|(_, wrong)| format!("{which}: {wrong}")));
     }
 
     /// Judges the age of the look at a pod's node when a write arrives.
-    pub fn judge_age(&mut self, ask: &Ask) {
-        let (uid, version) = ask.preconditions();
-        let pod = self.told.pods.get(&(uid.to_owned(), version.to_owned()));
-        let look = pod.and_then(|pod| self.told.looks.get(pod.node.as_ref()?));
+    pub fn judge_age(&mut self, request: &Request) {
+        let (uid, version) = request.preconditions();
+        let pod = self.received.pods.get(&(uid.to_owned(), version.to_owned()));
+        let look = pod.and_then(|pod| self.received.looks.get(pod.node.as_ref()?));
         if look.is_some_and(|look| look.taken.elapsed() > FRESH) {
-            let wrong = format!("{:?} of {}: the look at its node is too old", ask.kind, ask.name);
+            let wrong = format!("{:?} of {}: the look at its node is too old", request.kind, request.name);
             self.violations.push(wrong);
         }
     }
@@ -204,7 +219,10 @@ impl State {
 /// A run that has ended.
 pub struct Ended<'a> {
     pub result: &'a Result<Report, CouldNotRun>,
-    pub state: &'a State,
+    pub state: &'a Watched,
+    /// The most requests at once, and those that the program has no reason to send.
+    pub most_at_once: usize,
+    pub not_understood: &'a [String],
     /// The truth as the run began.
     pub before: &'a ClusterFacts,
     pub at: Instant,
@@ -214,8 +232,9 @@ impl Ended<'_> {
     /// Everything that does not hold.
     pub fn wrongs(&self) -> Vec<String> {
         let mut wrong = self.state.violations.clone();
-        if self.state.most_at_once > AT_ONCE {
-            wrong.push(format!("{} requests at once", self.state.most_at_once));
+        wrong.extend(self.not_understood.iter().map(|sent| format!("no reason to send {sent}")));
+        if self.most_at_once > AT_ONCE {
+            wrong.push(format!("{} requests at once", self.most_at_once));
         }
         if self.at > self.state.rules.end {
             wrong.push(format!("it ended {:?} late", self.at - self.state.rules.end));
@@ -252,7 +271,7 @@ impl Ended<'_> {
 
     fn calm(&self) -> bool {
         let trouble = &self.state.trouble;
-        !trouble.faulty() && trouble.changes == 0 && self.at < self.state.rules.last_start
+        !trouble.is_faulty() && self.state.changes == 0 && self.at < self.state.rules.last_start
     }
 
     /// Why a pod's outcome does not agree with what became of it.
@@ -272,7 +291,7 @@ impl Ended<'_> {
         let node = pod.node.as_deref().unwrap_or_default();
         let node_changed = state.world.nodes.get(node).is_none_or(|node| node.changed);
         // The last look whether it is still there.
-        let listed = state.told.uids.get(node);
+        let listed = state.received.uids.get(node);
         let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
         let stopped = self.at >= state.rules.last_start;
@@ -305,7 +324,7 @@ impl Ended<'_> {
 
     /// Terminating pods of nodes that were NotReady all the time, of which the report says nothing.
     fn untold(&self, report: &Report) -> Vec<String> {
-        let State { world, rules, .. } = self.state;
+        let Watched { world, rules, .. } = self.state;
         let told = |pod: &PodFacts| {
             let on = format!("pods of node {}", pod.node.as_deref().unwrap_or_default());
             let itself = format!("pod {}/{}", pod.namespace, pod.name);
@@ -325,8 +344,8 @@ impl Ended<'_> {
     /// Verdicts that the truth does not explain, where nothing but our writes changed it: a fault may hold a pod back,
     /// and must then be named as the reason.
     fn misjudged(&self, report: &Report) -> Vec<String> {
-        let State { trouble, rules, .. } = self.state;
-        if trouble.changes > 0 {
+        let Watched { trouble, changes, rules, .. } = self.state;
+        if *changes > 0 {
             return Vec::new();
         }
         let facts = ClusterFacts { now: report.judged_at, ..self.before.clone() };
@@ -340,7 +359,7 @@ impl Ended<'_> {
             let limits = &rules.settings.limits;
             let explained = match entry.reason {
                 "stuck-on-not-ready-node" => free,
-                "facts-unread" | "volume-unverified" => !free || trouble.faulty(),
+                "facts-unread" | "volume-unverified" => !free || trouble.is_faulty(),
                 "over-cap" => free && limits.max_deletes.is_some(),
                 "mass-outage" => free && self.outage(),
                 _ => !free,
@@ -363,7 +382,7 @@ impl Ended<'_> {
         if !self.calm() {
             return Vec::new();
         }
-        let State { rules: Rules { settings, mode, .. }, world, .. } = self.state;
+        let Watched { rules: Rules { settings, mode, .. }, world, .. } = self.state;
         let due = self.before.pods.iter().filter(|pod| {
             settings.namespaces.matches(&pod.namespace)
                 && objections(self.before, &settings.policy, pod).is_empty()

@@ -1,12 +1,29 @@
-//! Objects as the API server writes them.
+//! Objects as the API server writes them, and what they mean.
+
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use pod_reaper::facts::{Ready, Requirement, Storage, VolumeFacts};
+use pod_reaper::facts::{Attachment, Ready, Requirement, Storage, VolumeFacts};
 use serde_json::{Value, json};
 
-use crate::world::{Claim, Mark, Node, Pod};
+use crate::{
+    watched::Facts,
+    world::{Claim, Mark, Node, Pod},
+};
 
-pub fn node(node: &Node) -> Value {
+pub fn node_and_facts(node: &Node) -> (Value, Facts) {
+    (self::node(node), Facts::Node(Arc::new(node.facts.clone())))
+}
+
+pub fn lease_and_facts(node: &Node) -> Option<(Value, Facts)> {
+    Some((lease(node)?, Facts::Lease(node.facts.lease.clone().ok().flatten())))
+}
+
+pub fn pod_and_facts(pod: &Pod) -> (Value, Facts) {
+    (self::pod(pod), Facts::Pod(Arc::new(pod.facts.clone()), pod.terminating))
+}
+
+fn node(node: &Node) -> Value {
     let facts = &node.facts;
     let (mut labels, mut annotations, mut taints) = (json!({}), json!({}), json!([]));
     if let Some(hostname) = &facts.hostname {
@@ -39,23 +56,13 @@ pub fn node(node: &Node) -> Value {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": facts.name, "uid": facts.uid, "labels": labels, "annotations": annotations},
-        "spec": {"taints": taints},
+        "spec": {"taints": taints, "unschedulable": node.cordoned},
         "status": {"conditions": conditions},
     })
 }
 
-/// The Status cell of a node's row.
-pub fn node_status(node: &Node) -> String {
-    let ready = match node.facts.ready {
-        Ready::True => "Ready",
-        Ready::False | Ready::Unknown => "NotReady",
-        Ready::Absent => "Unknown",
-    };
-    format!("{ready}{}", if node.cordoned { ",SchedulingDisabled" } else { "" })
-}
-
 /// The lease of a node that has one.
-pub fn lease(node: &Node) -> Option<Value> {
+fn lease(node: &Node) -> Option<Value> {
     let lease = node.facts.lease.as_ref().ok()?.as_ref()?;
     let by_node = lease.renewed.map(|renewed| time(renewed + SignedDuration::from_secs(node.skew)));
     let fields = json!({"f:spec": {"f:renewTime": {}}});
@@ -95,17 +102,7 @@ pub fn pod(pod: &Pod) -> Value {
     })
 }
 
-/// What a pod's row says.
-pub fn pod_status(pod: &Pod) -> &'static str {
-    match (pod.facts.finished, pod.terminating) {
-        // A final phase hides that it is Terminating.
-        (true, _) => "Failed",
-        (false, true) => "Terminating",
-        (false, false) => "Running",
-    }
-}
-
-pub fn pod_metadata(pod: &Pod) -> Value {
+fn pod_metadata(pod: &Pod) -> Value {
     let facts = &pod.facts;
     let mut annotations = json!({});
     for (key, value) in [
@@ -164,25 +161,22 @@ pub fn volume(volume: &VolumeFacts) -> Value {
     json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume.name}, "spec": spec})
 }
 
-pub fn namespace_metadata(name: &str, opted_out: bool) -> Value {
-    let annotations = if opted_out { json!({"pod-reaper.io/skip": "true"}) } else { json!({}) };
-    json!({"name": name, "annotations": annotations})
-}
-
-pub fn table(columns: &[&str], rows: &[Value]) -> Value {
-    let columns = columns.iter().map(|name| json!({"name": name, "type": "string"})).collect::<Vec<_>>();
-    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "columnDefinitions": columns, "rows": rows})
-}
-
-pub fn status(code: u16, reason: &str, message: &str) -> Value {
+pub fn attachment(node: &str, attachment: &Attachment) -> Value {
     json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": attachment.name},
+        "spec": {
+            "attacher": "csi.example",
+            "nodeName": node,
+            "source": {"persistentVolumeName": attachment.volume},
+        },
     })
+}
+
+pub fn namespace(name: &str, opted_out: bool) -> Value {
+    let annotations = if opted_out { json!({"pod-reaper.io/skip": "true"}) } else { json!({}) };
+    json!({"kind": "Namespace", "metadata": {"name": name, "annotations": annotations}})
 }
 
 fn time(moment: Timestamp) -> String {

@@ -6,18 +6,15 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "its figures are shown with --nocapture")]
 
-mod dice;
 mod invariants;
 mod json;
-#[path = "../properties/oracle.rs"]
-mod oracle;
-mod server;
+mod watched;
 mod world;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{BuildHasher, RandomState},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -30,19 +27,18 @@ use pod_reaper::{
     settings::Settings,
     stop::Stop,
 };
+use pod_reaper_test_support::simulated::{Dice, Fault, Kind, Server, Trouble};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    dice::Dice,
     invariants::{Ended, Rules},
-    server::{Kind, State, Trouble, lock, serve},
+    watched::Watched,
     world::{World, start},
 };
 
 const RUNS: u64 = 5_000;
-/// How many codes of reasons there are, and how many kinds of faults.
+/// How many codes of reasons there are.
 const REASONS: usize = 19;
-const FAULTS: usize = 14;
 
 /// What came of one run.
 struct Ran {
@@ -83,7 +79,8 @@ fn args(dice: &mut Dice) -> Vec<String> {
     args
 }
 
-fn trouble(dice: &mut Dice) -> Trouble {
+/// What goes wrong, how often the cluster changes, in a thousand requests, and how long a page is.
+fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
     let rate = |dice: &mut Dice| dice.pick(&[20, 60, 150, 350]);
     let (faults, changes) = match dice.weigh(&[(3, 0), (4, 1), (5, 2), (8, 3)]) {
         0 => (0, 0),
@@ -93,17 +90,12 @@ fn trouble(dice: &mut Dice) -> Trouble {
     };
     let always = (faults > 0 && dice.permille(250)).then(|| {
         let kind = if dice.permille(300) { Kind::Delete } else { dice.pick(&Kind::ALL) };
-        (kind, kind.fault(dice))
+        (kind, Fault::random(kind, dice))
     });
     // What fails at each of several hundred requests lets no run come to an end that tells anything.
     let faults = if always.is_some() { 0 } else { faults };
-    Trouble {
-        faults,
-        changes,
-        always,
-        page: dice.pick(&[1, 2, 3, 500]),
-        latency: dice.pick(&[1, 10, 40, 150]),
-    }
+    let page = dice.pick(&[1, 2, 3, 500]);
+    (Trouble { faults, always, latency: dice.pick(&[1, 10, 40, 150]) }, changes, page)
 }
 
 /// One run, all of it made of `seed`.
@@ -115,7 +107,7 @@ fn run(seed: u64) -> Ran {
         let args = args(&mut dice);
         let settings = Cli::try_from_args(args.iter().map(Into::into)).unwrap();
         let settings = Arc::new(Settings::from(settings));
-        let trouble = trouble(&mut dice);
+        let (trouble, changes, page) = trouble(&mut dice);
         let world = World::random(&mut dice);
         let before = world.facts(start());
         let began = Instant::now();
@@ -124,7 +116,7 @@ fn run(seed: u64) -> Ran {
         // A quarter of a short deadline, or 20 s of a long one, is for what is under way.
         let reserve = Duration::from_secs(20).min(deadline / 4);
         let (mut last_start, mut end) = (began + deadline - reserve, began + deadline);
-        let disturbed = trouble.faulty() || trouble.changes > 0;
+        let disturbed = trouble.is_faulty() || changes > 0;
         if disturbed && dice.permille(200) {
             let at = began + Duration::from_millis(2 * u64::try_from(dice.below(600)).unwrap() + 1);
             tokio::spawn(async move {
@@ -136,17 +128,25 @@ fn run(seed: u64) -> Ran {
             (last_start, end) = (last_start.min(at), end.min(at + Duration::from_secs(20)));
         }
         let rules = Rules::new(Arc::clone(&settings), last_start, end);
-        let state = Arc::new(Mutex::new(State::new(world, rules, trouble, &mut dice)));
-        let served = Arc::clone(&state);
-        let service = tower::service_fn(move |request| serve(Arc::clone(&served), request));
-        let client = kube::Client::new(service, "default");
-        let cluster = Cluster::new(client, stop.clone(), settings.leaf_selector.clone());
-        let mode = lock(&state).rules.mode;
+        let mode = rules.mode;
+        let fates = trouble.clone().fates(dice.fork());
+        let watched = Watched::new(world, rules, trouble, changes, dice.fork());
+        let server = Server::with_faults(watched, fates).page(page);
+        let cluster = Cluster::new(server.client(), stop.clone(), settings.leaf_selector.clone());
         let result = run_on(&cluster, &settings, mode, &stop).await;
-        let state = lock(&state);
-        let wrongs = Ended { result: &result, state: &state, before: &before, at: Instant::now() }.wrongs();
-        let (trace, faults) = (state.trace.clone(), state.met.clone());
-        Ran { args, result, wrongs, trace, faults, writes: state.writes.len() }
+        let server = server.lock();
+        let (state, most_at_once, not_understood) =
+            (&server.cluster, server.most_at_once, &server.not_understood);
+        let ended = Ended {
+            result: &result,
+            state,
+            most_at_once,
+            not_understood,
+            before: &before,
+            at: Instant::now(),
+        };
+        let (wrongs, writes) = (ended.wrongs(), state.writes.len());
+        Ran { args, wrongs, trace: server.trace.clone(), faults: server.faults.clone(), writes, result }
     })
 }
 
@@ -198,7 +198,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         assert_eq!(outcomes.len(), Outcome::CODES.len(), "each outcome comes up: {outcomes:?}");
         assert_eq!(reasons.len(), REASONS, "each reason comes up: {reasons:?}");
         assert_eq!(exits.len(), 5, "each exit code comes up: {exits:?}");
-        assert_eq!(faults.len(), FAULTS, "each fault comes up: {faults:?}");
+        assert_eq!(faults.len(), Fault::COUNT, "each fault comes up: {faults:?}");
     }
 }
 

@@ -9,9 +9,8 @@ use pod_reaper::facts::{
     Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, Lease, NodeFacts, NodeRead,
     Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
 };
+use pod_reaper_test_support::simulated::{Dice, Refusal};
 use tokio::time::Instant;
-
-use crate::dice::Dice;
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -77,15 +76,6 @@ pub struct Claim {
 pub enum By {
     Us,
     Others,
-}
-
-/// What a write comes to.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Written {
-    Done,
-    NotFound,
-    WrongUid,
-    WrongVersion,
 }
 
 const NAMESPACES: [&str; 2] = ["bank", "shop"];
@@ -354,22 +344,22 @@ impl World {
         }
     }
 
-    fn check(&self, key: &Key, uid: &str, version: &str) -> Written {
+    fn check(&self, key: &Key, uid: &str, version: &str) -> Result<(), Refusal> {
         match self.pods.get(key) {
-            None => Written::NotFound,
-            Some(pod) if pod.facts.uid != uid => Written::WrongUid,
-            Some(pod) if pod.facts.resource_version != version => Written::WrongVersion,
-            Some(_) => Written::Done,
+            None => Err(Refusal::NotFound),
+            Some(pod) if pod.facts.uid != uid => Err(Refusal::WrongUid),
+            Some(pod) if pod.facts.resource_version != version => Err(Refusal::WrongVersion),
+            Some(_) => Ok(()),
         }
     }
 
     /// A delete at once, with preconditions.
-    pub fn delete(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Written {
-        let written = self.check(key, uid, version);
-        if written == Written::Done && !dry {
+    pub fn delete(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Result<(), Refusal> {
+        self.check(key, uid, version)?;
+        if !dry {
             self.force(key, By::Us);
         }
-        written
+        Ok(())
     }
 
     fn force(&mut self, key: &Key, by: By) {
@@ -388,9 +378,9 @@ impl World {
     }
 
     /// A patch of the status to `Failed`, with preconditions.
-    pub fn fail(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Written {
-        let written = self.check(key, uid, version);
-        if written == Written::Done && !dry {
+    pub fn fail(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Result<(), Refusal> {
+        self.check(key, uid, version)?;
+        if !dry {
             let new_version = self.version();
             let released_at = self.job_controller.map(|after| Instant::now() + after);
             if let Some(pod) = self.pods.get_mut(key) {
@@ -398,7 +388,7 @@ impl World {
                 pod.released_at = released_at.filter(|_| pod.facts.held_by_job());
             }
         }
-        written
+        Ok(())
     }
 
     /// Something happens that is not our doing.

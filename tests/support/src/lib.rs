@@ -30,8 +30,10 @@
 
 pub mod installed;
 pub mod objects;
+pub mod oracle;
 pub mod program;
 pub mod proxy;
+pub mod simulated;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

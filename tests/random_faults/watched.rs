@@ -1,0 +1,298 @@
+//! The cluster as the server serves it, with a record of what the program has received, so that every write can be
+//! judged by what the program could know.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use pod_reaper::facts::{Lease, NodeFacts, PodFacts, Ready, VolumeFacts};
+use pod_reaper_test_support::simulated::{
+    Cluster, Content, Delivery, Dice, Fault, Kind, Refusal, Request, Resource, Trouble, Whole,
+};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::{
+    invariants::Rules,
+    json,
+    world::{Claim, Key, World},
+};
+
+pub struct Watched {
+    pub world: World,
+    pub received: Received,
+    pub rules: Rules,
+    pub trouble: Trouble,
+    /// Requests before which the cluster changes, in a thousand.
+    pub changes: usize,
+    pub writes: Vec<Write>,
+    /// The pods that Warnings were about.
+    pub warned: BTreeSet<String>,
+    pub violations: Vec<String>,
+    dice: Dice,
+}
+
+/// A write that was sent.
+#[derive(Debug)]
+pub struct Write {
+    pub request: usize,
+    pub kind: Kind,
+    pub uid: String,
+    /// When it changed something.
+    pub took_effect: Option<Instant>,
+    /// The status that reached the program.
+    pub answered: Option<u16>,
+    pub denied: bool,
+}
+
+/// What reached the program whole.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// Each node's row: whether it says Ready.
+    pub rows: Vec<bool>,
+    /// All nodes, as (Ready, leaf, control plane).
+    pub census: Option<Vec<(bool, bool, bool)>>,
+    /// Some node was seen to be Ready and no leaf.
+    pub real_ready: bool,
+    /// The first UID of each node: of the one that was judged.
+    pub judged: BTreeMap<String, String>,
+    /// The last look at each node.
+    pub looks: BTreeMap<String, Look>,
+    pub leases: BTreeMap<String, (Instant, Option<Lease>)>,
+    pub namespaces: BTreeMap<String, bool>,
+    /// Terminating pods by UID and version.
+    pub pods: BTreeMap<(String, String), PodFacts>,
+    pub claims: BTreeMap<Key, Option<Claim>>,
+    pub volumes: BTreeMap<String, Option<VolumeFacts>>,
+    /// The last whole list of each node's UIDs.
+    pub uids: BTreeMap<String, (Instant, BTreeSet<String>)>,
+}
+
+/// A look at a node that reached the program.
+#[derive(Debug, Clone)]
+pub struct Look {
+    pub taken: Instant,
+    pub date: Timestamp,
+    pub facts: NodeFacts,
+}
+
+/// What an object means.
+#[derive(Debug, Clone)]
+pub enum Facts {
+    Node(Arc<NodeFacts>),
+    Lease(Option<Lease>),
+    /// Terminating, or not.
+    Pod(Arc<PodFacts>, bool),
+    Namespace(String, bool),
+    Claim(Claim),
+    Volume(VolumeFacts),
+    Nothing,
+}
+
+impl Watched {
+    pub fn new(world: World, rules: Rules, trouble: Trouble, changes: usize, dice: Dice) -> Self {
+        Self {
+            world,
+            received: Received::default(),
+            rules,
+            trouble,
+            changes,
+            writes: Vec::new(),
+            warned: BTreeSet::new(),
+            violations: Vec::new(),
+            dice,
+        }
+    }
+
+    fn write_of(&mut self, request: &Request) -> Option<&mut Write> {
+        self.writes.iter_mut().find(|write| write.request == request.number)
+    }
+}
+
+impl Cluster for Watched {
+    type Facts = Facts;
+
+    fn now(&self) -> Timestamp {
+        self.world.date()
+    }
+
+    fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Facts)> {
+        let World { nodes, pods, namespaces, claims, volumes, attachments, .. } = &self.world;
+        match resource {
+            Resource::Nodes => nodes.values().map(json::node_and_facts).collect(),
+            Resource::Leases => nodes.values().filter_map(json::lease_and_facts).collect(),
+            Resource::Pods => {
+                let node = selector.strip_prefix("spec.nodeName=");
+                let may_match = |pod: &&crate::world::Pod| {
+                    node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node)
+                };
+                pods.values().filter(may_match).map(json::pod_and_facts).collect()
+            }
+            Resource::Namespaces => namespaces
+                .iter()
+                .map(|(name, opted_out)| {
+                    (json::namespace(name, *opted_out), Facts::Namespace(name.clone(), *opted_out))
+                })
+                .collect(),
+            Resource::Claims => claims
+                .iter()
+                .map(|((namespace, name), claim)| {
+                    (json::claim(namespace, name, claim), Facts::Claim(claim.clone()))
+                })
+                .collect(),
+            Resource::Volumes => {
+                volumes.values().map(|volume| (json::volume(volume), Facts::Volume(volume.clone()))).collect()
+            }
+            Resource::Attachments => attachments
+                .iter()
+                .map(|(node, attachment)| (json::attachment(node, attachment), Facts::Nothing))
+                .collect(),
+            Resource::Events => Vec::new(),
+        }
+    }
+
+    fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Facts)> {
+        let key = (namespace.to_owned(), name.to_owned());
+        match resource {
+            Resource::Nodes => self.world.nodes.get(name).map(json::node_and_facts),
+            Resource::Leases => self.world.nodes.get(name).and_then(json::lease_and_facts),
+            Resource::Pods => self.world.pods.get(&key).map(json::pod_and_facts),
+            Resource::Claims => {
+                let claim = self.world.claims.get(&key)?;
+                Some((json::claim(namespace, name, claim), Facts::Claim(claim.clone())))
+            }
+            Resource::Volumes => {
+                let volume = self.world.volumes.get(name)?;
+                Some((json::volume(volume), Facts::Volume(volume.clone())))
+            }
+            Resource::Namespaces | Resource::Attachments | Resource::Events => {
+                unreachable!("the program reads them as lists")
+            }
+        }
+    }
+
+    fn sent(&mut self, request: &Request) {
+        match request.kind {
+            Kind::Delete | Kind::Patch => self.judge(request),
+            Kind::Events | Kind::Event => self.judge_event(request),
+            _ => {}
+        }
+    }
+
+    fn received(&mut self, request: &Request) {
+        self.world.settle();
+        while self.dice.permille(self.changes) {
+            self.world.change(&mut self.dice);
+        }
+        if request.kind.writes() {
+            self.judge_age(request);
+        }
+    }
+
+    fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, Facts), Refusal> {
+        let key = (request.namespace.clone(), request.name.clone());
+        let before = self.world.pods.get(&key).cloned();
+        let (uid, version) = request.preconditions();
+        match request.kind {
+            Kind::Delete => self.world.delete(&key, uid, version, !takes_effect)?,
+            _ => self.world.fail(&key, uid, version, !takes_effect)?,
+        }
+        if takes_effect && let Some(write) = self.write_of(request) {
+            write.took_effect = Some(Instant::now());
+        }
+        let mut pod = self.world.pods.get(&key).cloned().or(before).ok_or(Refusal::NotFound)?;
+        let object = json::pod(&pod);
+        // The program is told so, and has to believe it.
+        pod.facts.finished |= request.kind == Kind::Patch;
+        Ok((object, Facts::Pod(Arc::new(pod.facts), true)))
+    }
+
+    fn answered(&mut self, request: &Request, status: u16, fault: Option<Fault>) {
+        if let Some(write) = self.write_of(request) {
+            write.answered = Some(status);
+            write.denied = matches!(status, 403 | 422) || fault == Some(Fault::Webhook);
+        }
+    }
+
+    fn delivered(&mut self, request: &Request, delivery: Delivery<Facts>) {
+        self.received.note(request, delivery);
+    }
+}
+
+impl Received {
+    fn note(&mut self, request: &Request, delivery: Delivery<Facts>) {
+        let Delivery { taken, now, dated, content } = delivery;
+        let key = || (request.namespace.clone(), request.name.clone());
+        let name = request.name.clone();
+        match (request.kind, content) {
+            (Kind::Node, Content::Absent) => drop(self.looks.remove(&name)),
+            // Without the server's clock there is nothing to judge a node by: such a look is none.
+            (Kind::Node, Content::Object(Facts::Node(facts))) if dated => {
+                self.judged.entry(name.clone()).or_insert_with(|| facts.uid.clone());
+                self.real_ready |= facts.ready == Ready::True && facts.leaf.is_none();
+                let facts = Arc::unwrap_or_clone(facts);
+                self.looks.insert(name, Look { taken, date: now, facts });
+            }
+            (Kind::Lease, Content::Absent) => drop(self.leases.insert(name, (taken, None))),
+            (Kind::Lease, Content::Object(Facts::Lease(lease))) => {
+                self.leases.insert(name, (taken, lease));
+            }
+            (Kind::Claim, Content::Absent) => drop(self.claims.insert(key(), None)),
+            (Kind::Claim, Content::Object(Facts::Claim(claim))) => {
+                self.claims.insert(key(), Some(claim));
+            }
+            (Kind::Volume, Content::Absent) => drop(self.volumes.insert(name, None)),
+            (Kind::Volume, Content::Object(Facts::Volume(volume))) => {
+                self.volumes.insert(name, Some(volume));
+            }
+            (_, Content::Object(Facts::Pod(facts, true))) => self.pod(facts),
+            (kind, Content::Page { readable, whole }) => {
+                if kind == Kind::Pods {
+                    for facts in readable {
+                        if let Facts::Pod(facts, true) = facts {
+                            self.pod(facts);
+                        }
+                    }
+                }
+                if let Some(whole) = whole {
+                    self.list(request, whole);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn pod(&mut self, facts: Arc<PodFacts>) {
+        let id = (facts.uid.clone(), facts.resource_version.clone());
+        self.pods.insert(id, Arc::unwrap_or_clone(facts));
+    }
+
+    fn list(&mut self, request: &Request, Whole { readable, malformed }: Whole<Facts>) {
+        let nodes = readable.iter().filter_map(|facts| match facts {
+            Facts::Node(node) => Some((node.ready == Ready::True, node.leaf.is_some(), node.control_plane)),
+            _ => None,
+        });
+        match request.kind {
+            Kind::NodeRows => self.rows = nodes.map(|(ready, ..)| ready).collect(),
+            Kind::Nodes if !malformed => self.census = Some(nodes.collect()),
+            Kind::Namespaces => {
+                let pairs = readable.into_iter().filter_map(|facts| match facts {
+                    Facts::Namespace(name, opted_out) => Some((name, opted_out)),
+                    _ => None,
+                });
+                self.namespaces = pairs.collect();
+            }
+            Kind::PodUids if !malformed => {
+                let uids = readable.iter().filter_map(|facts| match facts {
+                    Facts::Pod(pod, _) => Some(pod.uid.clone()),
+                    _ => None,
+                });
+                let node = request.of_node().unwrap_or_default().to_owned();
+                self.uids.insert(node, (Instant::now(), uids.collect()));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What goes wrong, and how often.
+
+use std::time::Duration;
+
+use super::{Dice, Kind, Request, status_object};
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fate {
+    pub fault: Option<Fault>,
+    /// How long it takes to the server, and the answer to the client.
+    pub there: Duration,
+    pub back: Duration,
+    /// Chooses the object of a page that is malformed.
+    pub pick: usize,
+}
+
+/// What goes wrong with an answer. The last `bool` says whether the request took effect all the same.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fault {
+    /// 429 or 503, with `Retry-After` or without.
+    Busy(u16, Option<u64>),
+    /// A status, of something in between rather than of the API server where the first flag is set.
+    Status(u16, bool, bool),
+    Hangs(bool),
+    /// The connection ends.
+    Lost(bool),
+    /// So many milliseconds late.
+    Slow(u64),
+    /// The body ends too early.
+    Cut,
+    /// The body is no JSON.
+    Garbage,
+    /// The body is an object without content.
+    Empty,
+    NoDate,
+    /// 200, and nothing was done.
+    NoEffect,
+    /// A webhook cannot be called.
+    Webhook,
+    /// Admission refuses.
+    Denied(u16),
+    /// One object does not parse.
+    Malformed,
+    /// The token of a list's next page has expired.
+    Expired,
+}
+
+impl Fault {
+    /// How many there are.
+    pub const COUNT: usize = 14;
+
+    /// One of those that can befall a request.
+    pub fn random(kind: Kind, dice: &mut Dice) -> Self {
+        let effect = dice.permille(500);
+        let page = dice.permille(300);
+        let slow = 2 * u64::try_from(dice.below(5_500)).expect("it is small");
+        let any = [
+            (3, Self::Busy(429, None)),
+            (2, Self::Busy(429, Some(1))),
+            (1, Self::Busy(503, Some(4))),
+            (1, Self::Busy(429, Some(3_600))),
+            (3, Self::Status(500, page, effect)),
+            (1, Self::Status(502, true, effect)),
+            (4, Self::Status(503, page, effect)),
+            (1, Self::Status(504, page, effect)),
+            (3, Self::Hangs(effect)),
+            (4, Self::Lost(effect)),
+            (6, Self::Slow(slow)),
+            (2, Self::Cut),
+            (2, Self::Garbage),
+            (2, Self::Empty),
+            (2, Self::NoDate),
+            (1, Self::Status(401, false, false)),
+            (2, Self::Status(403, page, false)),
+            (2, Self::Status(404, true, false)),
+            (1, Self::Status(302, true, false)),
+        ];
+        let own: &[_] = match kind {
+            Kind::Delete | Kind::Patch => {
+                &[(4, Self::NoEffect), (3, Self::Webhook), (2, Self::Denied(403)), (2, Self::Denied(422))]
+            }
+            kind if kind.is_list() && kind != Kind::Events => &[(5, Self::Malformed), (8, Self::Expired)],
+            _ => &[(5, Self::Malformed)],
+        };
+        dice.weigh(&any.iter().chain(own).copied().collect::<Vec<_>>())
+    }
+
+    pub(super) fn name(self) -> String {
+        let name = format!("{self:?}");
+        name.split('(').next().unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn takes_effect(self) -> bool {
+        !matches!(
+            self,
+            Self::Busy(..)
+                | Self::Status(_, _, false)
+                | Self::Hangs(false)
+                | Self::Lost(false)
+                | Self::NoEffect
+                | Self::Webhook
+                | Self::Denied(_)
+        )
+    }
+
+    /// Status and body that reach the client in place of the server's own.
+    pub(super) fn instead(self, status: u16, body: &str) -> Option<(u16, String)> {
+        let page = || "<html><body>the page of a proxy</body></html>".to_owned();
+        let says = |code, reason, message| Some((code, status_object(code, reason, message).to_string()));
+        match self {
+            Self::Busy(code, _) => says(code, "TooManyRequests", "later"),
+            Self::Status(code, true, _) => Some((code, page())),
+            Self::Status(code, false, _) => says(code, "Trouble", "no"),
+            Self::Webhook => {
+                says(500, "InternalError", r#"Internal error occurred: failed calling webhook "w": refused"#)
+            }
+            Self::Denied(code) => says(code, "Forbidden", "denied"),
+            Self::Expired => says(410, "Expired", "too old"),
+            Self::Cut => Some((status, body[..body.len() / 2].to_owned())),
+            Self::Garbage => Some((status, page())),
+            Self::Empty => Some((status, "{}".to_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// How much goes wrong in a run.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// Requests with a fault, in a thousand.
+    pub faults: usize,
+    /// What befalls every request of a kind.
+    pub always: Option<(Kind, Fault)>,
+    /// Longest way there, and back, in steps of 2 ms: whatever ends a run does so at an odd one, so that no two things
+    /// happen at once and a seed repeats its run.
+    pub latency: usize,
+}
+
+impl Trouble {
+    pub fn is_faulty(&self) -> bool {
+        self.faults > 0 || self.always.is_some()
+    }
+
+    /// The fate of each request, in turn.
+    pub fn fates(self, mut dice: Dice) -> impl FnMut(&Request) -> Fate + Send + 'static {
+        move |request| {
+            let random = dice.permille(self.faults).then(|| Fault::random(request.kind, &mut dice));
+            let always = self.always.filter(|(kind, _)| *kind == request.kind).map(|(_, fault)| fault);
+            let fault = always.or(random);
+            let mut there = self.way(&mut dice);
+            let back = self.way(&mut dice);
+            if let Some(Fault::Slow(late)) = fault {
+                there += Duration::from_millis(late);
+            }
+            Fate { fault, there, back, pick: dice.below(1 << 16) }
+        }
+    }
+
+    fn way(&self, dice: &mut Dice) -> Duration {
+        Duration::from_millis(2 * u64::try_from(dice.below(self.latency)).expect("it is small"))
+    }
+}

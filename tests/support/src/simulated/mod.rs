@@ -1,0 +1,373 @@
+//! The simulated API server: in this process, behind the client that the program uses, with faults where they are
+//! wanted. It answers in the API server's own words, and knows no request that the program has no reason to send.
+//!
+//! What is in the cluster is a [`Cluster`]: [`Objects`], a list of them, or whatever a test makes of it. What becomes
+//! of each request is a [`Fate`].
+
+mod dice;
+mod fault;
+mod objects;
+mod printed;
+mod request;
+
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::{Response, header};
+use jiff::Timestamp;
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+pub use self::{
+    dice::Dice,
+    fault::{Fate, Fault, Trouble},
+    objects::Objects,
+    request::{Kind, Request, Resource},
+};
+
+/// What the server is asked about.
+pub trait Cluster: Send + 'static {
+    /// What an object means to a client that receives it.
+    type Facts: Clone + Send;
+
+    /// The server's clock, in whole seconds.
+    fn now(&self) -> Timestamp;
+
+    /// All objects of a kind, in the order in which they are listed. Those that `selector` excludes may be missing.
+    fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Self::Facts)>;
+
+    /// One object.
+    fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Self::Facts)> {
+        let is_it = |(object, _): &(Value, Self::Facts)| {
+            let metadata = &object["metadata"];
+            metadata["name"] == name && (namespace.is_empty() || metadata["namespace"] == namespace)
+        };
+        self.objects(resource, "").into_iter().find(is_it)
+    }
+
+    /// A request was sent.
+    fn sent(&mut self, _: &Request) {}
+
+    /// It has reached the server, which answers next.
+    fn received(&mut self, _: &Request) {}
+
+    /// Writes to a pod, unless only the answer is wanted: what the pod is then, or was.
+    fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, Self::Facts), Refusal>;
+
+    /// A status is on its way to the client. It may be another than the server's own.
+    fn answered(&mut self, _: &Request, _status: u16, _fault: Option<Fault>) {}
+
+    /// The server's own answer is on its way to the client, whole.
+    fn delivered(&mut self, _: &Request, _: Delivery<Self::Facts>) {}
+}
+
+/// Why a write is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    NotFound,
+    WrongUid,
+    WrongVersion,
+}
+
+/// What a client receives.
+#[derive(Debug)]
+pub struct Delivery<F> {
+    /// When the server made the answer, by our clock and by its own.
+    pub taken: Instant,
+    pub now: Timestamp,
+    /// Whether the answer carries the server's clock.
+    pub dated: bool,
+    pub content: Content<F>,
+}
+
+#[derive(Debug)]
+pub enum Content<F> {
+    /// One object, read or written.
+    Object(F),
+    /// The object does not exist.
+    Absent,
+    /// Those objects of a page that can be read; after the last page, of the whole list.
+    Page { readable: Vec<F>, whole: Option<Whole<F>> },
+}
+
+#[derive(Debug)]
+pub struct Whole<F> {
+    pub readable: Vec<F>,
+    /// Some object could not be read.
+    pub malformed: bool,
+}
+
+/// The server; its clones are the same one.
+pub struct Server<C: Cluster>(Arc<Mutex<State<C>>>);
+
+pub struct State<C: Cluster> {
+    pub cluster: C,
+    /// Most objects of a page.
+    pub page: usize,
+    /// Every request, as `GET /path?query`, with the time since the server began and with its fault.
+    pub trace: Vec<String>,
+    /// The faults that came up, by name.
+    pub faults: BTreeSet<String>,
+    /// Requests that the program has no reason to send.
+    pub not_understood: Vec<String>,
+    pub most_at_once: usize,
+    at_once: usize,
+    began: Instant,
+    fate: Box<dyn FnMut(&Request) -> Fate + Send>,
+    lists: Vec<List<C::Facts>>,
+}
+
+/// A list as it was when its first page was asked for; its later pages come from the same moment.
+struct List<F> {
+    items: Vec<(Value, F)>,
+    malformed: BTreeSet<usize>,
+}
+
+struct Answer<F> {
+    status: u16,
+    body: Value,
+    taken: Instant,
+    now: Timestamp,
+    means: Means<F>,
+}
+
+/// What an answer means, if it is delivered whole.
+enum Means<F> {
+    Nothing,
+    Object(F),
+    Absent,
+    Page { list: usize, from: usize, to: usize, malformed: Option<usize> },
+}
+
+/// Counts the requests under way, also those that are given up.
+struct UnderWay<C: Cluster>(Server<C>);
+
+impl<C: Cluster> Drop for UnderWay<C> {
+    fn drop(&mut self) {
+        self.0.lock().at_once -= 1;
+    }
+}
+
+impl<C: Cluster> Clone for Server<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<C: Cluster> Server<C> {
+    /// Without faults.
+    pub fn new(cluster: C) -> Self {
+        Self::with_faults(cluster, |_| Fate::default())
+    }
+
+    /// `fate` is called with each request when it is sent.
+    pub fn with_faults(cluster: C, fate: impl FnMut(&Request) -> Fate + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            cluster,
+            page: usize::MAX,
+            trace: Vec::new(),
+            faults: BTreeSet::new(),
+            not_understood: Vec::new(),
+            most_at_once: 0,
+            at_once: 0,
+            began: Instant::now(),
+            fate: Box::new(fate),
+            lists: Vec::new(),
+        })))
+    }
+
+    /// With so many objects a page at most.
+    pub fn page(self, most: usize) -> Self {
+        self.lock().page = most;
+        self
+    }
+
+    /// A client of it.
+    pub fn client(&self) -> Client {
+        let server = self.clone();
+        Client::new(tower::service_fn(move |request| server.clone().serve(request)), "default")
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State<C>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn serve(self, request: http::Request<Body>) -> io::Result<Response<Body>> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await.expect("the client sends it whole");
+        let under_way = UnderWay(self.clone());
+        let begun = self.lock().begin(&parts, &body);
+        let Some((request, fate)) = begun else {
+            return Err(io::Error::other("no such request is ever sent"));
+        };
+        pass(fate.there).await;
+        let answer = self.lock().handle(&request, &fate);
+        match fate.fault {
+            Some(Fault::Hangs(_)) => std::future::pending().await,
+            Some(Fault::Lost(_)) => {
+                pass(fate.back).await;
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            _ => pass(fate.back).await,
+        }
+        drop(under_way);
+        Ok(self.lock().deliver(&request, fate.fault, answer))
+    }
+}
+
+async fn pass(time: Duration) {
+    if !time.is_zero() {
+        sleep(time).await;
+    }
+}
+
+impl<C: Cluster> State<C> {
+    fn begin(&mut self, parts: &http::request::Parts, body: &[u8]) -> Option<(Request, Fate)> {
+        self.at_once += 1;
+        self.most_at_once = self.most_at_once.max(self.at_once);
+        let sent = format!("{} ms: {} {}", self.began.elapsed().as_millis(), parts.method, parts.uri);
+        let number = self.trace.len();
+        let Some(request) = Request::read(number, parts, body) else {
+            self.trace.push(sent.clone());
+            self.not_understood.push(sent);
+            return None;
+        };
+        let mut fate = (self.fate)(&request);
+        // A first page has no token that could expire.
+        fate.fault = fate.fault.filter(|fault| *fault != Fault::Expired || request.page.is_some());
+        self.trace.push(fate.fault.map_or_else(|| sent.clone(), |fault| format!("{sent} {fault:?}")));
+        self.faults.extend(fate.fault.map(Fault::name));
+        self.cluster.sent(&request);
+        Some((request, fate))
+    }
+
+    /// What the server makes of a request. The effect is here.
+    fn handle(&mut self, request: &Request, fate: &Fate) -> Answer<C::Facts> {
+        self.cluster.received(request);
+        let (taken, now) = (Instant::now(), self.cluster.now());
+        let Request { namespace, name, .. } = request;
+        let malformed = fate.fault == Some(Fault::Malformed);
+        let (status, body, means) = match request.kind {
+            Kind::Delete | Kind::Patch => {
+                let takes_effect = !request.dry_run && fate.fault.is_none_or(Fault::takes_effect);
+                match self.cluster.write(request, takes_effect) {
+                    Ok((pod, facts)) => {
+                        let body = json!({"kind": "PartialObjectMetadata", "metadata": pod["metadata"]});
+                        (200, body, Means::Object(facts))
+                    }
+                    Err(refusal) => {
+                        let (status, reason) = refusal.status(request.kind);
+                        let message = "the pod is not as it should be";
+                        (status, status_object(status, reason, message), Means::Nothing)
+                    }
+                }
+            }
+            Kind::Event => (200, json!({"kind": "PartialObjectMetadata"}), Means::Nothing),
+            kind if kind.is_list() => self.page(request, fate.pick, malformed),
+            kind => match self.cluster.object(kind.resource(), namespace, name) {
+                Some((mut object, facts)) => {
+                    if malformed {
+                        object["metadata"]["annotations"] = json!(7);
+                    }
+                    (200, object, Means::Object(facts))
+                }
+                None => (404, status_object(404, "NotFound", "not found"), Means::Absent),
+            },
+        };
+        Answer { status, body, taken, now, means }
+    }
+
+    fn page(&mut self, request: &Request, pick: usize, malformed: bool) -> (u16, Value, Means<C::Facts>) {
+        let (list, from) = request.page.unwrap_or_else(|| {
+            let objects = self.cluster.objects(request.kind.resource(), &request.selector);
+            let selected = objects.into_iter().filter(|(object, _)| request.selects(object));
+            let items =
+                selected.map(|(object, facts)| (printed::item(request.kind, object), facts)).collect();
+            self.lists.push(List { items, malformed: BTreeSet::new() });
+            (self.lists.len() - 1, 0)
+        });
+        let all = &self.lists[list].items;
+        let to = from.saturating_add(self.page.min(request.limit)).min(all.len());
+        let mut page = all[from..to].iter().map(|(item, _)| item.clone()).collect::<Vec<_>>();
+        let malformed = (malformed && from < to).then(|| pick % (to - from));
+        if let Some(at) = malformed {
+            printed::spoil(&mut page[at]);
+        }
+        let next = if to < all.len() { format!("l{list}i{to}") } else { String::new() };
+        let body = printed::list(request.kind, &next, page);
+        (200, body, Means::Page { list, from, to, malformed: malformed.map(|at| from + at) })
+    }
+
+    /// What reaches the client.
+    fn deliver(
+        &mut self,
+        request: &Request,
+        fault: Option<Fault>,
+        answer: Answer<C::Facts>,
+    ) -> Response<Body> {
+        let Answer { status, body, taken, now, means } = answer;
+        let instead = fault.and_then(|fault| fault.instead(status, &body.to_string()));
+        let whole = instead.is_none();
+        let (status, body) = instead.unwrap_or_else(|| (status, body.to_string()));
+        self.cluster.answered(request, status, fault);
+        let dated = fault != Some(Fault::NoDate);
+        if whole && let Some(content) = self.content(means) {
+            self.cluster.delivered(request, Delivery { taken, now, dated, content });
+        }
+        let mut response = Response::builder().status(status);
+        if dated {
+            let date = self.cluster.now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            response = response.header(header::DATE, date);
+        }
+        if let Some(Fault::Busy(_, Some(seconds))) = fault {
+            response = response.header(header::RETRY_AFTER, seconds);
+        }
+        response.body(Body::from(body.into_bytes())).expect("our headers make a response")
+    }
+
+    fn content(&mut self, means: Means<C::Facts>) -> Option<Content<C::Facts>> {
+        Some(match means {
+            Means::Nothing => return None,
+            Means::Object(facts) => Content::Object(facts),
+            Means::Absent => Content::Absent,
+            Means::Page { list, from, to, malformed } => {
+                let List { items, malformed: all_malformed } = &mut self.lists[list];
+                all_malformed.extend(malformed);
+                let readable = |range: std::ops::Range<usize>| {
+                    let readable = range.filter(|at| !all_malformed.contains(at));
+                    readable.map(|at| items[at].1.clone()).collect::<Vec<_>>()
+                };
+                let whole = (to == items.len())
+                    .then(|| Whole { readable: readable(0..to), malformed: !all_malformed.is_empty() });
+                Content::Page { readable: readable(from..to), whole }
+            }
+        })
+    }
+}
+
+impl Refusal {
+    fn status(self, kind: Kind) -> (u16, &'static str) {
+        match self {
+            Self::NotFound => (404, "NotFound"),
+            // A patch names the UID as a field, which cannot be changed.
+            Self::WrongUid if kind == Kind::Patch => (422, "Invalid"),
+            Self::WrongUid | Self::WrongVersion => (409, "Conflict"),
+        }
+    }
+}
+
+fn status_object(code: u16, reason: &str, message: &str) -> Value {
+    json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    })
+}

@@ -1,0 +1,79 @@
+//! A cluster that is a list of objects.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Cluster, Kind, Refusal, Request, Resource};
+
+/// Raw objects. Nothing changes them but writes.
+#[derive(Debug, Clone)]
+pub struct Objects {
+    pub now: Timestamp,
+    pub objects: Vec<Value>,
+}
+
+impl Objects {
+    pub fn new(now: Timestamp, objects: impl IntoIterator<Item = Value>) -> Self {
+        Self { now, objects: objects.into_iter().collect() }
+    }
+
+    /// All of them, as `kubectl get … -o json` prints them.
+    pub fn saved(&self) -> String {
+        json!({"kind": "List", "items": self.objects}).to_string()
+    }
+}
+
+impl Cluster for Objects {
+    type Facts = ();
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn objects(&self, resource: Resource, _: &str) -> Vec<(Value, ())> {
+        let kind = match resource {
+            Resource::Nodes => "Node",
+            Resource::Leases => "Lease",
+            Resource::Namespaces => "Namespace",
+            Resource::Pods => "Pod",
+            Resource::Claims => "PersistentVolumeClaim",
+            Resource::Volumes => "PersistentVolume",
+            Resource::Attachments => "VolumeAttachment",
+            Resource::Events => "Event",
+        };
+        self.objects
+            .iter()
+            .filter(|object| object["kind"] == kind)
+            .map(|object| (object.clone(), ()))
+            .collect()
+    }
+
+    fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, ()), Refusal> {
+        let is_it = |object: &Value| {
+            let metadata = &object["metadata"];
+            object["kind"] == "Pod"
+                && metadata["namespace"] == request.namespace.as_str()
+                && metadata["name"] == request.name.as_str()
+        };
+        let at = self.objects.iter().position(is_it).ok_or(Refusal::NotFound)?;
+        let pod = &mut self.objects[at];
+        let (uid, version) = request.preconditions();
+        if pod["metadata"]["uid"] != uid {
+            return Err(Refusal::WrongUid);
+        }
+        if pod["metadata"]["resourceVersion"] != version {
+            return Err(Refusal::WrongVersion);
+        }
+        if !takes_effect {
+            return Ok((pod.clone(), ()));
+        }
+        pod["metadata"]["resourceVersion"] = json!(format!("{version}1"));
+        if request.kind == Kind::Patch {
+            pod["status"]["phase"] = request.body["status"]["phase"].clone();
+            return Ok((pod.clone(), ()));
+        }
+        pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+        let held = pod["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+        Ok((if held { pod.clone() } else { self.objects.remove(at) }, ()))
+    }
+}

@@ -1,0 +1,95 @@
+//! Lists as the API server prints them: whole objects, their metadata alone, or rows.
+
+use serde_json::{Value, json};
+
+use super::Kind;
+
+/// A status of a pod's row that no Kubernetes of today prints.
+const UNKNOWN_STATUS: &str = "Unheard";
+
+/// An object as an item of the list.
+pub(super) fn item(kind: Kind, object: Value) -> Value {
+    match kind {
+        Kind::Namespaces | Kind::PodUids => json!({"metadata": object["metadata"]}),
+        kind if kind.is_rows() => json!({"cells": cells(kind, &object)}),
+        _ => object,
+    }
+}
+
+/// Gives a field of an item a type that it cannot have.
+pub(super) fn spoil(item: &mut Value) {
+    match item["cells"].as_array_mut() {
+        Some(cells) => cells.fill(json!(7)),
+        None => item["metadata"]["annotations"] = json!(7),
+    }
+}
+
+pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
+    let metadata = json!({"continue": next});
+    if !kind.is_rows() {
+        let kind = match kind {
+            Kind::Nodes => "NodeList",
+            Kind::Pods => "PodList",
+            Kind::Events => "EventList",
+            _ => "PartialObjectMetadataList",
+        };
+        return json!({"kind": kind, "metadata": metadata, "items": items});
+    }
+    let columns = columns(kind).iter().map(|name| json!({"name": name, "type": "string"}));
+    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": columns.collect::<Vec<_>>(), "rows": items})
+}
+
+fn columns(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::NodeRows => &["Name", "Status", "Roles", "Age", "Version"],
+        Kind::PodRows => &["Name", "Ready", "Status", "Restarts", "Age", "IP", "Node"],
+        _ => &["Name", "Attacher", "PV", "Node", "Attached", "Age"],
+    }
+}
+
+/// What Kubernetes 1.33 to 1.35 print (pkg/printers/internalversion/printers.go). Of a status that comes from more
+/// than our objects say, the object says in `shows` what it is where nothing overrules it.
+fn cells(kind: Kind, object: &Value) -> Value {
+    let name = &object["metadata"]["name"];
+    let text = |value: &Value, absent: &str| value.as_str().unwrap_or(absent).to_owned();
+    match kind {
+        Kind::NodeRows => json!([name, node_status(object), "<none>", "1d", "v1"]),
+        Kind::PodRows => {
+            let node = text(&object["spec"]["nodeName"], "<none>");
+            json!([name, "1/1", pod_status(object), "0", "1d", "<none>", node])
+        }
+        _ => {
+            let spec = &object["spec"];
+            let volume = text(&spec["source"]["persistentVolumeName"], "<unset>");
+            json!([name, text(&spec["attacher"], ""), volume, spec["nodeName"], "true", "1d"])
+        }
+    }
+}
+
+fn node_status(node: &Value) -> String {
+    let conditions = node["status"]["conditions"].as_array();
+    let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
+    let status = match (node["shows"].as_str(), ready.map(|ready| ready["status"] == "True")) {
+        (Some(shows), _) => shows,
+        (None, Some(true)) => "Ready",
+        (None, Some(false)) => "NotReady",
+        (None, None) => "Unknown",
+    };
+    format!("{status}{}", if node["spec"]["unschedulable"] == true { ",SchedulingDisabled" } else { "" })
+}
+
+fn pod_status(pod: &Value) -> &str {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    let shows = pod["shows"].as_str().unwrap_or(phase);
+    let terminating = !pod["metadata"]["deletionTimestamp"].is_null();
+    let finished = matches!(phase, "Succeeded" | "Failed");
+    if terminating && pod["status"]["reason"] == "NodeLost" {
+        "Unknown"
+    } else if terminating && !finished && shows != UNKNOWN_STATUS {
+        "Terminating"
+    } else {
+        // A final phase hides that it is Terminating.
+        shows
+    }
+}

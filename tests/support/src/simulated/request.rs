@@ -1,0 +1,219 @@
+//! The requests that the program sends, understood.
+
+use std::collections::BTreeMap;
+
+use http::{Method, header, request::Parts};
+use serde_json::{Value, json};
+
+/// Selects the finished pods: those whose phase is none of these.
+const UNFINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
+const SELECTS_NODE: &str = "spec.nodeName=";
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    NodeRows,
+    PodRows,
+    AttachmentRows,
+    Nodes,
+    Namespaces,
+    Pods,
+    PodUids,
+    Events,
+    Node,
+    Lease,
+    Pod,
+    Claim,
+    Volume,
+    Delete,
+    Patch,
+    Event,
+}
+
+/// What a cluster has several of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    Nodes,
+    Leases,
+    Namespaces,
+    Pods,
+    Claims,
+    Volumes,
+    Attachments,
+    Events,
+}
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Its place in the order in which they were sent.
+    pub number: usize,
+    pub kind: Kind,
+    pub namespace: String,
+    pub name: String,
+    /// The field selector.
+    pub selector: String,
+    /// As it was sent.
+    pub query: Option<String>,
+    pub content_type: String,
+    pub body: Value,
+    pub dry_run: bool,
+    /// Most objects of a page that it wants.
+    pub(super) limit: usize,
+    /// Number of a list, and of its first item on this page.
+    pub(super) page: Option<(usize, usize)>,
+}
+
+impl Kind {
+    pub const ALL: [Self; 16] = [
+        Self::NodeRows,
+        Self::PodRows,
+        Self::AttachmentRows,
+        Self::Nodes,
+        Self::Namespaces,
+        Self::Pods,
+        Self::PodUids,
+        Self::Events,
+        Self::Node,
+        Self::Lease,
+        Self::Pod,
+        Self::Claim,
+        Self::Volume,
+        Self::Delete,
+        Self::Patch,
+        Self::Event,
+    ];
+
+    /// Whether it changes a pod.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Delete | Self::Patch)
+    }
+
+    pub(super) fn is_rows(self) -> bool {
+        matches!(self, Self::NodeRows | Self::PodRows | Self::AttachmentRows)
+    }
+
+    pub(super) fn is_list(self) -> bool {
+        self.is_rows()
+            || matches!(self, Self::Nodes | Self::Namespaces | Self::Pods | Self::PodUids | Self::Events)
+    }
+
+    pub(super) fn resource(self) -> Resource {
+        match self {
+            Self::NodeRows | Self::Nodes | Self::Node => Resource::Nodes,
+            Self::PodRows | Self::Pods | Self::PodUids | Self::Pod | Self::Delete | Self::Patch => {
+                Resource::Pods
+            }
+            Self::AttachmentRows => Resource::Attachments,
+            Self::Namespaces => Resource::Namespaces,
+            Self::Events | Self::Event => Resource::Events,
+            Self::Lease => Resource::Leases,
+            Self::Claim => Resource::Claims,
+            Self::Volume => Resource::Volumes,
+        }
+    }
+}
+
+impl Request {
+    /// UID and resource version that a write carries.
+    pub fn preconditions(&self) -> (&str, &str) {
+        let at = if self.kind == Kind::Delete { &self.body["preconditions"] } else { &self.body["metadata"] };
+        (at["uid"].as_str().unwrap_or_default(), at["resourceVersion"].as_str().unwrap_or_default())
+    }
+
+    /// The node whose pods a list asks for; empty for the pods that have none.
+    pub fn of_node(&self) -> Option<&str> {
+        self.selector.strip_prefix(SELECTS_NODE)
+    }
+
+    /// Whether the field selector lets an object through: all of its requirements hold.
+    pub(super) fn selects(&self, object: &Value) -> bool {
+        // The program reads its own Warnings, and there are none.
+        let requirements = self.selector.split(',').filter(|requirement| !requirement.is_empty());
+        requirements.map(|requirement| requirement.split_once('=').unwrap_or((requirement, ""))).all(
+            |(key, wanted)| {
+                let (key, negated) = key.strip_suffix('!').map_or((key, false), |key| (key, true));
+                let value = object.pointer(&format!("/{}", key.replace('.', "/"))).and_then(Value::as_str);
+                (value.unwrap_or_default() == wanted) != negated
+            },
+        )
+    }
+
+    /// Nothing, where the program has no reason to send it.
+    pub(super) fn read(number: usize, parts: &Parts, body: &[u8]) -> Option<Self> {
+        let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let accept = header(header::ACCEPT);
+        let (table, metadata) = (accept.contains("as=Table"), accept.contains("as=PartialObjectMetadata"));
+        let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let query = pairs.filter_map(|pair| pair.split_once('=')).collect::<BTreeMap<_, _>>();
+        let path = parts.uri.path().trim_start_matches('/').split('/').collect::<Vec<_>>();
+        let get = parts.method == Method::GET;
+        let rows = get
+            && table
+            && query.get("includeObject") == Some(&"None")
+            && query.get("limit") == Some(&"1000");
+        let list = get && !table && query.get("limit") == Some(&"500");
+        let selector = query.get("fieldSelector").copied().unwrap_or_default();
+        let selector = selector.replace("%3D", "=").replace("%21", "!").replace("%2C", ",");
+        let (kind, namespace, name) = match path[..] {
+            ["api", "v1", "nodes"] if rows => (Kind::NodeRows, "", ""),
+            ["api", "v1", "nodes"] if list && !metadata => (Kind::Nodes, "", ""),
+            ["apis", "storage.k8s.io", "v1", "volumeattachments"] if rows => (Kind::AttachmentRows, "", ""),
+            ["api", "v1", "namespaces"] if list && metadata => (Kind::Namespaces, "", ""),
+            ["api", "v1", "pods"] if rows => (Kind::PodRows, "", ""),
+            ["api", "v1", "pods"]
+                if list && (selector.starts_with(SELECTS_NODE) || selector == UNFINISHED) =>
+            {
+                (if metadata { Kind::PodUids } else { Kind::Pods }, "", "")
+            }
+            ["api", "v1", "nodes", name] if get => (Kind::Node, "", name),
+            ["apis", "coordination.k8s.io", "v1", "namespaces", "kube-node-lease", "leases", name] if get => {
+                (Kind::Lease, "", name)
+            }
+            ["api", "v1", "namespaces", namespace, "pods", name] if get => (Kind::Pod, namespace, name),
+            ["api", "v1", "namespaces", namespace, "persistentvolumeclaims", name] if get => {
+                (Kind::Claim, namespace, name)
+            }
+            ["api", "v1", "persistentvolumes", name] if get => (Kind::Volume, "", name),
+            ["api", "v1", "namespaces", namespace, "pods", name] if parts.method == Method::DELETE => {
+                (Kind::Delete, namespace, name)
+            }
+            ["api", "v1", "namespaces", namespace, "pods", name, "status"]
+                if parts.method == Method::PATCH =>
+            {
+                (Kind::Patch, namespace, name)
+            }
+            ["apis", "events.k8s.io", "v1", "namespaces", namespace, "events"] if list => {
+                (Kind::Events, namespace, "")
+            }
+            ["apis", "events.k8s.io", "v1", "namespaces", namespace, "events"]
+                if parts.method == Method::POST =>
+            {
+                (Kind::Event, namespace, "")
+            }
+            _ => return None,
+        };
+        let page = match query.get("continue") {
+            None => None,
+            Some(token) => {
+                let (list, item) = token.strip_prefix('l')?.split_once('i')?;
+                Some((list.parse().ok()?, item.parse().ok()?))
+            }
+        };
+        let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).ok()? };
+        let dry_run = query.get("dryRun") == Some(&"All") || body["dryRun"] == json!(["All"]);
+        Some(Self {
+            number,
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            selector,
+            query: parts.uri.query().map(str::to_owned),
+            content_type: header(header::CONTENT_TYPE).to_owned(),
+            body,
+            dry_run,
+            limit: if rows { 1000 } else { 500 },
+            page,
+        })
+    }
+}
