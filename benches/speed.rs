@@ -4,68 +4,46 @@
 use std::{hint::black_box, io::Read};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use pod_reaper::{
     cli::Cli,
     decide::decide,
-    facts::{Lease, NodeFacts, NodeRead, Owner, PodFacts, Ready},
-    settings::Settings,
-    snapshot::{Pods, Saved},
+    facts::{NodeRead, PodFacts},
+    settings::{NamespaceFilter, Settings},
+    snapshot::{self, Pods, Saved, Wanted},
 };
+use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod};
 
 /// Pods of one measurement.
 const PODS: u64 = 10_000;
 /// Pods of the saved state, of 11 KB each.
 const SAVED_PODS: u64 = 2_000;
 
-fn ago(minutes: i64) -> Timestamp {
-    Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * 365 * 56) - SignedDuration::from_mins(minutes)
-}
-
 /// A dead node, and a pod that is to be reaped: the one verdict for which every rule is asked.
-fn stuck() -> (NodeRead, PodFacts) {
-    let node = NodeFacts {
-        name: "ds06".to_owned(),
-        uid: "node".to_owned(),
-        ready: Ready::Unknown,
-        ready_reason: Some("NodeStatusUnknown".to_owned()),
-        ready_since: Some(ago(60)),
-        hostname: Some("ds06".to_owned()),
-        leaf: None,
-        control_plane: false,
-        opted_out: false,
-        lease: Ok(Some(Lease { renewed: Some(ago(60)), duration: SignedDuration::from_secs(40) })),
+fn stuck() -> (Timestamp, NodeRead, PodFacts) {
+    let objects =
+        [node("ds06", "Unknown"), namespace("impala"), lease("ds06"), pod("impala", "catalogd-0", "ds06")];
+    let wanted = Wanted {
+        now: Some(NOW.parse().unwrap()),
+        namespaces: &NamespaceFilter::default(),
+        leaf_selector: None,
+        all: false,
     };
-    let pod = PodFacts {
-        namespace: "impala".to_owned(),
-        name: "catalogd-0".to_owned(),
-        uid: "pod".to_owned(),
-        resource_version: "7".to_owned(),
-        node: Some("ds06".to_owned()),
-        owner: Some(Owner { kind: "StatefulSet".to_owned(), name: "catalogd".to_owned() }),
-        controller: None,
-        deletion_deadline: ago(30),
-        grace_seconds: Some(30),
-        finalizers: vec![],
-        finished: false,
-        mirror: false,
-        opted_out: false,
-        namespace_opted_out: Ok(false),
-        after_reap: None,
-        claims: vec![],
-    };
-    (NodeRead::Known(node), pod)
+    let mut facts = snapshot::read(&list(objects).to_string(), &wanted).unwrap();
+    (facts.now, facts.nodes.remove("ds06").unwrap(), facts.pods.remove(0))
 }
 
 fn deciding(criterion: &mut Criterion) {
     let settings = Settings::from(Cli::try_from_args([std::ffi::OsString::from("pod-reaper")]).unwrap());
-    let (node, pod) = stuck();
+    let (now, node, pod) = stuck();
+    let verdict = decide(now, &settings.policy, Some(&node), &pod).code();
+    assert_eq!(verdict, "stuck-on-not-ready-node", "every rule is asked");
     let mut group = criterion.benchmark_group("decide");
     group.throughput(Throughput::Elements(PODS));
     group.bench_function("pods to be reaped", |bencher| {
         bencher.iter(|| {
             for _ in 0..PODS {
-                black_box(decide(ago(0), &settings.policy, black_box(Some(&node)), black_box(&pod)));
+                black_box(decide(now, &settings.policy, black_box(Some(&node)), black_box(&pod)));
             }
         });
     });

@@ -22,6 +22,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod, with};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -139,25 +140,16 @@ impl Ended {
 
 /// Three nodes, of which ds06 has been cut off for two hours, and one pod stuck on it.
 fn small_cluster() -> Value {
-    let node = |name: &str, ready: &str| {
-        json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}")}, "status": {"conditions": [
-            {"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-31T01:00:00Z"}
-        ]}})
-    };
-    json!({"kind": "List", "items": [
+    // Without `--now` the last thing that happened is when it was saved.
+    let created = json!({"metadata": {"creationTimestamp": NOW}});
+    list([
         node("ds04", "True"),
         node("ds05", "True"),
         node("ds06", "Unknown"),
-        {"kind": "Namespace", "metadata": {"name": "compute-hive01"}},
-        {"kind": "Lease", "metadata": {"name": "ds06", "namespace": "kube-node-lease"},
-            "spec": {"renewTime": "2026-01-31T00:59:20Z"}},
-        {"kind": "Pod",
-            "metadata": {
-                "namespace": "compute-hive01", "name": "huebackend-0", "uid": "uid-huebackend", "resourceVersion": "7",
-                "deletionTimestamp": "2026-01-31T01:05:00Z", "creationTimestamp": "2026-01-31T03:00:00Z",
-            },
-            "spec": {"nodeName": "ds06"}},
-    ]})
+        namespace("compute-hive01"),
+        lease("ds06"),
+        with(pod("compute-hive01", "huebackend-0", "ds06"), created),
+    ])
 }
 
 /// Stands where a cluster must not be asked. Nothing accepts, so a connection waits here until it is counted.

@@ -33,6 +33,7 @@ pub mod objects;
 pub mod oracle;
 pub mod program;
 pub mod proxy;
+pub mod samples;
 pub mod simulated;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Cluster, Kind, Refusal, Request, Resource};
+use crate::samples::list;
 
 /// Raw objects. Nothing changes them but writes.
 #[derive(Debug, Clone)]
@@ -19,7 +20,7 @@ impl Objects {
 
     /// All of them, as `kubectl get … -o json` prints them.
     pub fn saved(&self) -> String {
-        json!({"kind": "List", "items": self.objects}).to_string()
+        list(self.objects.clone()).to_string()
     }
 }
 

@@ -1,0 +1,87 @@
+//! Raw objects at fixed moments: a node failed at one, its pods should have been gone by five past, and it is three.
+//!
+//! They say as little as a test needs. Objects that a real API server accepts are in [`objects`](crate::objects).
+
+use serde_json::{Value, json};
+
+/// When a node failed, and when it is.
+pub const FAILED: &str = "2026-01-31T01:00:00Z";
+pub const NOW: &str = "2026-01-31T03:00:00Z";
+/// When the pods should have been gone.
+pub const DEADLINE: &str = "2026-01-31T01:05:00Z";
+
+pub fn node(name: &str, ready: &str) -> Value {
+    json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}")}, "status": {"conditions": [
+        {"type": "Ready", "status": ready, "reason": "NodeStatusUnknown", "lastTransitionTime": FAILED}
+    ]}})
+}
+
+pub fn namespace(name: &str) -> Value {
+    json!({"kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// Renewed for the last time before the node failed.
+pub fn lease(node: &str) -> Value {
+    json!({"kind": "Lease", "metadata": {"namespace": "kube-node-lease", "name": node},
+        "spec": {"renewTime": "2026-01-31T00:59:20Z"}})
+}
+
+/// Terminating, of a StatefulSet.
+pub fn pod(namespace: &str, name: &str, node: &str) -> Value {
+    let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
+    json!({"kind": "Pod",
+        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{namespace}-{name}"),
+            "resourceVersion": "7", "deletionTimestamp": DEADLINE,
+            "ownerReferences": [{"kind": "StatefulSet", "name": owner, "controller": true}]},
+        "spec": {"nodeName": node}})
+}
+
+pub fn using(mut pod: Value, claim: &str) -> Value {
+    pod["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
+    pod
+}
+
+pub fn annotated(mut object: Value, key: &str, value: &str) -> Value {
+    object["metadata"]["annotations"][key] = json!(value);
+    object
+}
+
+pub fn due(mut pod: Value, deadline: &str) -> Value {
+    pod["metadata"]["deletionTimestamp"] = json!(deadline);
+    pod
+}
+
+pub fn held_by(mut pod: Value, finalizer: &str) -> Value {
+    pod["metadata"]["finalizers"] = json!([finalizer]);
+    pod
+}
+
+pub fn claim(namespace: &str, name: &str, volume: &str) -> Value {
+    json!({"kind": "PersistentVolumeClaim",
+        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{name}")},
+        "spec": {"volumeName": volume}, "status": {"phase": "Bound"}})
+}
+
+pub fn volume(name: &str, spec: &Value) -> Value {
+    json!({"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
+}
+
+/// `value` with `more` laid over it, object by object.
+pub fn with(mut value: Value, more: Value) -> Value {
+    match (&mut value, more) {
+        (Value::Object(fields), Value::Object(more)) => {
+            for (key, more) in more {
+                let field = fields.entry(key).or_insert(Value::Null);
+                *field = with(field.take(), more);
+            }
+        }
+        (value, more) => *value = more,
+    }
+    value
+}
+
+/// All of it, as `kubectl get … -o json` prints it.
+pub fn list(items: impl IntoIterator<Item = Value>) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""},
+        "items": items.into_iter().collect::<Vec<_>>()})
+}
