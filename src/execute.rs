@@ -363,93 +363,44 @@ fn denied(failure: Failure) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use http::{Method, Request, Response, StatusCode};
-    use jiff::SignedDuration;
-    use kube::client::Body;
-    use serde_json::json;
+    use pod_reaper_test_support::simulated::{Fate, Fault, Kind, Objects, Server};
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::facts::{Census, JOB_TRACKING, Ready};
+    use crate::{
+        facts::JOB_TRACKING,
+        report::samples::{audit, held_by, judged, lease, namespace, node, pod},
+    };
 
-    fn pod(uid: &str, finalizers: &[&str]) -> PodFacts {
-        PodFacts {
-            namespace: "shop".to_owned(),
-            name: uid.to_owned(),
-            uid: uid.to_owned(),
-            resource_version: "7".to_owned(),
-            node: Some("n".to_owned()),
-            owner: None,
-            controller: None,
-            deletion_deadline: Timestamp::UNIX_EPOCH,
-            grace_seconds: Some(30),
-            finalizers: finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect(),
-            finished: true,
-            mirror: false,
-            opted_out: false,
-            namespace_opted_out: Ok(false),
-            after_reap: None,
-            claims: Vec::new(),
-        }
+    fn finished(mut pod: Value) -> Value {
+        pod["status"]["phase"] = json!("Failed");
+        pod
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_once_seen_to_be_gone_stays_so_though_later_looks_fail() {
-        let node = NodeFacts {
-            name: "n".to_owned(),
-            uid: "node".to_owned(),
-            ready: Ready::False,
-            ready_reason: None,
-            ready_since: Some(Timestamp::UNIX_EPOCH),
-            hostname: None,
-            leaf: None,
-            control_plane: false,
-            opted_out: false,
-            lease: Ok(None),
-        };
-        let lists = AtomicUsize::new(0);
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let condition =
-                json!({"type": "Ready", "status": "False", "lastTransitionTime": "1970-01-01T00:00:00Z"});
-            let node =
-                json!({"metadata": {"name": "n", "uid": "node"}, "status": {"conditions": [condition]}});
-            let held = json!({"kind": "PodList", "items": [{"metadata": {"uid": "held"}}]});
-            let (status, body) = match (request.method(), request.uri().path()) {
-                (&Method::GET, "/api/v1/nodes/n") => (200, node),
-                (&Method::DELETE, _) => (200, json!({})),
-                // The first look finds the one that its Job still holds; no further one succeeds.
-                (_, "/api/v1/pods") if lists.fetch_add(1, Ordering::Relaxed) == 0 => (200, held),
-                (_, "/api/v1/pods") => (403, json!({})),
-                _ => (404, json!({"kind": "Status", "reason": "NotFound"})),
-            };
-            let mut response = Response::new(Body::from(body.to_string().into_bytes()));
-            *response.status_mut() = StatusCode::from_u16(status).expect("a status");
-            let date = http::HeaderValue::from_static("Sat, 31 Jan 2026 03:00:00 GMT");
-            response.headers_mut().insert(http::header::DATE, date);
-            std::future::ready(Ok::<_, std::convert::Infallible>(response))
+        let objects = [
+            node("ds05", "True"),
+            node("ds06", "False"),
+            namespace("shop"),
+            lease("ds06"),
+            finished(pod("shop", "free-0", "ds06")),
+            finished(held_by(pod("shop", "held-0", "ds06"), JOB_TRACKING)),
+        ];
+        let settings = audit();
+        let (facts, plan) = judged(&settings, &objects);
+        let mut looks = 0;
+        let server = Server::with_faults(Objects::new(facts.now, objects), move |request| {
+            looks += usize::from(request.kind == Kind::PodUids);
+            // The first look finds the one that its Job still holds; no further one succeeds.
+            let fails = request.kind == Kind::PodUids && looks > 1;
+            Fate { fault: fails.then_some(Fault::Status(403, false, false)), ..Fate::default() }
         });
         let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-        let cluster = Cluster::new(kube::Client::new(service, "default"), stop.clone(), None);
-        let facts = ClusterFacts {
-            now: Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1),
-            nodes: BTreeMap::from([("n".to_owned(), NodeRead::Known(node))]),
-            pods: vec![pod("free", &[]), pod("held", &[JOB_TRACKING])],
-            census: Census::NotNeeded,
-            attachments: BTreeMap::new(),
-            node_count: 1,
-            errors: Vec::new(),
-            unseen: Vec::new(),
-        };
-        let policy = Policy {
-            reap_older_than: SignedDuration::from_mins(10),
-            node_not_ready_for: SignedDuration::from_mins(10),
-            unreachable_only: false,
-            manual_owner_kinds: Vec::new(),
-        };
-        let pods = facts.pods.iter().collect::<Vec<_>>();
-        let outcomes = execute(&cluster, &stop, &policy, WriteMode::Real, &facts, &pods).await;
+        let cluster = Cluster::new(server.client(), stop.clone(), None);
+        let pods = plan.reaps().collect::<Vec<_>>();
+        let outcomes = execute(&cluster, &stop, &settings.policy, WriteMode::Real, &facts, &pods).await;
         let codes = outcomes.iter().map(|(uid, outcome)| (uid.as_str(), outcome.code())).collect::<Vec<_>>();
-        assert_eq!(codes, [("free", "deleted"), ("held", "unverified")]);
+        assert_eq!(codes, [("uid-shop-free-0", "deleted"), ("uid-shop-held-0", "unverified")]);
     }
 }

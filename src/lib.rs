@@ -22,6 +22,8 @@ pub mod outcome;
 mod prompt;
 pub mod reap;
 pub mod report;
+#[cfg(test)]
+mod samples;
 pub mod selector;
 pub mod settings;
 pub mod snapshot;

@@ -1,13 +1,8 @@
 //! Tests of what is made of an answer, without a server.
 
-use std::{
-    convert::Infallible,
-    error::Error,
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{error::Error, fmt};
 
-use http::Response;
+use pod_reaper_test_support::simulated::{Fate, Fault, Objects, Server};
 
 use super::*;
 use crate::events::{Event, Reference};
@@ -195,13 +190,10 @@ fn what_a_parser_met_is_never_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn no_pause_between_tries_outlasts_the_run() {
-    let busy = |_: Request<Body>| async {
-        let response = Response::builder().status(503).header(header::RETRY_AFTER, 5);
-        response.body(Body::empty())
-    };
-    let client = Client::new(tower::service_fn(busy), "default");
+    let busy = Fate { fault: Some(Fault::Busy(503, Some(5))), ..Fate::default() };
+    let server = Server::with_faults(Objects::new(Timestamp::UNIX_EPOCH, []), move |_| busy);
     let (_signal, stop) = Stop::manual(Duration::from_secs(12));
-    let cluster = Cluster::new(client, stop, None);
+    let cluster = Cluster::new(server.client(), stop, None);
     let begun = Instant::now();
     let failure = cluster.pod_uids("n").await.expect_err("the server is busy");
     assert_eq!(failure.code(), Some(503), "the last answer, not a request without time");
@@ -238,17 +230,9 @@ fn the_root_cause_is_told_but_not_what_a_credential_plugin_says() {
 /// Safety rule 7, whoever calls.
 #[tokio::test]
 async fn an_event_of_a_dry_run_is_marked_as_one() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&seen);
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let log = Arc::clone(&log);
-        async move {
-            log.lock().unwrap().push(request.uri().to_string());
-            Ok::<_, Infallible>(Response::new(Body::from(b"{}".to_vec())))
-        }
-    });
+    let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, []));
     let stop = Stop::manual(Duration::from_mins(1)).1;
-    let cluster = Cluster::new(Client::new(service, "default"), stop, None);
+    let cluster = Cluster::new(server.client(), stop, None);
     let event = Event {
         namespace: "app".to_owned(),
         name: None,
@@ -270,6 +254,6 @@ async fn an_event_of_a_dry_run_is_marked_as_one() {
     for mode in [WriteMode::DryRun, WriteMode::Real] {
         cluster.create_event(&event, mode).await.unwrap();
     }
-    let path = "/apis/events.k8s.io/v1/namespaces/app/events";
-    assert_eq!(*seen.lock().unwrap(), [format!("{path}?dryRun=All"), path.to_owned()]);
+    let post = "POST /apis/events.k8s.io/v1/namespaces/app/events";
+    assert_eq!(server.lock().requests, [format!("{post}?dryRun=All"), post.to_owned()]);
 }

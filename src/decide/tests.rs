@@ -3,16 +3,15 @@
 use expect_test::expect;
 
 use super::*;
-use crate::facts::{
-    AffinityTerm, ClaimFacts, ClaimState, JOB_TRACKING, Leaf, Lease, NodeFacts, Owner, Ready, Requirement,
-    Storage, Unread, VolumeFacts,
+use crate::{
+    facts::{
+        AffinityTerm, ClaimFacts, ClaimState, JOB_TRACKING, Leaf, Lease, NodeFacts, Owner, Ready,
+        Requirement, Storage, Unread, VolumeFacts,
+    },
+    samples::{self, now},
 };
 
 const FOREIGN: &str = "example.com/backup";
-
-fn now() -> Timestamp {
-    "2026-03-01T12:00:00Z".parse().unwrap()
-}
 
 fn span(text: &str) -> SignedDuration {
     SignedDuration::try_from(humantime::parse_duration(text).unwrap()).unwrap()
@@ -48,25 +47,7 @@ struct Pod(PodFacts, Option<NodeRead>);
 
 /// A pod of ds06 that no rule but the last holds for.
 fn pod() -> Pod {
-    let facts = PodFacts {
-        namespace: "shop".to_owned(),
-        name: "db-0".to_owned(),
-        uid: "u-1".to_owned(),
-        resource_version: "7".to_owned(),
-        node: Some("ds06".to_owned()),
-        owner: Some(Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() }),
-        controller: None,
-        deletion_deadline: ago("1h"),
-        grace_seconds: Some(30),
-        finalizers: Vec::new(),
-        finished: false,
-        mirror: false,
-        opted_out: false,
-        namespace_opted_out: Ok(false),
-        after_reap: None,
-        claims: Vec::new(),
-    };
-    Pod(facts, node().into())
+    Pod(samples::pod(), node().into())
 }
 
 impl Pod {
@@ -139,18 +120,7 @@ struct Node(NodeFacts);
 
 /// ds06, an hour after it died.
 fn node() -> Node {
-    Node(NodeFacts {
-        name: "ds06".to_owned(),
-        uid: "n-1".to_owned(),
-        ready: Ready::Unknown,
-        ready_reason: Some("NodeStatusUnknown".to_owned()),
-        ready_since: Some(ago("1h")),
-        hostname: Some("ds06.example".to_owned()),
-        leaf: None,
-        control_plane: false,
-        opted_out: false,
-        lease: Ok(Some(lease(Some(ago("1h"))))),
-    })
+    Node(samples::node())
 }
 
 impl Node {

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     decide::Optout,
     facts::{Owner, Unread},
+    samples,
 };
 
 fn pod(namespace: &str, name: &str, deadline: &str) -> Judged {
@@ -14,19 +15,9 @@ fn pod(namespace: &str, name: &str, deadline: &str) -> Judged {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             uid: format!("{namespace}/{name}"),
-            resource_version: "7".to_owned(),
-            node: Some("ds06".to_owned()),
             owner: None,
-            controller: None,
             deletion_deadline: format!("2026-03-01T{deadline}:00Z").parse::<Timestamp>().unwrap(),
-            grace_seconds: Some(30),
-            finalizers: Vec::new(),
-            finished: false,
-            mirror: false,
-            opted_out: false,
-            namespace_opted_out: Ok(false),
-            after_reap: None,
-            claims: Vec::new(),
+            ..samples::pod()
         },
         reason: stuck(),
     }

@@ -3,6 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
+pub use pod_reaper_test_support::samples::{
+    annotated, claim, due, held_by, lease, namespace, node, pod, using, volume,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -70,61 +73,6 @@ pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome
     let (facts, plan) = judged(settings, objects);
     let outcomes = outcomes.iter().map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
     Report::new(settings, &facts, &plan, &outcomes.collect::<BTreeMap<_, _>>())
-}
-
-pub fn node(name: &str, ready: &str) -> Value {
-    json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}")}, "status": {"conditions": [
-        {"type": "Ready", "status": ready, "reason": "NodeStatusUnknown", "lastTransitionTime": "2026-01-31T01:00:00Z"}
-    ]}})
-}
-
-pub fn namespace(name: &str) -> Value {
-    json!({"kind": "Namespace", "metadata": {"name": name}})
-}
-
-pub fn lease(node: &str) -> Value {
-    json!({"kind": "Lease", "metadata": {"namespace": "kube-node-lease", "name": node},
-        "spec": {"renewTime": "2026-01-31T00:59:20Z"}})
-}
-
-/// Terminating since five past one, of a StatefulSet.
-pub fn pod(namespace: &str, name: &str, node: &str) -> Value {
-    let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
-    json!({"kind": "Pod",
-        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{namespace}-{name}"),
-            "resourceVersion": "7", "deletionTimestamp": "2026-01-31T01:05:00Z",
-            "ownerReferences": [{"kind": "StatefulSet", "name": owner, "controller": true}]},
-        "spec": {"nodeName": node}})
-}
-
-pub fn using(mut pod: Value, claim: &str) -> Value {
-    pod["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
-    pod
-}
-
-pub fn annotated(mut object: Value, key: &str, value: &str) -> Value {
-    object["metadata"]["annotations"][key] = json!(value);
-    object
-}
-
-pub fn due(mut pod: Value, deadline: &str) -> Value {
-    pod["metadata"]["deletionTimestamp"] = json!(deadline);
-    pod
-}
-
-pub fn claim(namespace: &str, name: &str, volume: &str) -> Value {
-    json!({"kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{name}")},
-        "spec": {"volumeName": volume}, "status": {"phase": "Bound"}})
-}
-
-pub fn volume(name: &str, spec: &Value) -> Value {
-    json!({"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
-}
-
-pub fn held_by(mut pod: Value, finalizer: &str) -> Value {
-    pod["metadata"]["finalizers"] = json!([finalizer]);
-    pod
 }
 
 /// The private cloud of the field notes after ds06 lost power, with one of everything else.

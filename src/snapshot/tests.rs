@@ -8,6 +8,7 @@ use std::iter;
 
 use expect_test::expect;
 use jiff::SignedDuration;
+use pod_reaper_test_support::samples::{self, DEADLINE, FAILED, NOW, namespace, with};
 use serde_json::{Value, json};
 
 use super::*;
@@ -17,73 +18,43 @@ use crate::{
     limits::{Judged, Limits, Plan},
 };
 
-/// The node failed at one, its pods should have been gone by five past, and it is three.
-const FAILED: &str = "2026-01-31T01:00:00Z";
-const DEADLINE: &str = "2026-01-31T01:05:00Z";
-const NOW: &str = "2026-01-31T03:00:00Z";
-
 fn moment(text: &str) -> Timestamp {
     text.parse().expect("a moment")
 }
 
-/// `value` with `more` laid over it, object by object.
-fn with(mut value: Value, more: Value) -> Value {
-    match (&mut value, more) {
-        (Value::Object(fields), Value::Object(more)) => {
-            for (key, more) in more {
-                let field = fields.entry(key).or_insert(Value::Null);
-                *field = with(field.take(), more);
-            }
-        }
-        (value, more) => *value = more,
-    }
-    value
-}
-
 fn node(name: &str, ready: &str) -> Value {
-    json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}"), "creationTimestamp": FAILED},
-        "status": {"conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": FAILED}]}})
+    with(samples::node(name, ready), json!({"metadata": {"creationTimestamp": FAILED}}))
 }
 
-fn namespace(name: &str) -> Value {
-    json!({"kind": "Namespace", "metadata": {"name": name}})
-}
-
-/// Stuck on ds06, in namespace `data`.
+/// Stuck on ds06, in namespace `data`, and owned by nothing.
 fn pod(name: &str) -> Value {
-    json!({"kind": "Pod",
-        "metadata": {"namespace": "data", "name": name, "uid": format!("uid-{name}"), "resourceVersion": "7",
-            "deletionTimestamp": DEADLINE, "deletionGracePeriodSeconds": 30},
-        "spec": {"nodeName": "ds06"}})
+    let more =
+        json!({"uid": format!("uid-{name}"), "deletionGracePeriodSeconds": 30, "ownerReferences": null});
+    with(samples::pod("data", name, "ds06"), json!({"metadata": more}))
 }
 
 fn pod_with_claim(name: &str, claim: &str) -> Value {
-    let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
-    with(pod(name), json!({"spec": {"volumes": volumes}}))
+    samples::using(pod(name), claim)
 }
 
 fn claim(name: &str, volume: &str) -> Value {
-    json!({"kind": "PersistentVolumeClaim", "metadata": {"namespace": "data", "name": name, "uid": format!("uid-{name}")},
-        "spec": {"volumeName": volume}, "status": {"phase": "Bound"}})
+    samples::claim("data", name, volume)
 }
 
 /// On the network, free to move.
 fn volume(name: &str) -> Value {
-    json!({"kind": "PersistentVolume", "metadata": {"name": name},
-        "spec": {"csi": {"driver": "ceph"}, "persistentVolumeReclaimPolicy": "Delete"}})
+    let spec = json!({"csi": {"driver": "ceph"}, "persistentVolumeReclaimPolicy": "Delete"});
+    samples::volume(name, &spec)
 }
 
 /// Last renewed, by both clocks, when the node failed.
 fn lease(node: &str) -> Value {
-    json!({"kind": "Lease", "metadata": {"namespace": "kube-node-lease", "name": node},
-        "spec": {"renewTime": FAILED, "leaseDurationSeconds": 40}})
+    with(samples::lease(node), json!({"spec": {"renewTime": FAILED, "leaseDurationSeconds": 40}}))
 }
 
 /// A list, as `kubectl get … -o json` prints it.
 fn list(items: impl IntoIterator<Item = Value>) -> String {
-    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""},
-        "items": items.into_iter().collect::<Vec<_>>()})
-    .to_string()
+    samples::list(items).to_string()
 }
 
 /// Everything but the pods: ds06 is cut off, ds04 and ds05 are not.

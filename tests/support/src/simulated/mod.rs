@@ -109,7 +109,9 @@ pub struct State<C: Cluster> {
     pub cluster: C,
     /// Most objects of a page.
     pub page: usize,
-    /// Every request, as `GET /path?query`, with the time since the server began and with its fault.
+    /// Every request, as `GET /path?query`.
+    pub requests: Vec<String>,
+    /// The same with the time since the server began, and with its fault.
     pub trace: Vec<String>,
     /// The faults that came up, by name.
     pub faults: BTreeSet<String>,
@@ -170,6 +172,7 @@ impl<C: Cluster> Server<C> {
         Self(Arc::new(Mutex::new(State {
             cluster,
             page: usize::MAX,
+            requests: Vec::new(),
             trace: Vec::new(),
             faults: BTreeSet::new(),
             not_understood: Vec::new(),
@@ -230,8 +233,10 @@ impl<C: Cluster> State<C> {
     fn begin(&mut self, parts: &http::request::Parts, body: &[u8]) -> Option<(Request, Fate)> {
         self.at_once += 1;
         self.most_at_once = self.most_at_once.max(self.at_once);
-        let sent = format!("{} ms: {} {}", self.began.elapsed().as_millis(), parts.method, parts.uri);
-        let number = self.trace.len();
+        let sent = format!("{} {}", parts.method, parts.uri);
+        let number = self.requests.len();
+        self.requests.push(sent.clone());
+        let sent = format!("{} ms: {sent}", self.began.elapsed().as_millis());
         let Some(request) = Request::read(number, parts, body) else {
             self.trace.push(sent.clone());
             self.not_understood.push(sent);

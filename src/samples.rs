@@ -1,0 +1,52 @@
+//! Facts for the tests of the rules and the limits: a pod that is to be reaped, and its node. A test changes what it is
+//! about.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::facts::{Lease, NodeFacts, Owner, PodFacts, Ready};
+
+pub fn now() -> Timestamp {
+    "2026-03-01T12:00:00Z".parse().expect("a moment")
+}
+
+fn an_hour_ago() -> Timestamp {
+    now() - SignedDuration::from_hours(1)
+}
+
+/// ds06, an hour after it died.
+pub fn node() -> NodeFacts {
+    NodeFacts {
+        name: "ds06".to_owned(),
+        uid: "n-1".to_owned(),
+        ready: Ready::Unknown,
+        ready_reason: Some("NodeStatusUnknown".to_owned()),
+        ready_since: Some(an_hour_ago()),
+        hostname: Some("ds06.example".to_owned()),
+        leaf: None,
+        control_plane: false,
+        opted_out: false,
+        lease: Ok(Some(Lease { renewed: Some(an_hour_ago()), duration: SignedDuration::from_secs(40) })),
+    }
+}
+
+/// A pod of ds06 that no rule but the last holds for.
+pub fn pod() -> PodFacts {
+    PodFacts {
+        namespace: "shop".to_owned(),
+        name: "db-0".to_owned(),
+        uid: "u-1".to_owned(),
+        resource_version: "7".to_owned(),
+        node: Some("ds06".to_owned()),
+        owner: Some(Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() }),
+        controller: None,
+        deletion_deadline: an_hour_ago(),
+        grace_seconds: Some(30),
+        finalizers: Vec::new(),
+        finished: false,
+        mirror: false,
+        opted_out: false,
+        namespace_opted_out: Ok(false),
+        after_reap: None,
+        claims: Vec::new(),
+    }
+}
