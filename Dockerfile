@@ -13,10 +13,12 @@ WORKDIR /src
 ENV RUSTFLAGS="-C target-feature=+crt-static"
 RUN rustc --version --verbose | sed -n 's/^host: //p' >/target
 
-# The dependencies are a layer of their own, which stays as long as Cargo.lock does. The tests are not here to be named.
+# The dependencies are a layer of their own, which stays as long as Cargo.lock does. The tests are not here to be named;
+# of the crate that they share, Cargo.lock asks for the manifest.
 COPY Cargo.toml Cargo.lock ./
+COPY tests/support/Cargo.toml tests/support/Cargo.toml
 RUN sed -i '/^\[\[test\]\]/,/^$/d; /^\[\[bench\]\]/,/^$/d' Cargo.toml \
-    && mkdir src && echo 'fn main() {}' >src/main.rs && touch src/lib.rs \
+    && mkdir -p src tests/support/src && touch src/lib.rs tests/support/src/lib.rs && echo 'fn main() {}' >src/main.rs \
     && cargo build --locked --release --bin pod-reaper --target "$(cat /target)"
 
 COPY src src
