@@ -18,7 +18,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 #[derive(Debug, Clone)]
 pub struct Case {
     pub facts: ClusterFacts,
-    /// Nodes that nobody had to look at, as (Ready, leaf, control plane); counted where the census is.
+    /// Nodes that did not have to be looked at, as (Ready, leaf, control plane); counted where the census is.
     pub further_nodes: Vec<(bool, bool, bool)>,
     /// What was typed, the program's name first.
     pub args: Vec<String>,
@@ -39,7 +39,7 @@ const LOOKED_AT: usize = 4;
 const MOST_PODS: usize = 8;
 
 pub fn case() -> impl Strategy<Value = Case> {
-    let outcomes = (0..Outcome::CODES.len(), text()).prop_map(|(kind, says)| outcome(kind, says));
+    let outcomes = (0..Outcome::CODES.len(), text()).prop_map(|(kind, message)| outcome(kind, message));
     (
         facts(),
         vec((often(9), often(1), often(2)), 0..16),
@@ -280,18 +280,18 @@ fn attachment(volume: Option<String>) -> Attachment {
     Attachment { name: "csi-1".to_owned(), volume }
 }
 
-fn outcome(kind: usize, says: String) -> Outcome {
+fn outcome(kind: usize, message: String) -> Outcome {
     match Outcome::CODES[kind] {
         "deleted" => Outcome::Deleted,
         "gone" => Outcome::Gone,
-        "changed" => Outcome::Changed(says),
+        "changed" => Outcome::Changed(message),
         "node-recovered" => Outcome::NodeRecovered,
-        "node-changed" => Outcome::NodeChanged(says),
-        "denied" => Outcome::Denied(says),
-        "failed" => Outcome::Failed(says),
+        "node-changed" => Outcome::NodeChanged(message),
+        "denied" => Outcome::Denied(message),
+        "failed" => Outcome::Failed(message),
         "still-there" => Outcome::StillThere,
-        "unverified" => Outcome::Unverified(says),
-        "interrupted" => Outcome::Interrupted(says),
+        "unverified" => Outcome::Unverified(message),
+        "interrupted" => Outcome::Interrupted(message),
         _ => Outcome::WouldDelete,
     }
 }
@@ -325,7 +325,7 @@ fn text() -> impl Strategy<Value = String> {
     let name =
         select(vec!["db-0", "db-1", "data", "unseal Vault after this pod has moved, then look at its log"]);
     let long = "a-name-of-many-letters-".repeat(6);
-    let odd = vec![
+    let unusual = vec![
         String::new(),
         long.clone(),
         format!("{long} and {long}"),
@@ -336,5 +336,5 @@ fn text() -> impl Strategy<Value = String> {
         "it's $(echo \"quoted\"); \\ ".repeat(3),
     ];
     let any = vec(any::<char>(), 0..30).prop_map(String::from_iter);
-    prop_oneof![12 => name.prop_map(str::to_owned), 2 => select(odd), 1 => any]
+    prop_oneof![12 => name.prop_map(str::to_owned), 2 => select(unusual), 1 => any]
 }

@@ -48,7 +48,7 @@ fn for_every_cluster(property: impl Fn(&Case) -> TestCaseResult) {
     }
     let seed = match config.rng_seed {
         RngSeed::Fixed(seed) => seed,
-        RngSeed::Random => RandomState::new().hash_one("a seed that can be told"),
+        RngSeed::Random => RandomState::new().hash_one("a seed that can be repeated"),
     };
     config.rng_seed = RngSeed::Fixed(seed);
     match TestRunner::new(config).run(&case(), |case| property(&case)) {
@@ -116,7 +116,7 @@ fn nothing_is_reaped_that_the_design_forbids() {
         let reaps = plan.reaps().count();
         prop_assert!(reaps == 0 || !breaker_holds(case, settings.limits.max_not_ready_percent));
         prop_assert!(reaps <= settings.limits.max_deletes.unwrap_or(usize::MAX));
-        prop_assert_eq!(plan.pods.len(), case.facts.pods.len(), "every pod is told");
+        prop_assert_eq!(plan.pods.len(), case.facts.pods.len(), "every pod is in the plan");
         judged.set(judged.get() + case.facts.pods.len());
         reaped.set(reaped.get() + reaps);
         seen.borrow_mut().extend(plan.pods.iter().map(|judged| judged.reason.code()));
@@ -253,7 +253,7 @@ fn commands_that_destroy_are_printed_only_for_what_is_certainly_dead() {
             objections.retain(|objection| !may_remain.contains(objection));
             prop_assert!(objections.is_empty(), "{} gets such a command, but {objections:?}", pod.uid);
         }
-        // Of a node, only where one of its pods shows that nobody expects it back.
+        // Of a node, only where one of its pods shows that it is not expected back.
         for entry in report.nodes.iter().filter(|node| node.steps.iter().any(destroys)) {
             let mut pods = case.facts.pods.iter().filter(|pod| pod.node.as_ref() == Some(&entry.name));
             let shows = |pod: &PodFacts| {
@@ -360,8 +360,8 @@ fn what_is_foretold_of_a_node_is_what_a_run_then_decides() {
 
         suppose(&mut before, &standings, &dead);
         let codes = |plan: &Plan| {
-            let told = plan.pods.iter().map(|judged| (judged.pod.uid.clone(), judged.reason.code()));
-            told.collect::<BTreeMap<_, _>>()
+            let reasons = plan.pods.iter().map(|judged| (judged.pod.uid.clone(), judged.reason.code()));
+            reasons.collect::<BTreeMap<_, _>>()
         };
         let (foretold, done) = (plan(&settings, &before), plan(&settings, &after));
         prop_assert_eq!(codes(&foretold), codes(&done));

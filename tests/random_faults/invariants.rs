@@ -137,7 +137,7 @@ impl Watched {
         .collect()
     }
 
-    /// Why `pod`, as it was told, must not be written.
+    /// Why `pod`, as it was received, must not be written.
     fn wrong_pod(&self, request: &Request, mut pod: PodFacts) -> Vec<String> {
         let mut wrong = Vec::new();
         if (&pod.namespace, &pod.name) != (&request.namespace, &request.name) {
@@ -188,16 +188,16 @@ impl Watched {
         let warning = request.body["type"] == "Warning";
         let is_there = self.world.pods.values().any(|pod| pod.facts.uid == about);
         let wrong = [
-            (!matches!(self.rules.mode, Mode::Delete { .. }), "a dry run tells nobody"),
+            (!matches!(self.rules.mode, Mode::Delete { .. }), "a dry run writes no Event"),
             (
                 request.kind == Kind::Event && Instant::now() > self.rules.last_start,
                 "the run should have stopped",
             ),
             (
                 request.kind == Kind::Event && !warning && is_there,
-                "it tells of a pod as deleted that is there",
+                "it reports a pod as deleted that is there",
             ),
-            (warning && !self.warned.insert(about.clone()), "the pod has been told of"),
+            (warning && !self.warned.insert(about.clone()), "there was a Warning about the pod"),
         ];
         let which = format!("{:?} in {} about {about}", request.kind, request.namespace);
         let wrong = wrong.into_iter().filter(|(holds, _)| *holds);
@@ -241,16 +241,16 @@ impl Ended<'_> {
         }
         match self.result {
             Ok(report) => {
-                let told = start()..=self.state.world.now();
-                if !told.contains(&report.judged_at) {
-                    wrong.push(format!("it judged at {}, which no answer said", report.judged_at));
+                let shown = start()..=self.state.world.now();
+                if !shown.contains(&report.judged_at) {
+                    wrong.push(format!("it judged at {}, which is the time of no answer", report.judged_at));
                 }
                 for pod in &report.pods {
                     let untrue = self.untrue(pod);
                     wrong
                         .extend(untrue.map(|why| format!("{}: {:?} is untrue: {why}", pod.uid, pod.outcome)));
                 }
-                wrong.extend(self.untold(report));
+                wrong.extend(self.unreported(report));
                 wrong.extend(self.misjudged(report));
                 wrong.extend(self.not_reaped(report));
                 if report.exit.code() != exit(report, self.state.rules.settings.exit_on_manual) {
@@ -259,7 +259,7 @@ impl Ended<'_> {
             }
             Err(error) => {
                 if !self.state.writes.is_empty() {
-                    wrong.push("it wrote, and told nothing".to_owned());
+                    wrong.push("it wrote, and reported nothing".to_owned());
                 }
                 if self.calm() {
                     wrong.push(format!("nothing was in its way, and it did not run: {error}"));
@@ -302,7 +302,10 @@ impl Ended<'_> {
             Some("gone") => (gone.is_some(), "it is still there"),
             Some("would-delete") => {
                 let asked = state.rules.mode == Mode::ClientDryRun || accepted;
-                (asked && !touched && (!real || state.rules.mode == Mode::ClientDryRun), "nobody asked")
+                (
+                    asked && !touched && (!real || state.rules.mode == Mode::ClientDryRun),
+                    "the server was not asked",
+                )
             }
             Some("still-there") => (real && accepted && seen, "it was not accepted, or is not there"),
             Some("unverified") => {
@@ -311,7 +314,7 @@ impl Ended<'_> {
             Some("failed") => {
                 (!(accepted || by_us && settled && !seen), "it was deleted, and the program knew")
             }
-            Some("denied") => (denied && !by_us, "nobody denied it, or it is gone by us"),
+            Some("denied") => (denied && !by_us, "it was not denied, or it is gone by us"),
             Some("changed") => (changed && !by_us, "it did not change, or it is gone by us"),
             Some("node-recovered" | "node-changed") => {
                 (node_changed && !by_us, "its node did not, or it is gone by us")
@@ -322,10 +325,10 @@ impl Ended<'_> {
         (!holds).then_some(why)
     }
 
-    /// Terminating pods of nodes that were NotReady all the time, of which the report says nothing.
-    fn untold(&self, report: &Report) -> Vec<String> {
+    /// Terminating pods of nodes that were NotReady all the time, that are missing in the report.
+    fn unreported(&self, report: &Report) -> Vec<String> {
         let Watched { world, rules, .. } = self.state;
-        let told = |pod: &PodFacts| {
+        let reported = |pod: &PodFacts| {
             let on = format!("pods of node {}", pod.node.as_deref().unwrap_or_default());
             let itself = format!("pod {}/{}", pod.namespace, pod.name);
             report.pods.iter().any(|entry| entry.uid == pod.uid)
@@ -336,7 +339,7 @@ impl Ended<'_> {
             node.is_some_and(|node| !node.changed && node.facts.ready != Ready::True)
         };
         let pods = world.pods.values().filter(|pod| pod.terminating && !pod.changed).map(|pod| &pod.facts);
-        pods.filter(|pod| rules.settings.namespaces.matches(&pod.namespace) && steady(pod) && !told(pod))
+        pods.filter(|pod| rules.settings.namespaces.matches(&pod.namespace) && steady(pod) && !reported(pod))
             .map(|pod| format!("{} is not in the report", pod.uid))
             .collect()
     }
@@ -391,16 +394,18 @@ impl Ended<'_> {
         due.sort_by_key(|pod| (pod.deletion_deadline, &pod.namespace, &pod.name));
         due.truncate(if self.outage() { 0 } else { settings.limits.max_deletes.unwrap_or(usize::MAX) });
         let lets_go_late = world.job_controller.is_none_or(|after| after > Duration::from_secs(9));
-        let told = report.pods.iter().filter_map(|pod| Some((pod.uid.as_str(), pod.outcome?)));
-        let told = told.collect::<BTreeMap<_, _>>();
+        let outcomes = report.pods.iter().filter_map(|pod| Some((pod.uid.as_str(), pod.outcome?)));
+        let outcomes = outcomes.collect::<BTreeMap<_, _>>();
         let expected = due.into_iter().map(|pod| {
             let by_job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING);
             let outcome = match mode {
                 Mode::Delete { .. } if by_job && lets_go_late => "still-there",
                 // Forced before, such a pod goes as soon as the Job controller lets go: maybe before our delete.
-                Mode::Delete { .. } if by_job && pod.grace_seconds == Some(0) => {
-                    told.get(pod.uid.as_str()).copied().filter(|told| *told == "gone").unwrap_or("deleted")
-                }
+                Mode::Delete { .. } if by_job && pod.grace_seconds == Some(0) => outcomes
+                    .get(pod.uid.as_str())
+                    .copied()
+                    .filter(|outcome| *outcome == "gone")
+                    .unwrap_or("deleted"),
                 Mode::Delete { .. } => "deleted",
                 _ => "would-delete",
             };
@@ -408,11 +413,11 @@ impl Ended<'_> {
         });
         let expected = expected.collect::<BTreeMap<_, _>>();
         let mut wrong = Vec::new();
-        if told != expected {
-            wrong.push(format!("it should have come to {expected:?}, and came to {told:?}"));
+        if outcomes != expected {
+            wrong.push(format!("it should have come to {expected:?}, and came to {outcomes:?}"));
         }
         if !report.errors.is_empty() {
-            wrong.push(format!("nothing failed, and it tells of {:?}", report.errors));
+            wrong.push(format!("nothing failed, and it reports {:?}", report.errors));
         }
         wrong
     }

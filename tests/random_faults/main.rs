@@ -92,7 +92,7 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
         let kind = if dice.permille(300) { Kind::Delete } else { dice.pick(&Kind::ALL) };
         (kind, Fault::random(kind, dice))
     });
-    // What fails at each of several hundred requests lets no run come to an end that tells anything.
+    // What fails at each of several hundred requests lets no run come to an end that proves anything.
     let faults = if always.is_some() { 0 } else { faults };
     let page = dice.pick(&[1, 2, 3, 500]);
     (Trouble { faults, always, latency: dice.pick(&[1, 10, 40, 150]) }, changes, page)
@@ -122,7 +122,7 @@ fn run(seed: u64) -> Ran {
             tokio::spawn(async move {
                 sleep_until(at).await;
                 signal.send_replace(Some(("SIGTERM", at)));
-                // As long as somebody listens.
+                // For as long as the run waits for it.
                 signal.closed().await;
             });
             (last_start, end) = (last_start.min(at), end.min(at + Duration::from_secs(20)));
@@ -156,7 +156,8 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 fn first_seed() -> u64 {
-    variable("RANDOM_FAULTS_SEED").unwrap_or_else(|| RandomState::new().hash_one("a seed that can be told"))
+    variable("RANDOM_FAULTS_SEED")
+        .unwrap_or_else(|| RandomState::new().hash_one("a seed that can be repeated"))
 }
 
 #[test]
@@ -208,7 +209,7 @@ fn a_seed_repeats_its_run() {
     for seed in (0..100).map(|number| first.wrapping_add(number)) {
         let (one, other) = (run(seed), run(seed));
         assert_eq!(one.trace, other.trace, "RANDOM_FAULTS_SEED={seed}");
-        let told = |ran: &Ran| {
+        let report = |ran: &Ran| {
             let written = ran.result.as_ref().map(|report| {
                 let mut bytes = Vec::new();
                 report.write(Output::Json, Screen::default(), &mut bytes).unwrap();
@@ -216,6 +217,6 @@ fn a_seed_repeats_its_run() {
             });
             written.map_err(ToString::to_string)
         };
-        assert_eq!(told(&one), told(&other), "RANDOM_FAULTS_SEED={seed}");
+        assert_eq!(report(&one), report(&other), "RANDOM_FAULTS_SEED={seed}");
     }
 }

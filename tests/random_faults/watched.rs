@@ -204,7 +204,7 @@ impl Cluster for Watched {
         }
         let mut pod = self.world.pods.get(&key).cloned().or(before).ok_or(Refusal::NotFound)?;
         let object = json::pod(&pod);
-        // The program is told so, and has to believe it.
+        // The answer says so, and the program has to believe it.
         pod.facts.finished |= request.kind == Kind::Patch;
         Ok((object, Facts::Pod(Arc::new(pod.facts), true)))
     }

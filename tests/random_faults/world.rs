@@ -56,7 +56,7 @@ pub enum Mark {
 
 #[derive(Debug, Clone)]
 pub struct Pod {
-    /// Its claims as nobody looked them up; the deletion deadline means something only if it is Terminating.
+    /// Its claims, which were not looked up; the deletion deadline means something only if it is Terminating.
     pub facts: PodFacts,
     pub terminating: bool,
     pub changed: bool,
@@ -132,7 +132,7 @@ impl World {
         start() + SignedDuration::try_from(self.start.elapsed()).unwrap()
     }
 
-    /// The server's clock as it tells it: in whole seconds.
+    /// The server's clock as its answers show it: in whole seconds.
     pub fn date(&self) -> Timestamp {
         Timestamp::from_second(self.now().as_second()).unwrap()
     }
@@ -183,7 +183,7 @@ impl World {
             (node.facts.ready_reason, node.facts.ready_since) = (None, None);
         }
         if node.stamped {
-            // Nobody may believe the node's own clock where the server's stamp is there.
+            // The node's own clock must not count where the server's stamp is there.
             node.skew = dice.pick(&[0, 0, -1_200, 1_200]);
         }
         if let Some(mark) = mark {
@@ -467,7 +467,7 @@ impl World {
                     pod.changed = true;
                 }
             }
-            // Only its version is another: a status that somebody else wrote.
+            // Only its version is another: a status that another client wrote.
             _ => {}
         }
     }
@@ -506,7 +506,7 @@ pub fn claim_state(
 }
 
 pub fn unread() -> Unread {
-    Unread("nobody could look".to_owned())
+    Unread("it could not be read".to_owned())
 }
 
 pub fn no_facts(now: Timestamp) -> ClusterFacts {

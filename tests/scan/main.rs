@@ -242,7 +242,7 @@ fn node() -> impl Strategy<Value = (Value, Option<i64>)> {
         })
 }
 
-/// A pod. Its row says what is in `shows`, which no API server knows, where nothing overrules it.
+/// A pod. `shows`, which no API server knows, is what its row prints unless another status comes first.
 fn pod() -> impl Strategy<Value = Value> {
     let node = option::weighted(0.9, 0..16_u64);
     let phase = prop_oneof![6 => Just("Running"), 1 => Just("Pending"), 1 => Just("Unknown"), 1 => Just("Succeeded"), 1 => Just("Failed")];

@@ -1,6 +1,7 @@
-//! What the test programs share: a real API server and what is in it, the program under test, a proxy between both.
+//! What the test programs share: a real API server and what is in it, the program under test, a proxy between both;
+//! the simulated API server, sample objects, and the oracle.
 //!
-//! There is one server for a whole test program, started by the first test that asks for it. No controller and no
+//! There is one real server for a whole test program, started by the first test that asks for it. No controller and no
 //! kubelet runs beside it: what a test writes stays as it is, until pod-reaper or the test changes it. A test about what
 //! those do starts a cluster of its own: [`ControlPlane::start_with`].
 //!
@@ -126,7 +127,7 @@ pub struct ControlPlane {
 
 /// The API server that all tests of this program share. Most want [`fresh`] instead.
 pub fn control_plane() -> &'static ControlPlane {
-    // The failure is kept as well, so that every test tells it, at once.
+    // The failure is kept as well, so that every test fails with it, at once.
     static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
     match SHARED.get_or_init(|| ControlPlane::start(&[])) {
         Ok(control_plane) => control_plane,

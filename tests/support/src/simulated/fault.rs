@@ -15,7 +15,7 @@ pub struct Fate {
     pub pick: usize,
 }
 
-/// What goes wrong with an answer. The last `bool` says whether the request took effect all the same.
+/// What goes wrong with an answer. The last `bool` is whether the request took effect all the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// 429 or 503, with `Retry-After` or without.
@@ -107,16 +107,18 @@ impl Fault {
     /// Status and body that reach the client in place of the server's own.
     pub(super) fn instead(self, status: u16, body: &str) -> Option<(u16, String)> {
         let page = || "<html><body>the page of a proxy</body></html>".to_owned();
-        let says = |code, reason, message| Some((code, status_object(code, reason, message).to_string()));
+        let answer = |code, reason, message| Some((code, status_object(code, reason, message).to_string()));
         match self {
-            Self::Busy(code, _) => says(code, "TooManyRequests", "later"),
+            Self::Busy(code, _) => answer(code, "TooManyRequests", "later"),
             Self::Status(code, true, _) => Some((code, page())),
-            Self::Status(code, false, _) => says(code, "Trouble", "no"),
-            Self::Webhook => {
-                says(500, "InternalError", r#"Internal error occurred: failed calling webhook "w": refused"#)
-            }
-            Self::Denied(code) => says(code, "Forbidden", "denied"),
-            Self::Expired => says(410, "Expired", "too old"),
+            Self::Status(code, false, _) => answer(code, "Trouble", "no"),
+            Self::Webhook => answer(
+                500,
+                "InternalError",
+                r#"Internal error occurred: failed calling webhook "w": refused"#,
+            ),
+            Self::Denied(code) => answer(code, "Forbidden", "denied"),
+            Self::Expired => answer(410, "Expired", "too old"),
             Self::Cut => Some((status, body[..body.len() / 2].to_owned())),
             Self::Garbage => Some((status, page())),
             Self::Empty => Some((status, "{}".to_owned())),

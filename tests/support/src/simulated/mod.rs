@@ -1,5 +1,5 @@
 //! The simulated API server: in this process, behind the client that the program uses, with faults where they are
-//! wanted. It answers in the API server's own words, and knows no request that the program has no reason to send.
+//! wanted. It answers as the API server does, and refuses every request that the program has no reason to send.
 //!
 //! What is in the cluster is a [`Cluster`]: [`Objects`], a list of them, or whatever a test makes of it. What becomes
 //! of each request is a [`Fate`].

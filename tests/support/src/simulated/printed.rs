@@ -48,8 +48,8 @@ fn columns(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// What Kubernetes 1.33 to 1.35 print (pkg/printers/internalversion/printers.go). Of a status that comes from more
-/// than our objects say, the object says in `shows` what it is where nothing overrules it.
+/// What Kubernetes 1.33 to 1.35 print (pkg/printers/internalversion/printers.go). Where a status depends on
+/// more than our objects hold, `shows` holds the status that is printed unless another comes first.
 fn cells(kind: Kind, object: &Value) -> Value {
     let name = &object["metadata"]["name"];
     let text = |value: &Value, absent: &str| value.as_str().unwrap_or(absent).to_owned();

@@ -128,7 +128,6 @@ impl Request {
 
     /// Whether the field selector lets an object through: all of its requirements hold.
     pub(super) fn selects(&self, object: &Value) -> bool {
-        // The program reads its own Warnings, and there are none.
         let requirements = self.selector.split(',').filter(|requirement| !requirement.is_empty());
         requirements.map(|requirement| requirement.split_once('=').unwrap_or((requirement, ""))).all(
             |(key, wanted)| {
