@@ -51,12 +51,14 @@ impl Drop for Gateway {
     }
 }
 
-/// One of Prometheus's programs.
+/// Where one of Prometheus's programs is.
 fn prometheus(program: &str) -> PathBuf {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prometheus");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/need");
     let output = Command::new(script).arg(program).output().expect("a script");
     assert!(output.status.success(), "{}", shown(&output));
-    String::from_utf8(output.stdout).expect("a path").trim_end().into()
+    let path = String::from_utf8(output.stdout).expect("a PATH");
+    let mut files = std::env::split_paths(path.trim_end()).map(|folder| folder.join(program));
+    files.find(|file| file.exists()).expect("scripts/need finds it")
 }
 
 impl Gateway {

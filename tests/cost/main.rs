@@ -1,4 +1,4 @@
-//! What a run costs, and what others cost on the same cluster at the same time. `tests/bench` is how to start it.
+//! What a run costs, and what others cost on the same cluster at the same time. `scripts/bench` is how to start it.
 //!
 //! A program and no test: nothing here passes or fails by how long it takes.
 #![allow(

@@ -1,4 +1,4 @@
-//! Tests of the page: read as a browser's tokenizer reads it. What only a browser can tell is in `tests/browser`.
+//! Tests of the page: read as a browser's tokenizer reads it. What only a browser can tell is in `scripts/browser`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use expect_test::expect_file;

@@ -118,7 +118,7 @@ pub struct ControlPlane {
     /// The process of each node's kubelet, by the node's name.
     pub kubelets: BTreeMap<String, u32>,
     client: Client,
-    /// Its standard input is held open: `tests/controlplane/start` stops the servers when the pipe closes, and the kernel
+    /// Its standard input is held open: `scripts/controlplane/start` stops the servers when the pipe closes, and the kernel
     /// closes it however this process ends.
     servers: Child,
     /// Held, so that a late message does not kill the script by a closed pipe.
@@ -167,7 +167,7 @@ impl ControlPlane {
         Self::start_with(&[], apiserver_flags)
     }
 
-    /// The same with the options of `tests/controlplane/start`: `--controllers`, and `--node NAME` for each kubelet.
+    /// The same with the options of `scripts/controlplane/start`: `--controllers`, and `--node NAME` for each kubelet.
     pub fn start_with(options: &[&str], apiserver_flags: &[&str]) -> Result<Self, String> {
         let assets = assets()?;
         let mut servers = Command::new(script("start"))
@@ -178,7 +178,7 @@ impl ControlPlane {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("tests/controlplane/start: {error}"))?;
+            .map_err(|error| format!("scripts/controlplane/start: {error}"))?;
         let stdout = servers.stdout.take().expect("it is piped");
         let mut messages = servers.stderr.take().expect("it is piped");
 
@@ -470,7 +470,7 @@ pub fn in_repository(path: &str) -> PathBuf {
 }
 
 fn script(name: &str) -> PathBuf {
-    in_repository("tests/controlplane").join(name)
+    in_repository("scripts/controlplane").join(name)
 }
 
 /// Where the servers are: where `tests/run` says, or where a build puts them.
@@ -483,7 +483,7 @@ fn assets() -> Result<PathBuf, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("tests/controlplane/build: {error}"))?;
+        .map_err(|error| format!("scripts/controlplane/build: {error}"))?;
     // Shown as it comes, since a build takes minutes, and kept, to be the message of the failure.
     let mut messages = String::new();
     for line in BufReader::new(build.stderr.take().expect("it is piped")).lines() {
