@@ -63,10 +63,17 @@ func main() {
 		{Type: runtimeapi.RuntimeReady, Status: true},
 		{Type: runtimeapi.NetworkReady, Status: true},
 	}}
-	kubemark.NewHollowKubelet(
+	kubelet := any(kubemark.NewHollowKubelet(
 		flags, settings, client, heartbeats,
 		&cadvisor.Fake{NodeName: *name}, cri.NewFakeImageService(), containers, cm.NewStubContainerManager(),
-	).Run(ctx)
+	))
+	// Older versions take no context.
+	switch kubelet := kubelet.(type) {
+	case interface{ Run(context.Context) }:
+		kubelet.Run(ctx)
+	case interface{ Run() }:
+		kubelet.Run()
+	}
 }
 
 func check(err error) {
