@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package tools names the programs that tests/controlplane/build builds. A module of its own, because etcd and
+// Package tools names the programs that scripts/controlplane/build builds. A module of its own, because etcd and
 // Kubernetes disagree about versions.
 package tools
 

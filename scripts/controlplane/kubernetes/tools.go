@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package tools names the programs that tests/controlplane/build builds, so that `go mod tidy` keeps exactly the
+// Package tools names the programs that scripts/controlplane/build builds, so that `go mod tidy` keeps exactly the
 // modules that they need.
 package tools
 

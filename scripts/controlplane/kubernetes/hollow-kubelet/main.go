@@ -2,15 +2,24 @@
 //
 // Kubemark's hollow kubelet does the same, but takes no setting for what these tests shorten, and wants a folder, a
 // port and a socket for each node. What it registers, renews, starts and confirms is what a real one would.
+//
+// SIGUSR1 makes the container runtime fail, and SIGUSR2 mends it: in between the kubelet lives, renews its lease, and
+// says that its node is not Ready.
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,9 +38,11 @@ func main() {
 	kubeconfig := flag.String("kubeconfig", "", "where the API server is, and who we are")
 	labels := flag.String("labels", "", "the node's own labels: KEY=VALUE[,KEY=VALUE...]")
 	leaseSeconds := flag.Int("lease-seconds", 40, "how long a lease lasts; it is renewed four times as often")
+	clockOffset := flag.Duration("clock-offset", 0, "how far the node's clock is off; below zero, it is late")
 	flag.Parse()
 	if *name == "" || *kubeconfig == "" {
-		klog.Fatal("usage: hollow-kubelet --name=NAME --kubeconfig=FILE [--labels=KEY=VALUE,...] [--lease-seconds=N]")
+		flag.Usage()
+		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -39,6 +50,10 @@ func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	check(err)
 	config.ContentType = runtime.ContentTypeProtobuf
+	if *clockOffset != 0 {
+		config.ContentType = runtime.ContentTypeJSON
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return otherClock{*clockOffset, next} })
+	}
 	client, err := clientset.NewForConfig(config)
 	check(err)
 	// As the real kubelet: a heartbeat neither waits behind other requests nor outlives its lease.
@@ -59,14 +74,70 @@ func main() {
 	settings.NodeStatusUpdateFrequency.Duration = time.Second
 
 	containers := cri.NewFakeRuntimeService()
-	containers.FakeStatus = &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
-		{Type: runtimeapi.RuntimeReady, Status: true},
-		{Type: runtimeapi.NetworkReady, Status: true},
-	}}
-	kubemark.NewHollowKubelet(
+	containers.FakeStatus = runtimeIs(true)
+	go func() {
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+		for received := range signals {
+			containers.Lock()
+			containers.FakeStatus = runtimeIs(received == syscall.SIGUSR2)
+			containers.Unlock()
+		}
+	}()
+	kubelet := any(kubemark.NewHollowKubelet(
 		flags, settings, client, heartbeats,
 		&cadvisor.Fake{NodeName: *name}, cri.NewFakeImageService(), containers, cm.NewStubContainerManager(),
-	).Run(ctx)
+	))
+	// Older versions take no context.
+	switch kubelet := kubelet.(type) {
+	case interface{ Run(context.Context) }:
+		kubelet.Run(ctx)
+	case interface{ Run() }:
+		kubelet.Run()
+	}
+}
+
+func runtimeIs(ready bool) *runtimeapi.RuntimeStatus {
+	runtime := &runtimeapi.RuntimeCondition{Type: runtimeapi.RuntimeReady, Status: ready}
+	if !ready {
+		runtime.Reason, runtime.Message = "Hangs", "the container runtime does not answer"
+	}
+	network := &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}
+	return &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{runtime, network}}
+}
+
+// otherClock sends what the kubelet would on a node whose clock is off: the times of the node's conditions and of its
+// lease. The kubelet only ever sets them to now, and a patch has only what changed, so none is shifted twice.
+type otherClock struct {
+	offset time.Duration
+	next   http.RoundTripper
+}
+
+var clockTimes = regexp.MustCompile(`"(lastHeartbeatTime|lastTransitionTime|renewTime)":"([^"]*)"`)
+
+func (o otherClock) RoundTrip(request *http.Request) (*http.Response, error) {
+	path := request.URL.Path
+	ofTheNode := strings.HasPrefix(path, "/api/v1/nodes") || strings.Contains(path, "/namespaces/kube-node-lease/")
+	if ofTheNode && request.Body != nil {
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = clockTimes.ReplaceAllFunc(body, o.shifted)
+		request = request.Clone(request.Context())
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		request.GetBody = nil
+		request.ContentLength = int64(len(body))
+	}
+	return o.next.RoundTrip(request)
+}
+
+func (o otherClock) shifted(field []byte) []byte {
+	parts := clockTimes.FindSubmatch(field)
+	written, err := time.Parse(time.RFC3339Nano, string(parts[2]))
+	check(err)
+	// With microseconds, which a lease has to have, and any other time may have.
+	return fmt.Appendf(nil, `"%s":"%s"`, parts[1], written.Add(o.offset).Format("2006-01-02T15:04:05.000000Z07:00"))
 }
 
 func check(err error) {
