@@ -97,7 +97,8 @@ pub async fn run_on(
     stop: &Stop,
 ) -> Result<Report, CouldNotRun> {
     // Beside the reading: nothing is written before both are done.
-    let read_guarded = async { tokio::try_join!(read_cluster(settings, cluster), guard(settings, cluster, mode)) };
+    let read_guarded =
+        async { tokio::try_join!(read_cluster(settings, cluster), guard(settings, cluster, mode)) };
     let ((facts, plan), ()) = tokio::select! {
         read = read_guarded => read?,
         why = stop.stopped() => return Err(CouldNotRun::Stopped(why)),

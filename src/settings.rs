@@ -16,6 +16,7 @@ use crate::{
 
 /// A run, as it was asked for.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Settings {
     /// What is asked for.
     pub command: Command,

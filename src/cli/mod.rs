@@ -79,8 +79,8 @@ pub struct Cli {
         help_heading = LIMITS)]
     pub max_not_ready_percent: u8,
 
-    /// Run only where the guard proves that it keeps this account from deleting a running pod: its own, for which
-    /// POD_NAMESPACE and POD_NAME have to be set. Not asked by --dry-run=client nor --snapshot
+    /// Run only where the guard proves that it keeps this account from deleting a running pod. That pod is its own, named
+    /// by the downward API; neither --dry-run=client nor --snapshot asks
     #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = clap::ArgAction::Set, help_heading = LIMITS)]
     pub require_guard: bool,

@@ -6,7 +6,7 @@
 use std::{env, time::Duration};
 
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Cluster, Failure, Form, read::encode};
@@ -21,27 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(500);
 /// What an API server says before it knows its policies.
 const NOT_READY: &str = "not yet ready to handle request";
-/// What the API server allows says which of these it is only to somebody who may read policies.
-const LET_THROUGH: &str = "the API server would let this account delete a running pod. Either the guard is not installed, \
-    or its binding is missing or does not say Deny, or it does not hold this account, which needs the right be-guarded on \
-    guarded.pod-reaper.io by a ClusterRoleBinding and no wildcards, or the API server is older than 1.30. \
-    `kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings` shows the first two; install \
-    cronjob/components/guard, or on an older API server cronjob/base";
 const NO_POD: &str = "the variables POD_NAMESPACE and POD_NAME do not name the pod that this runs in, and the guard is \
     proved on no other; cronjob/base sets them. Outside a cluster leave --require-guard out";
 
 /// Why there is no proof.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NoProof {
-    why: String,
-    /// Whether there may be one a moment later.
-    again: bool,
-}
-
-impl NoProof {
-    fn of(why: impl Into<String>) -> Self {
-        Self { why: why.into(), again: false }
-    }
+pub(super) enum NoProof {
+    /// There will be none.
+    Never(String),
+    /// There may be one a moment later.
+    NotYet(String),
+    /// Nothing refused; a moment later the guard may.
+    LetThrough,
 }
 
 impl Cluster {
@@ -52,12 +43,17 @@ impl Cluster {
         let path = format!("/api/v1/namespaces/{}/pods/{}", encode(&namespace), encode(&name));
         let until = Instant::now() + self.stop.at_most(PATIENCE);
         loop {
+            let last = Instant::now() + PAUSE > until;
             match self.ask_guard(&path).await {
                 Ok(()) => return Ok(()),
-                Err(NoProof { why, again }) if !again || Instant::now() + PAUSE > until => return Err(why),
-                Err(NoProof { why, .. }) => tracing::debug!("The guard is not proved yet: {why}"),
+                Err(NoProof::Never(why)) => return Err(why),
+                Err(NoProof::NotYet(why)) if last => return Err(why),
+                Err(NoProof::LetThrough) if last => {
+                    let why = self.what_is_missing().await;
+                    return Err(format!("the API server would let this account delete a running pod: {why}"));
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
             }
-            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -65,7 +61,7 @@ impl Cluster {
     async fn ask_guard(&self, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
             let hint = if failure.is_not_found() { NO_POD } else { "it needs the right to get pods" };
-            NoProof::of(format!("its own pod could not be read: {failure}; {hint}"))
+            NoProof::Never(format!("its own pod could not be read: {failure}; {hint}"))
         };
         let read = self.get(path, Form::Metadata).await.map_err(unread)?;
         let own = read.parse::<RawObject>().map_err(unread)?.metadata;
@@ -73,9 +69,8 @@ impl Cluster {
             return Err(unread(Failure::Unreadable("it has no UID or no resource version".to_owned())));
         };
         if own.deletion_timestamp.is_some() {
-            return Err(NoProof::of(
-                "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod",
-            ));
+            let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
+            return Err(NoProof::Never(why.to_owned()));
         }
         let options = json!({
             "apiVersion": "v1",
@@ -89,7 +84,46 @@ impl Cluster {
         let payload = ("application/json", options.to_string().into_bytes());
         let path = format!("{path}?dryRun=All");
         let answer = self.send(Method::DELETE, &path, Form::Metadata, Some(payload), None).await;
-        answer.map_or_else(|failure| judge(&failure), |_| Err(NoProof { why: LET_THROUGH.to_owned(), again: true }))
+        answer.map_or_else(|failure| judge(&failure), |_| Err(NoProof::LetThrough))
+    }
+
+    /// What the guard lacks, as far as this account may look. It is told by its words, since a prefix changes its name.
+    async fn what_is_missing(&self) -> String {
+        let list = |kind| async move {
+            let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
+            let list = self.get(&path, Form::Object).await?.parse::<Value>()?;
+            Ok::<_, Failure>(list["items"].as_array().cloned().unwrap_or_default())
+        };
+        let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings")) {
+            Ok(lists) => lists,
+            Err(failure) if failure.is_not_found() => {
+                return "it knows no ValidatingAdmissionPolicy; that takes Kubernetes 1.30, and cronjob/base does without".to_owned();
+            }
+            Err(failure) => {
+                return format!(
+                    "policy or binding are missing, do not say Deny, or do not hold this account; which, could not be read: {failure}"
+                );
+            }
+        };
+        let ours = policies.iter().filter(|policy| policy["spec"]["validations"][0]["message"] == REFUSAL);
+        let ours = ours.map(|policy| &policy["metadata"]["name"]).collect::<Vec<_>>();
+        let Some(policy) = ours.first() else {
+            return "the guard's policy is not installed; apply cronjob/components/guard".to_owned();
+        };
+        let bound = bindings.iter().filter(|binding| ours.contains(&&binding["spec"]["policyName"]));
+        let mut actions = bound.map(|binding| &binding["spec"]["validationActions"]).collect::<Vec<_>>();
+        let denies =
+            |actions: &&Value| actions.as_array().is_some_and(|actions| actions.contains(&json!("Deny")));
+        if actions.iter().any(denies) {
+            return format!(
+                "the guard's policy {policy} does not hold this account, which needs the right be-guarded on \
+                 guarded.pod-reaper.io from a ClusterRoleBinding, and none by wildcards"
+            );
+        }
+        actions.pop().map_or_else(
+            || format!("no binding names the guard's policy {policy}; apply cronjob/components/guard"),
+            |actions| format!("the binding of the guard's policy {policy} does not deny: its validationActions are {actions}"),
+        )
     }
 }
 
@@ -106,15 +140,24 @@ pub(super) fn judge(failure: &Failure) -> Result<(), NoProof> {
         _ if message.contains(NOT_READY) => "the API server does not know its policies yet",
         Some(409) => "its own pod changes all the time",
         Some(404) => "its own pod is gone",
-        Some(400) => "a webhook without dry-run support was asked first; give it sideEffects: None, or except the namespace of this pod",
-        Some(500) if failure.is_webhook() => "a webhook could not be called; mend it, or except the namespace of this pod",
+        Some(400) => {
+            "a webhook without dry-run support was asked first; give it sideEffects: None, or except the namespace of this pod"
+        }
+        Some(500) if failure.is_webhook() => {
+            "a webhook could not be called; mend it, or except the namespace of this pod"
+        }
         Some(403) if message.contains(" cannot delete resource ") => {
             "RBAC refused it, so admission was not asked; grant the right to delete pods, or run with --dry-run=client"
         }
-        Some(_) if message.contains(" resulted in error: ") => "an expression of a policy failed; where it is the guard's, install it anew",
-        Some(403 | 422) => "another policy or webhook refused it first; let that except the namespace of this pod",
+        Some(_) if message.contains(" resulted in error: ") => {
+            "an expression of a policy failed; where it is the guard's, install it anew"
+        }
+        Some(403 | 422) => {
+            "another policy or webhook refused it first; let that except the namespace of this pod"
+        }
         _ => "it was not answered",
     };
+    let why = format!("{what}: {failure}");
     let again = message.contains(NOT_READY) || failure.code() == Some(409) || failure.pause(1).is_some();
-    Err(NoProof { why: format!("{what}: {failure}"), again })
+    Err(if again { NoProof::NotYet(why) } else { NoProof::Never(why) })
 }
