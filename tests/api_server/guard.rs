@@ -32,7 +32,7 @@ const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
 /// The pod that the program is to take for its own.
-const OWN: &str = "pod-reaper-1";
+pub const OWN: &str = "pod-reaper-1";
 
 /// `cronjob/`, as somebody has it.
 struct Installed {
@@ -102,7 +102,7 @@ impl Installed {
 }
 
 /// The CronJob's pod, without the CronJob controller.
-fn own_pod(cluster: &ControlPlane, namespace: &str) {
+pub fn own_pod(cluster: &ControlPlane, namespace: &str) {
     let cronjobs = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/cronjobs"));
     let mut spec = cronjobs["items"][0]["spec"]["jobTemplate"]["spec"]["template"]["spec"].clone();
     // With a node, so that it is Terminating for a while when it is deleted.
@@ -857,4 +857,39 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     assert_eq!((delete(controller, "by-name"), delete(ACCOUNT, "by-name")), (403, 200));
     assert_eq!((fail(controller, &taken_up), fail(ACCOUNT, &taken_up)), (200, 403));
     cluster.delete(&pod_path("apps", "taken-up"), dry);
+}
+
+/// Who installs it without being an administrator may grant what he has, the marker too; with the other marker the guard
+/// does not hold him for it.
+#[test]
+fn who_installs_it_needs_both_markers() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    install(&cluster, DEFAULT);
+    let shipped = cluster.get(&format!("{RBAC}/clusterroles/pod-reaper"));
+    let mut another =
+        json!({"apiVersion": shipped["apiVersion"], "kind": "ClusterRole", "rules": shipped["rules"]});
+    another["metadata"] = json!({"name": "another-reaper"});
+    let marker = |resource: &str| json!({"apiGroups": ["pod-reaper.io"], "resources": [resource], "verbs": ["be-guarded"]});
+    let mut rules = shipped["rules"].as_array().unwrap().clone();
+    rules.push(json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"]}));
+    let without = rules.iter().filter(|rule| **rule != marker("guarded")).cloned().collect::<Vec<_>>();
+    grant(&cluster, "without", "without", json!(without));
+    grant(&cluster, "one", "one", json!(rules));
+    rules.push(marker("unguarded"));
+    grant(&cluster, "both", "both", json!(rules));
+    Pod::on("ready-1", "apps", "alive").create(&cluster);
+    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+    for (who, installs, deletes) in [("without", 403, 200), ("one", 201, 403), ("both", 201, 200)] {
+        let path = format!("{RBAC}/clusterroles?dryRun=All");
+        let mut says = (0, 0);
+        until(&format!("{who}: {installs}, {deletes}"), || {
+            let install = as_user(who, &cluster, "POST", &path, &another).0;
+            let delete = as_user(who, &cluster, "DELETE", &pod_path("apps", "alive"), &dry).0;
+            says = (install, delete);
+            // Its rights are in force within a second.
+            delete == 200 || install == 201
+        });
+        assert_eq!(says, (installs, deletes), "{who}");
+    }
 }
