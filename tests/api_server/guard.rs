@@ -24,7 +24,7 @@ use crate::{
         program::{binary, run_with, shown},
         proxy::{Act, Proxy},
     },
-    until_overdue,
+    uid, until_overdue,
 };
 
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -481,6 +481,27 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         });
         assert_eq!(probe.body, body);
     }
+}
+
+/// The guard may be stricter than the program: what it denies is told, and keeps nothing else from being reaped.
+#[test]
+fn what_only_the_guard_denies_is_denied_and_the_rest_is_reaped() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
+    // The program knows the annotation alone.
+    let held = Pod::on("dead", "apps", "held").label("pod-reaper.io/skip", "yes").terminating(&cluster, 1);
+    let stuck = Pod::on("dead", "apps", "stuck").terminating(&cluster, 1);
+    until_overdue();
+    let proxy = Proxy::start(control_plane(), |_| {});
+    let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
+    assert_eq!(run.code, 3, "{}", run.log);
+    assert_eq!(run.says(&uid(&held)).1, Some("denied"));
+    assert_eq!(run.says(&uid(&stuck)).1, Some("deleted"));
+    let says = run.pod(&uid(&held))["outcomeDetail"].as_str().unwrap();
+    assert!(says.contains("opted out by pod-reaper.io/skip"), "{says}");
+    assert!(cluster.try_get(&pod_path("apps", "held")).is_some());
 }
 
 /// What a run with these variables says in the account's name, through a proxy: its exit code and its log. Whatever it
