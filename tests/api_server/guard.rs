@@ -123,7 +123,7 @@ fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> bool {
 }
 
 /// Gives a user the rules of a new `ClusterRole`.
-fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: Value) {
+fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
     let group = "rbac.authorization.k8s.io";
     let api_version = format!("{group}/v1");
     let meta = json!({"name": name});
@@ -143,7 +143,7 @@ fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
         cluster,
         "stolen",
         account,
-        json!([{"apiGroups": [""], "resources": ["pods", "pods/*"], "verbs": ["*"]}]),
+        &json!([{"apiGroups": [""], "resources": ["pods", "pods/*"], "verbs": ["*"]}]),
     );
     until("the rights are there", || {
         let (code, _) =
@@ -609,10 +609,17 @@ fn without_the_proof_the_run_refuses_and_says_what_it_found() {
         removed(&cluster, &format!("{RBAC}/clusterrolebindings/pod-reaper-guard")),
     ];
     let_through("it may not look", "policy or binding are missing");
-    back.into_iter().for_each(|back| back());
+    for back in back {
+        back();
+    }
     guarded();
 
-    grant(&cluster, "everything", ACCOUNT, json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
+    grant(
+        &cluster,
+        "everything",
+        ACCOUNT,
+        &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+    );
     let_through("wildcards", "the guard's policy \"pod-reaper-guard\" does not hold this account");
     cluster.delete(&format!("{RBAC}/clusterrolebindings/everything"), json!({}));
     guarded();
@@ -810,7 +817,7 @@ fn it_stops_nobody_else() {
     own_pod(&cluster, "pod-reaper");
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
     namespace(&cluster, "apps");
-    grant(&cluster, "gitops", "gitops", json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
+    grant(&cluster, "gitops", "gitops", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
     // All of one namespace.
     let api_version = "rbac.authorization.k8s.io/v1";
     let role = json!({"apiVersion": api_version, "kind": "Role", "metadata": {"name": "owner"},
@@ -895,10 +902,10 @@ fn who_installs_it_needs_both_markers() {
     let mut rules = shipped["rules"].as_array().unwrap().clone();
     rules.push(json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"]}));
     let without = rules.iter().filter(|rule| **rule != marker("guarded")).cloned().collect::<Vec<_>>();
-    grant(&cluster, "without", "without", json!(without));
-    grant(&cluster, "one", "one", json!(rules));
+    grant(&cluster, "without", "without", &json!(without));
+    grant(&cluster, "one", "one", &json!(rules));
     rules.push(marker("unguarded"));
-    grant(&cluster, "both", "both", json!(rules));
+    grant(&cluster, "both", "both", &json!(rules));
     Pod::on("ready-1", "apps", "alive").create(&cluster);
     let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
     for (who, installs, deletes) in [("without", 403, 200), ("one", 201, 403), ("both", 201, 200)] {
