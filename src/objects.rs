@@ -66,7 +66,8 @@ pub struct Meta {
     pub uid: Option<String>,
     /// Version of this state.
     pub resource_version: Option<String>,
-    deletion_timestamp: Option<Timestamp>,
+    /// When it should be gone; without one nobody has asked for that.
+    pub deletion_timestamp: Option<Timestamp>,
     deletion_grace_period_seconds: Option<i64>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<Annotations>,

@@ -41,6 +41,9 @@ pub enum CouldNotRun {
         "ended by {0} before anything was decided; nothing was deleted; run it again, with a longer --deadline if that was it"
     )]
     Stopped(&'static str),
+    /// Nothing proved that the guard is in force.
+    #[error("--require-guard: {0}; nothing was deleted")]
+    Unguarded(String),
 }
 
 impl From<ConnectError> for CouldNotRun {
@@ -93,12 +96,25 @@ pub async fn run_on(
     mode: Mode,
     stop: &Stop,
 ) -> Result<Report, CouldNotRun> {
-    let (facts, plan) = tokio::select! {
-        read = read_cluster(settings, cluster) => read?,
+    // Beside the reading: nothing is written before both are done.
+    let read_guarded =
+        async { tokio::try_join!(read_cluster(settings, cluster), guard(settings, cluster, mode)) };
+    let ((facts, plan), ()) = tokio::select! {
+        read = read_guarded => read?,
         why = stop.stopped() => return Err(CouldNotRun::Stopped(why)),
     };
     let outcomes = act(settings, cluster, stop, mode, &facts, &plan).await;
     Ok(Report::new(settings, &facts, &plan, &outcomes))
+}
+
+/// Has the guard prove itself, where it is required and something may be written.
+async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<(), CouldNotRun> {
+    if !settings.require_guard || mode == Mode::ClientDryRun {
+        return Ok(());
+    }
+    cluster.prove_guard().await.map_err(CouldNotRun::Unguarded)?;
+    tracing::info!("The guard is proved: it refuses this account the delete of a running pod");
+    Ok(())
 }
 
 /// Decides every pod, then puts the limits of the run on the verdicts. The pods go over into the plan: of tens of

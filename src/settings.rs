@@ -16,6 +16,7 @@ use crate::{
 
 /// A run, as it was asked for.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Settings {
     /// What is asked for.
     pub command: Command,
@@ -29,6 +30,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Further leaf nodes.
     pub leaf_selector: Option<Selector>,
+    /// Whether the guard has to prove itself before a run that may write.
+    pub require_guard: bool,
     /// Report Terminating pods on Ready nodes too.
     pub all: bool,
     /// Form of the report.
@@ -167,6 +170,7 @@ impl From<Cli> for Settings {
             max_deletes,
             max_not_ready_percent,
             leaf_node_selector,
+            require_guard,
             all,
             snapshot,
             now,
@@ -211,6 +215,7 @@ impl From<Cli> for Settings {
             },
             limits: Limits { max_deletes: (max_deletes > 0).then_some(max_deletes), max_not_ready_percent },
             leaf_selector: leaf_node_selector,
+            require_guard,
             all,
             output,
             deadline: deadline.into(),

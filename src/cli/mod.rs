@@ -79,6 +79,12 @@ pub struct Cli {
         help_heading = LIMITS)]
     pub max_not_ready_percent: u8,
 
+    /// Run only where the guard proves that it keeps this account from deleting a running pod: its own, which the
+    /// downward API names; --dry-run=client and --snapshot do not ask
+    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = LIMITS)]
+    pub require_guard: bool,
+
     /// Time limit of the whole run
     #[arg(long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m", allow_hyphen_values = true, help_heading = LIMITS)]
     pub deadline: Span,
@@ -154,7 +160,8 @@ const METRICS: &str = "Metrics";
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done, also when nothing was stuck
-  1  could not run: no connection, no right to list nodes or pods, unreadable snapshot
+  1  could not run: no connection, no right to list nodes or pods, no guard where it is required,
+     unreadable snapshot
   2  wrong usage, a missing context or broken kubeconfig among it
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod

@@ -6,6 +6,7 @@
 
 mod connect;
 mod events;
+mod guard;
 mod read;
 mod write;
 
@@ -22,6 +23,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 pub use self::{
     connect::{ConnectError, Target},
+    guard::REFUSAL,
     read::{Listed, NodeLook, PodsOf, Scan},
     write::{NotDown, StillDown, WriteMode},
 };

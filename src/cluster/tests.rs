@@ -257,3 +257,46 @@ async fn an_event_of_a_dry_run_is_marked_as_one() {
     let post = "POST /apis/events.k8s.io/v1/namespaces/app/events";
     assert_eq!(server.lock().requests, [format!("{post}?dryRun=All"), post.to_owned()]);
 }
+
+/// The guard is known by the words of its first rule, so they are the same in the manifest.
+#[test]
+fn the_guard_is_known_by_what_its_manifest_says_first() {
+    let manifest = include_str!("../../cronjob/components/guard/guard.yaml");
+    let mut messages = manifest.lines().filter_map(|line| line.trim_start().strip_prefix("message: "));
+    assert_eq!(messages.next(), Some(REFUSAL));
+    assert!(messages.all(|message| !message.contains(REFUSAL)));
+}
+
+/// Its words are proof whatever the code; nothing else is, and what may pass is told from what will not.
+#[test]
+fn only_the_words_of_the_guard_are_proof() {
+    let said = |code, message: &str| {
+        guard::judge(&Failure::Status {
+            code,
+            message: message.to_owned(),
+            reason: String::new(),
+            retry_after: None,
+        })
+    };
+    let policy = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: ";
+    for code in [403, 422] {
+        assert_eq!(said(code, &format!("{policy}{REFUSAL}")), Ok(()));
+    }
+    for (code, message) in [
+        (403, format!("{policy}no")),
+        (403, format!("{policy}{REFUSAL}, or not")),
+        (403, format!("pods \"{REFUSAL}\" is forbidden")),
+        (422, format!("{policy}expression '{REFUSAL}' resulted in error: no such key")),
+        (400, REFUSAL.to_owned()),
+        (500, format!("failed calling webhook \"denied request: {REFUSAL}\": EOF")),
+        (403, String::new()),
+    ] {
+        assert!(matches!(said(code, &message), Err(guard::NoProof::Never(_))), "{code} {message}");
+    }
+    for (code, message) in
+        [(403, "not yet ready to handle request"), (409, ""), (429, ""), (500, ""), (503, "")]
+    {
+        assert!(matches!(said(code, message), Err(guard::NoProof::NotYet(_))), "{code} {message}");
+    }
+    assert!(matches!(guard::judge(&Failure::Transport(REFUSAL.to_owned())), Err(guard::NoProof::NotYet(_))));
+}

@@ -78,11 +78,14 @@ impl Cluster {
             "propagationPolicy": "Background",
             "preconditions": {"uid": pod.uid, "resourceVersion": pod.resource_version},
         });
+        let mut path = path(pod);
         if mode == WriteMode::DryRun {
+            // The body is what the API server obeys, the query what people read in its log.
             options["dryRun"] = json!(["All"]);
+            path.push_str("?dryRun=All");
         }
         let payload = ("application/json", options.to_string().into_bytes());
-        self.write(Method::DELETE, &path(pod), payload, pod, node).await.map(drop)
+        self.write(Method::DELETE, &path, payload, pod, node).await.map(drop)
     }
 
     /// Sets a pod that only the Job controller's finalizer holds to `Failed`, as the pod garbage collector does before

@@ -27,11 +27,13 @@ use crate::{
     limits::{Hold, HoldReason, Judged, Plan},
     manual::{self, Advice, Kubectl, Step},
     outcome::Outcome,
-    settings::{Settings, Task},
+    settings::{Mode, Settings, Task},
 };
 
 /// Version of the JSON form. A field may be added; none changes its meaning without another number.
 const VERSION: u8 = 1;
+/// What `guard` may be.
+const GUARD: [&str; 3] = ["proved", "not-required", "not-asked"];
 
 /// One run, told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,6 +56,10 @@ pub struct Report {
     pub judged_at: Timestamp,
     /// What was asked for.
     pub settings: SettingsEntry,
+    /// What keeps the account from pods that are not Terminating: `proved`, by the guard, which has refused it the delete
+    /// of one; `not-required`, nothing but the program and RBAC; `not-asked`, since the run sends no writes.
+    #[cfg_attr(test, schemars(schema_with = "tests::guard"))]
+    pub guard: &'static str,
     /// Set while nothing may be deleted.
     pub breaker: Option<BreakerEntry>,
     /// Every node that is NotReady or could not be read.
@@ -279,6 +285,12 @@ impl Report {
             },
             judged_at: facts.now,
             settings: SettingsEntry::from(settings),
+            // A run that requires the guard has no report without the proof.
+            guard: match &settings.task {
+                Task::Audit { .. } | Task::Reap { mode: Mode::ClientDryRun, .. } => GUARD[2],
+                Task::Reap { .. } if settings.require_guard => GUARD[0],
+                Task::Reap { .. } => GUARD[1],
+            },
             breaker: plan.hold.as_ref().map(BreakerEntry::from),
             summary: Summary::new(facts.node_count, &nodes, &pods),
             nodes,

@@ -31,8 +31,13 @@ pub fn settings(report: &Report) -> String {
         (None, Some(except)) => format!("all but those matching /{except}/"),
         (Some(only), Some(except)) => format!("matching /{only}/ but not /{except}/"),
     };
+    let guard = match report.guard {
+        "proved" => " The guard is proved: it keeps this account off pods that are not Terminating.",
+        "not-required" => " No guard is required: RBAC alone limits what this account can delete.",
+        _ => "",
+    };
     format!(
-        "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {namespaces}.",
+        "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {namespaces}.{guard}",
         seconds(settings.reap_older_than_seconds),
         seconds(settings.node_not_ready_for_seconds)
     )

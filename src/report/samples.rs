@@ -33,6 +33,7 @@ pub fn audit() -> Settings {
         },
         limits: Limits { max_deletes: None, max_not_ready_percent: 55 },
         leaf_selector: None,
+        require_guard: false,
         all: true,
         output: Output::Text,
         deadline: Duration::from_mins(8),

@@ -228,6 +228,10 @@ pub fn mode(_: &mut SchemaGenerator) -> Schema {
     codes(Task::MODES)
 }
 
+pub fn guard(_: &mut SchemaGenerator) -> Schema {
+    codes(GUARD)
+}
+
 pub fn exit_code(_: &mut SchemaGenerator) -> Schema {
     codes([Exit::Done, Exit::Incomplete, Exit::Held, Exit::Manual].map(Exit::code))
 }

@@ -1,36 +1,165 @@
-//! The guard stops who has the account's token, and more rights than the role gives; what the program sends it lets
-//! through (`manifests` has whole runs under it).
+//! The guard stops who has the account's token, and more rights than the role gives, however it is installed; it stops
+//! nobody else; and with `--require-guard` the program runs only where the guard has proved that. What the program sends
+//! it lets through (`manifests` has whole runs under it).
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
+use k8s_openapi::ByteString;
+use pod_reaper::cluster::REFUSAL;
 use serde_json::{Value, json};
 
-use crate::support::{
-    ControlPlane, fresh,
-    installed::{ACCOUNT, DEFAULT, as_account, install, may, until},
-    objects::{Node, Pod, pod_path},
+use crate::{
+    SHORT, one_dead_of_three,
+    support::{
+        ControlPlane, control_plane, fresh,
+        installed::{ACCOUNT, DEFAULT, as_user, folder, install, kubectl, until},
+        objects::{Node, Pod, namespace, pod_path},
+        program::{binary, run_with, shown},
+        proxy::{Act, Proxy},
+    },
+    uid, until_overdue,
 };
 
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
-const POLICY: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/pod-reaper-guard";
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
+/// The pod that the program is to take for its own.
+pub const OWN: &str = "pod-reaper-1";
 
-/// Every verb on pods, so that nothing but the guard stands in the way.
-fn give_all_rights_on_pods(cluster: &ControlPlane) {
+/// `cronjob/`, as somebody has it.
+struct Installed {
+    how: &'static str,
+    /// What is applied.
+    manifests: String,
+    namespace: &'static str,
+    account: &'static str,
+}
+
+/// As it is shipped, and as people change it. The folder is one that kustomize may write a reference from.
+fn installations(cluster: &ControlPlane) -> [Installed; 5] {
+    let rendered = |how: &str, lines: &str| {
+        let dir = cluster.dir.join(how);
+        fs::create_dir_all(&dir).expect("our folder");
+        // It takes no absolute path for a folder.
+        let up = "../".repeat(fs::canonicalize(&dir).expect("it is there").components().count() - 1);
+        let resources = format!("resources: ['{up}.{}']\n{lines}", folder(DEFAULT));
+        fs::write(dir.join("kustomization.yaml"), resources).expect("our folder");
+        kubectl(cluster, &["kustomize", &dir.display().to_string()])
+    };
+    let shipped = kubectl(cluster, &["kustomize", &folder(DEFAULT)]);
+    let by_hand = shipped.lines().map(|line| match line.split_once(": ") {
+        Some((key, "pod-reaper")) if !key.contains('/') => format!("{key}: grim\n"),
+        _ => format!("{line}\n"),
+    });
+    let by_hand = by_hand.collect();
+    [
+        Installed { how: "as shipped", manifests: shipped, namespace: "pod-reaper", account: ACCOUNT },
+        Installed {
+            how: "under a prefix",
+            manifests: rendered("prefix", "namePrefix: acme-\n"),
+            namespace: "pod-reaper",
+            account: "system:serviceaccount:pod-reaper:acme-pod-reaper",
+        },
+        Installed {
+            how: "in another namespace",
+            manifests: rendered("namespace", "namespace: other\n"),
+            namespace: "other",
+            account: "system:serviceaccount:other:pod-reaper",
+        },
+        Installed {
+            how: "with all of it",
+            manifests: rendered("all", "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n"),
+            namespace: "other",
+            account: "system:serviceaccount:other:acme-pod-reaper-eu",
+        },
+        Installed {
+            how: "renamed by hand",
+            manifests: by_hand,
+            namespace: "grim",
+            account: "system:serviceaccount:grim:grim",
+        },
+    ]
+}
+
+impl Installed {
+    /// Applies it, and waits until the account has its rights and its guard.
+    fn apply(&self, cluster: &ControlPlane) {
+        let file = cluster.dir.join("installed.yaml");
+        fs::write(&file, &self.manifests).expect("our folder");
+        let file = file.display().to_string();
+        kubectl(cluster, &["apply", "--warnings-as-errors", "-f", &file]);
+        own_pod(cluster, self.namespace);
+        until("the guard is in force", || is_guarded(cluster, self.account, self.namespace));
+    }
+}
+
+/// The CronJob's pod, without the CronJob controller.
+pub fn own_pod(cluster: &ControlPlane, namespace: &str) {
+    let cronjobs = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/cronjobs"));
+    let mut spec = cronjobs["items"][0]["spec"]["jobTemplate"]["spec"]["template"]["spec"].clone();
+    // With a node, so that it is Terminating for a while when it is deleted.
+    spec["nodeName"] = json!("ready-1");
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": OWN}, "spec": spec});
+    cluster.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod);
+}
+
+fn at_once() -> Value {
+    json!({"gracePeriodSeconds": 0})
+}
+
+/// Whether the guard refuses the account its own pod.
+fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> bool {
+    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+    let (_, answer) = as_user(account, cluster, "DELETE", &pod_path(namespace, OWN), &dry);
+    answer["message"].as_str().is_some_and(|message| message.ends_with(REFUSAL))
+}
+
+/// Gives a user the rules of a new `ClusterRole`.
+fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
     let group = "rbac.authorization.k8s.io";
     let api_version = format!("{group}/v1");
-    let meta = json!({"name": "stolen"});
-    let role = json!({
-        "apiVersion": api_version, "kind": "ClusterRole", "metadata": meta,
-        "rules": [{"apiGroups": [""], "resources": ["pods", "pods/*"], "verbs": ["*"]}],
-    });
-    cluster.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", role);
+    let meta = json!({"name": name});
+    let role = json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": meta, "rules": rules});
+    cluster.create(&format!("{RBAC}/clusterroles"), role);
     let binding = json!({
         "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": meta,
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "stolen"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": ACCOUNT}],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
     });
-    cluster.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding);
-    until("the rights are there", || may(cluster, "deletecollection", "", "pods", ""));
+    cluster.create(&format!("{RBAC}/clusterrolebindings"), binding);
+}
+
+/// Every verb on pods, so that nothing but the guard stands in the way.
+fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
+    grant(
+        cluster,
+        "stolen",
+        account,
+        &json!([{"apiGroups": [""], "resources": ["pods", "pods/*"], "verbs": ["*"]}]),
+    );
+    until("the rights are there", || {
+        let (code, _) =
+            as_user(account, cluster, "DELETE", "/api/v1/namespaces/default/pods?dryRun=All", &json!({}));
+        code != 403
+    });
+}
+
+/// Where the guard's policy is, whatever its prefix.
+fn policy(cluster: &ControlPlane) -> String {
+    let policies = cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies"))["items"].clone();
+    let names =
+        policies.as_array().unwrap().iter().map(|policy| policy["metadata"]["name"].as_str().unwrap());
+    let ours = names.filter(|name| name.contains("pod-reaper-guard")).collect::<Vec<_>>();
+    assert_eq!(ours.len(), 1, "{ours:?}");
+    format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
 }
 
 /// The patch of the program's own, for this pod as it is, with `change` made to it.
@@ -47,24 +176,36 @@ fn status_patch(pod: &Value, change: impl FnOnce(&mut Value)) -> Value {
 }
 
 #[test]
-fn it_stops_what_the_program_never_does() {
-    let cluster = fresh();
-    Node::ready("well").create(&cluster);
-    Node::not_ready("dead", 3600).create(&cluster);
-    Node::not_ready("kosmos-one", 3600).create(&cluster);
-    install(&cluster, DEFAULT);
-    give_all_rights_on_pods(&cluster);
+fn it_stops_what_the_program_never_does_however_it_is_installed() {
+    for installed in installations(control_plane()) {
+        let cluster = fresh();
+        installed.apply(&cluster);
+        it_stops_what_the_program_never_does(&cluster, installed.how, installed.account);
+    }
+}
+
+fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
+    Node::ready("well").create(cluster);
+    Node::not_ready("dead", 3600).create(cluster);
+    give_all_rights_on_pods(cluster, account);
 
     let on = |node: &str, name: &str| {
         let pod = Pod::on(node, "apps", name).label("app", "web").annotation("example.org/note", "as it was");
         pod.owned_by("Job", "import")
     };
-    let alive = on("well", "alive").finalizer(JOB_TRACKING).create(&cluster);
-    on("dead", "stuck").terminating(&cluster, 600);
-    on("dead", "mirror").annotation("kubernetes.io/config.mirror", "hash").terminating(&cluster, 600);
-    on("kosmos-one", "leaf").terminating(&cluster, 600);
+    let alive = on("well", "alive").finalizer(JOB_TRACKING).create(cluster);
+    on("dead", "stuck").terminating(cluster, 600);
+    on("dead", "mirror").annotation("kubernetes.io/config.mirror", "hash").terminating(cluster, 600);
+    on("dead", "annotated").annotation("pod-reaper.io/skip", "").terminating(cluster, 600);
+    on("dead", "labelled").label("pod-reaper.io/skip", "until-tuesday").terminating(cluster, 600);
+    for (name, mark) in [("annotated", "annotations"), ("labelled", "labels")] {
+        namespace(cluster, name);
+        let opted_out = json!({"metadata": {mark: {"pod-reaper.io/skip": "true"}}});
+        cluster.merge_patch(&format!("/api/v1/namespaces/{name}"), opted_out);
+        Pod::on("dead", name, "in-there").terminating(cluster, 600);
+    }
     let stuck = cluster.get(&pod_path("apps", "stuck"));
-    on("dead", "held").finalizer(JOB_TRACKING).create(&cluster);
+    on("dead", "held").finalizer(JOB_TRACKING).create(cluster);
     let running = json!({
         "podIP": "10.0.0.7", "podIPs": [{"ip": "10.0.0.7"}], "hostIP": "192.0.2.1", "hostIPs": [{"ip": "192.0.2.1"}],
         "message": "as it was",
@@ -77,14 +218,14 @@ fn it_stops_what_the_program_never_does() {
     cluster.delete(&pod_path("apps", "held"), json!({"gracePeriodSeconds": 600}));
     let held = cluster.get(&pod_path("apps", "held"));
     let also = on("dead", "also-held").finalizer(JOB_TRACKING).finalizer("example.org/mine");
-    let also = also.terminating(&cluster, 600);
-    on("dead", "ended").finalizer(JOB_TRACKING).terminating(&cluster, 600);
+    let also = also.terminating(cluster, 600);
+    on("dead", "ended").finalizer(JOB_TRACKING).terminating(cluster, 600);
     let ended = cluster.patch_status(&pod_path("apps", "ended"), json!({"phase": "Failed"}));
 
-    let at_once = json!({"gracePeriodSeconds": 0});
+    let at_once = at_once();
     let status = |name: &str| format!("{}/status", pod_path("apps", name));
     let of = |pod: &Value, change: fn(&mut Value)| status_patch(pod, change);
-    let not_terminating = "only pods that are Terminating already";
+    let not_terminating = REFUSAL;
     let content = "nothing of a status but phase and conditions";
     let metadata = "nothing of a pod's metadata";
     let condition = "no condition but DisruptionTarget";
@@ -109,7 +250,28 @@ fn it_stops_what_the_program_never_does() {
             not_terminating,
         ),
         ("a mirror pod", "DELETE", pod_path("apps", "mirror"), at_once.clone(), "mirrors of static pods"),
-        ("a leaf pod", "DELETE", pod_path("apps", "leaf"), at_once.clone(), "Kosmos leaf nodes"),
+        (
+            "by annotation",
+            "DELETE",
+            pod_path("apps", "annotated"),
+            at_once.clone(),
+            "pods that are opted out",
+        ),
+        ("by label", "DELETE", pod_path("apps", "labelled"), at_once.clone(), "pods that are opted out"),
+        (
+            "its namespace",
+            "DELETE",
+            pod_path("annotated", "in-there"),
+            at_once.clone(),
+            "of namespaces that are opted out",
+        ),
+        (
+            "its namespace",
+            "DELETE",
+            pod_path("labelled", "in-there"),
+            at_once.clone(),
+            "of namespaces that are opted out",
+        ),
         ("fail a running pod", "PATCH", status("alive"), of(&alive, |_| {}), not_terminating),
         (
             "redirect a running pod",
@@ -227,16 +389,19 @@ fn it_stops_what_the_program_never_does() {
             } else if dry {
                 path.push_str("?dryRun=All");
             }
-            let (code, answer) = as_account(&cluster, method, &path, &body);
+            let (code, answer) = as_user(account, cluster, method, &path, &body);
             let message = answer["message"].as_str().unwrap_or_default();
-            assert_eq!(code, 403, "{what}, dry {dry}: {message}");
-            assert!(message.contains("pod-reaper-guard") && message.contains(says), "{what}: {message}");
+            assert_eq!(code, 403, "{how}: {what}, dry {dry}: {message}");
+            assert!(
+                message.contains("pod-reaper-guard") && message.contains(says),
+                "{how}: {what}: {message}"
+            );
             answers.insert(*says);
         }
     }
     assert_eq!(cluster.get("/api/v1/pods")["items"], before, "nothing has changed");
     // Every validation of the policy stopped something, so none could be left out unnoticed.
-    for validation in cluster.get(POLICY)["spec"]["validations"].as_array().unwrap() {
+    for validation in cluster.get(&policy(cluster))["spec"]["validations"].as_array().unwrap() {
         let message = validation["message"].as_str().unwrap();
         assert!(answers.iter().any(|says| message.contains(says)), "no attack meets: {message}");
     }
@@ -250,14 +415,509 @@ fn it_stops_what_the_program_never_does() {
             ("", at_once.clone())
         };
         let patch = status_patch(&cluster.get(&pod_path("apps", "held")), |_| {});
-        let (code, answer) = as_account(&cluster, "PATCH", &format!("{}{query}", status("held")), &patch);
+        let (code, answer) =
+            as_user(account, cluster, "PATCH", &format!("{}{query}", status("held")), &patch);
         assert_eq!(code, 200, "{answer}");
         for name in ["held", "stuck"] {
-            let (code, answer) = as_account(&cluster, "DELETE", &pod_path("apps", name), &options);
+            let (code, answer) = as_user(account, cluster, "DELETE", &pod_path("apps", name), &options);
             assert_eq!(code, 200, "{answer}");
         }
     }
     assert!(cluster.try_get(&pod_path("apps", "stuck")).is_none());
-    // It is about this account only.
-    cluster.delete(&pod_path("apps", "alive"), at_once);
+    // What is set to false is not opted out.
+    on("dead", "opted-in")
+        .annotation("pod-reaper.io/skip", "false")
+        .label("pod-reaper.io/skip", "false")
+        .terminating(cluster, 600);
+    let (code, answer) = as_user(account, cluster, "DELETE", &pod_path("apps", "opted-in"), &at_once);
+    assert_eq!(code, 200, "{answer}");
+}
+
+/// A running pod of the cluster, and one that is stuck on an `Unknown` node.
+fn one_is_stuck(cluster: &ControlPlane) {
+    one_dead_of_three(cluster);
+    Pod::on("dead", "apps", "stuck").terminating(cluster, 1);
+    until_overdue();
+}
+
+fn of(namespace: &str) -> [(&str, &str); 3] {
+    [("REQUIRE_GUARD", "true"), ("POD_NAMESPACE", namespace), ("POD_NAME", OWN)]
+}
+
+/// However it is installed, the guard is proved, the account has the rights it needs, and a stuck pod is reaped.
+#[test]
+fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
+    for installed in installations(control_plane()) {
+        let cluster = fresh();
+        one_is_stuck(&cluster);
+        installed.apply(&cluster);
+        let proxy = Proxy::start(control_plane(), |_| {});
+        let kubeconfig = proxy.kubeconfig_of(installed.account);
+        let variables = of(installed.namespace);
+        let run = run_with(&kubeconfig, &variables, &SHORT);
+        assert_eq!((run.code, &run.report["guard"]), (0, &json!("proved")), "{}: {}", installed.how, run.log);
+        assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{}", installed.how);
+        assert!(cluster.try_get(STUCK).is_none(), "{}", installed.how);
+
+        // Nothing is stuck any more: two requests more than such a run needs anyway.
+        cluster.delete("/api/v1/nodes/dead", json!({}));
+        let before = proxy.seen().len();
+        let quiet = run_with(&kubeconfig, &variables, &SHORT);
+        assert_eq!(quiet.code, 0, "{}", quiet.log);
+        let seen = proxy.seen().split_off(before);
+        let own = pod_path(installed.namespace, OWN);
+        let mut asked =
+            seen.iter().map(|seen| (seen.method.as_str(), seen.path.as_str())).collect::<Vec<_>>();
+        asked.sort_unstable();
+        let nodes = "/api/v1/nodes?includeObject=None&limit=1000";
+        let probe = format!("{own}?dryRun=All");
+        assert_eq!(asked, [("DELETE", probe.as_str()), ("GET", own.as_str()), ("GET", nodes)]);
+        let metadata = &cluster.get(&own)["metadata"];
+        let probe = seen.iter().find(|seen| seen.is_write()).unwrap();
+        let body = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "propagationPolicy": "Background",
+            "preconditions": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
+            "dryRun": ["All"],
+        });
+        assert_eq!(probe.body, body);
+    }
+}
+
+/// The guard may be stricter than the program: what it denies is told, and keeps nothing else from being reaped.
+#[test]
+fn what_only_the_guard_denies_is_denied_and_the_rest_is_reaped() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
+    // The program knows the annotation alone.
+    let held = Pod::on("dead", "apps", "held").label("pod-reaper.io/skip", "yes").terminating(&cluster, 1);
+    let stuck = Pod::on("dead", "apps", "stuck").terminating(&cluster, 1);
+    until_overdue();
+    let proxy = Proxy::start(control_plane(), |_| {});
+    let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
+    assert_eq!(run.code, 3, "{}", run.log);
+    assert_eq!(run.says(&uid(&held)).1, Some("denied"));
+    assert_eq!(run.says(&uid(&stuck)).1, Some("deleted"));
+    let says = run.pod(&uid(&held))["outcomeDetail"].as_str().unwrap();
+    assert!(says.contains("opted out by pod-reaper.io/skip"), "{says}");
+    assert!(cluster.try_get(&pod_path("apps", "held")).is_some());
+}
+
+/// What a run with these variables says in the account's name, through a proxy: its exit code and its log. Whatever it
+/// says, it has deleted nothing.
+fn refusal(cluster: &ControlPlane, variables: &[(&str, &str)], options: &[&str]) -> (i32, String) {
+    let proxy = Proxy::start(control_plane(), |_| {});
+    let output = binary(&proxy.kubeconfig_of(ACCOUNT))
+        .envs(variables.iter().copied())
+        .args(SHORT)
+        .args(options)
+        .output()
+        .expect("it starts");
+    let real = proxy.seen().into_iter().filter(|seen| seen.is_write() && !seen.is_dry());
+    assert_eq!(real.map(|seen| seen.path).collect::<Vec<_>>(), Vec::<String>::new());
+    assert!(cluster.try_get(STUCK).is_some());
+    (output.status.code().unwrap_or_default(), shown(&output))
+}
+
+/// Puts an object at `path` in place of another, and gives a way back.
+fn replaced<'a>(
+    cluster: &'a ControlPlane,
+    path: &str,
+    change: impl FnOnce(&mut Value),
+) -> Box<dyn FnOnce() + 'a> {
+    let mut was = cluster.get(path);
+    let mut now = was.clone();
+    change(&mut now);
+    let version = cluster.put(path, now)["metadata"]["resourceVersion"].clone();
+    let path = path.to_owned();
+    Box::new(move || {
+        was["metadata"]["resourceVersion"] = version;
+        cluster.put(&path, was);
+    })
+}
+
+/// Takes an object away, and gives a way to make it anew.
+fn removed<'a>(cluster: &'a ControlPlane, path: &str) -> Box<dyn FnOnce() + 'a> {
+    let was = cluster.get(path);
+    cluster.delete(path, json!({}));
+    let collection = path.rsplit_once('/').unwrap().0.to_owned();
+    let meta = json!({"name": was["metadata"]["name"], "labels": was["metadata"]["labels"]});
+    // Of these an object has what its kind knows; null is nothing.
+    let again = json!({"apiVersion": was["apiVersion"], "kind": was["kind"], "metadata": meta, "spec": was["spec"],
+        "roleRef": was["roleRef"], "subjects": was["subjects"]});
+    Box::new(move || drop(cluster.create(&collection, again)))
+}
+
+/// Whatever is wrong with the guard, or comes before it, the run refuses, says what it found, and deletes nothing.
+#[test]
+fn without_the_proof_the_run_refuses_and_says_what_it_found() {
+    let cluster = fresh();
+    one_is_stuck(&cluster);
+    install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
+    let own = pod_path("pod-reaper", OWN);
+    let variables = of("pod-reaper");
+    let policy = format!("{ADMISSION}/validatingadmissionpolicies/pod-reaper-guard");
+    let binding = format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard");
+    let role = format!("{RBAC}/clusterroles/pod-reaper");
+    let ask = || {
+        let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+        let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", &own, &dry);
+        (code, answer["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let guarded = || until("the guard is back", || is_guarded(&cluster, ACCOUNT, "pod-reaper"));
+    let refused = |what: &str, says: &str| {
+        let (code, log) = refusal(&cluster, &variables, &[]);
+        assert_eq!(code, 1, "{what}: {log}");
+        assert!(log.contains(says) && log.contains("nothing was deleted"), "{what}: {log}");
+    };
+    let let_through = |what: &str, says: &str| {
+        until(what, || ask().0 == 200);
+        refused(what, &format!("the API server would let this account delete a running pod: {says}"));
+    };
+
+    let back = removed(&cluster, &policy);
+    let_through("no policy", "the guard's policy is not installed");
+    back();
+    guarded();
+
+    let back = removed(&cluster, &binding);
+    let_through("no binding", "no binding names the guard's policy \"pod-reaper-guard\"");
+    back();
+    guarded();
+
+    let back =
+        replaced(&cluster, &binding, |now| now["spec"]["validationActions"] = json!(["Audit", "Warn"]));
+    let_through("it only audits", "the binding of the guard's policy \"pod-reaper-guard\" does not deny");
+    back();
+    guarded();
+
+    let without = |verb: &'static str| {
+        move |now: &mut Value| {
+            let rules = now["rules"].as_array_mut().unwrap();
+            rules.retain(|rule| rule["verbs"] != json!([verb]));
+        }
+    };
+    let back = replaced(&cluster, &role, without("be-guarded"));
+    let_through("no marker", "the guard's policy \"pod-reaper-guard\" does not hold this account");
+    back();
+    guarded();
+
+    let back = [
+        removed(&cluster, &binding),
+        removed(&cluster, &format!("{RBAC}/clusterrolebindings/pod-reaper-guard")),
+    ];
+    let_through("it may not look", "policy or binding are missing");
+    for back in back {
+        back();
+    }
+    guarded();
+
+    grant(
+        &cluster,
+        "everything",
+        ACCOUNT,
+        &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+    );
+    let_through("wildcards", "the guard's policy \"pod-reaper-guard\" does not hold this account");
+    cluster.delete(&format!("{RBAC}/clusterrolebindings/everything"), json!({}));
+    guarded();
+
+    for (what, place) in [("a validation", "/spec/validations/0"), ("the match", "/spec/matchConditions/0")] {
+        let back = replaced(&cluster, &policy, |now| {
+            now.pointer_mut(place).unwrap()["expression"] =
+                json!("oldObject.metadata.labels['no-such'] == 'x'");
+        });
+        until(what, || ask().1.contains("no-such") || ask().1.contains("no such key"));
+        refused(what, "an expression of a policy failed");
+        back();
+        guarded();
+    }
+
+    let back = replaced(&cluster, &role, without("delete"));
+    until("RBAC denies", || ask().1.contains("cannot delete"));
+    refused("RBAC", "RBAC refused it, so admission was not asked");
+    back();
+    guarded();
+
+    let other = another_policy(&cluster, || ask().1);
+    refused("another policy", "another policy or webhook refused it first");
+    cluster.delete(&other, json!({}));
+    guarded();
+
+    let webhook = webhook_without_dry_run(&cluster);
+    until("the webhook is known", || ask().1.contains("dry run"));
+    refused("a webhook", "a webhook without dry-run support was asked first");
+    cluster.delete(&webhook, json!({}));
+    guarded();
+
+    let named =
+        |name: &'static str| [("REQUIRE_GUARD", "true"), ("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", name)];
+    for (what, variables, says) in [
+        ("not in a pod", &variables[..1], "do not name the pod that this runs in"),
+        ("half of it", &variables[..2], "do not name the pod that this runs in"),
+        ("an empty name", &named(""), "do not name the pod that this runs in"),
+        ("another's name", &named("pod-reaper-2"), "its own pod could not be read"),
+    ] {
+        let (code, log) = refusal(&cluster, variables, &[]);
+        assert!(code == 1 && log.contains(says), "{what}: {log}");
+        // Nothing is asked of a run that writes nothing.
+        let (code, log) = refusal(&cluster, variables, &["--dry-run=client"]);
+        assert_eq!(code, 0, "{what}: {log}");
+        assert!(!log.contains("uard"), "{what}: {log}");
+    }
+
+    cluster.delete(&own, json!({"gracePeriodSeconds": 600}));
+    let (code, log) = refusal(&cluster, &variables, &[]);
+    assert!(code == 1 && log.contains("its own pod is Terminating"), "{log}");
+    cluster.delete(&own, at_once());
+    own_pod(&cluster, "pod-reaper");
+
+    // And with all of that mended, it runs; as the server's dry run first.
+    let (code, log) = refusal(&cluster, &variables, &["--dry-run"]);
+    assert!(code == 0 && log.contains("would-delete"), "{log}");
+    let proxy = Proxy::start(control_plane(), |_| {});
+    let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
+    assert_eq!((run.code, &run.report["summary"]["outcomes"]["deleted"]), (0, &json!(1)), "{}", run.log);
+}
+
+/// Denies every delete of a pod in the namespace `denied`, and those of the reaper's own too, before the guard does; gives
+/// where its binding is found. Of two that deny, the API server names one, by an order that it draws anew with each change.
+fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
+    const SAYS: &str = "the other one says no";
+    let meta = json!({"name": "another"});
+    let api_version = "admissionregistration.k8s.io/v1";
+    let policy = json!({
+        "apiVersion": api_version, "kind": "ValidatingAdmissionPolicy", "metadata": meta,
+        "spec": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchExpressions": [
+                    {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["pod-reaper", "denied"]},
+                ]},
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]},
+                ],
+            },
+            "validations": [{"expression": "false", "message": SAYS, "reason": "Forbidden"}],
+        },
+    });
+    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), policy);
+    let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
+    let path = format!("{bindings}/another");
+    // The guard has nothing against its delete.
+    Pod::on("dead", "denied", "terminating").terminating(cluster, 600);
+    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+    let denies = || as_user(ACCOUNT, cluster, "DELETE", &pod_path("denied", "terminating"), &dry).0 == 403;
+    loop {
+        let binding = json!({
+            "apiVersion": api_version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": meta,
+            "spec": {"policyName": "another", "validationActions": ["Deny"]},
+        });
+        cluster.create(&bindings, binding);
+        until("the other policy is in force", denies);
+        if ask().contains(SAYS) {
+            return path;
+        }
+        cluster.delete(&path, json!({}));
+        until("the other policy is out of force", || !denies());
+    }
+}
+
+/// A webhook that says of itself that a dry run would have side effects, and where it is found. The API server takes such
+/// a one no more, but keeps those that it has: this one is written where it keeps them.
+fn webhook_without_dry_run(cluster: &ControlPlane) -> String {
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "old", "uid": "0b1e6b1c-6d0c-4a0e-9d53-0a5d3b1c2f11"},
+        "webhooks": [{
+            "name": "old.example.org", "sideEffects": "Some", "failurePolicy": "Ignore", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://127.0.0.1:1/"}, "timeoutSeconds": 1, "matchPolicy": "Exact",
+            "reinvocationPolicy": "Never", "objectSelector": {},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "pod-reaper"}},
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"], "scope": "*",
+            }],
+        }],
+    });
+    let key = ByteString(b"/registry/mutatingwebhookconfigurations/old".to_vec());
+    let body = json!({"key": key, "value": ByteString(webhook.to_string().into_bytes())}).to_string();
+    let mut etcd = UnixStream::connect(cluster.dir.join("client:0")).expect("etcd listens there");
+    let head =
+        "POST /v3/kv/put HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Type: application/json";
+    write!(etcd, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).expect("it listens");
+    let mut answer = String::new();
+    etcd.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    format!("{ADMISSION}/mutatingwebhookconfigurations/old")
+}
+
+/// A guard that is not in force yet, and an API server that does not know its policies yet, are waited for.
+#[test]
+fn a_guard_that_has_only_been_installed_is_waited_for() {
+    let cluster = fresh();
+    one_is_stuck(&cluster);
+    install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
+    let back = removed(&cluster, &format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard"));
+    until("it is not in force", || !is_guarded(&cluster, ACCOUNT, "pod-reaper"));
+    let probes = AtomicUsize::new(0);
+    let proxy = Proxy::with_faults(control_plane(), move |seen| {
+        let not_ready = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
+            "message": "pods \"pod-reaper-1\" is forbidden: not yet ready to handle request",
+        });
+        let is_probe = seen.path.contains(OWN) && seen.is_write();
+        let moved = || {
+            control_plane()
+                .merge_patch(&pod_path("pod-reaper", OWN), json!({"metadata": {"labels": {"a": "b"}}}))
+        };
+        match is_probe.then(|| probes.fetch_add(1, Ordering::SeqCst)) {
+            Some(0) => Act::Instead(403, not_ready),
+            // Its kubelet writes to it between the two requests.
+            Some(1) => {
+                moved();
+                Act::Forward
+            }
+            _ => Act::Forward,
+        }
+    });
+    let run = thread::scope(|scope| {
+        let run = scope.spawn(|| run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT));
+        until("nothing but the guard refused", || {
+            proxy.took_effect().iter().any(|seen| seen.path.contains(OWN) && seen.is_write())
+        });
+        assert!(cluster.try_get(STUCK).is_some());
+        back();
+        run.join().expect("it does not panic")
+    });
+    assert_eq!((run.code, &run.report["summary"]["outcomes"]["deleted"]), (0, &json!(1)), "{}", run.log);
+    let seen = proxy.seen();
+    let real = seen.iter().position(|seen| seen.is_change() && !seen.is_dry()).expect("the delete");
+    let proof = seen.iter().rposition(|seen| seen.path.contains(OWN)).expect("the probe");
+    assert!(proof < real, "{seen:?}");
+}
+
+/// A user of these groups, beside those that everybody is in.
+fn as_member(cluster: &ControlPlane, user: &str, groups: &[&str], ask: (&str, &str), body: &Value) -> u16 {
+    let (method, path) = ask;
+    let kind = if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
+    let mut headers =
+        vec![("content-type".to_owned(), kind.to_owned()), ("impersonate-user".to_owned(), user.to_owned())];
+    headers.extend(groups.iter().map(|group| ("impersonate-group".to_owned(), (*group).to_owned())));
+    cluster.forward(method, path, headers, body.to_string().into_bytes()).0
+}
+
+/// Whoever else may do it still deletes, fails and changes running pods.
+#[test]
+fn it_stops_nobody_else() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
+    assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
+    namespace(&cluster, "apps");
+    grant(&cluster, "gitops", "gitops", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
+    // All of one namespace.
+    let api_version = "rbac.authorization.k8s.io/v1";
+    let role = json!({"apiVersion": api_version, "kind": "Role", "metadata": {"name": "owner"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+    cluster.create(&format!("{RBAC}/namespaces/apps/roles"), role);
+    let binding = json!({"apiVersion": api_version, "kind": "RoleBinding", "metadata": {"name": "owner"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "owner"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "owner"}]});
+    cluster.create(&format!("{RBAC}/namespaces/apps/rolebindings"), binding);
+    let service_accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+    let others: [(&str, &[&str]); 7] = [
+        ("admin", &["system:masters"]),
+        ("system:serviceaccount:kube-system:node-controller", &service_accounts),
+        ("system:serviceaccount:kube-system:pod-garbage-collector", &service_accounts),
+        ("system:serviceaccount:kube-system:namespace-controller", &service_accounts),
+        ("system:node:ready-1", &["system:nodes"]),
+        ("gitops", &[]),
+        ("owner", &[]),
+    ];
+    for (user, groups) in others {
+        let path = pod_path("apps", "alive");
+        let status = format!("{path}/status");
+        Pod::on("ready-1", "apps", "alive").create(&cluster);
+        let failed = json!({"status": {"phase": "Failed"}});
+        // These may not write to a pod, but only delete one.
+        if !user.ends_with("namespace-controller") {
+            assert_eq!(as_member(&cluster, user, groups, ("PATCH", &status), &failed), 200, "{user}");
+        }
+        if ["admin", "gitops", "owner"].contains(&user) {
+            let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+            assert_eq!(as_member(&cluster, user, groups, ("PATCH", &path), &labelled), 200, "{user}");
+        }
+        assert_eq!(as_member(&cluster, user, groups, ("DELETE", &path), &at_once()), 200, "{user}");
+    }
+}
+
+/// On a root cluster of Kosmos: what Kosmos has taken up is neither evicted nor reaped. The node controller writes its
+/// status all the same, and to whatever else is on the node, pod-reaper's own account does what it does elsewhere.
+#[test]
+fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    install(&cluster, DEFAULT);
+    let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
+    kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &component]);
+    Node::not_ready("kosmos-one", 3600).create(&cluster);
+    let controller = "system:serviceaccount:kube-system:node-controller";
+    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+    let job = |name: &str| Pod::on("dead", "apps", name).owned_by("Job", name).finalizer(JOB_TRACKING);
+    let taken_up = job("taken-up").label("kosmos-io/pod", "true").terminating(&cluster, 600);
+    Pod::on("kosmos-one", "apps", "by-name").terminating(&cluster, 600);
+    let ordinary = job("ordinary").terminating(&cluster, 600);
+    let delete = |user: &str, name: &str| as_user(user, &cluster, "DELETE", &pod_path("apps", name), &dry).0;
+    until("it is in force", || delete(controller, "taken-up") == 403);
+    let fail = |user: &str, pod: &Value| {
+        let path =
+            format!("{}/status?dryRun=All", pod_path("apps", pod["metadata"]["name"].as_str().unwrap()));
+        as_user(user, &cluster, "PATCH", &path, &status_patch(pod, |_| {})).0
+    };
+    for user in [controller, ACCOUNT] {
+        assert_eq!(delete(user, "taken-up"), 403, "{user}");
+        assert_eq!(delete(user, "ordinary"), 200, "{user}");
+        assert_eq!(fail(user, &ordinary), 200, "{user}");
+    }
+    assert_eq!((delete(controller, "by-name"), delete(ACCOUNT, "by-name")), (403, 200));
+    assert_eq!((fail(controller, &taken_up), fail(ACCOUNT, &taken_up)), (200, 403));
+    cluster.delete(&pod_path("apps", "taken-up"), dry);
+}
+
+/// Who installs it without being an administrator may grant what he has, the marker too; with the other marker the guard
+/// does not hold him for it.
+#[test]
+fn who_installs_it_needs_both_markers() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    install(&cluster, DEFAULT);
+    let shipped = cluster.get(&format!("{RBAC}/clusterroles/pod-reaper"));
+    let mut another =
+        json!({"apiVersion": shipped["apiVersion"], "kind": "ClusterRole", "rules": shipped["rules"]});
+    another["metadata"] = json!({"name": "another-reaper"});
+    let marker = |resource: &str| json!({"apiGroups": ["pod-reaper.io"], "resources": [resource], "verbs": ["be-guarded"]});
+    let mut rules = shipped["rules"].as_array().unwrap().clone();
+    rules.push(json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"]}));
+    let without = rules.iter().filter(|rule| **rule != marker("guarded")).cloned().collect::<Vec<_>>();
+    grant(&cluster, "without", "without", &json!(without));
+    grant(&cluster, "one", "one", &json!(rules));
+    rules.push(marker("unguarded"));
+    grant(&cluster, "both", "both", &json!(rules));
+    Pod::on("ready-1", "apps", "alive").create(&cluster);
+    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+    for (who, installs, deletes) in [("without", 403, 200), ("one", 201, 403), ("both", 201, 200)] {
+        let path = format!("{RBAC}/clusterroles?dryRun=All");
+        let mut says = (0, 0);
+        until(&format!("{who}: {installs}, {deletes}"), || {
+            let install = as_user(who, &cluster, "POST", &path, &another).0;
+            let delete = as_user(who, &cluster, "DELETE", &pod_path("apps", "alive"), &dry).0;
+            says = (install, delete);
+            // Its rights are in force within a second.
+            delete == 200 || install == 201
+        });
+        assert_eq!(says, (installs, deletes), "{who}");
+    }
 }

@@ -113,7 +113,7 @@ impl Watched {
             if dry {
                 options["dryRun"] = json!(["All"]);
             }
-            (options, "application/json", None)
+            (options, "application/json", dry.then_some("dryRun=All"))
         } else {
             // What the condition says is for people.
             let condition = request.body.pointer("/status/conditions/0").cloned().unwrap_or_default();

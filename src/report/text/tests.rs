@@ -136,7 +136,8 @@ fn an_audit_of_a_dead_node() {
 fn a_run_with_every_outcome() {
     expect![[r#"
         pod-reaper 0.1.0: run, judged at 2026-01-31 03:00:00Z
-        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all. No guard is
+        required: RBAC alone limits what this account can delete.
 
         NODES NOT READY: 1 of 2
           ds06  Ready is False (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
@@ -188,7 +189,7 @@ fn a_dry_run_names_what_would_be_deleted() {
     expect![[r#"
         pod-reaper 0.1.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z
         Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: matching /^app/
-        but not /-test$/.
+        but not /-test$/. No guard is required: RBAC alone limits what this account can delete.
 
         NODES NOT READY: 1 of 2
           ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago

@@ -59,8 +59,14 @@ pub fn binary(kubeconfig: &Path) -> Command {
 
 /// Runs it to its end. Its report is one by the schema.
 pub fn run(kubeconfig: &Path, options: &[&str]) -> Run {
-    let Output { status, stdout, stderr } =
-        binary(kubeconfig).args(["--output", "json"]).args(options).output().expect("it starts");
+    run_with(kubeconfig, &[], options)
+}
+
+/// The same, with variables set.
+pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str]) -> Run {
+    let mut command = binary(kubeconfig);
+    command.envs(variables.iter().copied()).args(["--output", "json"]).args(options);
+    let Output { status, stdout, stderr } = command.output().expect("it starts");
     let log = String::from_utf8(stderr).expect("the log is text");
     let report = serde_json::from_slice(&stdout)
         .unwrap_or_else(|error| panic!("no report ({error}), exit {status}: {log}"));

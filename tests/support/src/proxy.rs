@@ -49,9 +49,10 @@ impl Seen {
         self.is_write() && !self.is_event()
     }
 
-    /// Whether the server is told not to.
+    /// Whether the server is told not to: in the query, and where it is a delete in the body too, which alone counts there.
     pub fn is_dry(&self) -> bool {
-        self.body["dryRun"] == serde_json::json!(["All"]) || self.path.contains("dryRun=All")
+        let in_body = self.method != "DELETE" || self.body["dryRun"] == serde_json::json!(["All"]);
+        in_body && self.path.contains("dryRun=All")
     }
 }
 

@@ -1,0 +1,163 @@
+//! The guard, made to prove itself: that admission refuses this account the delete of a running pod.
+//!
+//! The running pod is the one that this runs in. It is the only pod that is not Terminating and that is ever named in a
+//! delete, so the request is a server dry run, twice marked, for exactly the pod that was read.
+
+use std::{env, time::Duration};
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Cluster, Failure, Form, read::encode};
+use crate::objects::RawObject;
+
+/// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is told from all else that
+/// may refuse.
+pub const REFUSAL: &str = "pod-reaper's guard lets it touch only pods that are Terminating already";
+/// For how long a guard that is not seen yet is asked again: the API server takes about a second to put a policy in force.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(500);
+/// What an API server says before it knows its policies.
+const NOT_READY: &str = "not yet ready to handle request";
+const NO_POD: &str = "the variables POD_NAMESPACE and POD_NAME do not name the pod that this runs in, and the guard is \
+    proved on no other; cronjob/base sets them. Outside a cluster leave --require-guard out";
+
+/// Why there is no proof.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoProof {
+    /// There will be none.
+    Never(String),
+    /// There may be one a moment later.
+    NotYet(String),
+    /// Nothing refused; a moment later the guard may.
+    LetThrough,
+}
+
+impl Cluster {
+    /// Returns once the guard has refused this account the delete of its own pod; else says what was found instead.
+    pub async fn prove_guard(&self) -> Result<(), String> {
+        let named = |variable| env::var(variable).ok().filter(|name| !name.is_empty()).ok_or(NO_POD);
+        let (namespace, name) = (named("POD_NAMESPACE")?, named("POD_NAME")?);
+        let path = format!("/api/v1/namespaces/{}/pods/{}", encode(&namespace), encode(&name));
+        let until = Instant::now() + self.stop.at_most(PATIENCE);
+        loop {
+            let last = Instant::now() + PAUSE > until;
+            match self.ask_guard(&path).await {
+                Ok(()) => return Ok(()),
+                Err(NoProof::Never(why)) => return Err(why),
+                Err(NoProof::NotYet(why)) if last => return Err(why),
+                Err(NoProof::LetThrough) if last => {
+                    let why = self.what_is_missing().await;
+                    return Err(format!("the API server would let this account delete a running pod: {why}"));
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Asks once. The pod is read each time: its kubelet writes to it while it starts.
+    async fn ask_guard(&self, path: &str) -> Result<(), NoProof> {
+        let unread = |failure: Failure| {
+            let hint = if failure.is_not_found() { NO_POD } else { "it needs the right to get pods" };
+            NoProof::Never(format!("its own pod could not be read: {failure}; {hint}"))
+        };
+        let read = self.get(path, Form::Metadata).await.map_err(unread)?;
+        let own = read.parse::<RawObject>().map_err(unread)?.metadata;
+        let (Some(uid), Some(version)) = (&own.uid, &own.resource_version) else {
+            return Err(unread(Failure::Unreadable("it has no UID or no resource version".to_owned())));
+        };
+        if own.deletion_timestamp.is_some() {
+            let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
+            return Err(NoProof::Never(why.to_owned()));
+        }
+        let options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid, "resourceVersion": version},
+            // The API server ignores the query of a delete with a body.
+            "dryRun": ["All"],
+        });
+        let payload = ("application/json", options.to_string().into_bytes());
+        let path = format!("{path}?dryRun=All");
+        let answer = self.send(Method::DELETE, &path, Form::Metadata, Some(payload), None).await;
+        answer.map_or_else(|failure| judge(&failure), |_| Err(NoProof::LetThrough))
+    }
+
+    /// What the guard lacks, as far as this account may look. It is told by its words, since a prefix changes its name.
+    async fn what_is_missing(&self) -> String {
+        let list = |kind| async move {
+            let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
+            let list = self.get(&path, Form::Object).await?.parse::<Value>()?;
+            Ok::<_, Failure>(list["items"].as_array().cloned().unwrap_or_default())
+        };
+        let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings")) {
+            Ok(lists) => lists,
+            Err(failure) if failure.is_not_found() => {
+                return "it knows no ValidatingAdmissionPolicy; that takes Kubernetes 1.30, and cronjob/base does without".to_owned();
+            }
+            Err(failure) => {
+                return format!(
+                    "policy or binding are missing, do not say Deny, or do not hold this account; which, could not be read: {failure}"
+                );
+            }
+        };
+        let ours = policies.iter().filter(|policy| policy["spec"]["validations"][0]["message"] == REFUSAL);
+        let ours = ours.map(|policy| &policy["metadata"]["name"]).collect::<Vec<_>>();
+        let Some(policy) = ours.first() else {
+            return "the guard's policy is not installed; apply cronjob/components/guard".to_owned();
+        };
+        let bound = bindings.iter().filter(|binding| ours.contains(&&binding["spec"]["policyName"]));
+        let mut actions = bound.map(|binding| &binding["spec"]["validationActions"]).collect::<Vec<_>>();
+        let denies =
+            |actions: &&Value| actions.as_array().is_some_and(|actions| actions.contains(&json!("Deny")));
+        if actions.iter().any(denies) {
+            return format!(
+                "the guard's policy {policy} does not hold this account, which needs the right be-guarded on \
+                 guarded.pod-reaper.io from a ClusterRoleBinding, and none by wildcards"
+            );
+        }
+        actions.pop().map_or_else(
+            || format!("no binding names the guard's policy {policy}; apply cronjob/components/guard"),
+            |actions| format!("the binding of the guard's policy {policy} does not deny: its validationActions are {actions}"),
+        )
+    }
+}
+
+/// What a refusal proves.
+pub(super) fn judge(failure: &Failure) -> Result<(), NoProof> {
+    let message = match failure {
+        Failure::Status { message, .. } => message.as_str(),
+        _ => "",
+    };
+    if message.ends_with(&format!("denied request: {REFUSAL}")) {
+        return Ok(());
+    }
+    let what = match failure.code() {
+        _ if message.contains(NOT_READY) => "the API server does not know its policies yet",
+        Some(409) => "its own pod changes all the time",
+        Some(404) => "its own pod is gone",
+        Some(400) => {
+            "a webhook without dry-run support was asked first; give it sideEffects: None, or except the namespace of this pod"
+        }
+        Some(500) if failure.is_webhook() => {
+            "a webhook could not be called; mend it, or except the namespace of this pod"
+        }
+        Some(403) if message.contains(" cannot delete resource ") => {
+            "RBAC refused it, so admission was not asked; grant the right to delete pods, or run with --dry-run=client"
+        }
+        Some(_) if message.contains(" resulted in error: ") => {
+            "an expression of a policy failed; where it is the guard's, install it anew"
+        }
+        Some(403 | 422) => {
+            "another policy or webhook refused it first; let that except the namespace of this pod"
+        }
+        _ => "it was not answered",
+    };
+    let why = format!("{what}: {failure}");
+    let again = message.contains(NOT_READY) || failure.code() == Some(409) || failure.pause(1).is_some();
+    Err(if again { NoProof::NotYet(why) } else { NoProof::Never(why) })
+}
