@@ -15,7 +15,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    SHORT, binary, run, six_nodes,
+    SHORT, binary,
+    guard::{OWN, own_pod},
+    run, six_nodes,
     support::{
         ControlPlane, control_plane, fresh, installed,
         program::shown,
@@ -229,8 +231,10 @@ fn one_cluster_of_many_is_told_apart_at_the_gateway() {
     let settings = installed::settings(&cluster).into_iter().collect::<BTreeMap<_, _>>();
     assert_eq!(settings["PUSH_GATEWAY"], "http://pushgateway.monitoring.example:9091");
     let gateway = Gateway::start();
+    own_pod(&cluster, "pod-reaper");
     let output = binary(&installed::kubeconfig(&cluster))
         .envs(settings)
+        .envs([("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)])
         .env("PUSH_GATEWAY", gateway.url())
         // As in the image.
         .envs([("SSL_CERT_FILE", "/nonexistent"), ("SSL_CERT_DIR", "/nonexistent")])
