@@ -21,6 +21,7 @@ RUN sed -i '/^\[\[test\]\]/,/^$/d; /^\[\[bench\]\]/,/^$/d' Cargo.toml \
     && mkdir -p src tests/support/src && touch src/lib.rs tests/support/src/lib.rs && echo 'fn main() {}' >src/main.rs \
     && cargo build --locked --release --bin pod-reaper --target "$(cat /target)"
 
+COPY docs/reasons.md docs/reasons.md
 COPY src src
 # Newer than what was built from the empty files.
 RUN touch src/lib.rs src/main.rs \

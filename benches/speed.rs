@@ -7,10 +7,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 use pod_reaper::{
     cli::Cli,
-    decide::decide,
+    decide::{ReasonCode, decide},
     facts::{NodeRead, PodFacts},
-    settings::{NamespaceFilter, Settings},
-    snapshot::{self, Pods, Saved, Wanted},
+    settings::Settings,
+    source::snapshot::{Options, Pods, Saved},
 };
 use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod};
 
@@ -19,25 +19,25 @@ const PODS: u64 = 10_000;
 /// Pods of the saved state, of 11 KB each.
 const SAVED_PODS: u64 = 2_000;
 
+fn settings() -> Settings {
+    Settings::from(Cli::try_from_args([std::ffi::OsString::from("pod-reaper")]).unwrap())
+}
+
 /// A dead node, and a pod that is to be reaped: the one verdict for which every rule is asked.
 fn stuck() -> (Timestamp, NodeRead, PodFacts) {
     let objects =
         [node("ds06", "Unknown"), namespace("impala"), lease("ds06"), pod("impala", "catalogd-0", "ds06")];
-    let wanted = Wanted {
-        now: Some(NOW.parse().unwrap()),
-        namespaces: &NamespaceFilter::default(),
-        leaf_selector: None,
-        all: false,
-    };
-    let mut facts = snapshot::read(&list(objects).to_string(), &wanted).unwrap();
-    (facts.now, facts.nodes.remove("ds06").unwrap(), facts.pods.remove(0))
+    let options = Options { now: Some(NOW.parse().unwrap()), leaf_selector: None };
+    let saved = Saved::read(list(objects).to_string().as_bytes(), options, Pods::Terminating).unwrap();
+    let mut gathered = saved.gather(&settings().wanted(), None).unwrap();
+    (gathered.facts.now, gathered.facts.nodes.remove("ds06").unwrap(), gathered.pods.remove(0))
 }
 
 fn deciding(criterion: &mut Criterion) {
-    let settings = Settings::from(Cli::try_from_args([std::ffi::OsString::from("pod-reaper")]).unwrap());
+    let settings = settings();
     let (now, node, pod) = stuck();
     let verdict = decide(now, &settings.policy, Some(&node), &pod).code();
-    assert_eq!(verdict, "stuck-on-not-ready-node", "every rule is asked");
+    assert_eq!(verdict, ReasonCode::Stuck, "every rule is asked");
     let mut group = criterion.benchmark_group("decide");
     group.throughput(Throughput::Elements(PODS));
     group.bench_function("pods to be reaped", |bencher| {
@@ -67,7 +67,10 @@ fn reading(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("snapshot");
     group.throughput(Throughput::Bytes(text.len() as u64)).sample_size(10);
     group.bench_function("living pods", |bencher| {
-        bencher.iter(|| Saved::read(black_box(text.as_bytes()).by_ref(), Pods::Terminating).unwrap());
+        bencher.iter(|| {
+            let mut text = black_box(text.as_bytes());
+            Saved::read(text.by_ref(), Options::default(), Pods::Terminating).unwrap()
+        });
     });
     group.finish();
 }

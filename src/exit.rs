@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use serde::{Serialize, Serializer};
 
 /// The exit codes of the contract. Their order is their severity: the most severe wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Done.
+    #[default]
     Done,
     /// Something needs a person, and `--exit-on-manual` is set.
     Manual,
@@ -17,6 +18,8 @@ pub enum Exit {
     Held,
     /// It could not run.
     CouldNotRun,
+    /// Wrong usage; clap ends the process with the same number.
+    Usage,
 }
 
 impl Exit {
@@ -25,6 +28,7 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::CouldNotRun => 1,
+            Self::Usage => 2,
             Self::Incomplete => 3,
             Self::Held => 4,
             Self::Manual => 5,
@@ -32,8 +36,36 @@ impl Exit {
     }
 }
 
-/// Wrong usage; clap ends the process with the same number.
-pub const USAGE: u8 = 2;
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum CouldNotRun {
+    /// The user asked for something that cannot be.
+    #[error("{0}")]
+    Usage(String),
+    /// The source cannot be read.
+    #[error("{0}")]
+    Source(String),
+    /// The run had to end before there was a plan.
+    #[error(
+        "ended by {0} before anything was decided; nothing was deleted; run it again, with a longer --deadline if that was it"
+    )]
+    Stopped(&'static str),
+    /// The system refuses a runtime, or a listener for signals.
+    #[error("starting: {0}")]
+    System(#[from] std::io::Error),
+    /// Nothing proved that the guard is in force.
+    #[error("--require-guard: {0}; nothing was deleted")]
+    Unguarded(String),
+}
+
+impl From<&CouldNotRun> for Exit {
+    fn from(error: &CouldNotRun) -> Self {
+        match error {
+            CouldNotRun::Usage(_) => Self::Usage,
+            _ => Self::CouldNotRun,
+        }
+    }
+}
 
 impl Serialize for Exit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -53,8 +85,9 @@ mod tests {
 
     #[test]
     fn the_most_severe_wins() {
-        let by_severity = [Exit::CouldNotRun, Exit::Held, Exit::Incomplete, Exit::Manual, Exit::Done];
-        assert_eq!(by_severity.map(Exit::code), [1, 4, 3, 5, 0]);
+        let by_severity =
+            [Exit::Usage, Exit::CouldNotRun, Exit::Held, Exit::Incomplete, Exit::Manual, Exit::Done];
+        assert_eq!(by_severity.map(Exit::code), [2, 1, 4, 3, 5, 0]);
         for (place, severe) in by_severity.into_iter().enumerate() {
             for milder in &by_severity[place..] {
                 assert_eq!(severe.max(*milder), severe);

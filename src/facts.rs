@@ -1,11 +1,14 @@
 //! What was read about the cluster, as plain types.
 //!
 //! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
-//! without knowing how an API server or a snapshot spells them; [`crate::objects`] makes them, once, at the border.
+//! without knowing how an API server or a snapshot spells them; the room `kubernetes` makes them, once.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::codes::codes;
 
 /// A fact, or why it is not known. What is not known never permits a delete.
 pub type Read<T> = Result<T, Unread>;
@@ -14,15 +17,13 @@ pub type Read<T> = Result<T, Unread>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread(pub String);
 
-/// Everything one run knows, judged at one moment.
+/// What one run knows about the cluster at one moment, its Terminating pods aside: those become the plan.
 #[derive(Debug, Clone)]
 pub struct ClusterFacts {
     /// The moment to judge at: the API server's clock, or the snapshot's newest observation.
     pub now: Timestamp,
     /// The nodes that were looked at, by name. A node that is not in here was not looked at.
     pub nodes: BTreeMap<String, NodeRead>,
-    /// Terminating pods in matching namespaces.
-    pub pods: Vec<PodFacts>,
     /// How much of the cluster is NotReady, for the breaker.
     pub census: Census,
     /// `VolumeAttachments` by the node they name.
@@ -31,12 +32,12 @@ pub struct ClusterFacts {
     pub node_count: usize,
     /// What could not be read although it should have been.
     pub errors: Vec<ReadError>,
-    /// What the source cannot tell by its nature (a snapshot without leases, say), as sentences.
+    /// What the source does not show by its nature (a snapshot without leases, say), as sentences.
     pub unseen: Vec<String>,
 }
 
 impl ClusterFacts {
-    /// The look that was taken at `pod`'s node; `None` where it has none or nobody looked.
+    /// The look that was taken at `pod`'s node; `None` where it has none, or was not looked at.
     pub fn node_of(&self, pod: &PodFacts) -> Option<&NodeRead> {
         self.nodes.get(pod.node.as_ref()?)
     }
@@ -49,7 +50,8 @@ pub fn on_ready_node(nodes: &BTreeMap<String, NodeRead>, pod: &PodFacts) -> bool
 }
 
 /// Something that could not be read; it makes the run end with exit code 3.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ErrorEntry"))]
 pub struct ReadError {
     /// What was to be read: "pods of node ds06".
     pub what: String,
@@ -103,28 +105,17 @@ pub struct NodeFacts {
     pub lease: Read<Option<Lease>>,
 }
 
-/// Status of a node's `Ready` condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ready {
-    /// The kubelet says that it is.
-    True,
-    /// The kubelet says that it is not.
-    False,
-    /// The kubelet says nothing any more.
-    Unknown,
-    /// There is no such condition.
-    Absent,
-}
-
-impl Ready {
-    /// As `kubectl get node -o yaml` shows it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-            Self::Absent => "absent",
-        }
+codes! {
+    /// Status of a node's `Ready` condition, as `kubectl get node -o yaml` shows it.
+    pub enum Ready {
+        /// The kubelet says that it is.
+        True = "True",
+        /// The kubelet says that it is not.
+        False = "False",
+        /// The kubelet says nothing any more.
+        Unknown = "Unknown",
+        /// There is no such condition.
+        Absent = "absent",
     }
 }
 
@@ -181,13 +172,13 @@ pub struct Tally {
 }
 
 impl Census {
-    /// Counts real nodes, given as (Ready, leaf, control plane).
-    pub fn count(nodes: impl IntoIterator<Item = (bool, bool, bool)>) -> Self {
+    /// Counts the real nodes among `nodes`.
+    pub fn count(nodes: impl IntoIterator<Item = Standing>) -> Self {
         let (mut all, mut workers) = (Tally::default(), Tally::default());
-        for (ready, _, control_plane) in nodes.into_iter().filter(|(_, leaf, _)| !leaf) {
-            all.add(ready);
-            if !control_plane {
-                workers.add(ready);
+        for node in nodes.into_iter().filter(|node| !node.leaf) {
+            all.add(node.ready);
+            if !node.control_plane {
+                workers.add(node.ready);
             }
         }
         Self::Counted { all, workers }
@@ -223,7 +214,8 @@ impl From<&NodeFacts> for Standing {
 }
 
 /// A `VolumeAttachment` left on a node.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "AttachmentEntry"))]
 pub struct Attachment {
     /// `metadata.name`.
     pub name: String,
@@ -246,7 +238,7 @@ pub struct PodFacts {
     pub node: Option<String>,
     /// The controlling owner.
     pub owner: Option<Owner>,
-    /// What tells that owner from its namesakes, where it is the pod's controller.
+    /// What distinguishes that owner from its namesakes, where it is the pod's controller.
     pub controller: Option<Identity>,
     /// `metadata.deletionTimestamp`, which already includes the grace period.
     pub deletion_deadline: Timestamp,
@@ -295,9 +287,9 @@ impl PodFacts {
     }
 }
 
-/// What there is to know about any pod, Terminating or not, before something happens to it.
+/// What is known about any pod, Terminating or not, before something happens to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
+pub struct PodSummary {
     /// `metadata.namespace`.
     pub namespace: String,
     /// `metadata.name`.
@@ -324,6 +316,13 @@ pub struct Life {
     pub stays: Option<Stay>,
 }
 
+impl PodSummary {
+    /// Whether Kubernetes would evict it from a dead node, so that a run meets it Terminating.
+    pub fn evicted(&self) -> bool {
+        self.terminating || (self.stays.is_none() && !self.finished)
+    }
+}
+
 /// Why a pod stays on a node that is silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stay {
@@ -336,7 +335,8 @@ pub enum Stay {
 }
 
 /// The object that made a pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "OwnerEntry"))]
 pub struct Owner {
     /// Such as `StatefulSet`.
     pub kind: String,
@@ -344,7 +344,7 @@ pub struct Owner {
     pub name: String,
 }
 
-/// What tells an object from others of its kind and name.
+/// What distinguishes an object from others of its kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Such as `apps/v1`.
@@ -365,7 +365,7 @@ pub struct ClaimFacts {
 /// What is known about a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
-    /// Nobody looked yet.
+    /// It was not looked up yet.
     NotLookedUp,
     /// The claim, or its volume, could not be read.
     Unread(Unread),

@@ -1,32 +1,30 @@
-//! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and tells a person what to do about the rest.
+//! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and says what a person has to do about the rest.
 //!
-//! Data flows one way: a source ([`cluster`] or [`snapshot`]) gives [`facts`], [`decide`] makes a verdict of each pod,
-//! [`limits`] makes a plan of the verdicts, [`execute`] carries it out, and [`report`] tells it, as [`events`] do in the
-//! cluster and [`metrics`] to Prometheus. [`reap`] is that sequence, readable from top to bottom. [`whatif`] and
-//! [`explain`] ask the same rules two other questions.
+//! Data flows one way: [`source`] gathers facts and pods, [`decide`] gives each pod a verdict, [`limits`] makes a plan of
+//! the verdicts, [`execute`] carries it out, [`report`] reports it, and [`notify`] passes it on. [`run`] is that sequence,
+//! readable from top to bottom. [`questions`] are put to the same rules. A room imports only rooms below it:
+//! `tests/rooms.rs` has their order, and checks it.
 
+pub mod advice;
 pub mod cli;
 pub mod cluster;
+mod codes;
+pub mod console;
 pub mod decide;
-pub mod events;
-pub mod execute;
+mod execute;
 pub mod exit;
-pub mod explain;
 pub mod facts;
+mod glossary;
+mod kubernetes;
 pub mod limits;
-pub mod log;
-pub mod manual;
-pub mod metrics;
-pub mod objects;
+pub mod notify;
 pub mod outcome;
-mod prompt;
-pub mod reap;
+pub mod questions;
 pub mod report;
+pub mod run;
 #[cfg(test)]
 mod samples;
 pub mod selector;
 pub mod settings;
-pub mod snapshot;
+pub mod source;
 pub mod stop;
-pub mod terminal;
-pub mod whatif;

@@ -1,11 +1,41 @@
 //! What happened to a pod whose verdict was `reap`.
 
-/// The end of one pod's story in this run.
+use crate::codes::codes;
+
+codes! {
+    /// The kind of an outcome.
+    pub enum OutcomeCode {
+        /// See [`Outcome::Deleted`].
+        Deleted = "deleted",
+        /// See [`Outcome::Gone`].
+        Gone = "gone",
+        /// See [`Outcome::Changed`].
+        Changed = "changed",
+        /// See [`Outcome::NodeRecovered`].
+        NodeRecovered = "node-recovered",
+        /// See [`Outcome::NodeChanged`].
+        NodeChanged = "node-changed",
+        /// See [`Outcome::Denied`].
+        Denied = "denied",
+        /// See [`Outcome::Failed`].
+        Failed = "failed",
+        /// See [`Outcome::StillThere`].
+        StillThere = "still-there",
+        /// See [`Outcome::Unverified`].
+        Unverified = "unverified",
+        /// See [`Outcome::Interrupted`].
+        Interrupted = "interrupted",
+        /// See [`Outcome::WouldDelete`].
+        WouldDelete = "would-delete",
+    }
+}
+
+/// What became of one pod in this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Accepted, and seen to be gone.
     Deleted,
-    /// Somebody else finished, or nobody can tell who did.
+    /// It went by itself, or it is not known what deleted it.
     Gone,
     /// The pod is not the one that was judged: how, as a sentence.
     Changed(String),
@@ -19,7 +49,7 @@ pub enum Outcome {
     Failed(String),
     /// Accepted, and still there.
     StillThere,
-    /// Accepted, but nobody could look whether it is gone: why.
+    /// Accepted, but whether it is gone could not be read: why.
     Unverified(String),
     /// The run had to end before its turn: why.
     Interrupted(String),
@@ -28,68 +58,21 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Every code, for reports that count.
-    pub const CODES: [&str; 11] = [
-        "deleted",
-        "gone",
-        "changed",
-        "node-recovered",
-        "node-changed",
-        "denied",
-        "failed",
-        "still-there",
-        "unverified",
-        "interrupted",
-        "would-delete",
-    ];
-
-    /// The code in every report; part of the contract.
-    pub fn code(&self) -> &'static str {
+    /// Its kind.
+    pub fn code(&self) -> OutcomeCode {
         match self {
-            Self::Deleted => "deleted",
-            Self::Gone => "gone",
-            Self::Changed(_) => "changed",
-            Self::NodeRecovered => "node-recovered",
-            Self::NodeChanged(_) => "node-changed",
-            Self::Denied(_) => "denied",
-            Self::Failed(_) => "failed",
-            Self::StillThere => "still-there",
-            Self::Unverified(_) => "unverified",
-            Self::Interrupted(_) => "interrupted",
-            Self::WouldDelete => "would-delete",
+            Self::Deleted => OutcomeCode::Deleted,
+            Self::Gone => OutcomeCode::Gone,
+            Self::Changed(_) => OutcomeCode::Changed,
+            Self::NodeRecovered => OutcomeCode::NodeRecovered,
+            Self::NodeChanged(_) => OutcomeCode::NodeChanged,
+            Self::Denied(_) => OutcomeCode::Denied,
+            Self::Failed(_) => OutcomeCode::Failed,
+            Self::StillThere => OutcomeCode::StillThere,
+            Self::Unverified(_) => OutcomeCode::Unverified,
+            Self::Interrupted(_) => OutcomeCode::Interrupted,
+            Self::WouldDelete => OutcomeCode::WouldDelete,
         }
-    }
-
-    /// What a code means, whatever the pod; `None` for one that is none.
-    pub fn means(code: &str) -> Option<&'static str> {
-        Some(match code {
-            "deleted" => "The API server accepted the delete, and the pod was verified to be gone.",
-            "gone" => "Somebody else finished it, or nobody can tell who did. Nothing is left to do.",
-            "changed" => {
-                "It is no longer the pod that was judged. It was not deleted; the next run judges it again."
-            }
-            "node-recovered" => {
-                "Its node, read again right before the delete, was Ready. It was not deleted."
-            }
-            "node-changed" => {
-                "Its node, read again right before the delete, was another one, gone, or alive. It was not deleted."
-            }
-            "denied" => {
-                "Rights or admission forbid the delete; the report holds the message. Give the right, or mend what refuses."
-            }
-            "failed" => {
-                "The delete failed in another way; the report holds the cause. The next run tries again."
-            }
-            "still-there" => {
-                "The delete was accepted, but the pod is still there. Look for a finalizer on it."
-            }
-            "unverified" => {
-                "The delete was accepted, but whether the pod is gone could not be read. The next run sees it."
-            }
-            "interrupted" => "A signal or the deadline came before its turn. The next run takes it.",
-            "would-delete" => "A dry run, or somebody said no when asked: a real run would force-delete it.",
-            _ => return None,
-        })
     }
 
     /// The sentence that explains it to a person.
@@ -121,21 +104,21 @@ impl Outcome {
             Self::WouldDelete => "A real run would force-delete it.".to_owned(),
         }
     }
+}
 
-    /// Whether the pod could not be handled, which exit code 3 tells.
-    pub fn is_failure(&self) -> bool {
-        match self {
-            Self::Denied(_)
-            | Self::Failed(_)
-            | Self::StillThere
-            | Self::Unverified(_)
-            | Self::Interrupted(_) => true,
-            Self::Deleted
-            | Self::Gone
-            | Self::Changed(_)
-            | Self::NodeRecovered
-            | Self::NodeChanged(_)
-            | Self::WouldDelete => false,
-        }
+impl OutcomeCode {
+    /// Whether the pod could not be handled, which exit code 3 says.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Denied | Self::Failed | Self::StillThere | Self::Unverified | Self::Interrupted)
+    }
+
+    /// Whether the pod is gone, or would be, as it should.
+    pub fn went_well(self) -> bool {
+        matches!(self, Self::Deleted | Self::Gone | Self::WouldDelete)
+    }
+
+    /// Whether anything was done, or tried, about the pod.
+    pub fn acted(self) -> bool {
+        !matches!(self, Self::WouldDelete | Self::Interrupted)
     }
 }

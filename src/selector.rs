@@ -1,8 +1,50 @@
-//! Kubernetes label selectors, as `--leaf-node-selector` takes them.
+//! What an operator selects: a cluster, namespaces, nodes.
 //!
-//! The API server would evaluate one for us, but a snapshot has no server; kube writes selectors and reads none.
+//! The API server would evaluate a label selector for us, but a snapshot has no server; kube writes selectors and reads
+//! none.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
+
+use regex::Regex;
+
+/// Which cluster was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Target {
+    /// `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// `--context`.
+    pub context: Option<String>,
+}
+
+/// `--namespace-regex` and `--namespace-exclude-regex`.
+#[derive(Debug, Clone, Default)]
+pub struct NamespaceFilter {
+    /// Only namespaces that this matches.
+    pub include: Option<Regex>,
+    /// And not these.
+    pub exclude: Option<Regex>,
+}
+
+impl NamespaceFilter {
+    /// Whether pods of `namespace` are looked at.
+    pub fn matches(&self, namespace: &str) -> bool {
+        self.include.as_ref().is_none_or(|regex| regex.is_match(namespace))
+            && !self.exclude.as_ref().is_some_and(|regex| regex.is_match(namespace))
+    }
+}
+
+impl fmt::Display for NamespaceFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.include {
+            Some(regex) => write!(f, "matching {:?}", regex.as_str())?,
+            None => f.write_str("all")?,
+        }
+        match &self.exclude {
+            Some(regex) => write!(f, ", but not those matching {:?}", regex.as_str()),
+            None => Ok(()),
+        }
+    }
+}
 
 /// A label selector: requirements that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +167,17 @@ fn label_value(value: &str) -> Result<String, String> {
 
 fn is_label_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
+}
+
+/// Whether `name` is one that the API server accepts for pods, nodes and most else (RFC 1123).
+pub fn is_name(name: &str) -> bool {
+    let inner = |letter: char| {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-' || letter == '.'
+    };
+    name.chars().all(inner)
+        && !name.is_empty()
+        && !name.starts_with(['-', '.'])
+        && !name.ends_with(['-', '.'])
 }
 
 #[cfg(test)]

@@ -2,20 +2,19 @@
 
 use std::{io::IsTerminal, path::PathBuf, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
-use regex::Regex;
-
 use crate::{
-    cli::{Cli, Command, DryRun, LogFormat, LogLevel, Output},
-    cluster::Target,
+    advice::Kubectl,
+    cli::{self, Cli, Command, DryRun, Form, MetricsTo},
+    codes::codes,
     decide::Policy,
     limits::Limits,
-    metrics::PushGateway,
-    selector::Selector,
+    selector::{NamespaceFilter, Selector, Target},
+    source::{Wanted, snapshot},
 };
+use jiff::{SignedDuration, Timestamp};
 
 /// A run, as it was asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Settings {
     /// What is asked for.
@@ -34,24 +33,18 @@ pub struct Settings {
     pub require_guard: bool,
     /// Report Terminating pods on Ready nodes too.
     pub all: bool,
-    /// Form of the report.
-    pub output: Output,
     /// The whole run's time limit.
     pub deadline: Duration,
     /// Exit 5 when something needs a person.
     pub exit_on_manual: bool,
     /// What metrics and reports call the cluster.
     pub cluster_name: Option<String>,
-    /// Where the metrics are written.
-    pub metrics_file: Option<PathBuf>,
-    /// Where the metrics are pushed.
-    pub push_gateway: Option<PushGateway>,
+    /// Where the numbers of a run go.
+    pub metrics: MetricsTo,
     /// Write Kubernetes Events about what was done.
     pub events: bool,
-    /// Form of the log.
-    pub log_format: LogFormat,
-    /// How much of the log.
-    pub log_level: LogLevel,
+    /// How the answer and the log are written.
+    pub form: Form,
 }
 
 /// What a run works on.
@@ -73,21 +66,28 @@ pub enum Task {
     },
 }
 
-impl Task {
-    /// The mode of a run that may delete.
-    pub const DELETE: &str = "delete";
-    /// That of an audit.
-    pub const SNAPSHOT: &str = "snapshot";
-    /// Every mode.
-    pub const MODES: [&str; 4] = [Self::DELETE, "server-dry-run", "client-dry-run", Self::SNAPSHOT];
+codes! {
+    /// What a run was allowed to change, as reports and metrics name it.
+    pub enum ModeCode {
+        /// It may delete.
+        Delete = "delete",
+        /// The API server checks each delete.
+        ServerDryRun = "server-dry-run",
+        /// It only reads.
+        ClientDryRun = "client-dry-run",
+        /// It audits a saved state.
+        Snapshot = "snapshot",
+    }
+}
 
-    /// What may be changed, as reports and metrics name it.
-    pub fn mode(&self) -> &'static str {
+impl Task {
+    /// What may be changed.
+    pub fn mode(&self) -> ModeCode {
         match self {
-            Self::Reap { mode: Mode::Delete { .. }, .. } => Self::DELETE,
-            Self::Reap { mode: Mode::ServerDryRun, .. } => "server-dry-run",
-            Self::Reap { mode: Mode::ClientDryRun, .. } => "client-dry-run",
-            Self::Audit { .. } => Self::SNAPSHOT,
+            Self::Reap { mode: Mode::Delete { .. }, .. } => ModeCode::Delete,
+            Self::Reap { mode: Mode::ServerDryRun, .. } => ModeCode::ServerDryRun,
+            Self::Reap { mode: Mode::ClientDryRun, .. } => ModeCode::ClientDryRun,
+            Self::Audit { .. } => ModeCode::Snapshot,
         }
     }
 
@@ -100,6 +100,14 @@ impl Task {
             }
             Self::Reap { .. } => "the current context".to_owned(),
             Self::Audit { snapshot, .. } => snapshot.display().to_string(),
+        }
+    }
+
+    /// kubectl, as printed commands call it.
+    pub fn kubectl(&self) -> Kubectl {
+        match self {
+            Self::Audit { .. } => Kubectl::default(),
+            Self::Reap { target, .. } => Kubectl(target.clone()),
         }
     }
 
@@ -126,73 +134,55 @@ pub enum Mode {
     ClientDryRun,
 }
 
-/// `--namespace-regex` and `--namespace-exclude-regex`.
-#[derive(Debug, Clone, Default)]
-pub struct NamespaceFilter {
-    /// Only namespaces that this matches.
-    pub include: Option<Regex>,
-    /// And not these.
-    pub exclude: Option<Regex>,
-}
-
-impl NamespaceFilter {
-    /// Whether pods of `namespace` are looked at.
-    pub fn matches(&self, namespace: &str) -> bool {
-        self.include.as_ref().is_none_or(|regex| regex.is_match(namespace))
-            && !self.exclude.as_ref().is_some_and(|regex| regex.is_match(namespace))
+codes! {
+    /// What keeps the account from pods that are not Terminating.
+    pub enum GuardCode {
+        /// The guard, which has refused it the delete of one.
+        Proved = "proved",
+        /// Nothing but the program and RBAC.
+        NotRequired = "not-required",
+        /// Nothing has to: the run sends no writes.
+        NotAsked = "not-asked",
     }
 }
 
-impl std::fmt::Display for NamespaceFilter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.include {
-            Some(regex) => write!(f, "matching {:?}", regex.as_str())?,
-            None => f.write_str("all")?,
+impl Settings {
+    /// What keeps the account from pods that are not Terminating. A run that requires the guard has no report without
+    /// the proof.
+    pub fn guard(&self) -> GuardCode {
+        match self.task.mode() {
+            ModeCode::ClientDryRun | ModeCode::Snapshot => GuardCode::NotAsked,
+            _ if self.require_guard => GuardCode::Proved,
+            _ => GuardCode::NotRequired,
         }
-        match &self.exclude {
-            Some(regex) => write!(f, ", but not those matching {:?}", regex.as_str()),
-            None => Ok(()),
-        }
+    }
+
+    /// What is to be gathered.
+    pub fn wanted(&self) -> Wanted<'_> {
+        Wanted { policy: &self.policy, namespaces: &self.namespaces, all: self.all }
+    }
+
+    /// How a snapshot is to be read, to be judged at `now`.
+    pub fn snapshot_options(&self, now: Option<Timestamp>) -> snapshot::Options {
+        snapshot::Options { now, leaf_selector: self.leaf_selector.clone() }
     }
 }
 
 impl From<Cli> for Settings {
     fn from(cli: Cli) -> Self {
         // Every field by name: an option that nothing uses would not compile.
-        let Cli {
-            namespace_regex,
-            namespace_exclude_regex,
-            reap_older_than,
-            node_not_ready_for,
-            unreachable_only,
-            manual_owner_kind,
-            dry_run,
-            max_deletes,
-            max_not_ready_percent,
-            leaf_node_selector,
-            require_guard,
-            all,
-            snapshot,
-            now,
-            output,
-            context,
-            kubeconfig,
-            deadline,
-            log_format,
-            log_level,
-            exit_on_manual,
-            cluster_name,
-            metrics_file,
-            push_gateway,
-            no_events,
-            yes,
-            // It is a namespace_regex by now.
-            namespace: _,
-            command,
-        } = cli;
+        let Cli { command, options } = cli;
+        let cli::Options { common, thresholds, changes, reporting, metrics } = options;
+        let cli::Common { namespaces, rules, limits, form, source } = common;
+        // `namespace` is a `namespace_regex` by now.
+        let cli::Namespaces { namespace_regex, namespace: _, namespace_exclude_regex } = namespaces;
+        let cli::Thresholds { reap_older_than, node_not_ready_for } = thresholds;
+        let cli::Rules { unreachable_only, manual_owner_kind, leaf_node_selector } = rules;
+        let cli::Changes { dry_run, yes, require_guard } = changes;
+        let cli::Limits { max_deletes, max_not_ready_percent, deadline } = limits;
+        let cli::Reporting { all, exit_on_manual, cluster_name, no_events } = reporting;
+        let cli::Source { snapshot, now, context, kubeconfig } = source;
         let mode = match dry_run {
-            // Questions change nothing, whatever else is said.
-            _ if command != Command::Run => Mode::ClientDryRun,
             DryRun::None => Mode::Delete { ask: !yes && std::io::stdin().is_terminal() },
             DryRun::Server => Mode::ServerDryRun,
             DryRun::Client => Mode::ClientDryRun,
@@ -217,15 +207,12 @@ impl From<Cli> for Settings {
             leaf_selector: leaf_node_selector,
             require_guard,
             all,
-            output,
             deadline: deadline.into(),
             exit_on_manual,
             cluster_name,
-            metrics_file,
-            push_gateway,
+            metrics,
             events: !no_events,
-            log_format,
-            log_level,
+            form,
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::exit::Exit;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
     time::Instant,
 };
+
+use crate::exit::{CouldNotRun, Exit};
 
 /// Kept back of the deadline for the requests in flight and the verifying list, and granted to them after a signal:
 /// less than the 30 s that Kubernetes gives a pod by default.
@@ -45,7 +46,7 @@ impl Stop {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            // Asked twice: whoever asks does not want to wait for the report.
+            // Asked twice: the report is not waited for.
             std::process::exit(Exit::Incomplete.code().into());
         });
         Ok(stop)
@@ -74,6 +75,17 @@ impl Stop {
         tokio::select! {
             Ok(signal) = signalled.wait_for(Option::is_some) => signal.map_or("a signal", |(name, _)| name),
             () = tokio::time::sleep_until(self.last_start) => "the deadline",
+        }
+    }
+
+    /// What `work` comes to, unless the run has to end before that.
+    pub async fn or_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, CouldNotRun>>,
+    ) -> Result<T, CouldNotRun> {
+        tokio::select! {
+            done = work => done,
+            why = self.stopped() => Err(CouldNotRun::Stopped(why)),
         }
     }
 

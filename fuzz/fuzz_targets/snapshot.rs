@@ -4,17 +4,20 @@
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use pod_reaper::{
-    settings::NamespaceFilter,
-    snapshot::{Pods, Saved, Wanted},
+    cli::Cli,
+    settings::Settings,
+    source::snapshot::{Options, Pods, Saved},
 };
 
 fuzz_target!(|data: &[u8]| {
-    let namespaces = NamespaceFilter::default();
-    let selector = "type=virtual-kubelet".parse().ok();
+    let Ok(cli) = Cli::try_from_args(["pod-reaper".into()]) else { return };
+    let mut settings = Settings::from(cli);
+    let leaf_selector = "type=virtual-kubelet".parse().ok();
     for (now, all) in [(None, true), (Some(Timestamp::UNIX_EPOCH), false)] {
-        let wanted = Wanted { now, namespaces: &namespaces, leaf_selector: selector.as_ref(), all };
+        settings.all = all;
         for pods in [Pods::Terminating, Pods::Every] {
-            let _ = Saved::read(data, pods).map(|saved| saved.into_facts(&wanted));
+            let options = Options { now, leaf_selector: leaf_selector.clone() };
+            let _ = Saved::read(data, options, pods).map(|saved| saved.gather(&settings.wanted(), None));
         }
     }
 });

@@ -20,53 +20,37 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
-use super::Cluster;
-use crate::{selector::Selector, stop::Stop};
+use super::{Cluster, request::REQUEST_LIMIT};
+use crate::{
+    exit::CouldNotRun,
+    selector::{Selector, Target},
+    stop::Stop,
+};
 
 /// Longest wait for a client, in which a credential plugin may run.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-
-/// Which cluster was asked for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Target {
-    /// `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
-    /// `--context`.
-    pub context: Option<String>,
-}
-
-/// Why there is no client.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// A kubeconfig or context cannot be used. The message names the option.
-    #[error("{0}")]
-    Usage(String),
-    /// The credentials could not be set up.
-    #[error("{0}")]
-    Unusable(String),
-}
 
 impl Cluster {
     /// Loads the credentials and sets up a client. Nothing is sent yet.
     pub async fn connect(
         target: &Target,
-        stop: Stop,
-        leaf_selector: Option<Selector>,
-    ) -> Result<Self, ConnectError> {
+        stop: &Stop,
+        leaf_selector: Option<&Selector>,
+    ) -> Result<Self, CouldNotRun> {
         let config = config(target).await?;
         // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit; its error
         // holds the plugin's output and environment, so none of it is repeated.
         let client = tokio::task::spawn_blocking(move || client(config));
         match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
-            Ok(Ok(Ok(client))) => Ok(Self::new(client, stop, leaf_selector)),
-            Ok(Ok(Err(error))) => Err(ConnectError::Unusable(format!(
+            Ok(Ok(Ok(client))) => Ok(Self::new(client, stop.clone(), leaf_selector.cloned())),
+            Ok(Ok(Err(error))) => Err(CouldNotRun::Source(format!(
                 "the credentials in the kubeconfig cannot be used ({}); try `kubectl get nodes` with the same one",
                 kind(&error)
             ))),
-            Ok(Err(_)) => Err(ConnectError::Unusable(
+            Ok(Err(_)) => Err(CouldNotRun::Source(
                 "setting up the client failed; try `kubectl get nodes` with the same kubeconfig".to_owned(),
             )),
-            Err(_) => Err(ConnectError::Unusable(format!(
+            Err(_) => Err(CouldNotRun::Source(format!(
                 "the credential plugin of the kubeconfig did not answer within {} s; try `kubectl get nodes` with the same one",
                 CONNECT_LIMIT.as_secs()
             ))),
@@ -85,7 +69,7 @@ fn client(config: Config) -> kube::Result<Client> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(super::REQUEST_LIMIT));
+    connector.set_connect_timeout(Some(REQUEST_LIMIT));
     let connector = config.rustls_https_connector_with_connector(connector)?;
     let client = legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
     let service = ServiceBuilder::new()
@@ -108,7 +92,7 @@ fn kind(error: &kube::Error) -> &'static str {
 
 /// As kubectl chooses: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`, the pod's ServiceAccount. Only the last is a
 /// fallback, taken when none of the others exists and no context was named.
-async fn config(target: &Target) -> Result<Config, ConnectError> {
+async fn config(target: &Target) -> Result<Config, CouldNotRun> {
     // Each with what it is called in a message.
     let (kubeconfig, named) = if let Some(path) = &target.kubeconfig {
         (read(path, "--kubeconfig")?, format!("--kubeconfig {}", path.display()))
@@ -118,12 +102,12 @@ async fn config(target: &Target) -> Result<Config, ConnectError> {
     } else if let Some(path) = default_path().filter(|path| path.exists()) {
         (read(&path, "kubeconfig")?, format!("kubeconfig {}", path.display()))
     } else if let Some(context) = &target.context {
-        return Err(ConnectError::Usage(format!(
+        return Err(CouldNotRun::Usage(format!(
             "--context {context}: there is no kubeconfig to find it in; name one with --kubeconfig"
         )));
     } else {
         return Config::incluster().map_err(|_| {
-            ConnectError::Unusable(
+            CouldNotRun::Source(
                 "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
                  name one with --kubeconfig, or audit a saved state with --snapshot"
                     .to_owned(),
@@ -136,29 +120,29 @@ async fn config(target: &Target) -> Result<Config, ConnectError> {
     let contexts = if contexts.is_empty() { "none".to_owned() } else { contexts.join(", ") };
     let mut config =
         Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
-            KubeconfigError::LoadContext(name) => ConnectError::Usage(format!(
+            KubeconfigError::LoadContext(name) => CouldNotRun::Usage(format!(
                 "--context {name}: {named} has no such context; it has {contexts}"
             )),
-            KubeconfigError::CurrentContextNotSet => ConnectError::Usage(format!(
+            KubeconfigError::CurrentContextNotSet => CouldNotRun::Usage(format!(
                 "{named} has no current context; choose one with --context; it has {contexts}"
             )),
             // The others name a missing entry, file or URL; none repeats a secret.
-            other => ConnectError::Usage(format!("{named} cannot be used: {other}")),
+            other => CouldNotRun::Usage(format!("{named} cannot be used: {other}")),
         })?;
     // kube takes a URL without its scheme, and panics at the first request.
     if config.cluster_url.scheme().is_none() || config.cluster_url.host().is_none() {
-        return Err(ConnectError::Usage(format!(
+        return Err(CouldNotRun::Usage(format!(
             "{named}: the cluster's server is no URL; write one such as https://10.0.0.1:6443"
         )));
     }
-    // kube would take a proxy from the environment as well, but cannot tell which hosts it must not be used for.
+    // kube would take a proxy from the environment as well, but cannot know which hosts it must not be used for.
     config.proxy_url = proxy;
     Ok(config)
 }
 
-fn read(path: &Path, named: &str) -> Result<Kubeconfig, ConnectError> {
+fn read(path: &Path, named: &str) -> Result<Kubeconfig, CouldNotRun> {
     Kubeconfig::read_from(path).map_err(|error| {
-        ConnectError::Usage(match error {
+        CouldNotRun::Usage(match error {
             KubeconfigError::ReadConfig(error, path) => format!("{named} {}: {error}", path.display()),
             // Only where: the text around it may be a token.
             KubeconfigError::Parse(error) => match error.location() {
@@ -176,25 +160,25 @@ fn read(path: &Path, named: &str) -> Result<Kubeconfig, ConnectError> {
 }
 
 /// As kubectl: files of the list that do not exist are passed over, unless none does.
-fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
+fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig, CouldNotRun> {
     let mut merged = None;
     for path in paths {
         // Only one that is certainly not there is passed over: the next may be another cluster.
         match path.try_exists() {
             Ok(true) => {}
             Ok(false) => continue,
-            Err(error) => return Err(ConnectError::Usage(format!("KUBECONFIG {}: {error}", path.display()))),
+            Err(error) => return Err(CouldNotRun::Usage(format!("KUBECONFIG {}: {error}", path.display()))),
         }
         let next = read(path, "KUBECONFIG")?;
         merged = Some(match merged {
             None => next,
             Some(first) => Kubeconfig::merge(first, next)
-                .map_err(|error| ConnectError::Usage(format!("KUBECONFIG {}: {error}", path.display())))?,
+                .map_err(|error| CouldNotRun::Usage(format!("KUBECONFIG {}: {error}", path.display())))?,
         });
     }
     merged.ok_or_else(|| {
         let names = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-        ConnectError::Usage(format!(
+        CouldNotRun::Usage(format!(
             "KUBECONFIG {}: no such file; name one that exists, or unset the variable",
             names.join(", ")
         ))

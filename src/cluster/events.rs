@@ -6,18 +6,63 @@ use std::{collections::BTreeMap, time::Duration};
 
 use http::Method;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Cluster, Failure, Form, WriteMode, read::PAGE, read::encode};
-use crate::{
-    events::{CONTROLLER, Event, Reference},
-    objects::RawEvent,
+use super::{
+    Cluster, Failure, WriteMode,
+    read::{PAGE, encode},
+    request::Form,
 };
+use crate::{facts::PodFacts, kubernetes::RawEvent};
 
+/// Who writes them.
+pub const CONTROLLER: &str = "pod-reaper";
 const GROUP: &str = "/apis/events.k8s.io/v1";
 /// Longest wait for an Event to be accepted, or for a namespace's Warnings, further pages and tries included.
 const LIMIT: Duration = Duration::from_secs(5);
+
+/// An Event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Where it is: the namespace of what it is about.
+    pub namespace: String,
+    /// Its name, where no second one may have it; else the API server finds one.
+    pub name: Option<String>,
+    /// A Warning, or else Normal.
+    pub warning: bool,
+    /// The report's code of the reason, as Events spell it.
+    pub reason: String,
+    /// The report's code of what was done, as Events spell it.
+    pub action: String,
+    /// What it is about.
+    pub regarding: Reference,
+    /// The node, unless it is about that.
+    pub related: Option<Reference>,
+    /// What people read.
+    pub note: String,
+    /// When it came about.
+    pub at: Timestamp,
+    /// The pod or machine that this program runs on.
+    pub instance: String,
+}
+
+/// What points at an object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reference {
+    /// Such as `apps/v1`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace, where it is in one.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its UID, by which `kubectl describe` finds its Events.
+    pub uid: String,
+}
 
 impl Cluster {
     /// Writes an Event. Sent once.
@@ -36,8 +81,8 @@ impl Cluster {
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
             "action": event.action,
-            "regarding": event.regarding.to_json(),
-            "related": event.related.as_ref().map(Reference::to_json),
+            "regarding": event.regarding,
+            "related": event.related,
             "note": event.note,
             "reportingController": CONTROLLER,
             "reportingInstance": event.instance,
@@ -68,8 +113,8 @@ impl Cluster {
         });
         let listed = tokio::time::timeout(limit, list).await.map_err(|_| Failure::Timeout(limit))??;
         // One that cannot be read may be about any pod.
-        if let Some(odd) = listed.odd.into_iter().next() {
-            return Err(Failure::Unreadable(odd));
+        if let Some(malformed) = listed.malformed.into_iter().next() {
+            return Err(Failure::Unreadable(malformed));
         }
         let mut last = BTreeMap::new();
         for (uid, at) in listed.items {
@@ -81,10 +126,28 @@ impl Cluster {
 }
 
 impl Reference {
-    fn to_json(&self) -> serde_json::Value {
-        json!({
-            "apiVersion": self.api_version, "kind": self.kind, "namespace": self.namespace,
-            "name": self.name, "uid": self.uid,
-        })
+    /// To a pod.
+    pub fn pod(pod: &PodFacts) -> Self {
+        Self {
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            namespace: Some(pod.namespace.clone()),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+        }
+    }
+
+    /// The pod's controller, or the pod itself where it has none.
+    pub fn controller(pod: &PodFacts) -> Self {
+        match pod.owner.as_ref().zip(pod.controller.as_ref()) {
+            Some((owner, identity)) => Self {
+                api_version: identity.api_version.clone(),
+                kind: owner.kind.clone(),
+                namespace: Some(pod.namespace.clone()),
+                name: owner.name.clone(),
+                uid: identity.uid.clone(),
+            },
+            None => Self::pod(pod),
+        }
     }
 }

@@ -9,10 +9,15 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Cluster, Failure, Form, read::encode};
-use crate::objects::RawObject;
+use super::{
+    Cluster, Failure, StatusKind,
+    read::encode,
+    request::Form,
+    write::{DRY_RUN, delete_options},
+};
+use crate::kubernetes::RawObject;
 
-/// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is told from all else that
+/// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is recognised among all that
 /// may refuse.
 pub const REFUSAL: &str = "pod-reaper's guard lets it touch only pods that are Terminating already";
 /// For how long a guard that is not seen yet is asked again: the API server takes about a second to put a policy in force.
@@ -60,7 +65,8 @@ impl Cluster {
     /// Asks once. The pod is read each time: its kubelet writes to it while it starts.
     async fn ask_guard(&self, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
-            let hint = if failure.is_not_found() { NO_POD } else { "it needs the right to get pods" };
+            let hint =
+                if failure.is(StatusKind::NotFound) { NO_POD } else { "it needs the right to get pods" };
             NoProof::Never(format!("its own pod could not be read: {failure}; {hint}"))
         };
         let read = self.get(path, Form::Metadata).await.map_err(unread)?;
@@ -68,26 +74,17 @@ impl Cluster {
         let (Some(uid), Some(version)) = (&own.uid, &own.resource_version) else {
             return Err(unread(Failure::Unreadable("it has no UID or no resource version".to_owned())));
         };
-        if own.deletion_timestamp.is_some() {
+        if own.terminating() {
             let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
             return Err(NoProof::Never(why.to_owned()));
         }
-        let options = json!({
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "gracePeriodSeconds": 0,
-            "propagationPolicy": "Background",
-            "preconditions": {"uid": uid, "resourceVersion": version},
-            // The API server ignores the query of a delete with a body.
-            "dryRun": ["All"],
-        });
-        let payload = ("application/json", options.to_string().into_bytes());
-        let path = format!("{path}?dryRun=All");
+        let payload = delete_options(uid, version, true);
+        let path = format!("{path}{DRY_RUN}");
         let answer = self.send(Method::DELETE, &path, Form::Metadata, Some(payload), None).await;
         answer.map_or_else(|failure| judge(&failure), |_| Err(NoProof::LetThrough))
     }
 
-    /// What the guard lacks, as far as this account may look. It is told by its words, since a prefix changes its name.
+    /// What the guard lacks, as far as this account may look. It is recognised by its words, since a prefix changes its name.
     async fn what_is_missing(&self) -> String {
         let list = |kind| async move {
             let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
@@ -96,7 +93,7 @@ impl Cluster {
         };
         let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings")) {
             Ok(lists) => lists,
-            Err(failure) if failure.is_not_found() => {
+            Err(failure) if failure.is(StatusKind::NotFound) => {
                 return "it knows no ValidatingAdmissionPolicy; that takes Kubernetes 1.30, and cronjob/base does without".to_owned();
             }
             Err(failure) => {
@@ -143,7 +140,7 @@ pub(super) fn judge(failure: &Failure) -> Result<(), NoProof> {
         Some(400) => {
             "a webhook without dry-run support was asked first; give it sideEffects: None, or except the namespace of this pod"
         }
-        Some(500) if failure.is_webhook() => {
+        Some(500) if failure.is(StatusKind::Webhook) => {
             "a webhook could not be called; mend it, or except the namespace of this pod"
         }
         Some(403) if message.contains(" cannot delete resource ") => {

@@ -8,12 +8,15 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{Answer, Cluster, Failure, Form};
+use super::{
+    Cluster, Failure, StatusKind,
+    request::{Answer, Form},
+};
 use crate::{
-    facts::{Attachment, Census, ClaimState, Lease, Life, NodeFacts, Ready, Standing, Unread},
-    objects::{
+    facts::{Attachment, Census, ClaimState, Lease, NodeFacts, PodSummary, Standing, Unread},
+    kubernetes::{
         KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawVolume,
-        identity_of_odd, odd,
+        identity_of_malformed, malformed,
     },
 };
 
@@ -27,26 +30,8 @@ const EXPIRED: u16 = 410;
 const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/";
 /// What the Status column says of pods that live. A Terminating pod shows `Terminating`, or `Unknown` where its node
 /// was given up, unless its phase is final: then it shows what it would show anyway, one of these or anything else.
-const LIVING: [&str; 18] = [
-    "Running",
-    "Pending",
-    "Completed",
-    "Succeeded",
-    "Failed",
-    "Error",
-    "OOMKilled",
-    "Evicted",
-    "ContainerStatusUnknown",
-    "CrashLoopBackOff",
-    "ImagePullBackOff",
-    "ErrImagePull",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "ContainerCreating",
-    "PodInitializing",
-    "SchedulingGated",
-    "NotReady",
-];
+const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
+    CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
 /// Selects the pods whose phase is final: it is none of these.
 const FINISHED: &str = "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
 /// The characters of a name that need no escape.
@@ -61,7 +46,7 @@ pub struct Scan {
     pub nodes: usize,
     /// Those that do not say `Ready`, or say anything that is not understood.
     pub not_ready: Vec<String>,
-    /// One that does, and whose name does not mark it as a leaf node: other marks are told only by the node itself.
+    /// One that does, and whose name does not mark it as a leaf node: other marks are only on the node itself.
     pub ready: Option<String>,
 }
 
@@ -112,12 +97,12 @@ pub struct Listed<T> {
     /// The objects that were kept.
     pub items: Vec<T>,
     /// Objects that could not be read, each with its cause.
-    pub odd: Vec<String>,
+    pub malformed: Vec<String>,
 }
 
 impl<T> Default for Listed<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), odd: Vec::new() }
+        Self { items: Vec::new(), malformed: Vec::new() }
     }
 }
 
@@ -164,20 +149,20 @@ impl Cluster {
         .await
     }
 
-    /// Where pods may be Terminating, as the rows of all pods tell: 12.6 MB where the objects are 1,181 MB. What a row
+    /// Where pods may be Terminating, by the rows of all pods: 12.6 MB where the objects are 1,181 MB. What a row
     /// says that is not understood costs a look at its node's pods, so it cannot hide one.
     pub async fn places_of_terminating_pods(&self) -> Result<BTreeSet<PodsOf>, Failure> {
         let path = format!("/api/v1/pods?includeObject=None&limit={ROWS}");
         let places = self.pages(&path, Form::Table, |answer, places: &mut BTreeSet<PodsOf>| {
             answer.rows(["Status", "Node"], |[status, node]| {
-                if LIVING.contains(&status.as_str()) || status.starts_with("Init:") {
+                if LIVING.split(' ').any(|living| living == status) || status.starts_with("Init:") {
                     return;
                 }
                 places.insert(if node == "<none>" { PodsOf::NoNode } else { PodsOf::Node(node) });
             })
         });
         let mut places = places.await?;
-        // Of these the rows do not tell.
+        // The rows do not show these.
         places.insert(PodsOf::Finished);
         Ok(places)
     }
@@ -206,7 +191,7 @@ impl Cluster {
             tokio::join!(self.get(&node_path, Form::Object), self.find::<RawLease>(NODE_LEASES, name));
         let answer = match node {
             Ok(answer) => answer,
-            Err(failure) if failure.is_not_found() => return Ok(None),
+            Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
             Err(failure) => return Err(failure),
         };
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
@@ -228,8 +213,8 @@ impl Cluster {
         let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}", encode(node));
         let pods = self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid).await?;
         // A pod that cannot be read could be any: then no absence is proved.
-        match pods.odd.into_iter().next() {
-            Some(odd) => Err(Failure::Unreadable(odd)),
+        match pods.malformed.into_iter().next() {
+            Some(malformed) => Err(Failure::Unreadable(malformed)),
             None => Ok(pods.items),
         }
     }
@@ -248,7 +233,7 @@ impl Cluster {
                 namespace.metadata.name.map(|name| (name, opted_out))
             })
             .await?;
-        // An odd one is missing from the map, so that its pods' opt-out counts as unread.
+        // A malformed one is missing from the map, so that its pods' opt-out counts as unread.
         Ok(listed.items.into_iter().collect())
     }
 
@@ -271,7 +256,7 @@ impl Cluster {
         claim.into_state(volume)
     }
 
-    /// What every node counts as, by reading all of them. An odd one fails all: nobody knows what it counts as.
+    /// What every node counts as, by reading all of them. A malformed one fails all: what it counts as is not known.
     pub async fn standings(&self) -> Result<BTreeMap<String, Standing>, Failure> {
         let path = format!("/api/v1/nodes?limit={PAGE}");
         let nodes = self
@@ -280,8 +265,8 @@ impl Cluster {
                 node.metadata.name.map(|name| (name, standing))
             })
             .await?;
-        match nodes.odd.into_iter().next() {
-            Some(odd) => Err(Failure::Unreadable(odd)),
+        match nodes.malformed.into_iter().next() {
+            Some(malformed) => Err(Failure::Unreadable(malformed)),
             None => Ok(nodes.items.into_iter().collect()),
         }
     }
@@ -293,31 +278,21 @@ impl Cluster {
     }
 
     /// What there is to know about every pod of `namespace`.
-    pub async fn lives(&self, namespace: &str) -> Result<Listed<Life>, Failure> {
+    pub async fn summaries(&self, namespace: &str) -> Result<Listed<PodSummary>, Failure> {
         let path = format!("/api/v1/namespaces/{}/pods?limit={PAGE}", encode(namespace));
-        self.list(&path, Form::Object, |pod: RawPod| Some(pod.life())).await
+        self.list(&path, Form::Object, |pod: RawPod| Some(pod.summary())).await
     }
 
-    /// How many real nodes are NotReady, by reading all of them: rows do not tell leaf nodes from real ones.
+    /// How many real nodes are NotReady, by reading all of them: rows do not show which are leaf nodes.
     pub async fn census(&self) -> Result<Census, Failure> {
-        let path = format!("/api/v1/nodes?limit={PAGE}");
-        let nodes = self
-            .list(&path, Form::Object, |node: RawNode| {
-                let leaf = node.leaf(self.leaf_selector.as_ref()).is_some();
-                Some((node.ready() == Ready::True, leaf, node.control_plane()))
-            })
-            .await?;
-        match nodes.odd.into_iter().next() {
-            Some(odd) => Err(Failure::Unreadable(odd)),
-            None => Ok(Census::count(nodes.items)),
-        }
+        Ok(Census::count(self.standings().await?.into_values()))
     }
 
     /// The object of that name in `collection`; `None` where the API server says that there is none.
     async fn find<T: DeserializeOwned>(&self, collection: &str, name: &str) -> Result<Option<T>, Failure> {
         match self.get(&format!("{collection}{}", encode(name)), Form::Object).await {
             Ok(answer) => answer.parse_named(name).map(Some),
-            Err(failure) if failure.is_not_found() => Ok(None),
+            Err(failure) if failure.is(StatusKind::NotFound) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -405,10 +380,10 @@ impl Answer {
             match serde_json::from_str::<T>(item.get()) {
                 Ok(object) => listed.items.extend(keep(object)),
                 Err(error) => {
-                    let (namespace, name) = identity_of_odd(item.get());
+                    let (namespace, name) = identity_of_malformed(item.get());
                     let namespace = namespace.map(|namespace| namespace + "/").unwrap_or_default();
                     let name = name.unwrap_or_else(|| "an object without a name".to_owned());
-                    listed.odd.push(format!("{namespace}{name}: {}", odd(&error)));
+                    listed.malformed.push(format!("{namespace}{name}: {}", malformed(&error)));
                 }
             }
         }

@@ -1,27 +1,36 @@
 //! Tests of what is made of an answer, without a server.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, time::Duration};
 
 use pod_reaper_test_support::simulated::{Fate, Fault, Objects, Server};
 
-use super::*;
-use crate::events::{Event, Reference};
+use http::StatusCode;
+use jiff::Timestamp;
+use kube::client::AuthError;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::{
+    failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, status_of},
+    request::{Answer, http_date},
+    *,
+};
 
 fn status(code: u16) -> Failure {
-    Failure::Status { code, message: String::new(), reason: String::new(), retry_after: None }
+    Failure::Status { code, message: String::new(), kind: StatusKind::Other, retry_after: None }
 }
 
 fn webhook() -> Failure {
     let message =
         r#"Internal error occurred: failed calling webhook "w": Post "https://w": refused"#.to_owned();
-    Failure::Status { code: 500, message, reason: String::new(), retry_after: None }
+    Failure::Status { code: 500, message, kind: StatusKind::Webhook, retry_after: None }
 }
 
 fn busy(seconds: u64) -> Failure {
     Failure::Status {
         code: 429,
         message: String::new(),
-        reason: String::new(),
+        kind: StatusKind::Other,
         retry_after: Some(Duration::from_secs(seconds)),
     }
 }
@@ -34,7 +43,7 @@ fn transport() -> Failure {
     Failure::Transport("connection reset".to_owned())
 }
 
-fn odd() -> Failure {
+fn unreadable() -> Failure {
     Failure::Unreadable("it is not JSON".to_owned())
 }
 
@@ -72,7 +81,7 @@ fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
         ("another object", r#"{"kind":"Secret","message":"MARKER"}"#),
         ("no kind", r#"{"message":"MARKER"}"#),
         ("no message", r#"{"kind":"Status","reason":"MARKER"}"#),
-        ("an odd message", r#"{"kind":"Status","message":["MARKER"]}"#),
+        ("a malformed message", r#"{"kind":"Status","message":["MARKER"]}"#),
         ("cut off", r#"{"kind":"Status","message":"MARKER""#),
     ] {
         assert_eq!(said(502, body), "Bad Gateway", "{name}");
@@ -101,7 +110,7 @@ fn what_passes_is_asked_again_after_a_pause_that_doubles() {
     for code in [301, 400, 401, 403, 404, 409, 410, 422, 501] {
         assert_eq!(pauses(&status(code)), [None; 4], "{code}");
     }
-    for failure in [webhook(), odd(), Failure::NotSent] {
+    for failure in [webhook(), unreadable(), Failure::NotSent] {
         assert_eq!(pauses(&failure), [None; 4], "{failure:?}");
     }
 }
@@ -127,7 +136,8 @@ fn a_pause_is_bounded_however_often_it_was_tried() {
 
 #[test]
 fn a_write_without_a_clear_no_may_have_taken_effect() {
-    for failure in [status(500), status(502), status(503), status(504), timeout(), transport(), odd()] {
+    for failure in [status(500), status(502), status(503), status(504), timeout(), transport(), unreadable()]
+    {
         assert!(failure.may_have_taken_effect(), "{failure:?}");
     }
     for code in [301, 400, 401, 403, 404, 409, 422, 429] {
@@ -141,7 +151,9 @@ fn a_write_without_a_clear_no_may_have_taken_effect() {
 #[test]
 fn only_credentials_and_rights_forbid() {
     assert!(status(401).forbids() && status(403).forbids());
-    for failure in [status(400), status(404), status(500), timeout(), transport(), odd(), Failure::NotSent] {
+    for failure in
+        [status(400), status(404), status(500), timeout(), transport(), unreadable(), Failure::NotSent]
+    {
         assert!(!failure.forbids(), "{failure:?}");
     }
 }
@@ -151,10 +163,10 @@ fn failures_read_as_phrases() {
     let forbidden = Failure::Status {
         code: 403,
         message: "pods is forbidden".to_owned(),
-        reason: "Forbidden".to_owned(),
+        kind: StatusKind::Other,
         retry_after: None,
     };
-    let said = [forbidden, status(599), timeout(), transport(), odd(), Failure::NotSent]
+    let said = [forbidden, status(599), timeout(), transport(), unreadable(), Failure::NotSent]
         .map(|failure| failure.to_string());
     assert_eq!(
         said,
@@ -274,7 +286,7 @@ fn only_the_words_of_the_guard_are_proof() {
         guard::judge(&Failure::Status {
             code,
             message: message.to_owned(),
-            reason: String::new(),
+            kind: if message.starts_with("failed") { StatusKind::Webhook } else { StatusKind::Other },
             retry_after: None,
         })
     };

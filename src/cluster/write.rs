@@ -11,12 +11,13 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, Form,
+    Cluster, Failure,
     read::{NodeLook, encode},
+    request::{Answer, Form},
 };
 use crate::{
     facts::{NodeFacts, PodFacts, Ready},
-    objects::RawObject,
+    kubernetes::RawObject,
 };
 
 /// For how long a look at a node permits writes to its pods: 5 s, less what cancelling may take.
@@ -71,20 +72,9 @@ impl Cluster {
     /// Force-deletes `pod`, if it still is at its resource version. Sent once; the answer says no more than that the
     /// server accepted it.
     pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: WriteMode) -> Result<(), Failure> {
-        let mut options = json!({
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "gracePeriodSeconds": 0,
-            "propagationPolicy": "Background",
-            "preconditions": {"uid": pod.uid, "resourceVersion": pod.resource_version},
-        });
-        let mut path = path(pod);
-        if mode == WriteMode::DryRun {
-            // The body is what the API server obeys, the query what people read in its log.
-            options["dryRun"] = json!(["All"]);
-            path.push_str("?dryRun=All");
-        }
-        let payload = ("application/json", options.to_string().into_bytes());
+        let dry = mode == WriteMode::DryRun;
+        let payload = delete_options(&pod.uid, &pod.resource_version, dry);
+        let path = format!("{}{}", path(pod), if dry { DRY_RUN } else { "" });
         self.write(Method::DELETE, &path, payload, pod, node).await.map(drop)
     }
 
@@ -128,12 +118,30 @@ impl Cluster {
         payload: (&'static str, Vec<u8>),
         pod: &PodFacts,
         node: &StillDown,
-    ) -> Result<super::Answer, Failure> {
+    ) -> Result<Answer, Failure> {
         if pod.node.as_deref() != Some(&node.node) {
             return Err(Failure::NotSent);
         }
         self.send(method, path, Form::Metadata, Some(payload), Some(node.until)).await
     }
+}
+
+/// The query of a dry run. The API server obeys the body where a delete has one; the query is what its log shows.
+pub(super) const DRY_RUN: &str = "?dryRun=All";
+
+/// The body of every delete: for exactly this state of the object, at once.
+pub(super) fn delete_options(uid: &str, resource_version: &str, dry_run: bool) -> (&'static str, Vec<u8>) {
+    let mut options = json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "gracePeriodSeconds": 0,
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": uid, "resourceVersion": resource_version},
+    });
+    if dry_run {
+        options["dryRun"] = json!(["All"]);
+    }
+    ("application/json", options.to_string().into_bytes())
 }
 
 fn path(pod: &PodFacts) -> String {

@@ -2,29 +2,90 @@
 
 use jiff::SignedDuration;
 
-use crate::facts::{Leaf, Owner, Ready};
+use crate::{
+    codes::codes,
+    facts::{Leaf, Owner, Ready},
+};
 
-/// What should be done with a Terminating pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// Force-delete it.
-    Reap,
-    /// Look again at the next run.
-    Wait,
-    /// It is somebody else's work.
-    Leave,
-    /// A person has to decide.
-    Manual,
+codes! {
+    /// What should be done with a Terminating pod.
+    pub enum Verdict {
+        /// A person has to decide.
+        Manual = "manual",
+        /// Force-delete it.
+        Reap = "reap",
+        /// Look again at the next run.
+        Wait = "wait",
+        /// It is the work of another controller, or of the operator.
+        Leave = "leave",
+    }
 }
 
-impl Verdict {
-    /// The word in every report.
-    pub fn code(self) -> &'static str {
+codes! {
+    /// The kind of a reason: of the rules in their order, then of the limits of a whole run.
+    pub enum ReasonCode {
+        /// Rule 1.
+        MirrorPod = "mirror-pod",
+        /// Rule 2.
+        OptedOut = "opted-out",
+        /// Rule 3.
+        NodeGone = "node-gone",
+        /// Rule 4.
+        NodeReady = "node-ready",
+        /// Rule 5.
+        NotOverdue = "not-overdue",
+        /// Rule 6, by a mark of Kosmos.
+        KosmosLeaf = "kosmos-leaf",
+        /// Rule 6, by `--leaf-node-selector`.
+        LeafNode = "leaf-node",
+        /// Rule 7, or nodes that could not be counted for the breaker.
+        FactsUnread = "facts-unread",
+        /// Rule 8.
+        NodeRecovering = "node-recovering",
+        /// Rule 9.
+        KubeletAlive = "kubelet-alive",
+        /// Rule 10.
+        NodeJustFailed = "node-just-failed",
+        /// Rule 11.
+        AlreadyForced = "already-forced",
+        /// Rule 12.
+        Finalizers = "finalizers",
+        /// Rule 13.
+        LocalVolume = "local-volume",
+        /// Rule 14.
+        VolumeUnverified = "volume-unverified",
+        /// Rule 15.
+        OwnerKind = "owner-kind",
+        /// Rule 16.
+        Stuck = "stuck-on-not-ready-node",
+        /// The breaker.
+        MassOutage = "mass-outage",
+        /// The cap.
+        OverCap = "over-cap",
+    }
+}
+
+impl ReasonCode {
+    /// What should be done.
+    pub fn verdict(self) -> Verdict {
         match self {
-            Self::Reap => "reap",
-            Self::Wait => "wait",
-            Self::Leave => "leave",
-            Self::Manual => "manual",
+            Self::MirrorPod | Self::OptedOut | Self::NodeGone | Self::NodeReady | Self::KubeletAlive => {
+                Verdict::Leave
+            }
+            Self::NotOverdue
+            | Self::FactsUnread
+            | Self::NodeRecovering
+            | Self::NodeJustFailed
+            | Self::MassOutage
+            | Self::OverCap => Verdict::Wait,
+            Self::KosmosLeaf
+            | Self::LeafNode
+            | Self::AlreadyForced
+            | Self::Finalizers
+            | Self::LocalVolume
+            | Self::VolumeUnverified
+            | Self::OwnerKind => Verdict::Manual,
+            Self::Stuck => Verdict::Reap,
         }
     }
 }
@@ -52,7 +113,7 @@ pub enum Reason {
     },
     /// Rule 6.
     LeafNode(Leaf),
-    /// Rule 7, or nodes that could not be counted for the breaker: what could not be read, and why.
+    /// Rule 7: what could not be read, and why.
     FactsUnread(String),
     /// Rule 8.
     NodeRecovering {
@@ -88,7 +149,7 @@ pub enum Reason {
     },
     /// Rule 14.
     VolumeUnverified {
-        /// The claims nobody can vouch for, at least one.
+        /// The unverified claims, at least one.
         claims: Vec<UnverifiedClaim>,
     },
     /// Rule 15.
@@ -100,13 +161,6 @@ pub enum Reason {
     Stuck {
         /// Volumes that only some nodes can reach, as phrases.
         confined: Vec<String>,
-    },
-    /// The run-wide breaker: how many of which nodes are NotReady, as a phrase.
-    MassOutage(String),
-    /// The run-wide cap.
-    OverCap {
-        /// `--max-deletes`.
-        cap: usize,
     },
 }
 
@@ -150,65 +204,36 @@ pub struct UnverifiedClaim {
 impl Reason {
     /// What should be done.
     pub fn verdict(&self) -> Verdict {
-        match self {
-            Self::MirrorPod
-            | Self::OptedOut(_)
-            | Self::NodeGone { .. }
-            | Self::NodeReady
-            | Self::KubeletAlive { .. } => Verdict::Leave,
-            Self::NotOverdue { .. }
-            | Self::FactsUnread(_)
-            | Self::NodeRecovering { .. }
-            | Self::NodeJustFailed { .. }
-            | Self::MassOutage(_)
-            | Self::OverCap { .. } => Verdict::Wait,
-            Self::LeafNode(_)
-            | Self::AlreadyForced { .. }
-            | Self::Finalizers { .. }
-            | Self::LocalVolume { .. }
-            | Self::VolumeUnverified { .. }
-            | Self::OwnerKind { .. } => Verdict::Manual,
-            Self::Stuck { .. } => Verdict::Reap,
-        }
+        self.code().verdict()
     }
 
-    /// Whether it says that the pod's node is one that nobody expects back: NotReady for long enough, real, and not
-    /// opted out (rules 1 to 10 let the pod through).
+    /// Whether it says that the pod's node is not expected back: NotReady for long enough, real, and not opted out (the
+    /// rules up to 10 let the pod through).
     pub fn node_is_dead(&self) -> bool {
-        matches!(
-            self,
-            Self::AlreadyForced { .. }
-                | Self::Finalizers { .. }
-                | Self::LocalVolume { .. }
-                | Self::VolumeUnverified { .. }
-                | Self::OwnerKind { .. }
-                | Self::Stuck { .. }
-                | Self::OverCap { .. }
-        )
+        let place = self.code() as usize;
+        (ReasonCode::AlreadyForced as usize..=ReasonCode::Stuck as usize).contains(&place)
     }
 
-    /// The code in every report; part of the contract.
-    pub fn code(&self) -> &'static str {
+    /// Its kind.
+    pub fn code(&self) -> ReasonCode {
         match self {
-            Self::MirrorPod => "mirror-pod",
-            Self::OptedOut(_) => "opted-out",
-            Self::NodeGone { .. } => "node-gone",
-            Self::NodeReady => "node-ready",
-            Self::NotOverdue { .. } => "not-overdue",
-            Self::LeafNode(leaf) if leaf.kosmos => "kosmos-leaf",
-            Self::LeafNode(_) => "leaf-node",
-            Self::FactsUnread(_) => "facts-unread",
-            Self::NodeRecovering { .. } => "node-recovering",
-            Self::KubeletAlive { .. } => "kubelet-alive",
-            Self::NodeJustFailed { .. } => "node-just-failed",
-            Self::AlreadyForced { .. } => "already-forced",
-            Self::Finalizers { .. } => "finalizers",
-            Self::LocalVolume { .. } => "local-volume",
-            Self::VolumeUnverified { .. } => "volume-unverified",
-            Self::OwnerKind { .. } => "owner-kind",
-            Self::Stuck { .. } => "stuck-on-not-ready-node",
-            Self::MassOutage(_) => "mass-outage",
-            Self::OverCap { .. } => "over-cap",
+            Self::MirrorPod => ReasonCode::MirrorPod,
+            Self::OptedOut(_) => ReasonCode::OptedOut,
+            Self::NodeGone { .. } => ReasonCode::NodeGone,
+            Self::NodeReady => ReasonCode::NodeReady,
+            Self::NotOverdue { .. } => ReasonCode::NotOverdue,
+            Self::LeafNode(leaf) if leaf.kosmos => ReasonCode::KosmosLeaf,
+            Self::LeafNode(_) => ReasonCode::LeafNode,
+            Self::FactsUnread(_) => ReasonCode::FactsUnread,
+            Self::NodeRecovering { .. } => ReasonCode::NodeRecovering,
+            Self::KubeletAlive { .. } => ReasonCode::KubeletAlive,
+            Self::NodeJustFailed { .. } => ReasonCode::NodeJustFailed,
+            Self::AlreadyForced { .. } => ReasonCode::AlreadyForced,
+            Self::Finalizers { .. } => ReasonCode::Finalizers,
+            Self::LocalVolume { .. } => ReasonCode::LocalVolume,
+            Self::VolumeUnverified { .. } => ReasonCode::VolumeUnverified,
+            Self::OwnerKind { .. } => ReasonCode::OwnerKind,
+            Self::Stuck { .. } => ReasonCode::Stuck,
         }
     }
 
@@ -260,9 +285,7 @@ impl Reason {
                     leaf.marks.join(", ")
                 )
             }
-            Self::FactsUnread(what) => {
-                format!("Something that has to be known could not be read: {}.", what.trim_end_matches('.'))
-            }
+            Self::FactsUnread(what) => unread(what),
             Self::NodeRecovering { lease_age } => format!(
                 "The node's lease was renewed {} ago, so its kubelet is alive and about to report.",
                 spoken(*lease_age)
@@ -309,14 +332,13 @@ impl Reason {
             Self::Stuck { .. } => {
                 "It is stuck Terminating on a NotReady node and nothing binds it there.".to_owned()
             }
-            Self::MassOutage(what) => format!(
-                "{what}: so many at once are more often a fault of the API server or the network. Nothing is deleted."
-            ),
-            Self::OverCap { cap } => {
-                format!("--max-deletes is {cap} and older ones went first; the next run takes it.")
-            }
         }
     }
+}
+
+/// That a fact which is needed could not be read: `what`, and why.
+pub fn unread(what: &str) -> String {
+    format!("Something that has to be known could not be read: {}.", what.trim_end_matches('.'))
 }
 
 fn listed(finalizers: &[String]) -> String {

@@ -11,7 +11,7 @@ use crate::facts::{AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Requirement,
 pub(super) struct Claims {
     /// Bound to this node.
     pub pinned: Vec<PinnedClaim>,
-    /// Nobody can tell.
+    /// That is not known.
     pub unverified: Vec<UnverifiedClaim>,
     /// Free of this node, yet only reachable from some: phrases for a note.
     pub confined: Vec<String>,
@@ -73,7 +73,7 @@ fn bond(volume: &VolumeFacts, node: &NodeFacts) -> Option<String> {
 }
 
 /// Whether `requirement` holds on `node` and nowhere else. Drivers use label keys of their own (TopoLVM
-/// `topology.topolvm.io/node`, OpenEBS `openebs.io/nodename`), so the values tell, not the key.
+/// `topology.topolvm.io/node`, OpenEBS `openebs.io/nodename`), so the values decide, not the key.
 fn names_only(requirement: &Requirement, node: &NodeFacts) -> bool {
     requirement.operator == "In"
         && !requirement.values.is_empty()

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use crate::{
-    decide::{Reason, Verdict},
-    facts::{Census, PodFacts, Tally},
+    decide::{Policy, Reason, ReasonCode, Verdict, decide, unread},
+    facts::{Census, ClusterFacts, PodFacts, Tally},
 };
 
 /// What the operator chose for a run as a whole.
@@ -20,13 +20,24 @@ pub struct Limits {
 /// Kubernetes' node lifecycle controller stops evicting by the same two numbers (more than 2, and 55 %).
 pub(crate) const FEW_NODES: usize = 2;
 
-/// A pod with its verdict.
+/// A pod, what the rules say about it, and what a limit of the run makes of that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// The pod.
     pub pod: PodFacts,
-    /// Its verdict, and why.
+    /// What the rules say.
     pub reason: Reason,
+    /// What turned `reap` into `wait`; only ever set where the rules say `reap`.
+    pub limit: Option<Limit>,
+}
+
+/// What turned one pod's `reap` into `wait`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Limit {
+    /// The whole run is held.
+    Hold(HoldReason),
+    /// `--max-deletes`, its value.
+    Cap(usize),
 }
 
 /// All verdicts, after the limits.
@@ -41,7 +52,7 @@ pub struct Plan {
 /// Why a whole run deletes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// What every pod that would be reaped gets instead.
+    /// What every pod that would be reaped gets as its limit.
     pub reason: HoldReason,
     /// How many pods it held.
     pub held: usize,
@@ -56,39 +67,85 @@ pub enum HoldReason {
     CensusUnread(String),
 }
 
+impl Judged {
+    /// What is to be done.
+    pub fn verdict(&self) -> Verdict {
+        if self.limit.is_some() { Verdict::Wait } else { self.reason.verdict() }
+    }
+
+    /// The kind of what decided: the limit, else the reason.
+    pub fn code(&self) -> ReasonCode {
+        self.limit.as_ref().map_or_else(|| self.reason.code(), Limit::code)
+    }
+
+    /// That as a sentence.
+    pub fn sentence(&self) -> String {
+        self.limit.as_ref().map_or_else(|| self.reason.sentence(), Limit::sentence)
+    }
+}
+
 impl Plan {
-    /// Puts the limits on `judged`.
-    pub fn new(mut judged: Vec<Judged>, census: &Census, limits: &Limits) -> Self {
-        judged.sort_by(|a, b| order(&a.pod).cmp(&order(&b.pod)));
-        let reaps = || judged.iter().filter(|judged| judged.reason.verdict() == Verdict::Reap).count();
-        let hold = hold(census, limits.max_not_ready_percent).map(|reason| Hold { reason, held: reaps() });
-        let mut left = limits.max_deletes.unwrap_or(usize::MAX);
-        for judged in judged.iter_mut().filter(|judged| judged.reason.verdict() == Verdict::Reap) {
-            match (&hold, left.checked_sub(1)) {
-                (Some(hold), _) => judged.reason = hold.reason.for_pod(),
-                (None, Some(rest)) => left = rest,
-                (None, None) => {
-                    judged.reason = Reason::OverCap { cap: limits.max_deletes.unwrap_or(usize::MAX) };
-                }
-            }
+    /// Decides every pod by the rules, then puts the limits of the run on the verdicts.
+    pub fn new(facts: &ClusterFacts, pods: Vec<PodFacts>, policy: &Policy, limits: &Limits) -> Self {
+        let judge = |pod: PodFacts| {
+            let reason = decide(facts.now, policy, facts.node_of(&pod), &pod);
+            Judged { pod, reason, limit: None }
+        };
+        Self::limited(pods.into_iter().map(judge).collect(), &facts.census, limits)
+    }
+
+    /// Puts the limits of the run on the verdicts of the rules.
+    fn limited(mut pods: Vec<Judged>, census: &Census, limits: &Limits) -> Self {
+        pods.sort_by(|a, b| order(&a.pod).cmp(&order(&b.pod)));
+        let hold = hold(census, limits.max_not_ready_percent);
+        let cap = limits.max_deletes.unwrap_or(usize::MAX);
+        let mut reaps = 0;
+        for judged in pods.iter_mut().filter(|judged| judged.reason.verdict() == Verdict::Reap) {
+            judged.limit = match &hold {
+                Some(reason) => Some(Limit::Hold(reason.clone())),
+                None => (reaps >= cap).then_some(Limit::Cap(cap)),
+            };
+            reaps += 1;
         }
-        Self { pods: judged, hold }
+        Self { pods, hold: hold.map(|reason| Hold { reason, held: reaps }) }
     }
 
     /// The pods to reap, in the order to do it.
     pub fn reaps(&self) -> impl Iterator<Item = &PodFacts> {
-        self.pods.iter().filter(|judged| judged.reason.verdict() == Verdict::Reap).map(|judged| &judged.pod)
+        self.pods.iter().filter(|judged| judged.verdict() == Verdict::Reap).map(|judged| &judged.pod)
+    }
+}
+
+impl Limit {
+    fn code(&self) -> ReasonCode {
+        match self {
+            Self::Hold(hold) => hold.code(),
+            Self::Cap(_) => ReasonCode::OverCap,
+        }
+    }
+
+    /// The sentence that explains it to a person.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Hold(HoldReason::MassOutage(what)) => format!(
+                "{what}: so many at once are more often a fault of the API server or the network. Nothing is deleted."
+            ),
+            Self::Hold(HoldReason::CensusUnread(why)) => {
+                unread(&format!("how many nodes are NotReady, for the breaker: {why}"))
+            }
+            Self::Cap(cap) => {
+                format!("--max-deletes is {cap} and older ones went first; the next run takes it.")
+            }
+        }
     }
 }
 
 impl HoldReason {
-    /// The reason of every pod that it holds.
-    pub fn for_pod(&self) -> Reason {
+    /// The code of every pod that it holds.
+    pub fn code(&self) -> ReasonCode {
         match self {
-            Self::MassOutage(what) => Reason::MassOutage(what.clone()),
-            Self::CensusUnread(why) => {
-                Reason::FactsUnread(format!("how many nodes are NotReady, for the breaker: {why}"))
-            }
+            Self::MassOutage(_) => ReasonCode::MassOutage,
+            Self::CensusUnread(_) => ReasonCode::FactsUnread,
         }
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::{
     decide::Optout,
-    facts::{Owner, Unread},
+    facts::{Owner, Standing, Unread},
     samples,
 };
 
@@ -20,12 +20,17 @@ fn pod(namespace: &str, name: &str, deadline: &str) -> Judged {
             ..samples::pod()
         },
         reason: stuck(),
+        limit: None,
     }
 }
 
 impl Judged {
     fn because(self, reason: Reason) -> Self {
         Self { reason, ..self }
+    }
+
+    fn limited(self, limit: Limit) -> Self {
+        Self { limit: Some(limit), ..self }
     }
 }
 
@@ -76,7 +81,7 @@ fn not_counted() -> Census {
 fn told(plan: &Plan) -> Vec<(String, &'static str)> {
     plan.pods
         .iter()
-        .map(|Judged { pod, reason }| (format!("{}/{}", pod.namespace, pod.name), reason.code()))
+        .map(|judged| (format!("{}/{}", judged.pod.namespace, judged.pod.name), judged.code().as_str()))
         .collect()
 }
 
@@ -125,17 +130,15 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
         ("not counted, and nobody asks", not_counted(), 100, None),
     ];
     for (name, census, max_percent, hold) in rows {
-        let plan = Plan::new(vec![pod("shop", "db-0", "09:00")], &census, &percent(max_percent));
+        let plan = Plan::limited(vec![pod("shop", "db-0", "09:00")], &census, &percent(max_percent));
         assert_eq!(plan.hold, hold.clone().map(|reason| Hold { reason, held: 1 }), "{name}");
-        let reason = match hold {
-            None => stuck(),
-            Some(HoldReason::MassOutage(what)) => Reason::MassOutage(what),
-            Some(HoldReason::CensusUnread(why)) => {
-                Reason::FactsUnread(format!("how many nodes are NotReady, for the breaker: {why}"))
-            }
-        };
-        assert_eq!(plan.pods[0].reason, reason, "{name}");
+        let judged = &plan.pods[0];
+        assert_eq!((&judged.reason, &judged.limit), (&stuck(), &hold.map(Limit::Hold)), "{name}");
     }
+}
+
+fn standing((ready, leaf, control_plane): (bool, bool, bool)) -> Standing {
+    Standing { ready, leaf, control_plane }
 }
 
 #[test]
@@ -152,20 +155,18 @@ fn the_census_counts_real_nodes() {
         (!READY, LEAF, !CONTROL_PLANE),
         (!READY, LEAF, CONTROL_PLANE),
     ];
-    assert_eq!(Census::count(nodes), Census::Counted { all: of(2, 4), workers: of(1, 2) });
+    assert_eq!(Census::count(nodes.map(standing)), Census::Counted { all: of(2, 4), workers: of(1, 2) });
     assert_eq!(Census::count([]), workers(0, 0));
 }
 
 #[test]
 fn leaf_nodes_neither_trip_the_breaker_nor_hold_it_off() {
-    let dead_leaves = Census::count([
-        (true, false, false),
-        (false, true, false),
-        (false, true, false),
-        (false, true, false),
-    ]);
-    let ready_leaves = Census::count([(false, false, false), (true, true, false), (true, true, false)]);
-    let plan = |census| Plan::new(vec![pod("shop", "db-0", "09:00")], &census, &limits());
+    let dead_leaves =
+        [(true, false, false), (false, true, false), (false, true, false), (false, true, false)];
+    let dead_leaves = Census::count(dead_leaves.map(standing));
+    let ready_leaves = [(false, false, false), (true, true, false), (true, true, false)];
+    let ready_leaves = Census::count(ready_leaves.map(standing));
+    let plan = |census| Plan::limited(vec![pod("shop", "db-0", "09:00")], &census, &limits());
     assert_eq!(plan(dead_leaves).hold, None);
     assert!(plan(ready_leaves).hold.is_some());
 }
@@ -175,19 +176,19 @@ fn held_pods_wait_and_the_others_are_left_as_they_are() {
     let mut judged = others().to_vec();
     judged.push(pod("shop", "db-0", "09:00"));
     judged.push(pod("shop", "db-1", "09:01"));
-    let plan = Plan::new(judged, &workers(3, 3), &limits());
-    let outage = Reason::MassOutage("3 of 3 nodes are NotReady".to_owned());
+    let plan = Plan::limited(judged, &workers(3, 3), &limits());
+    let outage = Limit::Hold(HoldReason::MassOutage("3 of 3 nodes are NotReady".to_owned()));
     let mut expected = others().to_vec();
-    expected.push(pod("shop", "db-0", "09:00").because(outage.clone()));
-    expected.push(pod("shop", "db-1", "09:01").because(outage));
+    expected.push(pod("shop", "db-0", "09:00").limited(outage.clone()));
+    expected.push(pod("shop", "db-1", "09:01").limited(outage));
     assert_eq!(plan.pods, expected);
     assert_eq!(plan.hold.as_ref().map(|hold| hold.held), Some(2), "only what would be reaped is held");
     assert_eq!(plan.reaps().count(), 0);
 }
 
 #[test]
-fn an_outage_with_nothing_to_hold_is_told_all_the_same() {
-    let plan = Plan::new(others().to_vec(), &workers(3, 3), &limits());
+fn an_outage_with_nothing_to_hold_is_reported_all_the_same() {
+    let plan = Plan::limited(others().to_vec(), &workers(3, 3), &limits());
     assert_eq!(plan.pods, others());
     assert_eq!(plan.hold.map(|hold| hold.held), Some(0));
 }
@@ -195,7 +196,7 @@ fn an_outage_with_nothing_to_hold_is_told_all_the_same() {
 #[test]
 fn a_held_run_does_not_speak_of_the_cap() {
     let judged = vec![pod("shop", "db-0", "09:00"), pod("shop", "db-1", "09:01")];
-    let plan = Plan::new(judged, &workers(3, 3), &cap(1));
+    let plan = Plan::limited(judged, &workers(3, 3), &cap(1));
     assert_eq!(
         told(&plan),
         [("shop/db-0".to_owned(), "mass-outage"), ("shop/db-1".to_owned(), "mass-outage")]
@@ -214,11 +215,11 @@ fn the_longest_overdue_go_first() {
         ("more than there are", Some(9), vec!["old", "middle", "young"]),
     ];
     for (name, max_deletes, expected) in rows {
-        let plan = Plan::new(judged(), &Census::NotNeeded, &Limits { max_deletes, ..limits() });
+        let plan = Plan::limited(judged(), &Census::NotNeeded, &Limits { max_deletes, ..limits() });
         assert_eq!(reaped(&plan), expected, "{name}");
         assert_eq!(plan.pods.len(), 3, "{name}: nothing is lost");
-        let over = Reason::OverCap { cap: max_deletes.unwrap_or_default() };
-        assert!(plan.pods[expected.len()..].iter().all(|judged| judged.reason == over), "{name}");
+        let over = Some(Limit::Cap(max_deletes.unwrap_or_default()));
+        assert!(plan.pods[expected.len()..].iter().all(|judged| judged.limit == over), "{name}");
     }
 }
 
@@ -232,7 +233,7 @@ fn ties_go_by_namespace_then_name_then_uid() {
     let judged = vec![pod("b", "db-0", "09:00"), pod("a", "db-1", "09:00"), again("u-2"), again("u-1")];
     let uids = ["u-1", "u-2", "a/db-1", "b/db-0"];
     for most in 1..=4 {
-        let plan = Plan::new(judged.clone(), &Census::NotNeeded, &cap(most));
+        let plan = Plan::limited(judged.clone(), &Census::NotNeeded, &cap(most));
         assert_eq!(plan.reaps().map(|pod| pod.uid.as_str()).collect::<Vec<_>>(), uids[..most]);
     }
 }
@@ -241,10 +242,10 @@ fn ties_go_by_namespace_then_name_then_uid() {
 fn only_what_is_reaped_counts_against_the_cap() {
     let mut judged = vec![pod("shop", "young", "09:01"), pod("shop", "old", "09:00")];
     judged.extend(others());
-    let plan = Plan::new(judged, &Census::NotNeeded, &cap(1));
+    let plan = Plan::limited(judged, &Census::NotNeeded, &cap(1));
     let mut expected = others().to_vec();
     expected.push(pod("shop", "old", "09:00"));
-    expected.push(pod("shop", "young", "09:01").because(Reason::OverCap { cap: 1 }));
+    expected.push(pod("shop", "young", "09:01").limited(Limit::Cap(1)));
     assert_eq!(plan.pods, expected);
     assert_eq!(plan.hold, None);
 }
@@ -253,6 +254,6 @@ fn only_what_is_reaped_counts_against_the_cap() {
 fn a_reaped_pod_keeps_what_was_seen() {
     let confined = Reason::Stuck { confined: vec!["pv-1 needs zone In (a)".to_owned()] };
     let plan =
-        Plan::new(vec![pod("shop", "db-0", "09:00").because(confined.clone())], &workers(1, 9), &cap(1));
+        Plan::limited(vec![pod("shop", "db-0", "09:00").because(confined.clone())], &workers(1, 9), &cap(1));
     assert_eq!(plan.pods[0].reason, confined);
 }

@@ -3,18 +3,20 @@
 use jiff::SignedDuration;
 
 use super::{BreakerEntry, NodeEntry, PodEntry, Report};
-use crate::decide::{Verdict, spoken};
-
-/// Outcomes with which a pod that should go is gone, or would be.
-const WELL: [&str; 3] = ["deleted", "gone", "would-delete"];
+use crate::{
+    decide::{ReasonCode, Verdict, spoken},
+    facts::Ready,
+    outcome::OutcomeCode,
+    settings::{GuardCode, ModeCode},
+};
 
 /// What kind of run it was, and where.
 pub fn run(report: &Report) -> String {
     let run = match report.mode {
-        "snapshot" => format!("audit of {}", report.snapshot.as_deref().unwrap_or_default()),
-        "server-dry-run" => "dry run, checked by the API server".to_owned(),
-        "client-dry-run" => "dry run, reading only".to_owned(),
-        _ => "run".to_owned(),
+        ModeCode::Snapshot => format!("audit of {}", report.snapshot.as_deref().unwrap_or_default()),
+        ModeCode::ServerDryRun => "dry run, checked by the API server".to_owned(),
+        ModeCode::ClientDryRun => "dry run, reading only".to_owned(),
+        ModeCode::Delete => "run".to_owned(),
     };
     match &report.cluster_name {
         Some(cluster) => format!("{run}, cluster {cluster}"),
@@ -32,9 +34,9 @@ pub fn settings(report: &Report) -> String {
         (Some(only), Some(except)) => format!("matching /{only}/ but not /{except}/"),
     };
     let guard = match report.guard {
-        "proved" => " The guard is proved: it keeps this account off pods that are not Terminating.",
-        "not-required" => " No guard is required: RBAC alone limits what this account can delete.",
-        _ => "",
+        GuardCode::Proved => " The guard is proved: it keeps this account off pods that are not Terminating.",
+        GuardCode::NotRequired => " No guard is required: RBAC alone limits what this account can delete.",
+        GuardCode::NotAsked => "",
     };
     format!(
         "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {namespaces}.{guard}",
@@ -47,7 +49,7 @@ pub fn settings(report: &Report) -> String {
 pub fn breaker(breaker: &BreakerEntry) -> String {
     let BreakerEntry { reason, detail, held } = breaker;
     let pods = if *held == 1 { "1 pod is held".to_owned() } else { format!("{held} pods are held") };
-    let rest = if *reason == "mass-outage" {
+    let rest = if *reason == ReasonCode::MassOutage {
         "So many at once are more often a fault of the API server or the network than of the nodes, and their pods \
          may all be running. Find what the nodes have in common; once you are sure that they are dead, run with \
          --max-not-ready-percent=100."
@@ -68,14 +70,14 @@ pub fn all_ready(report: &Report) -> Option<String> {
 
 /// The state of a node, without its name.
 pub fn node(node: &NodeEntry) -> String {
-    let mut says = format!("Ready is {}", node.ready);
+    let mut says = format!("Ready is {}", node.ready.map_or("unread", Ready::as_str));
     if let Some(reason) = &node.reason {
         says += &format!(" ({reason})");
     }
     match (node.not_ready_seconds, node.ready) {
-        (_, "unread") => "could not be read".clone_into(&mut says),
+        (_, None) => "could not be read".clone_into(&mut says),
         (Some(time), _) => says += &format!(" for {}", seconds(time)),
-        (None, _) => says += ", nobody says since when",
+        (None, _) => says += ", since when is not known",
     }
     if let Some(age) = node.lease_age_seconds {
         says += &format!("; lease renewed {} ago", seconds(age));
@@ -83,14 +85,19 @@ pub fn node(node: &NodeEntry) -> String {
     says
 }
 
-/// How many Terminating pods of a node have which verdict.
-pub fn terminating(node: &NodeEntry) -> String {
-    let words = [("reap", "to reap"), ("wait", "waiting"), ("leave", "left alone"), ("manual", "for you")];
-    let counts = words.map(|(verdict, words)| (node.pods.get(verdict).copied().unwrap_or_default(), words));
+/// How many Terminating pods of a node have which verdict; `None` where there is none.
+pub fn terminating(node: &NodeEntry) -> Option<String> {
+    let words = [
+        (Verdict::Reap, "to reap"),
+        (Verdict::Wait, "waiting"),
+        (Verdict::Leave, "left alone"),
+        (Verdict::Manual, "for you"),
+    ];
+    let counts = words.map(|(verdict, words)| (node.pods.get(&verdict).copied().unwrap_or_default(), words));
     let counts =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
     let counts = counts.collect::<Vec<_>>();
-    if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
+    (!counts.is_empty()).then(|| counts.join(", "))
 }
 
 /// The volumes still attached to a node.
@@ -102,18 +109,22 @@ pub fn attached(node: &NodeEntry) -> String {
 
 /// What has become of the pods that should go.
 pub fn reaped(report: &Report) -> &'static str {
-    if report.pods.iter().any(acted) { "reaped" } else { "to be reaped" }
+    if any_acted(report) { "reaped" } else { "to be reaped" }
+}
+
+fn any_acted(report: &Report) -> bool {
+    report.pods.iter().any(acted)
 }
 
 /// Whether anything was done, or tried, about a pod.
 pub fn acted(pod: &PodEntry) -> bool {
-    pod.outcome.is_some_and(|outcome| !["would-delete", "interrupted"].contains(&outcome))
+    pod.outcome.is_some_and(OutcomeCode::acted)
 }
 
 /// The heading over the pods with a verdict.
 pub fn heading(report: &Report, verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Reap if reaped(report) == "reaped" => "Reaped",
+        Verdict::Reap if any_acted(report) => "Reaped",
         Verdict::Reap => "To be reaped (nothing was changed)",
         Verdict::Wait => "Waiting",
         Verdict::Leave => "Left alone",
@@ -129,9 +140,9 @@ pub fn count(pods: &[&PodEntry]) -> String {
     }
 }
 
-/// Whether a pod should be gone, and is not, or nobody knows.
+/// Whether a pod should be gone, and is not, or that is not known.
 pub fn went_wrong(pod: &PodEntry) -> bool {
-    pod.outcome.is_some_and(|outcome| !WELL.contains(&outcome))
+    pod.outcome.is_some_and(|outcome| !outcome.went_well())
 }
 
 /// How long a pod is past its deadline, or has until then.
@@ -144,35 +155,36 @@ pub fn overdue(pod: &PodEntry) -> String {
 
 /// The code that says most about a pod: its outcome, else its reason. That it is stuck is what its section says.
 pub fn tag(pod: &PodEntry) -> Option<&'static str> {
-    pod.outcome.or((pod.verdict != Verdict::Reap.code()).then_some(pod.reason))
+    let reason = (pod.verdict != Verdict::Reap).then_some(pod.reason);
+    pod.outcome.map(OutcomeCode::as_str).or(reason.map(ReasonCode::as_str))
 }
 
 /// What is said about a pod. What went as it should needs no sentence a pod.
 pub fn sentence(pod: &PodEntry) -> Option<&str> {
     match (&pod.outcome_detail, pod.outcome) {
-        (_, Some("deleted" | "would-delete")) => None,
+        (_, Some(OutcomeCode::Deleted | OutcomeCode::WouldDelete)) => None,
         (Some(detail), _) => Some(detail),
-        (None, _) if pod.verdict == Verdict::Reap.code() => None,
+        (None, _) if pod.verdict == Verdict::Reap => None,
         (None, _) => Some(&pod.detail),
     }
 }
 
 /// The counts of the run.
 pub fn summary(report: &Report) -> String {
-    let counted = |code: &str| report.summary.verdicts.get(code).copied().unwrap_or_default();
+    let counted = |verdict| report.summary.verdicts.get(&verdict).copied().unwrap_or_default();
     let mut parts = Vec::new();
     let outcomes = report.summary.outcomes.iter().filter(|(_, count)| **count > 0);
     parts.extend(outcomes.map(|(code, count)| match *code {
-        "would-delete" => format!("{count} would be deleted"),
-        code => format!("{count} {}", code.replace('-', " ")),
+        OutcomeCode::WouldDelete => format!("{count} would be deleted"),
+        code => format!("{count} {}", code.as_str().replace('-', " ")),
     }));
     if parts.is_empty() {
-        parts.push(format!("{} to be reaped", counted("reap")));
+        parts.push(format!("{} to be reaped", counted(Verdict::Reap)));
     }
     for (code, one, many) in [
-        ("wait", "waits", "wait"),
-        ("leave", "left alone", "left alone"),
-        ("manual", "needs you", "need you"),
+        (Verdict::Wait, "waits", "wait"),
+        (Verdict::Leave, "left alone", "left alone"),
+        (Verdict::Manual, "needs you", "need you"),
     ] {
         match counted(code) {
             0 => {}

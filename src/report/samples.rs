@@ -7,16 +7,22 @@ pub use pod_reaper_test_support::samples::{
     annotated, claim, due, held_by, lease, namespace, node, pod, using, volume,
 };
 use serde_json::{Value, json};
+use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
-    cli::{LogFormat, LogLevel},
-    cluster::Target,
-    decide::{Policy, decide},
-    limits::Limits,
-    manual::Command,
-    settings::{Mode, NamespaceFilter},
-    snapshot,
+    advice::Command,
+    cli::{Form, LogFormat, MetricsTo, Output},
+    decide::Policy,
+    facts::ClusterFacts,
+    limits::{Limits, Plan},
+    outcome::Outcome,
+    selector::{NamespaceFilter, Target},
+    settings::{Mode, Settings, Task},
+    source::{
+        Gathered,
+        snapshot::{Pods, Saved},
+    },
 };
 
 pub fn audit() -> Settings {
@@ -35,15 +41,12 @@ pub fn audit() -> Settings {
         leaf_selector: None,
         require_guard: false,
         all: true,
-        output: Output::Text,
         deadline: Duration::from_mins(8),
         exit_on_manual: false,
         cluster_name: None,
-        metrics_file: None,
-        push_gateway: None,
+        metrics: MetricsTo::default(),
         events: true,
-        log_format: LogFormat::Text,
-        log_level: LogLevel::Info,
+        form: Form { output: Output::Text, log_format: LogFormat::Text, log_level: LevelFilter::INFO },
     }
 }
 
@@ -54,22 +57,15 @@ pub fn run(mode: Mode, target: Target) -> Settings {
 /// Judges `objects` at three.
 pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
     let text = json!({"kind": "List", "items": objects}).to_string();
-    let wanted = snapshot::Wanted {
-        now: Some("2026-01-31T03:00:00Z".parse::<Timestamp>().expect("a moment")),
-        namespaces: &settings.namespaces,
-        leaf_selector: settings.leaf_selector.as_ref(),
-        all: settings.all,
-    };
-    let facts = snapshot::read(&text, &wanted).expect("a snapshot");
-    let judge = |pod: &crate::facts::PodFacts| Judged {
-        reason: decide(facts.now, &settings.policy, facts.node_of(pod), pod),
-        pod: pod.clone(),
-    };
-    let plan = Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits);
+    let now = "2026-01-31T03:00:00Z".parse::<Timestamp>().expect("a moment");
+    let saved = Saved::read(text.as_bytes(), settings.snapshot_options(Some(now)), Pods::Terminating);
+    let gathered = saved.and_then(|saved| saved.gather(&settings.wanted(), None)).expect("a snapshot");
+    let Gathered { facts, pods } = gathered;
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     (facts, plan)
 }
 
-/// Judges them, and tells it with the outcomes of the pods, by UID.
+/// Judges them, and reports it with the outcomes of the pods, by UID.
 pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
     let (facts, plan) = judged(settings, objects);
     let outcomes = outcomes.iter().map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));

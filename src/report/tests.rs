@@ -11,7 +11,12 @@ use schemars::{
 use serde_json::{Value, json};
 
 use super::{samples::*, *};
-use crate::{decide::REASONS, limits::Limits};
+use crate::{
+    decide::{ReasonCode, Verdict},
+    limits::Limits,
+    outcome::OutcomeCode,
+    settings::{GuardCode, ModeCode, Settings},
+};
 
 /// A pod as a format tells it: namespace/name, its verdict, and the outcome or else the reason.
 type Told = (String, String, Option<String>);
@@ -22,12 +27,12 @@ fn reports() -> Vec<Report> {
         *object = node(&format!("ds0{}", number + 1), "Unknown");
     }
     let capped = Settings { limits: Limits { max_deletes: Some(1), max_not_ready_percent: 55 }, ..audit() };
-    let odd = json!({"kind": "Node", "metadata": {"name": "odd", "labels": 5}});
+    let malformed = json!({"kind": "Node", "metadata": {"name": "odd", "labels": 5}});
     vec![
         report(&audit(), &private_cloud(), &[]),
         report(&audit(), &held, &[]),
         report(&capped, &private_cloud(), &[]),
-        report(&audit(), &[private_cloud(), vec![odd]].concat(), &[]),
+        report(&audit(), &[private_cloud(), vec![malformed]].concat(), &[]),
         report(&audit(), &[node("ds01", "True"), json!({"kind": "Pod", "metadata": {"name": "a"}})], &[]),
         every_outcome(),
     ]
@@ -221,15 +226,15 @@ fn counts(codes: &[&str]) -> Schema {
 }
 
 pub fn version(_: &mut SchemaGenerator) -> Schema {
-    codes([VERSION])
+    codes([1])
 }
 
 pub fn mode(_: &mut SchemaGenerator) -> Schema {
-    codes(Task::MODES)
+    codes(ModeCode::ALL.map(ModeCode::as_str))
 }
 
 pub fn guard(_: &mut SchemaGenerator) -> Schema {
-    codes(GUARD)
+    codes(GuardCode::ALL.map(GuardCode::as_str))
 }
 
 pub fn exit_code(_: &mut SchemaGenerator) -> Schema {
@@ -245,23 +250,23 @@ pub fn ready(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub fn verdict(_: &mut SchemaGenerator) -> Schema {
-    codes(Verdict::ALL.map(Verdict::code))
+    codes(Verdict::ALL.map(Verdict::as_str))
 }
 
 pub fn reason(_: &mut SchemaGenerator) -> Schema {
-    codes(REASONS.map(|reason| reason.code))
+    codes(ReasonCode::ALL.map(ReasonCode::as_str))
 }
 
 pub fn outcome(_: &mut SchemaGenerator) -> Schema {
-    codes(Outcome::CODES.map(Value::from).into_iter().chain([Value::Null]))
+    codes(OutcomeCode::ALL.map(|code| Value::from(code.as_str())).into_iter().chain([Value::Null]))
 }
 
 pub fn by_verdict(_: &mut SchemaGenerator) -> Schema {
-    counts(&Verdict::ALL.map(Verdict::code))
+    counts(&Verdict::ALL.map(Verdict::as_str))
 }
 
 pub fn by_outcome(_: &mut SchemaGenerator) -> Schema {
-    counts(&Outcome::CODES)
+    counts(&OutcomeCode::ALL.map(OutcomeCode::as_str))
 }
 
 /// The schema of the JSON report, made of its types and their documentation.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{NodeEntry, PodEntry, Report, phrases};
-use crate::decide::Verdict;
+use crate::{decide::Verdict, settings::ModeCode};
 
 /// A moment, or a stretch of time in which the same happened to several pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,19 +23,21 @@ pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
     let pods = report.pods.iter().filter(|pod| pod.node.as_ref() == Some(&node.name)).collect::<Vec<_>>();
     let single = |word, what: &str, when: Option<Timestamp>| moment(word, what, when.into_iter());
     let judged = match report.mode {
-        "delete" if pods.iter().any(|pod| phrases::acted(pod)) => ("reaped", "pod-reaper judged and acted"),
+        ModeCode::Delete if pods.iter().any(|pod| phrases::acted(pod)) => {
+            ("reaped", "pod-reaper judged and acted")
+        }
         _ => ("judged", "pod-reaper judged"),
     };
     let terminating = match phrases::terminating(node) {
-        none if none == "none" => String::new(),
-        counts => format!("; of its Terminating pods: {counts}"),
+        None => String::new(),
+        Some(counts) => format!("; of its Terminating pods: {counts}"),
     };
     let mut moments = [
         single("heartbeat", "the kubelet renewed its lease for the last time", node.lease_renewed),
         single("NotReady", "the node became NotReady", node.since),
         moment(
             "deletion",
-            "the deletion of pods was asked for: by eviction, or by somebody",
+            "the deletion of pods was asked for: by eviction, or by a person",
             pods.iter().filter_map(|pod| pod.deletion_requested),
         ),
         moment(
@@ -69,7 +71,7 @@ fn moment(word: &'static str, what: &str, times: impl Iterator<Item = Timestamp>
 
 /// When both thresholds are passed; `None` for a pod that they do not bear on, or where that is out of all bounds.
 fn stuck(report: &Report, node: &NodeEntry, pod: &PodEntry) -> Option<Timestamp> {
-    if pod.verdict == Verdict::Leave.code() {
+    if pod.verdict == Verdict::Leave {
         return None;
     }
     let after = |moment: Timestamp, seconds| moment.checked_add(SignedDuration::from_secs(seconds)).ok();

@@ -12,6 +12,7 @@ mod deletes;
 mod dry_run;
 mod ends;
 mod events;
+mod explain;
 mod faults;
 mod guard;
 mod load;

@@ -65,7 +65,7 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
         ),
         ("no moment", &["--now", "yesterday", "--snapshot", KOSMOS], &[], ["--now", "2026-01-31T03:00:00Z"]),
         ("a moment without a snapshot", &["--now", KOSMOS_NOW], &[], ["required", "--snapshot <FILE>"]),
-        ("no form", &["--output", "yaml"], &[], ["--output", "write text, json, markdown or html"]),
+        ("no form", &["--output", "yaml"], &[], ["--output", "text, json, markdown, html"]),
         ("no form", &[], &[("LOG_FORMAT", "xml")], ["--log-format", "text, json"]),
         ("no level", &[], &[("LOG_LEVEL", "loud")], ["--log-level", "off, error, warn, info"]),
         ("empty", &["--snapshot", ""], &[], ["--snapshot", "file name"]),

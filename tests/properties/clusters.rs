@@ -7,19 +7,20 @@ use pod_reaper::{
     cli::Cli,
     facts::{
         Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, Lease, NodeFacts,
-        NodeRead, Owner, PodFacts, ReadError, Ready, Requirement, Storage, Unread, VolumeFacts,
+        NodeRead, Owner, PodFacts, ReadError, Ready, Requirement, Standing, Storage, Unread, VolumeFacts,
     },
-    outcome::Outcome,
+    outcome::{Outcome, OutcomeCode},
     settings::Settings,
+    source::Gathered,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 /// A cluster, what was asked for, and what becomes of the pods.
 #[derive(Debug, Clone)]
 pub struct Case {
-    pub facts: ClusterFacts,
-    /// Nodes that did not have to be looked at, as (Ready, leaf, control plane); counted where the census is.
-    pub further_nodes: Vec<(bool, bool, bool)>,
+    pub gathered: Gathered,
+    /// Nodes that were not looked at; counted where the census is.
+    pub further_nodes: Vec<Standing>,
     /// What was typed, the program's name first.
     pub args: Vec<String>,
     /// Of the pod with this number in its UID, or a multiple.
@@ -39,26 +40,25 @@ const LOOKED_AT: usize = 4;
 const MOST_PODS: usize = 8;
 
 pub fn case() -> impl Strategy<Value = Case> {
-    let outcomes = (0..Outcome::CODES.len(), text()).prop_map(|(kind, message)| outcome(kind, message));
-    (
-        facts(),
-        vec((often(9), often(1), often(2)), 0..16),
-        args(),
-        vec(outcomes, 1..4),
-        vec(0..u32::MAX, MOST_PODS),
-    )
-        .prop_map(|(mut facts, further_nodes, args, outcomes, order)| {
+    let outcomes = (0..OutcomeCode::ALL.len(), text()).prop_map(|(kind, says)| outcome(kind, says));
+    let standing = (often(9), often(1), often(2)).prop_map(|(ready, leaf, control_plane)| Standing {
+        ready,
+        leaf,
+        control_plane,
+    });
+    (gathered(), vec(standing, 0..16), args(), vec(outcomes, 1..4), vec(0..u32::MAX, MOST_PODS)).prop_map(
+        |(mut gathered, further_nodes, args, outcomes, order)| {
+            let facts = &mut gathered.facts;
             if let Census::Counted { .. } = facts.census {
                 let known = facts.nodes.values().filter_map(NodeRead::known);
-                let known =
-                    known.map(|node| (node.ready == Ready::True, node.leaf.is_some(), node.control_plane));
-                facts.census = Census::count(known.chain(further_nodes.iter().copied()));
+                facts.census = Census::count(known.map(Standing::from).chain(further_nodes.iter().copied()));
             }
-            Case { facts, further_nodes, args, outcomes, order }
-        })
+            Case { gathered, further_nodes, args, outcomes, order }
+        },
+    )
 }
 
-fn facts() -> impl Strategy<Value = ClusterFacts> {
+fn gathered() -> impl Strategy<Value = Gathered> {
     let census = prop_oneof![
         8 => Just(Census::NotNeeded),
         6 => Just(Census::count([])),
@@ -79,16 +79,16 @@ fn facts() -> impl Strategy<Value = ClusterFacts> {
             let nodes =
                 nodes.into_iter().enumerate().map(|(at, node)| named(node, at)).collect::<BTreeMap<_, _>>();
             let pods = pods.into_iter().enumerate().map(|(at, pod)| placed(pod, at, &nodes)).collect();
-            ClusterFacts {
+            let facts = ClusterFacts {
                 now: now(),
-                pods,
                 census,
                 attachments: BTreeMap::from([("n0".to_owned(), attachments)]),
                 node_count: nodes.len(),
                 nodes,
                 errors,
                 unseen,
-            }
+            };
+            Gathered { facts, pods }
         })
 }
 
@@ -280,19 +280,19 @@ fn attachment(volume: Option<String>) -> Attachment {
     Attachment { name: "csi-1".to_owned(), volume }
 }
 
-fn outcome(kind: usize, message: String) -> Outcome {
-    match Outcome::CODES[kind] {
-        "deleted" => Outcome::Deleted,
-        "gone" => Outcome::Gone,
-        "changed" => Outcome::Changed(message),
-        "node-recovered" => Outcome::NodeRecovered,
-        "node-changed" => Outcome::NodeChanged(message),
-        "denied" => Outcome::Denied(message),
-        "failed" => Outcome::Failed(message),
-        "still-there" => Outcome::StillThere,
-        "unverified" => Outcome::Unverified(message),
-        "interrupted" => Outcome::Interrupted(message),
-        _ => Outcome::WouldDelete,
+fn outcome(kind: usize, says: String) -> Outcome {
+    match OutcomeCode::ALL[kind] {
+        OutcomeCode::Deleted => Outcome::Deleted,
+        OutcomeCode::Gone => Outcome::Gone,
+        OutcomeCode::Changed => Outcome::Changed(says),
+        OutcomeCode::NodeRecovered => Outcome::NodeRecovered,
+        OutcomeCode::NodeChanged => Outcome::NodeChanged(says),
+        OutcomeCode::Denied => Outcome::Denied(says),
+        OutcomeCode::Failed => Outcome::Failed(says),
+        OutcomeCode::StillThere => Outcome::StillThere,
+        OutcomeCode::Unverified => Outcome::Unverified(says),
+        OutcomeCode::Interrupted => Outcome::Interrupted(says),
+        OutcomeCode::WouldDelete => Outcome::WouldDelete,
     }
 }
 

@@ -13,14 +13,15 @@ use std::{
 
 use jiff::SignedDuration;
 use pod_reaper::{
+    advice::Step,
     cli::Output,
-    decide::{decide, hear},
-    facts::{Census, ClaimState, ClusterFacts, NodeRead, PodFacts, Ready, Standing, Unread},
+    decide::{ReasonCode, decide, evaluate},
+    facts::{Census, ClaimState, NodeRead, PodFacts, Ready, Standing, Unread},
     limits::{Judged, Limits, Plan},
-    manual::Step,
-    report::{Report, text::Screen},
+    questions::what_if::suppose,
+    report::{Render as _, Report, text::Screen},
     settings::{Settings, Task},
-    whatif::suppose,
+    source::Gathered,
 };
 use pod_reaper_test_support::oracle::{objections, outage};
 use proptest::{
@@ -58,16 +59,12 @@ fn for_every_cluster(property: impl Fn(&Case) -> TestCaseResult) {
     }
 }
 
-fn plan(settings: &Settings, facts: &ClusterFacts) -> Plan {
-    let judge = |pod: &PodFacts| Judged {
-        pod: pod.clone(),
-        reason: decide(facts.now, &settings.policy, facts.node_of(pod), pod),
-    };
-    Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits)
+fn plan(settings: &Settings, Gathered { facts, pods }: &Gathered) -> Plan {
+    Plan::new(facts, pods.clone(), &settings.policy, &settings.limits)
 }
 
-fn report(case: &Case, settings: &Settings, facts: &ClusterFacts) -> Report {
-    let plan = plan(settings, facts);
+fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
+    let plan = plan(settings, gathered);
     let of = |pod: &PodFacts| {
         let number = pod.uid.trim_start_matches("uid-").parse::<usize>().unwrap();
         (pod.uid.clone(), case.outcomes[number % case.outcomes.len()].clone())
@@ -76,7 +73,7 @@ fn report(case: &Case, settings: &Settings, facts: &ClusterFacts) -> Report {
         Task::Audit { .. } => BTreeMap::new(),
         Task::Reap { .. } => plan.reaps().map(of).collect(),
     };
-    Report::new(settings, facts, &plan, &outcomes)
+    Report::new(settings, &gathered.facts, &plan, &outcomes)
 }
 
 fn written(report: &Report, output: Output) -> String {
@@ -87,14 +84,12 @@ fn written(report: &Report, output: Output) -> String {
 
 /// Whether the mass-outage breaker holds, by a count of its own.
 fn breaker_holds(case: &Case, max_percent: u8) -> bool {
-    match case.facts.census {
+    match case.gathered.facts.census {
         Census::NotNeeded => false,
         Census::Unread(_) => max_percent < 100,
         Census::Counted { .. } => {
-            let looked_at = case.facts.nodes.values().filter_map(NodeRead::known);
-            let looked_at =
-                looked_at.map(|node| (node.ready == Ready::True, node.leaf.is_some(), node.control_plane));
-            outage(looked_at.chain(case.further_nodes.iter().copied()), max_percent)
+            let looked_at = case.gathered.facts.nodes.values().filter_map(NodeRead::known);
+            outage(looked_at.map(Standing::from).chain(case.further_nodes.iter().copied()), max_percent)
         }
     }
 }
@@ -108,18 +103,18 @@ fn nothing_is_reaped_that_the_design_forbids() {
     let (judged, reaped, seen) = (Cell::new(0), Cell::new(0), RefCell::new(BTreeSet::new()));
     for_every_cluster(|case| {
         let settings = case.settings();
-        let plan = plan(&settings, &case.facts);
+        let plan = plan(&settings, &case.gathered);
         for pod in plan.reaps() {
-            let objections = objections(&case.facts, &settings.policy, pod);
+            let objections = objections(&case.gathered.facts, &settings.policy, pod);
             prop_assert!(objections.is_empty(), "{} is reaped, but {objections:?}", pod.uid);
         }
         let reaps = plan.reaps().count();
         prop_assert!(reaps == 0 || !breaker_holds(case, settings.limits.max_not_ready_percent));
         prop_assert!(reaps <= settings.limits.max_deletes.unwrap_or(usize::MAX));
-        prop_assert_eq!(plan.pods.len(), case.facts.pods.len(), "every pod is in the plan");
-        judged.set(judged.get() + case.facts.pods.len());
+        prop_assert_eq!(plan.pods.len(), case.gathered.pods.len(), "every pod is reported");
+        judged.set(judged.get() + case.gathered.pods.len());
         reaped.set(reaped.get() + reaps);
-        seen.borrow_mut().extend(plan.pods.iter().map(|judged| judged.reason.code()));
+        seen.borrow_mut().extend(plan.pods.iter().map(Judged::code));
         Ok(())
     });
     // A property of pods that are never reaped proves little. So does one of a few clusters.
@@ -134,9 +129,9 @@ fn nothing_is_reaped_that_the_design_forbids() {
 fn all_is_reaped_that_nothing_speaks_against() {
     for_every_cluster(|case| {
         let settings = case.settings();
-        let plan = plan(&settings, &case.facts);
-        let free = |pod: &&PodFacts| objections(&case.facts, &settings.policy, pod).is_empty();
-        let due = uids(case.facts.pods.iter().filter(free));
+        let plan = plan(&settings, &case.gathered);
+        let free = |pod: &&PodFacts| objections(&case.gathered.facts, &settings.policy, pod).is_empty();
+        let due = uids(case.gathered.pods.iter().filter(free));
         let held = breaker_holds(case, settings.limits.max_not_ready_percent);
         let expected = match settings.limits.max_deletes {
             _ if held => 0,
@@ -146,15 +141,15 @@ fn all_is_reaped_that_nothing_speaks_against() {
         let reaped = uids(plan.reaps());
         prop_assert_eq!(reaped.len(), expected);
         prop_assert_eq!(plan.hold.as_ref().map(|hold| hold.held), held.then_some(due.len()));
-        let limited = match (&case.facts.census, held) {
-            (Census::Unread(_), true) => "facts-unread",
-            (_, true) => "mass-outage",
-            (_, false) => "over-cap",
+        let limited = match (&case.gathered.facts.census, held) {
+            (Census::Unread(_), true) => ReasonCode::FactsUnread,
+            (_, true) => ReasonCode::MassOutage,
+            (_, false) => ReasonCode::OverCap,
         };
         for judged in &plan.pods {
             let uid = judged.pod.uid.as_str();
             if due.contains(uid) && !reaped.contains(uid) {
-                prop_assert_eq!(judged.reason.code(), limited, "{}", uid);
+                prop_assert_eq!(judged.code(), limited, "{}", uid);
             }
         }
         Ok(())
@@ -164,10 +159,10 @@ fn all_is_reaped_that_nothing_speaks_against() {
 #[test]
 fn the_cap_takes_the_longest_overdue() {
     for_every_cluster(|case| {
-        let plan = plan(&case.settings(), &case.facts);
+        let plan = plan(&case.settings(), &case.gathered);
         let key = |pod: &PodFacts| (pod.deletion_deadline, pod.namespace.clone(), pod.name.clone());
         let last = plan.reaps().map(key).max();
-        for judged in plan.pods.iter().filter(|judged| judged.reason.code() == "over-cap") {
+        for judged in plan.pods.iter().filter(|judged| judged.code() == ReasonCode::OverCap) {
             prop_assert!(
                 last <= Some(key(&judged.pod)),
                 "{} is over the cap, {last:?} is not",
@@ -183,19 +178,19 @@ fn the_cap_takes_the_longest_overdue() {
 #[test]
 fn a_failed_read_adds_nothing() {
     let why = || Unread("it is forbidden".to_owned());
-    let failures: [fn(&mut ClusterFacts, Unread); 5] = [
-        |facts, why| facts.nodes.values_mut().for_each(|node| *node = NodeRead::Unread(why.clone())),
-        |facts, why| facts.pods.iter_mut().for_each(|pod| pod.namespace_opted_out = Err(why.clone())),
-        |facts, why| facts.census = Census::Unread(why),
-        |facts, why| {
-            for node in facts.nodes.values_mut() {
+    let failures: [fn(&mut Gathered, Unread); 5] = [
+        |it, why| it.facts.nodes.values_mut().for_each(|node| *node = NodeRead::Unread(why.clone())),
+        |it, why| it.pods.iter_mut().for_each(|pod| pod.namespace_opted_out = Err(why.clone())),
+        |it, why| it.facts.census = Census::Unread(why),
+        |it, why| {
+            for node in it.facts.nodes.values_mut() {
                 if let NodeRead::Known(node) = node {
                     node.lease = Err(why.clone());
                 }
             }
         },
-        |facts, why| {
-            for claim in facts.pods.iter_mut().flat_map(|pod| &mut pod.claims) {
+        |it, why| {
+            for claim in it.pods.iter_mut().flat_map(|pod| &mut pod.claims) {
                 claim.state = ClaimState::Unread(why.clone());
             }
         },
@@ -204,11 +199,11 @@ fn a_failed_read_adds_nothing() {
         let mut settings = case.settings();
         // Under a cap, what is not taken makes room for another pod.
         settings.limits = Limits { max_deletes: None, ..settings.limits };
-        let whole = plan(&settings, &case.facts);
+        let whole = plan(&settings, &case.gathered);
         for fail in failures {
-            let mut facts = case.facts.clone();
-            fail(&mut facts, why());
-            let partial = plan(&settings, &facts);
+            let mut failed = case.gathered.clone();
+            fail(&mut failed, why());
+            let partial = plan(&settings, &failed);
             prop_assert!(uids(partial.reaps()).is_subset(&uids(whole.reaps())));
         }
         Ok(())
@@ -219,11 +214,11 @@ fn a_failed_read_adds_nothing() {
 fn the_order_of_the_facts_does_not_matter() {
     for_every_cluster(|case| {
         let settings = case.settings();
-        let mut keyed = case.order.iter().zip(case.facts.pods.clone()).collect::<Vec<_>>();
+        let mut keyed = case.order.iter().zip(case.gathered.pods.clone()).collect::<Vec<_>>();
         keyed.sort_by_key(|(key, _)| **key);
-        let shuffled =
-            ClusterFacts { pods: keyed.into_iter().map(|(_, pod)| pod).collect(), ..case.facts.clone() };
-        let (one, other) = (report(case, &settings, &case.facts), report(case, &settings, &shuffled));
+        let pods = keyed.into_iter().map(|(_, pod)| pod).collect();
+        let shuffled = Gathered { pods, facts: case.gathered.facts.clone() };
+        let (one, other) = (report(case, &settings, &case.gathered), report(case, &settings, &shuffled));
         for output in [Output::Json, Output::Text] {
             prop_assert_eq!(written(&one, output), written(&other, output));
         }
@@ -240,7 +235,7 @@ fn commands_that_destroy_are_printed_only_for_what_is_certainly_dead() {
     };
     for_every_cluster(|case| {
         let settings = case.settings();
-        let report = report(case, &settings, &case.facts);
+        let report = report(case, &settings, &case.gathered);
         let destructive = report.pods.iter().filter(|pod| pod.steps.iter().any(destroys)).collect::<Vec<_>>();
         if report.breaker.is_some() {
             prop_assert!(
@@ -248,16 +243,16 @@ fn commands_that_destroy_are_printed_only_for_what_is_certainly_dead() {
             );
         }
         for entry in destructive {
-            let pod = case.facts.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
-            let mut objections = objections(&case.facts, &settings.policy, pod);
+            let pod = case.gathered.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
+            let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
             objections.retain(|objection| !may_remain.contains(objection));
             prop_assert!(objections.is_empty(), "{} gets such a command, but {objections:?}", pod.uid);
         }
         // Of a node, only where one of its pods shows that it is not expected back.
         for entry in report.nodes.iter().filter(|node| node.steps.iter().any(destroys)) {
-            let mut pods = case.facts.pods.iter().filter(|pod| pod.node.as_ref() == Some(&entry.name));
+            let mut pods = case.gathered.pods.iter().filter(|pod| pod.node.as_ref() == Some(&entry.name));
             let shows = |pod: &PodFacts| {
-                let mut objections = objections(&case.facts, &settings.policy, pod);
+                let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
                 objections.retain(|objection| {
                     !may_remain.contains(objection) && *objection != "a finalizer holds it"
                 });
@@ -272,7 +267,7 @@ fn commands_that_destroy_are_printed_only_for_what_is_certainly_dead() {
 #[test]
 fn the_text_keeps_to_its_columns_and_steers_no_terminal() {
     for_every_cluster(|case| {
-        let report = report(case, &case.settings(), &case.facts);
+        let report = report(case, &case.settings(), &case.gathered);
         let steps = report.pods.iter().flat_map(|pod| &pod.steps);
         let steps = steps.chain(report.nodes.iter().flat_map(|node| &node.steps));
         let words = steps.flat_map(|step| step.command.iter()).flat_map(|command| &command.0);
@@ -331,19 +326,19 @@ fn what_is_foretold_of_a_node_is_what_a_run_then_decides() {
         let settings = case.settings();
         let dead = BTreeSet::from(["n0".to_owned(), "n1".to_owned()]);
         let on_dead = |pod: &PodFacts| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-        let known = case.facts.nodes.iter().filter_map(|(name, node)| Some((name, node.known()?)));
+        let known = case.gathered.facts.nodes.iter().filter_map(|(name, node)| Some((name, node.known()?)));
         let mut standings = known.map(|(name, node)| (name.clone(), node.into())).collect::<BTreeMap<_, _>>();
-        for (number, (ready, leaf, control_plane)) in case.further_nodes.iter().copied().enumerate() {
-            standings.insert(format!("further-{number}"), Standing { ready, leaf, control_plane });
+        for (number, standing) in case.further_nodes.iter().copied().enumerate() {
+            standings.insert(format!("further-{number}"), standing);
         }
-        let mut before = case.facts.clone();
+        let mut before = case.gathered.clone();
         before.pods.retain(on_dead);
 
         // Two hours after they died.
         let mut after = before.clone();
-        let ago = after.now - SignedDuration::from_hours(2);
+        let ago = after.facts.now - SignedDuration::from_hours(2);
         for node in &dead {
-            if let Some(NodeRead::Known(node)) = after.nodes.get_mut(node) {
+            if let Some(NodeRead::Known(node)) = after.facts.nodes.get_mut(node) {
                 (node.ready, node.ready_since) = (Ready::Unknown, Some(ago));
                 if let Ok(Some(lease)) = &mut node.lease {
                     lease.renewed = Some(ago);
@@ -351,17 +346,16 @@ fn what_is_foretold_of_a_node_is_what_a_run_then_decides() {
             }
         }
         after.pods.iter_mut().for_each(|pod| pod.deletion_deadline = ago);
-        if !matches!(after.census, Census::Unread(_)) {
-            let counted = after.nodes.values().filter_map(NodeRead::known);
-            let counted =
-                counted.map(|node| (node.ready == Ready::True, node.leaf.is_some(), node.control_plane));
-            after.census = Census::count(counted.chain(case.further_nodes.iter().copied()));
+        if !matches!(after.facts.census, Census::Unread(_)) {
+            let counted = after.facts.nodes.values().filter_map(NodeRead::known);
+            after.facts.census =
+                Census::count(counted.map(Standing::from).chain(case.further_nodes.iter().copied()));
         }
 
         suppose(&mut before, &standings, &dead);
         let codes = |plan: &Plan| {
-            let reasons = plan.pods.iter().map(|judged| (judged.pod.uid.clone(), judged.reason.code()));
-            reasons.collect::<BTreeMap<_, _>>()
+            let told = plan.pods.iter().map(|judged| (judged.pod.uid.clone(), judged.code()));
+            told.collect::<BTreeMap<_, _>>()
         };
         let (foretold, done) = (plan(&settings, &before), plan(&settings, &after));
         prop_assert_eq!(codes(&foretold), codes(&done));
@@ -376,11 +370,11 @@ fn what_is_foretold_of_a_node_is_what_a_run_then_decides() {
 #[test]
 fn the_rule_that_explains_is_the_rule_that_decides() {
     for_every_cluster(|case| {
-        let (facts, policy) = (&case.facts, case.settings().policy);
-        for pod in &facts.pods {
-            let heard = hear(facts.now, &policy, facts.node_of(pod), pod);
-            prop_assert_eq!(heard.len(), 16);
-            let first = heard.iter().find(|rule| rule.holds != Some(false)).unwrap();
+        let (Gathered { facts, pods }, policy) = (&case.gathered, case.settings().policy);
+        for pod in pods {
+            let evaluations = evaluate(facts.now, &policy, facts.node_of(pod), pod);
+            prop_assert_eq!(evaluations.len(), 16);
+            let first = evaluations.iter().find(|rule| rule.holds != Some(false)).unwrap();
             let decided = decide(facts.now, &policy, facts.node_of(pod), pod);
             prop_assert_eq!((first.holds, &first.seen), (Some(true), &decided.sentence()));
         }

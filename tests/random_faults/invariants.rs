@@ -7,10 +7,13 @@ use std::{
 };
 
 use pod_reaper::{
-    facts::{ClusterFacts, JOB_TRACKING, NodeRead, PodFacts, Ready},
-    reap::CouldNotRun,
+    decide::{ReasonCode, Verdict},
+    exit::CouldNotRun,
+    facts::{ClusterFacts, JOB_TRACKING, NodeRead, PodFacts, Ready, Standing},
+    outcome::OutcomeCode,
     report::{PodEntry, Report},
     settings::{Mode, Settings, Task},
+    source::Gathered,
 };
 use pod_reaper_test_support::{
     oracle::{objections, outage},
@@ -224,7 +227,7 @@ pub struct Ended<'a> {
     pub most_at_once: usize,
     pub not_understood: &'a [String],
     /// The truth as the run began.
-    pub before: &'a ClusterFacts,
+    pub before: &'a Gathered,
     pub at: Instant,
 }
 
@@ -295,9 +298,11 @@ impl Ended<'_> {
         let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
         let stopped = self.at >= state.rules.last_start;
-        let (holds, why) = match pod.outcome {
-            None => (pod.verdict != "reap" && writes.is_empty(), "it was written, or should have been"),
-            Some(_) if pod.verdict != "reap" => (false, "only what is reaped has one"),
+        let (holds, why) = match pod.outcome.map(OutcomeCode::as_str) {
+            None => {
+                (pod.verdict != Verdict::Reap && writes.is_empty(), "it was written, or should have been")
+            }
+            Some(_) if pod.verdict != Verdict::Reap => (false, "only what is reaped has one"),
             Some("deleted") => (real && accepted && gone.is_some(), "it was not, or is still there"),
             Some("gone") => (gone.is_some(), "it is still there"),
             Some("would-delete") => {
@@ -351,16 +356,16 @@ impl Ended<'_> {
         if *changes > 0 {
             return Vec::new();
         }
-        let facts = ClusterFacts { now: report.judged_at, ..self.before.clone() };
+        let facts = ClusterFacts { now: report.judged_at, ..self.before.facts.clone() };
         let mut wrong = Vec::new();
         for entry in &report.pods {
-            let Some(pod) = facts.pods.iter().find(|pod| pod.uid == entry.uid) else {
+            let Some(pod) = self.before.pods.iter().find(|pod| pod.uid == entry.uid) else {
                 wrong.push(format!("{} is in the report, and nowhere else", entry.uid));
                 continue;
             };
             let free = objections(&facts, &rules.settings.policy, pod).is_empty();
             let limits = &rules.settings.limits;
-            let explained = match entry.reason {
+            let explained = match entry.reason.as_str() {
                 "stuck-on-not-ready-node" => free,
                 "facts-unread" | "volume-unverified" => !free || trouble.is_faulty(),
                 "over-cap" => free && limits.max_deletes.is_some(),
@@ -375,8 +380,8 @@ impl Ended<'_> {
     }
 
     fn outage(&self) -> bool {
-        let nodes = self.before.nodes.values().filter_map(NodeRead::known);
-        let nodes = nodes.map(|node| (node.ready == Ready::True, node.leaf.is_some(), node.control_plane));
+        let nodes = self.before.facts.nodes.values().filter_map(NodeRead::known);
+        let nodes = nodes.map(Standing::from);
         outage(nodes, self.state.rules.settings.limits.max_not_ready_percent)
     }
 
@@ -388,13 +393,13 @@ impl Ended<'_> {
         let Watched { rules: Rules { settings, mode, .. }, world, .. } = self.state;
         let due = self.before.pods.iter().filter(|pod| {
             settings.namespaces.matches(&pod.namespace)
-                && objections(self.before, &settings.policy, pod).is_empty()
+                && objections(&self.before.facts, &settings.policy, pod).is_empty()
         });
         let mut due = due.collect::<Vec<_>>();
         due.sort_by_key(|pod| (pod.deletion_deadline, &pod.namespace, &pod.name));
         due.truncate(if self.outage() { 0 } else { settings.limits.max_deletes.unwrap_or(usize::MAX) });
         let lets_go_late = world.job_controller.is_none_or(|after| after > Duration::from_secs(9));
-        let outcomes = report.pods.iter().filter_map(|pod| Some((pod.uid.as_str(), pod.outcome?)));
+        let outcomes = report.pods.iter().filter_map(|pod| Some((pod.uid.as_str(), pod.outcome?.as_str())));
         let outcomes = outcomes.collect::<BTreeMap<_, _>>();
         let expected = due.into_iter().map(|pod| {
             let by_job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING);
@@ -427,15 +432,16 @@ impl Ended<'_> {
 fn exit(report: &Report, on_manual: bool) -> u8 {
     let any = |test: &dyn Fn(&PodEntry) -> bool| report.pods.iter().any(test);
     let failures = ["failed", "denied", "still-there", "unverified", "interrupted"];
-    if any(&|pod| pod.reason == "mass-outage") {
+    if any(&|pod| pod.reason == ReasonCode::MassOutage) {
         4
     } else if !report.errors.is_empty()
         || any(&|pod| {
-            pod.reason == "facts-unread" || pod.outcome.is_some_and(|outcome| failures.contains(&outcome))
+            pod.reason == ReasonCode::FactsUnread
+                || pod.outcome.is_some_and(|outcome| failures.contains(&outcome.as_str()))
         })
     {
         3
-    } else if on_manual && any(&|pod| pod.verdict == "manual") {
+    } else if on_manual && any(&|pod| pod.verdict == Verdict::Manual) {
         5
     } else {
         0

@@ -21,9 +21,10 @@ use std::{
 use pod_reaper::{
     cli::{Cli, Output},
     cluster::Cluster,
-    outcome::Outcome,
-    reap::{CouldNotRun, run_on},
-    report::{Report, text::Screen},
+    exit::CouldNotRun,
+    outcome::OutcomeCode,
+    report::{Render as _, Report, text::Screen},
+    run::run_on,
     settings::Settings,
     stop::Stop,
 };
@@ -196,7 +197,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
     );
     // What never comes up proves nothing. A few runs cannot show everything.
     if runs >= RUNS {
-        assert_eq!(outcomes.len(), Outcome::CODES.len(), "each outcome comes up: {outcomes:?}");
+        assert_eq!(outcomes.len(), OutcomeCode::ALL.len(), "each outcome comes up: {outcomes:?}");
         assert_eq!(reasons.len(), REASONS, "each reason comes up: {reasons:?}");
         assert_eq!(exits.len(), 5, "each exit code comes up: {exits:?}");
         assert_eq!(faults.len(), Fault::COUNT, "each fault comes up: {faults:?}");

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pod_reaper::facts::{Lease, NodeFacts, PodFacts, Ready, VolumeFacts};
+use pod_reaper::facts::{Lease, NodeFacts, PodFacts, Ready, Standing, VolumeFacts};
 use pod_reaper_test_support::simulated::{
     Cluster, Content, Delivery, Dice, Fault, Kind, Refusal, Request, Resource, Trouble, Whole,
 };
@@ -52,8 +52,8 @@ pub struct Write {
 pub struct Received {
     /// Each node's row: whether it says Ready.
     pub rows: Vec<bool>,
-    /// All nodes, as (Ready, leaf, control plane).
-    pub census: Option<Vec<(bool, bool, bool)>>,
+    /// All nodes.
+    pub census: Option<Vec<Standing>>,
     /// Some node was seen to be Ready and no leaf.
     pub real_ready: bool,
     /// The first UID of each node: of the one that was judged.
@@ -271,11 +271,11 @@ impl Received {
 
     fn list(&mut self, request: &Request, Whole { readable, malformed }: Whole<Facts>) {
         let nodes = readable.iter().filter_map(|facts| match facts {
-            Facts::Node(node) => Some((node.ready == Ready::True, node.leaf.is_some(), node.control_plane)),
+            Facts::Node(node) => Some(Standing::from(&**node)),
             _ => None,
         });
         match request.kind {
-            Kind::NodeRows => self.rows = nodes.map(|(ready, ..)| ready).collect(),
+            Kind::NodeRows => self.rows = nodes.map(|node| node.ready).collect(),
             Kind::Nodes if !malformed => self.census = Some(nodes.collect()),
             Kind::Namespaces => {
                 let pairs = readable.into_iter().filter_map(|facts| match facts {

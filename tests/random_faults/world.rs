@@ -9,6 +9,7 @@ use pod_reaper::facts::{
     Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, Lease, NodeFacts, NodeRead,
     Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
 };
+use pod_reaper::source::Gathered;
 use pod_reaper_test_support::simulated::{Dice, Refusal};
 use tokio::time::Instant;
 
@@ -294,7 +295,7 @@ impl World {
     }
 
     /// Everything that a perfect look would find, judged at `now`.
-    pub fn facts(&self, now: Timestamp) -> ClusterFacts {
+    pub fn facts(&self, now: Timestamp) -> Gathered {
         let pods = self.pods.values().filter(|pod| pod.terminating).map(|pod| {
             let mut facts = pod.facts.clone();
             let opted_out = self.namespaces.get(&facts.namespace).copied();
@@ -313,7 +314,7 @@ impl World {
         for name in self.pods.values().filter_map(|pod| pod.facts.node.clone()) {
             nodes.entry(name).or_insert(NodeRead::Gone);
         }
-        ClusterFacts { pods: pods.collect(), nodes, ..no_facts(now) }
+        Gathered { facts: ClusterFacts { nodes, ..no_facts(now) }, pods: pods.collect() }
     }
 
     /// What the Job controller has done by now.
@@ -513,7 +514,6 @@ pub fn no_facts(now: Timestamp) -> ClusterFacts {
     ClusterFacts {
         now,
         nodes: BTreeMap::new(),
-        pods: Vec::new(),
         census: Census::NotNeeded,
         attachments: BTreeMap::new(),
         node_count: 0,

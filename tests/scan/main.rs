@@ -8,18 +8,27 @@ use std::cell::Cell;
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
-    cli::Cli,
+    cli::{Cli, PodName},
     cluster::Cluster,
-    decide::decide,
-    facts::{ClusterFacts, PodFacts},
+    decide::ReasonCode,
+    facts::ClusterFacts,
     limits::{Judged, Plan},
-    reap::read_cluster,
-    settings::Settings,
-    snapshot::{self, Wanted},
+    questions::explain::{self, Explanation},
+    settings::{Settings, Task},
+    source::{
+        Gathered, live,
+        snapshot::{Pods, Saved},
+    },
     stop::Stop,
 };
 use pod_reaper_test_support::simulated::{Objects, Server};
-use proptest::{collection::vec, option, prelude::*, sample::select, test_runner::TestRunner};
+use proptest::{
+    collection::vec,
+    option,
+    prelude::*,
+    sample::select,
+    test_runner::{TestCaseResult, TestRunner},
+};
 use serde_json::{Value, json};
 
 /// A cluster, and how many objects of it a page has at most.
@@ -36,6 +45,7 @@ struct Typed {
     leaf_selector: bool,
     unreachable_only: bool,
     percent: u8,
+    cap: usize,
 }
 
 impl Typed {
@@ -44,6 +54,7 @@ impl Typed {
             "pod-reaper".to_owned(),
             format!("--unreachable-only={}", self.unreachable_only),
             format!("--max-not-ready-percent={}", self.percent),
+            format!("--max-deletes={}", self.cap),
         ];
         args.extend(self.all.then(|| "--all".to_owned()));
         args.extend(self.leaf_selector.then(|| "--leaf-node-selector=type=virtual".to_owned()));
@@ -55,8 +66,10 @@ impl Typed {
 type Verdicts = Vec<(String, String, Option<String>, String)>;
 
 fn verdicts(plan: &Plan) -> Verdicts {
-    let verdict = |Judged { pod, reason }: &Judged| {
-        (pod.namespace.clone(), pod.name.clone(), pod.node.clone(), format!("{reason:?}"))
+    let verdict = |judged: &Judged| {
+        let Judged { pod, reason, limit } = judged;
+        let why = limit.as_ref().map_or_else(|| format!("{reason:?}"), |limit| format!("{limit:?}"));
+        (pod.namespace.clone(), pod.name.clone(), pod.node.clone(), why)
     };
     let mut verdicts = plan.pods.iter().map(verdict).collect::<Vec<_>>();
     verdicts.sort();
@@ -69,26 +82,21 @@ fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
         let server = Server::new(case.cluster.clone()).page(case.page);
         let cluster = Cluster::new(server.client(), stop, settings.leaf_selector.clone());
-        let (facts, plan) = read_cluster(settings, &cluster).await.unwrap();
-        let verdicts = verdicts(&plan);
+        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None).await.unwrap();
+        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
         assert_eq!(server.lock().not_understood, Vec::<String>::new());
-        (facts, verdicts)
+        (facts, verdicts(&plan))
     })
 }
 
 fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
-    let wanted = Wanted {
-        now: Some(now()),
-        namespaces: &settings.namespaces,
-        leaf_selector: settings.leaf_selector.as_ref(),
-        all: settings.all,
-    };
-    let facts = snapshot::read(&case.cluster.saved(), &wanted).unwrap();
-    let judge = |pod: &PodFacts| Judged {
-        pod: pod.clone(),
-        reason: decide(facts.now, &settings.policy, facts.node_of(pod), pod),
-    };
-    let plan = Plan::new(facts.pods.iter().map(judge).collect(), &facts.census, &settings.limits);
+    let saved = Saved::read(
+        case.cluster.saved().as_bytes(),
+        settings.snapshot_options(Some(now())),
+        Pods::Terminating,
+    );
+    let Gathered { facts, pods } = saved.unwrap().gather(&settings.wanted(), None).unwrap();
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     // A snapshot shows pods of nodes that are gone; a scan without `--all` has no reason to meet them.
     let there = |node: &Option<String>| {
         let node = node.as_ref().and_then(|name| facts.nodes.get(name));
@@ -99,36 +107,96 @@ fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) 
     (facts, verdicts)
 }
 
-#[test]
-fn the_scan_chooses_what_reading_everything_chooses() {
-    let config = ProptestConfig {
-        failure_persistence: None,
-        cases: if std::env::var_os("PROPTEST_CASES").is_none() {
-            2_000
-        } else {
-            ProptestConfig::default().cases
-        },
-        ..ProptestConfig::default()
-    };
-    let (reaped, elsewhere) = (Cell::new(0), Cell::new(0));
-    let result = TestRunner::new(config).run(&(case(), typed()), |(case, typed)| {
-        let settings = typed.settings();
-        let (facts, scanned) = by_scan(&case, &settings);
-        let (_, read) = by_reading_all(&case, &settings);
-        prop_assert_eq!(&facts.errors, &vec![]);
-        prop_assert_eq!(&scanned, &read);
-        reaped.set(reaped.get() + scanned.iter().filter(|(.., reason)| reason.starts_with("Stuck")).count());
-        elsewhere.set(
-            elsewhere.get() + scanned.iter().filter(|(.., reason)| reason.starts_with("NodeReady")).count(),
-        );
-        Ok(())
-    });
+/// Checks `property` on random clusters.
+fn for_every_cluster(cases: u32, property: impl Fn(&Case, &Settings) -> TestCaseResult) {
+    let cases =
+        if std::env::var_os("PROPTEST_CASES").is_none() { cases } else { ProptestConfig::default().cases };
+    let config = ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() };
+    let result =
+        TestRunner::new(config).run(&(case(), typed()), |(case, typed)| property(&case, &typed.settings()));
     if let Err(error) = result {
         panic!("{error}");
     }
+}
+
+#[test]
+fn the_scan_chooses_what_reading_everything_chooses() {
+    let (reaped, elsewhere) = (Cell::new(0), Cell::new(0));
+    for_every_cluster(2_000, |case, settings| {
+        // A snapshot shows more pods, which a cap would count.
+        let mut settings = settings.clone();
+        settings.limits.max_deletes = None;
+        let (facts, scanned) = by_scan(case, &settings);
+        let (_, read) = by_reading_all(case, &settings);
+        prop_assert_eq!(&facts.errors, &vec![]);
+        prop_assert_eq!(&scanned, &read);
+        let count = |code: &str| scanned.iter().filter(|(.., reason)| reason.starts_with(code)).count();
+        reaped.set(reaped.get() + count("Stuck"));
+        elsewhere.set(elsewhere.get() + count("NodeReady"));
+        Ok(())
+    });
     let (reaped, elsewhere) = (reaped.get(), elsewhere.get());
     // Clusters in which nothing ever happens would prove nothing.
     assert!(reaped > 50 && elsewhere > 50, "{reaped} reaped, {elsewhere} on Ready nodes");
+}
+
+/// What is explained of each pod has to be what a run decides about it, its limits included.
+fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Vec<String> {
+    let mut differences = Vec::new();
+    for judged in &plan.pods {
+        let asked = PodName { namespace: judged.pod.namespace.clone(), name: judged.pod.name.clone() };
+        let explained = explanation(&asked);
+        let decides = explained.rules.iter().chain(&explained.limits).filter(|rule| rule.decides);
+        let decides = decides.map(|rule| rule.seen.clone()).collect::<Vec<_>>();
+        let run = (Some(judged.verdict()), Some(judged.code()), judged.sentence());
+        if (explained.verdict, explained.reason, explained.detail.clone()) != run
+            || decides != [judged.sentence()]
+        {
+            differences.push(format!(
+                "{asked}: the run says {run:?}, explained is {:?} {:?} {}, by {decides:?}",
+                explained.verdict, explained.reason, explained.detail
+            ));
+        }
+    }
+    differences
+}
+
+#[test]
+fn what_is_explained_is_what_a_run_decides() {
+    let (over_cap, held) = (Cell::new(0), Cell::new(0));
+    for_every_cluster(800, |case, settings| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
+        let server = Server::new(case.cluster.clone()).page(case.page);
+        let cluster = Cluster::new(server.client(), stop.clone(), settings.leaf_selector.clone());
+        let gathered = runtime.block_on(live::gather(&cluster, &settings.wanted(), None)).unwrap();
+        let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
+        let on_cluster =
+            |asked: &PodName| runtime.block_on(explain::run_on(&cluster, settings, asked)).unwrap();
+        prop_assert_eq!(differences(&plan, on_cluster), Vec::<String>::new());
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, case.cluster.saved()).unwrap();
+        let task = Task::Audit { snapshot: file.path().to_owned(), now: Some(now()) };
+        let audit = Settings { task, ..settings.clone() };
+        let saved = Saved::read(
+            case.cluster.saved().as_bytes(),
+            audit.snapshot_options(Some(now())),
+            Pods::Terminating,
+        );
+        let saved = saved.unwrap().gather(&audit.wanted(), None).unwrap();
+        let of_file = Plan::new(&saved.facts, saved.pods, &audit.policy, &audit.limits);
+        let on_file = |asked: &PodName| runtime.block_on(explain::run(&audit, asked, &stop)).unwrap();
+        prop_assert_eq!(differences(&of_file, on_file), Vec::<String>::new());
+
+        let limited = |code: ReasonCode| plan.pods.iter().filter(|judged| judged.code() == code).count();
+        over_cap.set(over_cap.get() + limited(ReasonCode::OverCap));
+        held.set(held.get() + limited(ReasonCode::MassOutage));
+        Ok(())
+    });
+    let (over_cap, held) = (over_cap.get(), held.get());
+    assert!(over_cap > 5 && held > 5, "{over_cap} over the cap, {held} held");
 }
 
 fn now() -> Timestamp {
@@ -140,12 +208,14 @@ fn ago(minutes: i64) -> String {
 }
 
 fn typed() -> impl Strategy<Value = Typed> {
-    (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), select(vec![100, 100, 55, 30])).prop_map(
-        |(all, leaf_selector, unreachable_only, percent)| Typed {
+    let limits = (select(vec![100, 100, 55, 30]), select(vec![0, 1, 1, 2]));
+    (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), limits).prop_map(
+        |(all, leaf_selector, unreachable_only, (percent, cap))| Typed {
             all,
             leaf_selector,
             unreachable_only,
             percent,
+            cap,
         },
     )
 }

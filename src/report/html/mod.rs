@@ -1,6 +1,6 @@
 //! The report as one HTML file, for a browser, a mail or a printer: what needs a person first.
 //!
-//! It asks nobody for anything. Its policy forbids every source but the style and the script that are in it, by their
+//! It loads nothing. Its policy forbids every source but the style and the script that are in it, by their
 //! digests, so that a text that got through the escaping still could not run. All content is there without the script,
 //! which mail readers strip: it only adds buttons that copy, and filters. No element has a `style` attribute, which
 //! the policy would refuse.
@@ -17,9 +17,10 @@ use super::{
     timeline,
 };
 use crate::{
-    decide::{Explained, REASONS, Verdict, explained},
-    manual::Step,
-    outcome::Outcome,
+    advice::Step,
+    decide::{ReasonCode, Verdict},
+    glossary,
+    outcome::OutcomeCode,
 };
 
 const STYLE: &str = include_str!("style.css");
@@ -113,7 +114,7 @@ fn header(report: &Report, title: &str) -> Markup {
                         && (verdict == Verdict::Manual || verdict == Verdict::Reap && wrong);
                     li {
                         @if count(verdict) > 0 {
-                            a.bad[alarming] href=(format!("#{}", verdict.code())) {
+                            a.bad[alarming] href=(format!("#{verdict}")) {
                                 b { (phrases::count(&of(report, verdict))) } (words)
                             }
                         } @else {
@@ -155,7 +156,7 @@ fn filters(report: &Report) -> Markup {
                     "Verdict"
                     select name="verdict" {
                         option value="" { "all" }
-                        @for verdict in Verdict::ALL { option value=(verdict.code()) { (verdict.code()) } }
+                        @for verdict in Verdict::ALL { option value=(verdict) { (verdict) } }
                     }
                 }
                 button type="reset" { "Show all" }
@@ -211,7 +212,7 @@ fn step_of(step: &Step) -> Markup {
 
 /// What the owners of reaped pods have written down for this moment.
 fn remember(report: &Report) -> Markup {
-    let noted = report.pods.iter().enumerate().filter(|(_, pod)| pod.verdict == Verdict::Reap.code());
+    let noted = report.pods.iter().enumerate().filter(|(_, pod)| pod.verdict == Verdict::Reap);
     let noted = noted.filter_map(|(number, pod)| Some((number, pod, pod.note.as_ref()?))).collect::<Vec<_>>();
     html! {
         @if !noted.is_empty() {
@@ -252,7 +253,7 @@ fn node_card(report: &Report, number: usize, node: &NodeEntry) -> Markup {
                 h3 { (clean(&node.name)) }
                 @if !node.leaf_marks.is_empty() { span.chip.warn { "leaf node" } }
             }
-            p { (clean(&phrases::node(node))) ". Terminating pods: " (phrases::terminating(node)) "." }
+            p { (clean(&phrases::node(node))) ". Terminating pods: " (phrases::terminating(node).as_deref().unwrap_or("none")) "." }
             @if !node.leaf_marks.is_empty() {
                 p.quiet { "A leaf node, by its " (clean(&node.leaf_marks.join(", "))) "." }
             }
@@ -283,12 +284,12 @@ fn rows(report: &Report, verdict: Verdict) -> Markup {
     let pods = of(report, verdict);
     let count = phrases::count(&pods);
     let mut numbered = report.pods.iter().enumerate().collect::<Vec<_>>();
-    numbered.retain(|(_, pod)| pod.verdict == verdict.code());
+    numbered.retain(|(_, pod)| pod.verdict == verdict);
     numbered.sort_by_key(|(_, pod)| !phrases::went_wrong(pod));
-    let id = format!("{}-heading", verdict.code());
+    let id = format!("{verdict}-heading");
     html! {
         @if !pods.is_empty() {
-            section.of-pods id=(verdict.code()) aria-labelledby=(id) {
+            section.of-pods id=(verdict) aria-labelledby=(id) {
                 h2 id=(id) { (phrases::heading(report, verdict)) ": " (count) }
                 ul.rows {
                     @for (number, pod) in numbered { (row(number, pod)) }
@@ -335,19 +336,19 @@ fn unread(report: &Report) -> Markup {
 fn glossary(report: &Report) -> Markup {
     let seen = report.pods.iter().map(|pod| pod.reason);
     let seen = seen.chain(report.breaker.iter().map(|breaker| breaker.reason)).collect::<BTreeSet<_>>();
-    let (here, others): (Vec<_>, Vec<_>) = REASONS.iter().partition(|reason| seen.contains(reason.code));
-    let outcomes = Outcome::CODES.into_iter().filter(|code| report.summary.outcomes.get(code) > Some(&0));
-    let outcomes = outcomes.filter_map(|code| Some((code, Outcome::means(code)?))).collect::<Vec<_>>();
+    let (here, others): (Vec<_>, Vec<_>) = ReasonCode::ALL.into_iter().partition(|code| seen.contains(code));
+    let outcomes = OutcomeCode::ALL.into_iter().filter(|code| report.summary.outcomes.get(code) > Some(&0));
+    let outcomes = outcomes.collect::<Vec<_>>();
     html! {
         section #reasons aria-labelledby="reasons-heading" {
             h2 #reasons-heading { "What the words mean" }
             @if !here.is_empty() { (reasons(&here)) }
             @if !outcomes.is_empty() {
                 dl.glossary {
-                    @for (code, means) in outcomes {
+                    @for code in outcomes {
                         div id=(format!("outcome-{code}")) {
                             dt { (code) " " span.quiet { "(outcome)" } }
-                            dd { (means) }
+                            dd { (glossary::means(code.as_str())) }
                         }
                     }
                 }
@@ -360,14 +361,15 @@ fn glossary(report: &Report) -> Markup {
     }
 }
 
-fn reasons(reasons: &[&Explained]) -> Markup {
+fn reasons(reasons: &[ReasonCode]) -> Markup {
     html! {
         dl.glossary {
-            @for reason in reasons {
-                div id=(format!("reason-{}", reason.code)) {
-                    dt { (reason.code) " " span.quiet { "(" (reason.verdict.code()) ")" } }
-                    dd { (reason.means) }
-                    dd { b { "What to do: " } (reason.advice) }
+            @for code in reasons {
+                @let (means, advice) = glossary::reason(code.as_str());
+                div id=(format!("reason-{code}")) {
+                    dt { (code) " " span.quiet { "(" (code.verdict()) ")" } }
+                    dd { (means) }
+                    dd { b { "What to do: " } (advice) }
                 }
             }
         }
@@ -375,7 +377,7 @@ fn reasons(reasons: &[&Explained]) -> Markup {
 }
 
 fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
-    report.pods.iter().filter(|pod| pod.verdict == verdict.code()).collect()
+    report.pods.iter().filter(|pod| pod.verdict == verdict).collect()
 }
 
 fn name(pod: &PodEntry) -> Markup {
@@ -393,17 +395,17 @@ fn chip(pod: &PodEntry) -> Markup {
     };
     let colour = match outcome {
         _ if phrases::went_wrong(pod) => "bad",
-        "would-delete" => "neutral",
+        OutcomeCode::WouldDelete => "neutral",
         _ => "good",
     };
     html! { a.chip.(colour) href=(format!("#outcome-{outcome}")) { (outcome) } }
 }
 
-fn reason_chip(code: &str) -> Markup {
-    let colour = match explained(code).map(|reason| reason.verdict) {
-        Some(Verdict::Manual) => "bad",
-        Some(Verdict::Wait) => "warn",
-        _ => "neutral",
+fn reason_chip(code: ReasonCode) -> Markup {
+    let colour = match code.verdict() {
+        Verdict::Manual => "bad",
+        Verdict::Wait => "warn",
+        Verdict::Reap | Verdict::Leave => "neutral",
     };
     html! { a.chip.(colour) href=(format!("#reason-{code}")) { (code) } }
 }

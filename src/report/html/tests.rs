@@ -6,7 +6,7 @@ use html5gum::{Token, Tokenizer};
 use serde_json::json;
 
 use super::*;
-use crate::{cluster::Target, outcome::Outcome, report::samples::*, settings::Mode};
+use crate::{outcome::Outcome, report::samples::*, selector::Target, settings::Mode};
 
 /// An element, or a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +88,7 @@ fn hostile() -> Report {
             "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": markup}}}),
     ];
     let mut report = report(&audit(), &objects, &[]);
-    report.errors.push(crate::report::ErrorEntry { what: markup.to_owned(), cause: markup.to_owned() });
+    report.errors.push(crate::facts::ReadError { what: markup.to_owned(), cause: markup.to_owned() });
     report.unseen.push(markup.to_owned());
     report.settings.namespace_regex = Some(markup.to_owned());
     report.snapshot = Some(markup.to_owned());
@@ -160,7 +160,7 @@ fn what_is_opened_is_closed_and_every_link_leads_somewhere() {
 #[test]
 fn every_command_can_be_copied_as_it_is() {
     let target =
-        crate::cluster::Target { kubeconfig: Some("/etc/my config".into()), context: Some("<b>".into()) };
+        crate::selector::Target { kubeconfig: Some("/etc/my config".into()), context: Some("<b>".into()) };
     let reading = run(crate::settings::Mode::ClientDryRun, target);
     for report in
         [report(&reading, &private_cloud(), &[]), report(&audit(), &private_cloud(), &[]), hostile()]
@@ -196,8 +196,8 @@ fn every_reason_on_the_page_is_explained_on_it() {
     for report in [report(&audit(), &private_cloud(), &[]), every_outcome()] {
         let pieces = pieces(&without_style_and_script(&write(&report)));
         let ids = pieces.iter().filter_map(|piece| attribute(piece, "id")).collect::<Vec<_>>();
-        for reason in REASONS {
-            assert!(ids.contains(&format!("reason-{}", reason.code).as_str()), "{}", reason.code);
+        for code in ReasonCode::ALL {
+            assert!(ids.contains(&format!("reason-{code}").as_str()), "{code}");
         }
         for outcome in report.pods.iter().filter_map(|pod| pod.outcome) {
             assert!(ids.contains(&format!("outcome-{outcome}").as_str()), "{outcome}");

@@ -1,6 +1,6 @@
 //! The report in GitHub's Markdown, for a ticket or a chat: what needs a person first, commands in fenced blocks.
 //!
-//! Text from the cluster must not become markup, and must not call anybody: GitHub makes a mention of `@name`, a link of
+//! Text from the cluster must not become markup, and must not mention anybody: GitHub makes a mention of `@name`, a link of
 //! `#1`, and a formula of `$…$`, also where Markdown itself sees plain text. It does so nowhere in code, so a word with
 //! such a letter is shown as code.
 
@@ -9,8 +9,10 @@ use super::{
     phrases::{self, clean},
 };
 use crate::{
-    decide::{Verdict, explained},
-    manual::{Command, Step},
+    advice::{Command, Step},
+    decide::Verdict,
+    glossary,
+    outcome::OutcomeCode,
 };
 
 /// Writes `report` as Markdown.
@@ -39,7 +41,7 @@ fn title(page: &mut String, report: &Report) {
     if let Some(breaker) = &report.breaker {
         *page += &format!(
             "\n> **Nothing is deleted** ({}). {}\n",
-            code(breaker.reason),
+            code(breaker.reason.as_str()),
             prose(&phrases::breaker(breaker))
         );
     }
@@ -52,7 +54,7 @@ fn for_a_person(page: &mut String, report: &Report) {
     }
     *page += &format!("\n## {}: {}\n", phrases::heading(report, Verdict::Manual), pods.len());
     for pod in pods {
-        let mut facts = vec![code(pod.outcome.unwrap_or(pod.reason))];
+        let mut facts = vec![code(why(pod))];
         facts.extend(owner(pod));
         facts.extend(pod.node.as_ref().map(|node| format!("on {}", code(node))));
         facts.push(phrases::overdue(pod));
@@ -84,7 +86,7 @@ fn nodes(page: &mut String, report: &Report) {
             "| {} | {} | {} |\n",
             code(&node.name),
             prose(&phrases::node(node)),
-            phrases::terminating(node)
+            phrases::terminating(node).as_deref().unwrap_or("none")
         );
     }
     for node in &report.nodes {
@@ -126,7 +128,7 @@ fn table(page: &mut String, report: &Report, verdict: Verdict) {
             owner(pod).unwrap_or_default(),
             pod.node.as_deref().map(code).unwrap_or_default(),
             phrases::overdue(pod).trim_start_matches("overdue "),
-            code(pod.outcome.unwrap_or(pod.reason)),
+            code(why(pod)),
             remarks.join(" ")
         );
     }
@@ -156,13 +158,25 @@ fn reasons(page: &mut String, report: &Report) {
         return;
     }
     *page += "\n## What the reasons mean\n\n";
-    for reason in seen.into_iter().filter_map(explained) {
-        *page += &format!("- {}: {} *{}*\n", code(reason.code), prose(reason.means), prose(reason.advice));
+    for reason in seen {
+        let (means, advice) = glossary::reason(reason.as_str());
+        *page += &format!(
+            "- {}: {} *{}*
+",
+            code(reason.as_str()),
+            prose(means),
+            prose(advice)
+        );
     }
 }
 
 fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
-    report.pods.iter().filter(|pod| pod.verdict == verdict.code()).collect()
+    report.pods.iter().filter(|pod| pod.verdict == verdict).collect()
+}
+
+/// The outcome, else the reason.
+fn why(pod: &PodEntry) -> &'static str {
+    pod.outcome.map_or_else(|| pod.reason.as_str(), OutcomeCode::as_str)
 }
 
 fn name(pod: &PodEntry) -> String {

@@ -248,7 +248,7 @@ fn telling(name: &str) -> Report {
             "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": name}}}),
     ];
     let mut report = report(&audit(), &objects, &[]);
-    report.errors.push(crate::report::ErrorEntry { what: name.to_owned(), cause: name.to_owned() });
+    report.errors.push(crate::facts::ReadError { what: name.to_owned(), cause: name.to_owned() });
     report.unseen.push(name.to_owned());
     report.settings.namespace_regex = Some(name.to_owned());
     report.snapshot = Some(name.to_owned());

@@ -1,5 +1,5 @@
 //! The report for a person: nodes first, then what was done, what waits, and, last because it stays on the screen,
-//! what needs somebody.
+//! what needs a person.
 //!
 //! A hundred columns; a word longer than that, a name mostly, is not broken, so that it can be copied.
 
@@ -7,13 +7,15 @@ use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::{
-    BreakerEntry, ErrorEntry, NodeEntry, PodEntry, Report,
+    BreakerEntry, NodeEntry, PodEntry, Report,
     phrases::{self, clean},
 };
 use crate::{
+    advice::{Command, Step},
     decide::Verdict,
     exit::Exit,
-    manual::{Command, Step},
+    facts::ReadError,
+    outcome::OutcomeCode,
 };
 
 /// Width that the report keeps to where nothing is narrower: longer lines are hard to read.
@@ -135,7 +137,7 @@ impl Page {
             let marks = node.leaf_marks.join(", ");
             self.paragraph(DETAIL, DETAIL, CAUTION, &format!("a leaf node, by its {marks}"));
         }
-        let pods = phrases::terminating(node);
+        let pods = phrases::terminating(node).unwrap_or_else(|| "none".to_owned());
         self.paragraph(DETAIL, DETAIL, QUIET, &format!("Terminating pods: {pods}"));
         if !node.volume_attachments.is_empty() {
             let volumes = phrases::attached(node);
@@ -147,7 +149,7 @@ impl Page {
     }
 
     fn pods(&mut self, report: &Report, verdict: Verdict) {
-        let pods = report.pods.iter().filter(|pod| pod.verdict == verdict.code()).collect::<Vec<_>>();
+        let pods = report.pods.iter().filter(|pod| pod.verdict == verdict).collect::<Vec<_>>();
         if pods.is_empty() {
             return;
         }
@@ -179,18 +181,22 @@ impl Page {
         if let Some(sentence) = phrases::sentence(pod) {
             self.paragraph(DETAIL, DETAIL, Style::new(), sentence);
         }
-        if let Some(note) = &pod.note {
-            self.paragraph(DETAIL, DETAIL, CAUTION, &format!("Note: {note}"));
+        self.advice(DETAIL, [("Note", &pod.note), ("Risk", &pod.risk)], &pod.steps);
+    }
+
+    /// What to remember, what is at risk, and what to do, in order.
+    pub(crate) fn advice(&mut self, indent: &str, said: [(&str, &Option<String>); 2], steps: &[Step]) {
+        for (word, text) in said {
+            if let Some(text) = text {
+                self.paragraph(indent, indent, CAUTION, &format!("{word}: {text}"));
+            }
         }
-        if let Some(risk) = &pod.risk {
-            self.paragraph(DETAIL, DETAIL, CAUTION, &format!("Risk: {risk}"));
-        }
-        for (number, step) in pod.steps.iter().enumerate() {
+        for (number, step) in steps.iter().enumerate() {
             self.step(&format!("{}. ", number + 1), step);
         }
     }
 
-    pub(crate) fn step(&mut self, mark: &str, step: &Step) {
+    fn step(&mut self, mark: &str, step: &Step) {
         let rest = format!("{DETAIL}{:1$}", "", mark.len());
         self.paragraph(&format!("{DETAIL}{mark}"), &rest, Style::new(), &step.what);
         if let Some(command) = &step.command {
@@ -201,7 +207,7 @@ impl Page {
     }
 
     /// What could not be read, and what could not be seen.
-    pub(crate) fn unread(&mut self, errors: &[ErrorEntry], unseen: &[String]) {
+    pub(crate) fn unread(&mut self, errors: &[ReadError], unseen: &[String]) {
         if !errors.is_empty() {
             self.heading(BAD, &format!("COULD NOT BE READ: {}", errors.len()));
             for error in errors {
@@ -224,25 +230,30 @@ impl Page {
 }
 
 fn style_of(pod: &PodEntry) -> Style {
-    match (pod.verdict, pod.outcome) {
-        (_, Some("deleted" | "gone")) => GOOD,
-        (_, Some("failed" | "denied" | "still-there" | "unverified" | "interrupted")) => BAD,
-        (_, Some("changed" | "node-recovered" | "node-changed")) => CAUTION,
-        ("wait" | "leave", _) => QUIET,
+    match (pod.outcome, pod.verdict) {
+        (Some(OutcomeCode::Deleted | OutcomeCode::Gone), _) => GOOD,
+        (Some(outcome), _) if outcome.is_failure() => BAD,
+        (Some(outcome), _) if outcome.acted() => CAUTION,
+        (_, Verdict::Wait | Verdict::Leave) => QUIET,
         _ => Style::new().bold(),
     }
 }
 
-/// The command on lines of at most `width`, as far as its words allow, joined as a shell joins them.
-pub(crate) fn broken(Command(words): &Command, width: usize) -> Vec<String> {
+/// The command on lines of at most `width`, as far as its words allow, joined as a shell joins them. One that is a comment
+/// is one on every line: a comment does not go on after a backslash.
+fn broken(Command(words): &Command, width: usize) -> Vec<String> {
+    let (comment, words) = match words.split_first() {
+        Some((first, rest)) if first == "#" => ("# ", rest),
+        _ => ("", words.as_slice()),
+    };
     let mut lines = Vec::new();
-    let mut line = String::new();
+    let mut line = comment.to_owned();
     for word in words {
         // Two columns are for the backslash.
-        if !line.is_empty() && line.len() + 1 + word.len() + 2 > width {
+        if line != comment && line.len() + 1 + word.len() + 2 > width {
             lines.push(std::mem::take(&mut line) + " \\");
-            line.push_str("  ");
-        } else if !line.is_empty() {
+            line.push_str(if comment.is_empty() { "  " } else { comment });
+        } else if line != comment {
             line.push(' ');
         }
         line.push_str(word);

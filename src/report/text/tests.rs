@@ -15,9 +15,10 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    cluster::Target,
+    decide::ReasonCode,
     outcome::Outcome,
     report::samples::*,
+    selector::Target,
     settings::{Mode, Settings, Task},
 };
 
@@ -541,7 +542,7 @@ fn a_leaf_cluster_is_part_of_a_command_only_where_it_can_be_a_name() {
             pod("app", "a-0", "leaf"),
         ];
         let report = report(&audit(), &objects, &[]);
-        assert_eq!(report.pods[0].reason, "kosmos-leaf");
+        assert_eq!(report.pods[0].reason, ReasonCode::KosmosLeaf);
         for command in commands(&report) {
             let line = command.0.join(" ");
             assert!(!line.contains(cluster), "{line}");

@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::Policy,
     facts::{
-        ClaimState, ClusterFacts, JOB_TRACKING, NodeFacts, NodeRead, PodFacts, Ready, Storage, VolumeFacts,
+        ClaimState, ClusterFacts, JOB_TRACKING, NodeFacts, NodeRead, PodFacts, Ready, Standing, Storage,
+        VolumeFacts,
     },
 };
 
@@ -52,11 +53,11 @@ pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<
     .collect()
 }
 
-/// Whether so many of `nodes`, given as (Ready, leaf, control plane), are NotReady that nothing may be deleted.
-pub fn outage(nodes: impl IntoIterator<Item = (bool, bool, bool)>, max_percent: u8) -> bool {
+/// Whether so many of `nodes` are NotReady that nothing may be deleted.
+pub fn outage(nodes: impl IntoIterator<Item = Standing>, max_percent: u8) -> bool {
     let mut ready = Vec::new();
     let mut workers_ready = Vec::new();
-    for (is_ready, leaf, control_plane) in nodes {
+    for Standing { ready: is_ready, leaf, control_plane } in nodes {
         if !leaf {
             ready.push(is_ready);
         }

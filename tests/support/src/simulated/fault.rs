@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::{Dice, Kind, Request, status_object};
 
 /// What becomes of a request.
@@ -112,11 +114,13 @@ impl Fault {
             Self::Busy(code, _) => answer(code, "TooManyRequests", "later"),
             Self::Status(code, true, _) => Some((code, page())),
             Self::Status(code, false, _) => answer(code, "Trouble", "no"),
-            Self::Webhook => answer(
-                500,
-                "InternalError",
-                r#"Internal error occurred: failed calling webhook "w": refused"#,
-            ),
+            Self::Webhook => {
+                let cause = r#"failed calling webhook "w": refused"#;
+                let message = format!("Internal error occurred: {cause}");
+                let mut status = status_object(500, "InternalError", &message);
+                status["details"] = json!({"causes": [{"message": cause}]});
+                Some((500, status.to_string()))
+            }
             Self::Denied(code) => answer(code, "Forbidden", "denied"),
             Self::Expired => answer(410, "Expired", "too old"),
             Self::Cut => Some((status, body[..body.len() / 2].to_owned())),

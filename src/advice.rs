@@ -1,0 +1,314 @@
+//! What a person has to do about a pod that the program leaves to them: what is at risk, and the commands, in order.
+//!
+//! The commands carry the real names, quoted for a POSIX shell. Those that delete name the object's UID, so that a
+//! namesake that has come in the meantime is not hit, and go through `kubectl delete --raw`, which takes it and does
+//! not wait (plain `kubectl delete pvc` hangs on the claim's protection finalizer). The claim's finalizers need no
+//! clearing: it goes when the pod does.
+
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+use crate::{
+    decide::{PinnedClaim, Reason, UnverifiedClaim},
+    facts::{Leaf, PodFacts},
+    limits::{Hold, HoldReason, Judged},
+    selector::Target,
+};
+
+/// What a person should know and do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// The risk, in a line.
+    pub risk: Option<String>,
+    /// What to do, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Step {
+    /// What it is for.
+    pub what: String,
+    /// What to paste, where there is something.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub command: Option<Command>,
+}
+
+/// A shell command, as its words: already quoted, so that a writer may break the line between any two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command(pub Vec<String>);
+
+impl Serialize for Command {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.join(" "))
+    }
+}
+
+/// kubectl, pointed at the cluster that was judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kubectl(pub Target);
+
+impl Kubectl {
+    fn words<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let mut all = vec!["kubectl".to_owned()];
+        if let Some(kubeconfig) = &self.0.kubeconfig {
+            all.extend(["--kubeconfig".to_owned(), quoted(&kubeconfig.to_string_lossy())]);
+        }
+        if let Some(context) = &self.0.context {
+            all.extend(["--context".to_owned(), quoted(context)]);
+        }
+        all.extend(words.into_iter().map(quoted));
+        all
+    }
+
+    fn command<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+        Command(self.words(words))
+    }
+
+    fn get_pod(&self, pod: &PodFacts, options: &[&str]) -> Command {
+        let words = ["get", "pod", &pod.name, "-n", &pod.namespace];
+        self.command(words.into_iter().chain(options.iter().copied()))
+    }
+
+    /// Deletes the object at `path` only if it has this UID.
+    fn delete(&self, path: &str, options: &serde_json::Value) -> Command {
+        let mut words = vec!["echo".to_owned(), quoted(&options.to_string()), "|".to_owned()];
+        words.extend(self.words(["delete", "-f", "-", "--raw", path]));
+        Command(words)
+    }
+}
+
+fn quoted(word: &str) -> String {
+    // shlex is stricter than any shell: it would quote pods,pvc and --tail=50 too.
+    if !word.is_empty()
+        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter))
+    {
+        return word.to_owned();
+    }
+    // shlex refuses nothing but NUL, which no shell could pass on anyway.
+    shlex::try_quote(&word.replace('\0', "")).map_or_else(|_| String::new(), std::borrow::Cow::into_owned)
+}
+
+fn step(what: impl Into<String>, command: Command) -> Step {
+    Step { what: what.into(), command: Some(command) }
+}
+
+/// What to do about a pod. While `hold` holds the run, nothing that destroys is printed.
+pub fn advise(Judged { pod, reason, .. }: &Judged, hold: Option<&Hold>, kubectl: &Kubectl) -> Advice {
+    let advice = match reason {
+        Reason::LeafNode(leaf) => return leaf_node(pod, leaf, kubectl),
+        Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } => {
+            return held_by_finalizers(pod, finalizers, kubectl);
+        }
+        Reason::LocalVolume { claims } => local_volume(pod, claims, kubectl),
+        Reason::VolumeUnverified { claims } => volume_unverified(pod, claims, kubectl),
+        Reason::OwnerKind { .. } => Advice {
+            risk: Some(format!(
+                "If {} is only cut off, the pod may still be running there, and its replacement would be a second \
+                 copy: make sure that the machine is powered off.",
+                node_name(pod)
+            )),
+            steps: vec![force_delete(
+                pod,
+                "Force-delete the pod; its owner then starts a new one elsewhere.",
+                kubectl,
+            )],
+        },
+        _ => return Advice::default(),
+    };
+    let why = match hold.map(|hold| &hold.reason) {
+        None => return advice,
+        Some(HoldReason::MassOutage(_)) => {
+            "while so many nodes are NotReady: find out first what they have in common"
+        }
+        Some(HoldReason::CensusUnread(_)) => {
+            "while it is not known how many nodes are NotReady: run it again"
+        }
+    };
+    Advice { risk: None, steps: vec![Step { what: format!("No command is printed {why}."), command: None }] }
+}
+
+fn node_name(pod: &PodFacts) -> &str {
+    pod.node.as_deref().unwrap_or("the node")
+}
+
+fn force_delete(pod: &PodFacts, what: &str, kubectl: &Kubectl) -> Step {
+    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
+    step(what, kubectl.delete(&path, &json!({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}})))
+}
+
+fn local_volume(pod: &PodFacts, claims: &[PinnedClaim], kubectl: &Kubectl) -> Advice {
+    let node = node_name(pod);
+    let mut steps = Vec::new();
+    for PinnedClaim { claim, claim_uid, .. } in claims {
+        let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{claim}", pod.namespace);
+        steps.push(step(
+            format!("Give up claim {claim}. It stays Terminating until the pod is gone."),
+            kubectl.delete(&path, &json!({"preconditions": {"uid": claim_uid}})),
+        ));
+    }
+    steps.push(force_delete(
+        pod,
+        "Force-delete the pod. The claim goes with it, and the owner starts a new pod with a new claim.",
+        kubectl,
+    ));
+    steps.push(step(
+        "See the new pod come up, on another node.",
+        kubectl.command(["get", "pods,pvc", "-n", &pod.namespace, "-o", "wide"]),
+    ));
+    let lost = claims.iter().map(|claim| {
+        let volume = &claim.volume;
+        match claim.reclaim_policy.as_deref() {
+            Some("Retain") => format!(
+                "volume {volume} has the policy Retain, so its data stays on {node}'s disk, but the new pod starts \
+                 without it"
+            ),
+            Some(policy) => format!("the data of volume {volume} is lost for good (policy {policy})"),
+            None => format!("the data of volume {volume} is to be taken as lost (it names no reclaim policy)"),
+        }
+    });
+    let lost = lost.collect::<Vec<_>>().join("; ");
+    Advice {
+        risk: Some(format!(
+            "If {node} can come back, wait for it: the pod then starts anew, with its data. With these commands {lost}."
+        )),
+        steps,
+    }
+}
+
+fn volume_unverified(pod: &PodFacts, claims: &[UnverifiedClaim], kubectl: &Kubectl) -> Advice {
+    let node = node_name(pod);
+    let namespace = pod.namespace.as_str();
+    let mut steps = Vec::new();
+    for UnverifiedClaim { claim, missing_volume, .. } in claims {
+        let claim_of = |output| kubectl.words(["get", "pvc", claim, "-n", namespace, "-o", output]);
+        steps.push(step(
+            format!("See claim {claim} and the volume that it names."),
+            Command(claim_of("wide")),
+        ));
+        if let Some(volume) = missing_volume {
+            let what = format!(
+                "Volume {volume} does not exist: bring it back, or give the claim up; a new pod that uses the claim \
+                 as it is does not start."
+            );
+            steps.push(Step { what, command: None });
+        } else {
+            let mut describe = kubectl.words(["describe", "pv"]);
+            describe.push(format!("\"$({})\"", claim_of("jsonpath={.spec.volumeName}").join(" ")));
+            let what = format!(
+                "See where it is: local, hostPath or node affinity to {node} alone would bind it there."
+            );
+            steps.push(step(what, Command(describe)));
+        }
+    }
+    steps.push(force_delete(
+        pod,
+        "Only once you know that none is bound there: force-delete the pod.",
+        kubectl,
+    ));
+    Advice {
+        risk: Some(format!(
+            "If a volume is on {node}, the new pod waits for that node for ever, and giving the claim up loses data."
+        )),
+        steps,
+    }
+}
+
+fn held_by_finalizers(pod: &PodFacts, finalizers: &[String], kubectl: &Kubectl) -> Advice {
+    Advice {
+        risk: Some(format!(
+            "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
+            finalizers.join(", ")
+        )),
+        steps: vec![
+            step(
+                "See who set them (under managedFields, the manager of each f:finalizers), and look at its log.",
+                kubectl.get_pod(pod, &["--show-managed-fields", "-o", "yaml"]),
+            ),
+            step(
+                "See what still holds the pod; it goes by itself with the last one, or at the next run.",
+                kubectl.get_pod(pod, &["-o", "jsonpath={.metadata.finalizers}"]),
+            ),
+        ],
+    }
+}
+
+fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
+    let node = node_name(pod);
+    let look =
+        step("See what this cluster knows about the leaf node.", kubectl.command(["describe", "node", node]));
+    if !leaf.kosmos {
+        return Advice {
+            risk: Some(
+                "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
+                 start a second copy."
+                    .to_owned(),
+            ),
+            steps: vec![look],
+        };
+    }
+    let mut steps = vec![
+        look,
+        step(
+            "See why Kosmos does not reach the leaf cluster; mend that link.",
+            kubectl.command([
+                "logs",
+                "-n",
+                "kosmos-system",
+                "deployment/clustertree-cluster-manager",
+                "--tail=50",
+            ]),
+        ),
+    ];
+    if let Some(cluster) = &leaf.cluster {
+        let file = format!("{cluster}.kubeconfig");
+        let mut fetch =
+            kubectl.words(["get", "clusters.kosmos.io", cluster, "-o", "jsonpath={.spec.kubeconfig}"]);
+        fetch.extend(["|", "base64", "-d", ">"].map(str::to_owned));
+        fetch.push(quoted(&file));
+        steps.push(step(
+            format!("Fetch Kosmos's credentials for leaf cluster {cluster} (remove the file afterwards)."),
+            Command(fetch),
+        ));
+        steps.push(step(
+            "See whether the pod runs there; it has the same namespace and name.",
+            Kubectl(Target { context: None, kubeconfig: Some(file.into()) }).get_pod(pod, &["-o", "wide"]),
+        ));
+    }
+    Advice {
+        risk: Some(
+            "Do not force-delete it: the owner would start a second copy while the first still serves in the leaf \
+             cluster, and Kosmos deletes that first one, by name, as soon as the link is back."
+                .to_owned(),
+        ),
+        steps,
+    }
+}
+
+/// What to do about a node, besides its pods. `reaped`: pods of it were, or would be, force-deleted. `dead`: it is not
+/// expected back, and nothing holds the run.
+pub fn advise_node(name: &str, reaped: bool, dead: bool, attached: usize, kubectl: &Kubectl) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if reaped {
+        steps.push(Step {
+            what: format!(
+                "If {name} may only be cut off, power it off before it rejoins: its containers may still be running, \
+                 beside the pods that replace them."
+            ),
+            command: None,
+        });
+    }
+    if attached > 0 && dead {
+        steps.push(step(
+            format!(
+                "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is \
+                 gone; do not delete VolumeAttachments. Only if the machine is certainly powered off: this taint has \
+                 them detached at once, and every pod that is left on {name} evicted and force-deleted, those that \
+                 need you too. Take it away before the machine rejoins."
+            ),
+            kubectl.command(["taint", "nodes", name, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"]),
+        ));
+    }
+    steps
+}

@@ -1,0 +1,112 @@
+//! `--push-gateway`: a URL that may hold a password.
+
+use std::{fmt, str::FromStr};
+
+use http::{
+    Uri,
+    uri::{Authority, Scheme},
+};
+use percent_encoding::percent_decode_str;
+
+/// `--push-gateway`. It is shown without its password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PushGateway {
+    /// Where it is, without the login.
+    pub url: Uri,
+    /// HTTP basic authentication.
+    pub login: Option<Login>,
+}
+
+/// A login of HTTP basic authentication.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// Never shown.
+    pub password: String,
+}
+
+impl FromStr for PushGateway {
+    type Err = &'static str;
+
+    // The text may hold a password, so no error repeats any of it.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "it is no URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, with / ? # and @ \
+                     in a password as %2F %3F %23 and %40";
+        let uri = text.trim().parse::<Uri>().map_err(|_| wrong)?;
+        let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme());
+        // Such a sign in a password ends the authority before its time: the rest of the password, or all of it, would
+        // then count as host, port or path, and be shown.
+        let whole = !text.contains(['#', '?']) && !uri.path().contains('@');
+        let authority = uri.authority().filter(|_| known && whole).ok_or(wrong)?.as_str();
+        let (login, host) = match authority.rsplit_once('@') {
+            Some((login, host)) => (Some(login), host),
+            None => (None, authority),
+        };
+        let plain = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let login = login.map(|login| {
+            let (user, password) = login.split_once(':').unwrap_or((login, ""));
+            Login { user: plain(user), password: plain(password) }
+        });
+        let mut parts = uri.clone().into_parts();
+        let host = host.parse::<Authority>().map_err(|_| wrong)?;
+        if host.port_u16().is_none() && host.as_str() != host.host() {
+            return Err(wrong);
+        }
+        parts.authority = Some(host);
+        Ok(Self { url: Uri::from_parts(parts).map_err(|_| wrong)?, login })
+    }
+}
+
+impl fmt::Display for PushGateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+impl fmt::Debug for PushGateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_used_and_never_shown() {
+        let gateway = "https://reaper:s%40cret@gw.example:9091/push".parse::<PushGateway>().unwrap();
+        assert_eq!(gateway.login.as_ref().unwrap().user, "reaper");
+        assert_eq!(gateway.login.as_ref().unwrap().password, "s@cret");
+        assert_eq!(
+            format!("{gateway} {gateway:?}"),
+            "https://gw.example:9091/push https://gw.example:9091/push"
+        );
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_without_repeating_it() {
+        for text in [
+            "",
+            "gw:9091",
+            "ftp://u:secret@gw",
+            "http://",
+            "http://u:secret@gw/?a=b",
+            "http://u:sec ret@gw",
+            "http://u:sec/ret@gw:9091",
+            "http://u:/sec@gw",
+            "http://12:3/sec@gw",
+            "http://u:1#sec@gw",
+            "http://u:1?sec@gw",
+            "http://gw:sec",
+            "/x",
+        ] {
+            let says = text.parse::<PushGateway>().expect_err(text);
+            assert!(
+                says.contains("http://pushgateway.monitoring:9091") && !says.contains("sec"),
+                "{text}: {says}"
+            );
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The options, in the groups that the commands share. A group that a command takes is flattened into it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+use regex::Regex;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::{
+    gateway::PushGateway,
+    values::{self, DryRun, LogFormat, Output, Span, UrlParser},
+};
+use crate::selector::Selector;
+
+const WHICH: &str = "Which pods";
+const LIMITS: &str = "How far to go";
+const REPORT: &str = "Report and log";
+const SOURCE: &str = "Which cluster";
+const METRICS: &str = "Metrics";
+
+/// Which namespaces.
+#[derive(Debug, Args)]
+#[command(next_help_heading = WHICH)]
+pub struct Namespaces {
+    /// Only namespaces that this regular expression matches, anywhere in the name [default: all]
+    #[arg(long, env, value_name = "REGEX", value_parser = values::regex)]
+    pub namespace_regex: Option<Regex>,
+
+    /// Only this one namespace: short for --namespace-regex '^NAME$'
+    #[arg(short, long, value_name = "NAME", value_parser = values::namespace_name)]
+    pub namespace: Option<String>,
+
+    /// And not those that this one matches
+    #[arg(long, hide_short_help = true, env, value_name = "REGEX", value_parser = values::regex)]
+    pub namespace_exclude_regex: Option<Regex>,
+}
+
+/// How long is long enough.
+#[derive(Debug, Args)]
+#[command(next_help_heading = WHICH)]
+pub struct Thresholds {
+    /// How long past its deletion deadline a pod counts as stuck (the deadline includes its grace period)
+    #[arg(long, display_order = 5, env, value_name = "DURATION", default_value = "10m")]
+    #[arg(allow_hyphen_values = true)]
+    pub reap_older_than: Span,
+
+    /// How long its node must have been NotReady [default: as --reap-older-than]
+    #[arg(long, display_order = 6, hide_short_help = true, env, value_name = "DURATION")]
+    #[arg(allow_hyphen_values = true)]
+    pub node_not_ready_for: Option<Span>,
+}
+
+/// What the rules take into account.
+#[derive(Debug, Args)]
+#[command(next_help_heading = WHICH)]
+pub struct Rules {
+    /// Reap only where the node's Ready is Unknown: wait where its kubelet may still report
+    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub unreachable_only: bool,
+
+    /// Flag pods whose owner is of this kind (such as StatefulSet) instead of reaping them; repeatable, or with commas
+    #[arg(long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
+    pub manual_owner_kind: Vec<String>,
+
+    /// Treat nodes that this label selector selects as leaf nodes, besides those that Kosmos marks
+    #[arg(long, hide_short_help = true, env, value_name = "SELECTOR", value_parser = values::selector)]
+    pub leaf_node_selector: Option<Selector>,
+}
+
+/// What a run may change.
+#[derive(Debug, Args)]
+#[command(next_help_heading = LIMITS)]
+pub struct Changes {
+    /// Decide and report, change nothing: "server" (or nothing, or true) has the API server check each delete,
+    /// "client" only reads
+    #[arg(long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true,
+        default_value = "none", default_missing_value = "server", hide_default_value = true)]
+    pub dry_run: DryRun,
+
+    /// Do not ask before deleting (asked only when standard input is a terminal)
+    #[arg(long, display_order = 0)]
+    pub yes: bool,
+
+    /// Run only where the guard proves that it keeps this account from deleting a running pod: its own, which the
+    /// downward API names; --dry-run=client and --snapshot do not ask
+    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub require_guard: bool,
+}
+
+/// The limits of a whole run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = LIMITS)]
+pub struct Limits {
+    /// Most pods to delete in one run, the longest overdue first; 0 is no limit
+    #[arg(long, hide_short_help = true, env, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = values::count)]
+    pub max_deletes: usize,
+
+    /// Delete nothing when more than 2 nodes, and this share of them, are NotReady; 100 turns it off
+    #[arg(long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, allow_hyphen_values = true, value_parser = values::percent)]
+    pub max_not_ready_percent: u8,
+
+    /// Time limit of the whole run
+    #[arg(long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m")]
+    #[arg(allow_hyphen_values = true)]
+    pub deadline: Span,
+}
+
+/// How the answer and the log are written.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = REPORT)]
+pub struct Form {
+    /// Form of the report
+    #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json|markdown|html", default_value_t = Output::Text)]
+    pub output: Output,
+
+    /// Form of the log
+    #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORM", default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+
+    /// How much of the log
+    #[arg(long, hide_short_help = true, env, value_name = "LEVEL", default_value = "info", value_parser = values::log_level())]
+    pub log_level: LevelFilter,
+}
+
+/// What else a run reports, and to whom.
+#[derive(Debug, Args)]
+#[command(next_help_heading = REPORT)]
+pub struct Reporting {
+    /// Report Terminating pods on Ready nodes too
+    #[arg(long, hide_short_help = true)]
+    pub all: bool,
+
+    /// Exit with code 5 when something needs a person
+    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub exit_on_manual: bool,
+
+    /// What to call the cluster in reports and metrics, where there are several
+    #[arg(long, hide_short_help = true, env, value_name = "NAME", value_parser = values::cluster_name)]
+    pub cluster_name: Option<String>,
+
+    /// Write no Kubernetes Events about what was done, nor Warnings about what needs a person
+    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub no_events: bool,
+}
+
+/// Where the numbers of a run go.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = METRICS)]
+pub struct MetricsTo {
+    /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is used and never shown
+    #[arg(long, hide_short_help = true, env, value_name = "URL", value_parser = UrlParser)]
+    pub push_gateway: Option<PushGateway>,
+
+    /// Write them to this file, in place of the one before, for the textfile collector of node-exporter (NAME.prom)
+    #[arg(long, hide_short_help = true, env, value_name = "FILE", value_parser = values::path)]
+    pub metrics_file: Option<PathBuf>,
+}
+
+/// Which cluster, or which saved state.
+#[derive(Debug, Args)]
+#[command(next_help_heading = SOURCE)]
+pub struct Source {
+    /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard input
+    #[arg(long, value_name = "FILE", value_parser = values::path)]
+    pub snapshot: Option<PathBuf>,
+
+    /// With --snapshot: the moment to judge at [default: the newest observation in it]
+    #[arg(long, hide_short_help = true, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
+    pub now: Option<Timestamp>,
+
+    /// The kubeconfig's context to use
+    #[arg(long, value_name = "NAME", value_parser = values::context, conflicts_with = "snapshot")]
+    pub context: Option<String>,
+
+    /// The kubeconfig to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
+    #[arg(long, value_name = "FILE", value_parser = values::path, conflicts_with = "snapshot")]
+    pub kubeconfig: Option<PathBuf>,
+}

@@ -1,0 +1,46 @@
+//! What is printed without a look at any cluster: completion scripts and the manual page.
+
+use std::io;
+
+use clap_complete::Shell;
+
+use super::{Command, everywhere, forget_empty_variable, whole};
+
+impl Command {
+    /// What it prints, where it needs nothing but the options themselves.
+    pub fn print(&self) -> Option<io::Result<Vec<u8>>> {
+        match self {
+            Self::Completions(shell) => Some(Ok(completions(*shell))),
+            Self::Man => Some(man()),
+            Self::Run | Self::WhatIf(_) | Self::Explain(_) => None,
+        }
+    }
+}
+
+/// The completion script of `shell`.
+fn completions(shell: Shell) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut whole = everywhere(whole(None), forget_empty_variable);
+    clap_complete::generate(shell, &mut whole, "pod-reaper", &mut bytes);
+    // The script for bash names a program with a hyphen in two ways, and then finds no subcommand's options
+    // (clap-rs/clap#6421).
+    String::from_utf8_lossy(&bytes).replace("pod__subcmd__reaper", "pod__reaper").into_bytes()
+}
+
+/// The manual page: that of a run, with the options of each subcommand after it.
+fn man() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut whole = everywhere(whole(None), |arg| arg.hide_env_values(true));
+    whole.build();
+    clap_mangen::Man::new(whole.clone()).render(&mut bytes)?;
+    for name in ["what-if", "explain"] {
+        if let Some(subcommand) = whole.find_subcommand(name) {
+            let named = subcommand.clone().display_name(format!("pod-reaper {name}"));
+            let page = clap_mangen::Man::new(named);
+            bytes.extend_from_slice(format!(".SH \"POD-REAPER {}\"\n", name.to_uppercase()).as_bytes());
+            page.render_synopsis_section(&mut bytes)?;
+            page.render_options_section(&mut bytes)?;
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,213 @@
+//! Typed values: each has a type of its own, and says what to write where it is none.
+
+use std::{ffi::OsStr, fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use clap::{
+    Arg, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    error::{Error, ErrorKind},
+};
+use jiff::Timestamp;
+use regex::Regex;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::gateway::PushGateway;
+use crate::selector::{Selector, is_name};
+
+/// A duration as a person types it: `10m`, `1h 30m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span(Duration);
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        span.0
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let example = "write it with a unit, such as 10m or 1h 30m";
+        let trimmed = text.trim();
+        if trimmed.is_empty() {
+            return Err(format!("it is empty; {example}"));
+        }
+        if trimmed.starts_with('-') {
+            return Err(format!("it is negative; {example}"));
+        }
+        if trimmed.chars().all(|letter| letter.is_ascii_digit()) {
+            return Err(format!("a bare number has no unit; {example}"));
+        }
+        // humantime reads M as months of 30.44 days; here it is a slip for m.
+        if trimmed.contains('M') {
+            return Err(format!("M would be months; {example}"));
+        }
+        humantime::parse_duration(trimmed).map(Self).map_err(|error| format!("{error}; {example}"))
+    }
+}
+
+/// `--dry-run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// Delete.
+    #[value(alias = "false")]
+    None,
+    /// The API server checks each delete.
+    #[value(alias = "true")]
+    Server,
+    /// Only read.
+    Client,
+}
+
+/// `--output`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For a person.
+    Text,
+    /// For a program.
+    Json,
+    /// For a ticket or a chat.
+    Markdown,
+    /// For a browser, in one file.
+    Html,
+}
+
+/// `--log-format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line an event.
+    Text,
+    /// A JSON object an event.
+    Json,
+}
+
+/// A pod, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl std::fmt::Display for PodName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+pub(super) fn regex(text: &str) -> Result<Regex, String> {
+    let text =
+        nonempty(text).map_err(|_| "it is empty; leave it out for all, or write one such as ^prod-")?;
+    Regex::new(&text).map_err(|error| {
+        let cause = error.to_string();
+        let cause = cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        format!("{cause}; write a regular expression such as ^prod- or ^(compute|impala)-")
+    })
+}
+
+pub(super) fn selector(text: &str) -> Result<Selector, String> {
+    text.parse().map_err(|cause| format!("{cause}; write a label selector such as type=virtual-kubelet"))
+}
+
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "write a moment such as 2026-01-31T03:00:00Z".to_owned())
+}
+
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    text.trim().parse().map_err(|_| "write a whole number such as 50; 0 is no limit".to_owned())
+}
+
+pub(super) fn percent(text: &str) -> Result<u8, String> {
+    let percent = text.trim().parse().ok().filter(|percent| (1..=100).contains(percent));
+    percent.ok_or_else(|| "write a whole number from 1 to 100, such as 55".to_owned())
+}
+
+pub(super) fn context(text: &str) -> Result<String, String> {
+    nonempty(text).map_err(|_| "it is empty; write the name of a context".to_owned())
+}
+
+pub(super) fn cluster_name(text: &str) -> Result<String, String> {
+    match nonempty(text) {
+        Ok(name) if !name.chars().any(char::is_control) => Ok(name),
+        _ => Err("write a name such as prod-eu, in one line".to_owned()),
+    }
+}
+
+/// clap shows the value that it refuses, and this one may hold a password.
+#[derive(Clone)]
+pub(super) struct UrlParser;
+
+impl TypedValueParser for UrlParser {
+    type Value = PushGateway;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<PushGateway, Error> {
+        let parsed = value.to_str().unwrap_or_default().parse::<PushGateway>();
+        parsed.map_err(|says| {
+            command.clone().error(
+                ErrorKind::ValueValidation,
+                format!("invalid value for '--push-gateway <URL>': {says}"),
+            )
+        })
+    }
+}
+
+pub(super) fn nonempty(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+pub(super) fn kind(text: &str) -> Result<String, String> {
+    nonempty(text.trim())
+        .map(|kind| kind.trim().to_owned())
+        .map_err(|_| "it is empty; write a kind such as StatefulSet".to_owned())
+}
+
+pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+    nonempty(text).map(PathBuf::from).map_err(|_| "it is empty; write a file name".to_owned())
+}
+
+pub(super) fn namespace_name(text: &str) -> Result<String, String> {
+    name(text).map_err(|why| format!("{why}; write the name of one namespace, or use --namespace-regex"))
+}
+
+pub(super) fn node_name(text: &str) -> Result<String, String> {
+    name(text).map_err(|why| format!("{why}; write a node's name, as kubectl get nodes prints it"))
+}
+
+pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
+    let parts = text.split_once('/').map(|(namespace, pod)| (name(namespace), name(pod)));
+    match parts {
+        Some((Ok(namespace), Ok(name))) => Ok(PodName { namespace, name }),
+        _ => Err("write namespace and pod with a slash between, such as vault/vault-0".to_owned()),
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if is_name(text) { Ok(text.to_owned()) } else { Err("it is no name of Kubernetes".to_owned()) }
+}
+
+/// `--log-level`.
+pub(super) fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
+    let levels = [
+        ("off", "Nothing"),
+        ("error", "What ended the run"),
+        ("warn", "What could not be done"),
+        ("info", "What was done"),
+        ("debug", "What was asked"),
+        ("trace", "Everything"),
+    ];
+    PossibleValuesParser::new(levels.map(|(level, what)| PossibleValue::new(level).help(what)))
+        .try_map(|level| level.parse::<LevelFilter>())
+}

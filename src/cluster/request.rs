@@ -1,0 +1,146 @@
+//! Sending: time limits, tries, and what of an answer is kept.
+
+use std::time::Duration;
+
+use http::{Method, Request, header};
+use jiff::Timestamp;
+use kube::{Client, client::Body};
+use serde::Deserialize;
+use tokio::{sync::Semaphore, time::Instant};
+
+use super::{
+    Cluster, MAX_IN_FLIGHT,
+    failure::{Failure, root, status_of},
+};
+use crate::{kubernetes::malformed, selector::Selector, stop::Stop};
+
+/// Longest wait for one answer, connection and body included. API servers answer these reads within a second; a
+/// server that needs longer is not one whose words should delete pods.
+pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+/// A read is tried this often in all: a rolling restart of API servers turns away one or two tries.
+const READ_TRIES: u32 = 4;
+/// Tells audit logs who asked.
+pub(crate) const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
+
+/// An answer with a 2xx status.
+pub(super) struct Answer {
+    /// The server's clock, where it said it.
+    pub date: Option<Timestamp>,
+    pub body: Vec<u8>,
+}
+
+/// How a request wants its answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    /// Whole objects.
+    Object,
+    /// Metadata alone.
+    Metadata,
+    /// Metadata alone, of a list.
+    MetadataList,
+    /// The rows that `kubectl get` prints.
+    Table,
+}
+
+impl Form {
+    fn accept(self) -> &'static str {
+        match self {
+            Self::Object => "application/json",
+            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            Self::MetadataList => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            Self::Table => "application/json;as=Table;g=meta.k8s.io;v=v1",
+        }
+    }
+}
+
+impl Cluster {
+    /// Over a client that is already set up.
+    pub fn new(client: Client, stop: Stop, leaf_selector: Option<Selector>) -> Self {
+        Self { client, permits: Semaphore::new(MAX_IN_FLIGHT), stop, leaf_selector }
+    }
+
+    /// Reads `path`, trying again what may pass.
+    pub(super) async fn get(&self, path: &str, form: Form) -> Result<Answer, Failure> {
+        let mut tried = 0;
+        loop {
+            let failure = match self.send(Method::GET, path, form, None, None).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            tried += 1;
+            // After a pause beyond the end of the run there would be no time left to ask.
+            let worth_it = |pause: &Duration| tried < READ_TRIES && self.stop.at_most(*pause) == *pause;
+            let Some(pause) = failure.pause(tried).filter(worth_it) else {
+                return Err(failure);
+            };
+            tracing::debug!(path, tried, code = failure.code(), "asking again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Sends one request, once. After `fresh_until` it must not be sent any more: it may have had to wait for its turn.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        form: Form,
+        payload: Option<(&'static str, Vec<u8>)>,
+        fresh_until: Option<Instant>,
+    ) -> Result<Answer, Failure> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::ACCEPT, form.accept())
+            .header(header::USER_AGENT, USER_AGENT);
+        let mut body = Body::empty();
+        if let Some((content_type, bytes)) = payload {
+            request = request.header(header::CONTENT_TYPE, content_type);
+            body = Body::from(bytes);
+        }
+        let request = request.body(body).map_err(|error| Failure::Transport(error.to_string()))?;
+        let permit = self.permits.acquire().await.map_err(|error| Failure::Transport(error.to_string()))?;
+        let mut limit = self.stop.at_most(REQUEST_LIMIT);
+        // Renewing credentials and connecting come first and take their time too: what has not left by then, never does.
+        if let Some(until) = fresh_until {
+            let left = until.checked_duration_since(Instant::now()).ok_or(Failure::NotSent)?;
+            limit = limit.min(left);
+        }
+        // One limit around both, so that a body that never ends is cut off too, connection and all.
+        let exchange = tokio::time::timeout(limit, async {
+            let response =
+                self.client.send(request).await.map_err(|error| Failure::Transport(root(&error)))?;
+            let (parts, body) = response.into_parts();
+            let body = body.collect_bytes().await.map_err(|error| Failure::Transport(root(&error)))?;
+            Ok((parts, body))
+        });
+        let answered = exchange.await;
+        drop(permit);
+        let (parts, body) = answered.map_err(|_| Failure::Timeout(limit))??;
+        if parts.status.is_success() {
+            let date =
+                parts.headers.get(header::DATE).and_then(|value| value.to_str().ok()).and_then(http_date);
+            Ok(Answer { date, body: body.into() })
+        } else {
+            let retry_after = parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+            let retry_after =
+                retry_after.and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
+            let (kind, message) = status_of(parts.status, &body);
+            Err(Failure::Status { code: parts.status.as_u16(), message, kind, retry_after })
+        }
+    }
+}
+
+impl Answer {
+    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.body).map_err(|error| unreadable(&error))
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> Failure {
+    Failure::Unreadable(format!("{} (line {}, column {})", malformed(error), error.line(), error.column()))
+}
+
+pub(super) fn http_date(value: &str) -> Option<Timestamp> {
+    let parser = jiff::fmt::rfc2822::DateTimeParser::new();
+    parser.parse_timestamp(value).ok()
+}

@@ -1,0 +1,56 @@
+//! Words of the contract: an enum whose variants each have one spelling in every report, metric and document.
+
+/// Declares such an enum. It serializes and prints itself as its code, and knows all of its variants.
+macro_rules! codes {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident = $code:literal,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $name {
+            /// Every variant, in the order of the declaration.
+            pub const ALL: [Self; [$($code),*].len()] = [$(Self::$variant),*];
+
+            /// The word in every report; part of the contract.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $code,)*
+                }
+            }
+        }
+
+        // By the word: maps by code are written in that order.
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+                self.as_str().cmp(other.as_str())
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+    };
+}
+
+pub(crate) use codes;

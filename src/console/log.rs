@@ -1,0 +1,28 @@
+//! The log, on standard error.
+//!
+//! Only our own events are shown. The client library logs bodies that it cannot parse, environment values and all.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::{
+    Layer,
+    filter::{LevelFilter, Targets},
+    fmt,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+use super::terminal;
+use crate::cli::LogFormat;
+
+/// Starts the log of this process.
+pub fn start(format: LogFormat, level: LevelFilter) {
+    let own = Targets::new().with_target("pod_reaper", level);
+    let ansi = terminal::colour(std::io::stderr().is_terminal());
+    let layer = fmt::layer().with_writer(|| terminal::AboveTheBar).with_ansi(ansi).with_target(false);
+    let layer = match format {
+        LogFormat::Text => layer.boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(layer.with_filter(own)).init();
+}

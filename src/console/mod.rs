@@ -1,0 +1,6 @@
+//! The terminal and the log.
+
+pub mod log;
+pub mod output;
+pub(crate) mod prompt;
+pub mod terminal;

@@ -1,0 +1,188 @@
+//! One pod's turn: look at its node, write, and settle what the answer means.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Look, Node, Run, Sent, log_outcome};
+use crate::{
+    cluster::{Failure, NotDown, StatusKind, StillDown, WriteMode},
+    decide::{Reason, Verdict, decide},
+    facts::{ClaimFacts, NodeRead, PodFacts},
+    outcome::Outcome,
+};
+
+/// A write is tried this often in all, pauses between.
+const WRITE_TRIES: u32 = 4;
+/// For how long one look at a node serves its other pods: short enough to leave their deletes most of the five seconds.
+const SHARED_FOR: Duration = Duration::from_secs(1);
+
+impl Run<'_> {
+    /// One pod's turn.
+    pub(super) async fn reap(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
+        if let Some(why) = self.stop.reason() {
+            return Sent::Settled(Outcome::Interrupted(why.to_owned()));
+        }
+        tracing::info!(
+            dry_run = self.mode == WriteMode::DryRun,
+            "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
+            pod.name,
+            pod.namespace,
+            node.judged.name,
+            pod.deletion_deadline
+        );
+        let sent = self.send(node, pod).await;
+        match &sent {
+            Sent::Settled(outcome) => log_outcome(pod, outcome),
+            Sent::Accepted | Sent::Unsure(_) => {}
+        }
+        sent
+    }
+
+    async fn send(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
+        let mut pod = pod.clone();
+        let mut tried = 0;
+        // A pod that changed is judged once more. The change that our own patch brings about does not count.
+        let mut second_chances = 1;
+        let mut patched = false;
+        // Set once a try may have taken effect although no answer said so: from then on, "not there" proves nothing
+        // about who did it, and the verifying list has to settle it.
+        let mut unsure = None;
+        let settle = |unsure: Option<Failure>, outcome| unsure.map_or(Sent::Settled(outcome), Sent::Unsure);
+        loop {
+            let proof = match self.still_down(node, &pod).await {
+                Ok(proof) => proof,
+                Err(outcome) => return settle(unsure, outcome),
+            };
+            // Looking may have taken a while. A pod that is patched already is finished with.
+            if let Some(why) = self.stop.reason().filter(|_| !patched) {
+                return settle(unsure, Outcome::Interrupted(why.to_owned()));
+            }
+            let patching = pod.held_by_job() && !pod.finished;
+            let written = if patching {
+                self.cluster.fail_job_pod(&pod, &proof, self.mode).await.map(Some)
+            } else {
+                self.cluster.delete_pod(&pod, &proof, self.mode).await.map(|()| None)
+            };
+            let failure = match written {
+                Ok(Some(resource_version)) => {
+                    pod.resource_version = resource_version;
+                    (pod.finished, patched) = (true, true);
+                    second_chances += 1;
+                    continue;
+                }
+                Ok(None) if self.mode == WriteMode::DryRun => return Sent::Settled(Outcome::WouldDelete),
+                Ok(None) => return Sent::Accepted,
+                Err(failure) => failure,
+            };
+            match failure.code() {
+                _ if failure.is(StatusKind::NotFound) => return settle(unsure, Outcome::Gone),
+                // A patch with another UID answers 422, which admission may answer just as well: reading the pod shows which.
+                Some(code @ (409 | 422)) if second_chances > 0 && (code == 409 || patching) => {
+                    second_chances -= 1;
+                    match self.look_again(node, &pod).await {
+                        Ok(Some(again)) if code == 409 => pod = again,
+                        Ok(Some(_)) => return settle(unsure, denied(failure)),
+                        Ok(None) => return settle(unsure, Outcome::Gone),
+                        Err(outcome) => return settle(unsure, outcome),
+                    }
+                }
+                Some(409) => {
+                    let changing = "It keeps changing while it is being deleted.";
+                    return settle(unsure, Outcome::Changed(changing.to_owned()));
+                }
+                Some(403 | 422) => return settle(unsure, denied(failure)),
+                Some(500) if failure.is(StatusKind::Webhook) => return settle(unsure, denied(failure)),
+                _ => {
+                    tried += 1;
+                    // What was not sent may be sent at once, after another look at the node.
+                    let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
+                    let pause = failure.pause(tried).or(not_sent).filter(|_| tried < WRITE_TRIES);
+                    if failure.may_have_taken_effect() && !patching {
+                        unsure = Some(failure.clone());
+                    }
+                    let Some(pause) = pause else {
+                        return settle(unsure, Outcome::Failed(failure.to_string()));
+                    };
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        why = self.stop.stopped() => {
+                            return settle(unsure, Outcome::Interrupted(format!("{why}, after {failure}")));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Judges `pod` by a fresh look at its node. An error is the pod's outcome.
+    async fn still_down(&self, node: &Node<'_>, pod: &PodFacts) -> Result<StillDown, Outcome> {
+        let mut last = node.last.lock().await;
+        let shared = last.take().filter(|look| look.taken.elapsed() < SHARED_FOR);
+        let look = last.insert(if let Some(look) = shared {
+            look
+        } else {
+            let taken = Instant::now();
+            let result = self.cluster.node(&node.judged.name).await;
+            // A failure is kept from its end on: the node's pods need not each wait for another.
+            Look { taken: if result.is_err() { Instant::now() } else { taken }, result }
+        });
+        let look = match &look.result {
+            Ok(look) => look.as_ref(),
+            Err(failure) => {
+                let cause = format!("node {} could not be read again: {failure}", node.judged.name);
+                return Err(Outcome::Failed(cause));
+            }
+        };
+        let gone = || Outcome::NodeChanged("The node does not exist any more.".to_owned());
+        let look = look.ok_or_else(gone)?;
+        let proof = StillDown::prove(look, node.judged).map_err(|not| match not {
+            NotDown::Ready => Outcome::NodeRecovered,
+            NotDown::Changed(how) => Outcome::NodeChanged(how.to_owned()),
+        })?;
+        match decide(look.now, self.policy, Some(&NodeRead::Known(look.facts.clone())), pod) {
+            reason if reason.verdict() == Verdict::Reap => Ok(proof),
+            // What could not be read has not changed.
+            Reason::FactsUnread(what) => {
+                let node = &node.judged.name;
+                Err(Outcome::Failed(format!("node {node} could not be judged again: {what}")))
+            }
+            reason => Err(Outcome::NodeChanged(reason.sentence())),
+        }
+    }
+
+    /// Reads a pod that was not as it was judged, and judges it again. `Ok(None)`: it is gone. An error is its outcome.
+    async fn look_again(&self, node: &Node<'_>, judged: &PodFacts) -> Result<Option<PodFacts>, Outcome> {
+        let changed = |how: &str| Outcome::Changed(how.to_owned());
+        let raw = self.cluster.pod(&judged.namespace, &judged.name).await;
+        let raw = raw.map_err(|failure| {
+            Outcome::Failed(format!("it changed and could not be read again: {failure}"))
+        })?;
+        let Some(raw) = raw else { return Ok(None) };
+        if raw.metadata.uid.as_deref() != Some(&judged.uid) {
+            return Err(changed("Another pod has taken its name."));
+        }
+        let again = raw.into_facts(judged.namespace_opted_out.clone());
+        let mut again = again.map_err(|why| changed(&format!("It changed, and now {why}.")))?;
+        if again.node != judged.node {
+            return Err(changed("It is bound to another node now."));
+        }
+        // A pod's volumes never change: what was found about its claims still holds. One that is new was never looked
+        // up, which the rules do not let through.
+        for claim in &mut again.claims {
+            let known = judged.claims.iter().find(|known| known.name == claim.name);
+            *claim = known
+                .cloned()
+                .unwrap_or_else(|| ClaimFacts { name: claim.name.clone(), state: claim.state.clone() });
+        }
+        let reason = decide(self.now, self.policy, Some(&NodeRead::Known(node.judged.clone())), &again);
+        if reason.verdict() == Verdict::Reap { Ok(Some(again)) } else { Err(changed(&reason.sentence())) }
+    }
+}
+
+fn denied(failure: Failure) -> Outcome {
+    match failure {
+        Failure::Status { code, message, .. } => Outcome::Denied(format!("{message} ({code})")),
+        other => Outcome::Denied(other.to_string()),
+    }
+}

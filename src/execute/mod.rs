@@ -1,0 +1,131 @@
+//! Acting on a plan: delete, then look whether it worked.
+//!
+//! Every write is preceded by a look at the pod's node that is at most five seconds old, and that look is judged by
+//! the very rules that made the plan. One pod's failure is that pod's outcome; the others go on.
+
+mod attempt;
+mod verify;
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt, stream};
+use jiff::Timestamp;
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::{
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode},
+    decide::Policy,
+    facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts},
+    outcome::Outcome,
+    stop::Stop,
+};
+
+/// What a pod's delete came to, before the verifying list.
+enum Sent {
+    /// Settled: nothing to look for.
+    Settled(Outcome),
+    /// The server accepted it.
+    Accepted,
+    /// It may have been carried out or not: why that is not known.
+    Unsure(Failure),
+}
+
+/// Deletes `pods`, in their order but node by node, and gives each one's outcome by UID. `facts` are what they were
+/// judged by. Calls `progress` once for each pod.
+pub async fn execute(
+    cluster: &Cluster,
+    stop: &Stop,
+    policy: &Policy,
+    mode: WriteMode,
+    facts: &ClusterFacts,
+    pods: &[&PodFacts],
+    progress: &dyn Fn(),
+) -> BTreeMap<String, Outcome> {
+    // Node by node, so that one look at a node serves as many of its pods as five seconds allow.
+    let mut groups = Vec::<(Node<'_>, Vec<&PodFacts>)>::new();
+    let mut outcomes = BTreeMap::new();
+    for &pod in pods {
+        let judged = facts.node_of(pod).and_then(NodeRead::known);
+        let Some(judged) = judged else {
+            outcomes.insert(pod.uid.clone(), Outcome::Failed("its node was never judged".to_owned()));
+            continue;
+        };
+        match groups.iter_mut().find(|(node, _)| node.judged.name == judged.name) {
+            Some((_, pods)) => pods.push(pod),
+            None => groups.push((Node { judged, last: Mutex::new(None) }, vec![pod])),
+        }
+    }
+    let run = &Run { cluster, stop, policy, mode, now: facts.now };
+    let turns = groups.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
+    let sent = stream::iter(turns.enumerate())
+        .map(|(turn, (node, pod))| async move {
+            let sent = run.reap(node, pod).await;
+            progress();
+            (turn, sent)
+        })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect::<BTreeMap<_, _>>()
+        .await;
+
+    let mut sent = sent.into_values();
+    let mut open = Vec::new();
+    for (node, pods) in &groups {
+        let mut on_node = Vec::new();
+        for (pod, sent) in pods.iter().zip(sent.by_ref()) {
+            match sent {
+                Sent::Settled(outcome) => {
+                    outcomes.insert(pod.uid.clone(), outcome);
+                }
+                sent => on_node.push((*pod, sent)),
+            }
+        }
+        if !on_node.is_empty() {
+            open.push((node.judged.name.as_str(), on_node));
+        }
+    }
+    let verified = stream::iter(open)
+        .map(|(node, pods)| run.verify(node, pods))
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect::<Vec<_>>()
+        .await;
+    outcomes.extend(verified.into_iter().flatten());
+    outcomes
+}
+
+/// A node whose pods are being deleted.
+struct Node<'a> {
+    judged: &'a NodeFacts,
+    /// The last look, and what it proves. Held while a new one is taken, so that its pods share it.
+    last: Mutex<Option<Look>>,
+}
+
+struct Look {
+    taken: Instant,
+    result: Result<Option<NodeLook>, Failure>,
+}
+
+/// What the turns of all pods share.
+struct Run<'a> {
+    cluster: &'a Cluster,
+    stop: &'a Stop,
+    policy: &'a Policy,
+    mode: WriteMode,
+    now: Timestamp,
+}
+
+/// Codes only: a message of the server is for the report.
+fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
+    let PodFacts { name, namespace, uid, .. } = pod;
+    match outcome {
+        Outcome::Deleted => {
+            tracing::info!(uid, "Successfully force-deleted pod {name} in namespace {namespace}");
+        }
+        outcome if outcome.code().is_failure() => {
+            tracing::warn!(uid, "Pod {name} in namespace {namespace}: {}, see the report", outcome.code());
+        }
+        outcome => tracing::info!(uid, "Pod {name} in namespace {namespace}: {}", outcome.code()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Looking whether the deletes worked.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{Run, Sent, log_outcome};
+use crate::{facts::PodFacts, outcome::Outcome};
+
+/// How long the Job controller is given to let go of its pods.
+const JOB_PATIENCE: Duration = Duration::from_secs(10);
+/// Pause between two looks for them.
+const JOB_PAUSE: Duration = Duration::from_millis(500);
+
+impl Run<'_> {
+    /// Looks whether what was sent to one node's pods worked.
+    pub(super) async fn verify(&self, node: &str, pods: Vec<(&PodFacts, Sent)>) -> Vec<(String, Outcome)> {
+        let by_job = pods
+            .iter()
+            .filter(|(pod, _)| pod.held_by_job())
+            .map(|(pod, _)| &pod.uid)
+            .collect::<BTreeSet<_>>();
+        // `Err`: no look succeeded.
+        let mut present = self.cluster.pod_uids(node).await;
+        // Why the last look failed, where an earlier one did not.
+        let mut later = None;
+        let deadline = Instant::now() + JOB_PATIENCE;
+        while let Ok(uids) = &present
+            && uids.iter().any(|uid| by_job.contains(uid))
+            && Instant::now() < deadline
+            && self.stop.reason().is_none()
+        {
+            tokio::select! {
+                () = tokio::time::sleep(JOB_PAUSE) => {}
+                _ = self.stop.stopped() => {}
+            }
+            match self.cluster.pod_uids(node).await {
+                Ok(uids) => present = Ok(uids),
+                Err(failure) => {
+                    later = Some(failure);
+                    break;
+                }
+            }
+        }
+        let present = present.map(|uids| uids.into_iter().collect::<BTreeSet<_>>());
+        let outcomes = pods.into_iter().map(|(pod, sent)| {
+            // A UID that was absent once stays absent, whatever became of the looks after that.
+            let there = match (&present, &later) {
+                (Ok(uids), _) if !uids.contains(&pod.uid) => Ok(false),
+                (Ok(_), None) => Ok(true),
+                (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
+            };
+            let outcome = match (sent, there) {
+                (Sent::Settled(outcome), _) => outcome,
+                (Sent::Accepted, Ok(false)) => Outcome::Deleted,
+                (Sent::Accepted, Ok(true)) => Outcome::StillThere,
+                (Sent::Accepted, Err(failure)) => Outcome::Unverified(failure.to_string()),
+                (Sent::Unsure(_), Ok(false)) => Outcome::Gone,
+                (Sent::Unsure(cause), Ok(true)) => Outcome::Failed(cause.to_string()),
+                (Sent::Unsure(cause), Err(failure)) => {
+                    Outcome::Failed(format!("{cause}; whether it is gone could not be read: {failure}"))
+                }
+            };
+            log_outcome(pod, &outcome);
+            (pod.uid.clone(), outcome)
+        });
+        outcomes.collect()
+    }
+}

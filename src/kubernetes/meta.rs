@@ -1,0 +1,125 @@
+//! What all objects have alike: lists, metadata, and what is said of an object that cannot be parsed.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A list of objects, each still unparsed, so that a malformed one spoils only itself.
+#[derive(Debug, Deserialize)]
+pub struct RawList<'a> {
+    /// `List`, `PodList`, …
+    #[serde(default)]
+    pub kind: String,
+    /// The list's own metadata.
+    #[serde(default)]
+    pub metadata: ListMeta,
+    /// The objects; null is none, but a list without the field is no list.
+    #[serde(borrow, deserialize_with = "Option::deserialize")]
+    pub items: Option<Vec<&'a RawValue>>,
+}
+
+/// Where a list goes on.
+#[derive(Debug, Default, Deserialize)]
+pub struct ListMeta {
+    /// Token of the next page; empty or absent on the last.
+    #[serde(rename = "continue")]
+    pub next: Option<String>,
+}
+
+/// `metadata` of any object, and the whole of one that is asked for by metadata alone.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    /// Name.
+    pub name: Option<String>,
+    /// Namespace.
+    pub namespace: Option<String>,
+    /// UID.
+    pub uid: Option<String>,
+    /// Version of this state.
+    pub resource_version: Option<String>,
+    pub(super) deletion_timestamp: Option<Timestamp>,
+    pub(super) deletion_grace_period_seconds: Option<i64>,
+    pub(super) labels: Option<BTreeMap<String, String>>,
+    pub(super) annotations: Option<Annotations>,
+    pub(super) finalizers: Option<Vec<String>>,
+    pub(super) owner_references: Option<Vec<OwnerReference>>,
+    pub(super) creation_timestamp: Option<Timestamp>,
+}
+
+/// The annotations that a rule asks for. The others, up to 256 KiB an object, are passed over as they are read.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Annotations {
+    /// The reaper keeps away.
+    #[serde(rename = "pod-reaper.io/skip")]
+    pub(super) skip: Option<String>,
+    /// Copied into the report when the pod is reaped.
+    #[serde(rename = "pod-reaper.io/after-reap")]
+    pub(super) after_reap: Option<String>,
+    /// Set by the kubelet on the API's copy of a static pod.
+    #[serde(rename = "kubernetes.io/config.mirror")]
+    pub(super) mirror: Option<String>,
+    /// Of which leaf cluster a node is, says Kosmos.
+    #[serde(rename = "kosmos-io/owned-by-cluster")]
+    pub(super) kosmos_owner: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OwnerReference {
+    pub(super) api_version: Option<String>,
+    pub(super) kind: Option<String>,
+    pub(super) uid: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) controller: Option<bool>,
+}
+
+impl Meta {
+    pub(super) fn annotation(&self, pick: fn(&Annotations) -> &Option<String>) -> Option<&str> {
+        pick(self.annotations.as_ref()?).as_deref()
+    }
+
+    pub(super) fn label(&self, key: &str) -> Option<&str> {
+        self.labels.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// Whether it carries the opt-out annotation.
+    pub fn opted_out(&self) -> bool {
+        self.annotation(|known| &known.skip) == Some("true")
+    }
+
+    /// Whether its deletion was asked for.
+    pub fn terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+}
+
+/// Any object of which only the metadata matters: a namespace, or a pod that is looked for by UID.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawObject {
+    /// Its metadata.
+    pub metadata: Meta,
+}
+
+/// What a parser says, without the text that it met: that may be anything.
+pub fn malformed(error: &serde_json::Error) -> &'static str {
+    match error.classify() {
+        serde_json::error::Category::Data => "a field has an unexpected type",
+        serde_json::error::Category::Eof => "it ends too early",
+        serde_json::error::Category::Syntax | serde_json::error::Category::Io => "it is not JSON",
+    }
+}
+
+/// Namespace and name of an object that does not parse, as far as they can be read.
+pub fn identity_of_malformed(text: &str) -> (Option<String>, Option<String>) {
+    let value = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+    let text = |pointer| value.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
+    (text("/metadata/namespace"), text("/metadata/name"))
+}
+
+pub(super) fn required(value: Option<String>, what: &str) -> Result<String, String> {
+    value.filter(|value| !value.is_empty()).ok_or_else(|| format!("{what} is missing"))
+}

@@ -1,0 +1,22 @@
+//! What the Kubernetes API says, by kind, turned into facts once.
+//!
+//! The types here are as slim as the rules need, and every field is optional: one malformed object must not make its
+//! whole list unreadable, and what is not named here (environment values, above all) is never kept.
+
+mod event;
+mod lease;
+mod meta;
+mod node;
+mod observed;
+mod pod;
+mod volume;
+
+pub use self::{
+    event::RawEvent,
+    lease::RawLease,
+    meta::{ListMeta, RawList, RawObject, identity_of_malformed, malformed},
+    node::{KOSMOS_PREFIX, RawNode},
+    observed::Observed,
+    pod::RawPod,
+    volume::{RawAttachment, RawClaim, RawVolume},
+};

@@ -1,0 +1,41 @@
+//! When an object was last observed as it is, for a snapshot that does not say when it was taken.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{lease::LeaseSpec, node::Conditions};
+
+/// The moments at which an object was observed. A `deletionTimestamp` is none of them: it may lie in the future.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Observed {
+    metadata: ObservedMeta,
+    spec: LeaseSpec,
+    status: Conditions,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ObservedMeta {
+    creation_timestamp: Option<Timestamp>,
+    managed_fields: Option<Vec<Written>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Written {
+    time: Option<Timestamp>,
+}
+
+impl Observed {
+    /// The newest of them.
+    pub fn newest(&self) -> Option<Timestamp> {
+        let conditions = self.status.conditions.iter().flatten();
+        let managed = self.metadata.managed_fields.iter().flatten();
+        conditions
+            .flat_map(|condition| [condition.last_transition_time, condition.last_heartbeat_time])
+            .chain(managed.map(|entry| entry.time))
+            .chain([self.metadata.creation_timestamp, self.spec.renew_time])
+            .flatten()
+            .max()
+    }
+}

@@ -1,0 +1,197 @@
+//! Pods.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::meta::{Meta, required};
+use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay};
+
+/// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// Set by the Deployment controller: the end of the `ReplicaSet`'s name.
+const POD_TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// A pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawPod {
+    /// Its metadata.
+    pub metadata: Meta,
+    spec: PodSpec,
+    status: PodStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpec {
+    node_name: Option<String>,
+    volumes: Option<Vec<PodVolume>>,
+    tolerations: Option<Vec<Toleration>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Toleration {
+    key: Option<String>,
+    operator: Option<String>,
+    value: Option<String>,
+    effect: Option<String>,
+    #[serde(rename = "tolerationSeconds")]
+    seconds: Option<i64>,
+}
+
+impl Toleration {
+    /// Whether it tolerates the taint that Kubernetes gives a node whose kubelet is silent, by Kubernetes' own rule. That
+    /// taint has no value.
+    fn of_silence(&self) -> bool {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        given(&self.effect).is_none_or(|effect| effect == "NoExecute")
+            && given(&self.key).is_none_or(|key| key == UNREACHABLE)
+            && match given(&self.operator).as_deref() {
+                Some("Exists") => true,
+                None | Some("Equal") => given(&self.value).is_none(),
+                Some(_) => false,
+            }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodVolume {
+    name: Option<String>,
+    persistent_volume_claim: Option<ClaimSource>,
+    ephemeral: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClaimSource {
+    claim_name: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct PodStatus {
+    phase: Option<String>,
+    conditions: Option<Vec<PodCondition>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct PodCondition {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    status: Option<String>,
+}
+
+impl RawPod {
+    /// Without its labels, which no rule asks for: tens of thousands of pods are held at once.
+    #[must_use]
+    pub fn without_labels(mut self) -> Self {
+        self.metadata.labels = None;
+        self
+    }
+
+    /// The same pod, as if its deletion had been asked for and should have been over at `deadline`.
+    #[must_use]
+    pub fn deleted_by(mut self, deadline: Timestamp) -> Self {
+        self.metadata.deletion_timestamp = Some(deadline);
+        self
+    }
+
+    /// What there is to know about a pod that is not Terminating, or not only that.
+    pub fn summary(&self) -> PodSummary {
+        let owner = self.metadata.owner_references.iter().flatten();
+        let controller = owner.clone().find(|owner| owner.controller == Some(true));
+        let controller = controller.map(|owner| Owner {
+            kind: owner.kind.clone().unwrap_or_default(),
+            name: owner.name.clone().unwrap_or_default(),
+        });
+        let mirror = self.metadata.annotation(|known| &known.mirror).is_some();
+        let daemon = controller.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
+        // The first toleration that fits is the one that counts, as in Kubernetes.
+        let tolerates = self.spec.tolerations.iter().flatten().find(|toleration| toleration.of_silence());
+        let stays = match tolerates {
+            _ if mirror => Some(Stay::Static),
+            _ if daemon => Some(Stay::DaemonSet),
+            Some(toleration) if toleration.seconds.is_none() => Some(Stay::Tolerates),
+            _ => None,
+        };
+        let mut conditions = self.status.conditions.iter().flatten();
+        let ready = conditions.find(|condition| condition.kind.as_deref() == Some("Ready"));
+        let unready = ready.is_some_and(|ready| ready.status.as_deref() != Some("True"));
+        let phase = self.status.phase.clone().unwrap_or_default();
+        let terminating = self.metadata.terminating();
+        PodSummary {
+            namespace: self.metadata.namespace.clone().unwrap_or_default(),
+            name: self.metadata.name.clone().unwrap_or_default(),
+            uid: self.metadata.uid.clone().unwrap_or_default(),
+            node: self.spec.node_name.clone().filter(|node| !node.is_empty()),
+            serves: phase == "Running" && !terminating && !unready,
+            finished: matches!(phase.as_str(), "Succeeded" | "Failed"),
+            phase,
+            created: self.metadata.creation_timestamp,
+            terminating,
+            workload: controller.as_ref().map(|owner| self.workload(owner)),
+            controller,
+            stays,
+        }
+    }
+
+    /// What people call the pod's workload: its Deployment, where a `ReplicaSet` is only one of that one's versions.
+    fn workload(&self, controller: &Owner) -> Owner {
+        let version = self.metadata.label(POD_TEMPLATE_HASH).map(|hash| format!("-{hash}"));
+        let deployment = version.and_then(|version| controller.name.strip_suffix(version.as_str()));
+        match deployment {
+            Some(name) if controller.kind == "ReplicaSet" => {
+                Owner { kind: "Deployment".to_owned(), name: name.to_owned() }
+            }
+            _ => controller.clone(),
+        }
+    }
+
+    /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a
+    /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
+    pub fn into_facts(self, namespace_opted_out: Read<bool>) -> Result<PodFacts, String> {
+        let name = required(self.metadata.name.clone(), "metadata.name")?;
+        let mut claims = Vec::new();
+        for volume in self.spec.volumes.into_iter().flatten() {
+            let claim = match (volume.persistent_volume_claim, volume.ephemeral) {
+                (Some(source), _) => required(source.claim_name, "persistentVolumeClaim.claimName")?,
+                // A generic ephemeral volume's claim is named after pod and volume.
+                (None, Some(_)) => format!("{name}-{}", required(volume.name, "the name of a volume")?),
+                (None, None) => continue,
+            };
+            claims.push(ClaimFacts { name: claim, state: ClaimState::NotLookedUp });
+        }
+        claims.sort_by(|a, b| a.name.cmp(&b.name));
+        claims.dedup_by(|a, b| a.name == b.name);
+        let owner = self.metadata.owner_references.iter().flatten();
+        let owner = owner.max_by_key(|owner| owner.controller == Some(true));
+        Ok(PodFacts {
+            namespace: required(self.metadata.namespace.clone(), "metadata.namespace")?,
+            name,
+            uid: required(self.metadata.uid.clone(), "metadata.uid")?,
+            resource_version: required(self.metadata.resource_version.clone(), "metadata.resourceVersion")?,
+            node: self.spec.node_name.filter(|node| !node.is_empty()),
+            owner: owner.map(|owner| Owner {
+                kind: owner.kind.clone().unwrap_or_default(),
+                name: owner.name.clone().unwrap_or_default(),
+            }),
+            controller: owner.filter(|owner| owner.controller == Some(true)).and_then(|owner| {
+                Some(Identity { api_version: owner.api_version.clone()?, uid: owner.uid.clone()? })
+            }),
+            deletion_deadline: self
+                .metadata
+                .deletion_timestamp
+                .ok_or_else(|| "metadata.deletionTimestamp is missing".to_owned())?,
+            grace_seconds: self.metadata.deletion_grace_period_seconds,
+            finished: matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed")),
+            mirror: self.metadata.annotation(|known| &known.mirror).is_some(),
+            opted_out: self.metadata.opted_out(),
+            namespace_opted_out,
+            after_reap: self.metadata.annotation(|known| &known.after_reap).map(str::to_owned),
+            finalizers: self.metadata.finalizers.unwrap_or_default(),
+            claims,
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! Claims, volumes and their attachments.
+
+use serde::Deserialize;
+
+use super::meta::{Meta, required};
+use crate::facts::{AffinityTerm, Attachment, ClaimState, Read, Requirement, Storage, Unread, VolumeFacts};
+
+/// A `PersistentVolumeClaim`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RawClaim {
+    /// Its metadata.
+    pub metadata: Meta,
+    spec: ClaimSpec,
+    status: ClaimStatus,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClaimSpec {
+    volume_name: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct ClaimStatus {
+    phase: Option<String>,
+}
+
+impl RawClaim {
+    /// The volume it names.
+    pub fn volume_name(&self) -> Option<&str> {
+        self.spec.volume_name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// As facts, with the look that was taken at its volume: `Ok(None)` where there is none of that name.
+    pub fn into_state(self, volume: Read<Option<RawVolume>>) -> ClaimState {
+        let lost = self.status.phase.as_deref() == Some("Lost");
+        let missing = self.volume_name().map(str::to_owned);
+        match volume {
+            Err(unread) => ClaimState::Unread(unread),
+            Ok(Some(volume)) if !lost && missing.is_some() => {
+                match required(self.metadata.uid, "metadata.uid") {
+                    Ok(uid) => ClaimState::Bound { uid, volume: volume.into() },
+                    Err(why) => ClaimState::Unread(Unread(why)),
+                }
+            }
+            Ok(_) => ClaimState::WithoutVolume { missing, phase: self.status.phase },
+        }
+    }
+}
+
+/// A `PersistentVolume`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RawVolume {
+    /// Its metadata.
+    pub metadata: Meta,
+    spec: VolumeSpec,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct VolumeSpec {
+    local: Option<VolumePath>,
+    host_path: Option<VolumePath>,
+    persistent_volume_reclaim_policy: Option<String>,
+    node_affinity: Option<VolumeNodeAffinity>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct VolumePath {
+    path: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct VolumeNodeAffinity {
+    required: Option<NodeSelector>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeSelector {
+    node_selector_terms: Option<Vec<NodeSelectorTerm>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeSelectorTerm {
+    match_expressions: Option<Vec<MatchExpression>>,
+    match_fields: Option<Vec<MatchExpression>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct MatchExpression {
+    key: Option<String>,
+    operator: Option<String>,
+    values: Option<Vec<String>>,
+}
+
+impl From<RawVolume> for VolumeFacts {
+    fn from(raw: RawVolume) -> Self {
+        let storage = match (raw.spec.local, raw.spec.host_path) {
+            (Some(local), _) => Storage::Local(local.path.unwrap_or_default()),
+            (None, Some(host)) => Storage::HostPath(host.path.unwrap_or_default()),
+            (None, None) => Storage::Driver,
+        };
+        let required = raw.spec.node_affinity.and_then(|affinity| affinity.required);
+        let terms = required.and_then(|selector| selector.node_selector_terms).unwrap_or_default();
+        Self {
+            name: raw.metadata.name.unwrap_or_default(),
+            reclaim_policy: raw.spec.persistent_volume_reclaim_policy,
+            storage,
+            affinity: terms.into_iter().map(AffinityTerm::from).collect(),
+        }
+    }
+}
+
+impl From<NodeSelectorTerm> for AffinityTerm {
+    fn from(term: NodeSelectorTerm) -> Self {
+        let all = term.match_expressions.into_iter().chain(term.match_fields).flatten();
+        all.map(|expression| Requirement {
+            key: expression.key.unwrap_or_default(),
+            operator: expression.operator.unwrap_or_default(),
+            values: expression.values.unwrap_or_default(),
+        })
+        .collect()
+    }
+}
+
+/// A `VolumeAttachment`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawAttachment {
+    metadata: Meta,
+    spec: AttachmentSpec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AttachmentSpec {
+    node_name: Option<String>,
+    source: AttachmentSource,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AttachmentSource {
+    persistent_volume_name: Option<String>,
+}
+
+impl RawAttachment {
+    /// The node it is on, and the attachment.
+    pub fn into_facts(self) -> Option<(String, Attachment)> {
+        let attachment =
+            Attachment { name: self.metadata.name?, volume: self.spec.source.persistent_volume_name };
+        Some((self.spec.node_name?, attachment))
+    }
+}

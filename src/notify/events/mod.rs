@@ -1,0 +1,291 @@
+//! Kubernetes Events: what was done, and what waits for a person, where people look who do not know this
+//! program, with `kubectl describe` and `kubectl get events`.
+//!
+//! They come last and are worth nothing to the run itself: whatever becomes of them changes neither an outcome nor the
+//! exit code. The cost grows with the owners and nodes concerned, not with the pods: one Event for each owner and node.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, future, stream};
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use crate::{
+    advice::{self, Kubectl},
+    cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind, WriteMode},
+    decide::{Reason, ReasonCode, Verdict},
+    facts::{ClusterFacts, NodeRead, PodFacts},
+    limits::{Judged, Plan},
+    outcome::{Outcome, OutcomeCode},
+    report::phrases::clean,
+    stop::Stop,
+};
+
+/// The API's limit of a note, in bytes.
+const NOTE_LIMIT: usize = 1_024;
+/// The API's limit of an instance's name, in bytes.
+const INSTANCE_LIMIT: usize = 128;
+/// A pod that needs a person gets another Warning after this long. API servers forget Events after an hour, by default.
+const QUIET: SignedDuration = SignedDuration::from_hours(1);
+/// All Events of a run together are given this long: the report waits for them.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Where Events about objects without a namespace are.
+const OF_THE_CLUSTER: &str = "default";
+
+/// What a run did.
+#[derive(Debug, Clone, Copy)]
+pub struct RunRecord<'a> {
+    /// What it knew.
+    pub facts: &'a ClusterFacts,
+    /// What it meant to do.
+    pub plan: &'a Plan,
+    /// What came of it, by the pod's UID.
+    pub outcomes: &'a BTreeMap<String, Outcome>,
+    /// When, by the API server's clock.
+    pub at: Timestamp,
+}
+
+/// Writes the Events of a run, unless it has to end, or they take too long. What is refused is one warning in the log.
+pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &RunRecord<'_>) {
+    let instance = instance();
+    let mut first_failure = None;
+    let end = Instant::now() + LIMIT;
+    let cut = || stop.reason().or_else(|| (Instant::now() >= end).then_some("their time limit"));
+    let mut events = done(record, &instance);
+    // A node may have hundreds of such pods, but they share a few namespaces.
+    let namespaces = record.manual().map(|judged| judged.pod.namespace.as_str()).collect::<BTreeSet<_>>();
+    let pods = &record.manual().map(|judged| judged.pod.uid.as_str()).collect::<BTreeSet<_>>();
+    let mut reads = stream::iter(namespaces)
+        .take_while(|_| future::ready(cut().is_none()))
+        .map(
+            |namespace| async move { (namespace, cluster.warned(namespace, |uid| pods.contains(uid)).await) },
+        )
+        .buffer_unordered(MAX_IN_FLIGHT);
+    while let Some((namespace, warned)) = reads.next().await {
+        match warned {
+            Ok(warned) => events.extend(waiting(record, namespace, &warned, &instance)),
+            // It is not known which pods of this namespace have one: none gets another. Others do not suffer by it: what is
+            // in a namespace is whatever its people have put there.
+            Err(failure) => {
+                let hopeless = failure.is_hopeless();
+                first_failure.get_or_insert(failure);
+                if hopeless {
+                    break;
+                }
+            }
+        }
+    }
+    drop(reads);
+    let all = events.len();
+    let mut written = 0;
+    let mut writes = stream::iter(&events)
+        .take_while(|_| future::ready(cut().is_none()))
+        .map(|event| cluster.create_event(event, mode))
+        .buffer_unordered(MAX_IN_FLIGHT);
+    while let Some(result) = writes.next().await {
+        match result {
+            Ok(()) => written += 1,
+            // Another run has written this one a moment ago, or its namespace is being deleted.
+            Err(failure) if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
+            Err(failure) => {
+                let hopeless = failure.is_hopeless();
+                first_failure.get_or_insert(failure);
+                if hopeless {
+                    break;
+                }
+            }
+        }
+    }
+    if let Some(failure) = first_failure {
+        tracing::warn!("{}", warning(&failure));
+    } else if let Some(why) = cut() {
+        tracing::info!("Kubernetes Events were ended by {why}: {written} of {all} written");
+    } else if all > 0 {
+        tracing::debug!("Kubernetes Events written: {written}");
+    }
+}
+
+/// What to do about it. The server's own words are left out, as everywhere in the log.
+fn warning(failure: &Failure) -> String {
+    let cause = match failure.code() {
+        Some(code) => format!("the API server answered {code}"),
+        None => "the API server gave no answer in time, or none that could be read".to_owned(),
+    };
+    let advice = if failure.forbids() {
+        "grant the account that runs this create and list of events in events.k8s.io, or leave them out with \
+         --no-events"
+    } else {
+        "nothing else of the run depends on them; --no-events leaves them out"
+    };
+    format!("Kubernetes Events could not all be read or written: {cause}; {advice}")
+}
+
+impl<'a> RunRecord<'a> {
+    fn manual(&self) -> impl Iterator<Item = &'a Judged> + use<'a> {
+        self.plan.pods.iter().filter(|judged| judged.verdict() == Verdict::Manual)
+    }
+
+    fn node(&self, name: &str) -> Option<Reference> {
+        let node = self.facts.nodes.get(name).and_then(NodeRead::known)?;
+        Some(Reference {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            namespace: None,
+            name: node.name.clone(),
+            uid: node.uid.clone(),
+        })
+    }
+}
+
+/// One Event for each owner and node of which pods were deleted, and one for each such node.
+fn done(record: &RunRecord<'_>, instance: &str) -> Vec<Event> {
+    let mut owners = BTreeMap::<(&str, Reference), Vec<&PodFacts>>::new();
+    let mut nodes = BTreeMap::<&str, usize>::new();
+    for pod in record.plan.reaps() {
+        let Some(node) = pod.node.as_deref() else { continue };
+        if record.outcomes.get(&pod.uid) != Some(&Outcome::Deleted) {
+            continue;
+        }
+        owners.entry((node, Reference::controller(pod))).or_default().push(pod);
+        *nodes.entry(node).or_default() += 1;
+    }
+    let event = |regarding: Reference, related, note: String| Event {
+        namespace: regarding.namespace.clone().unwrap_or_else(|| OF_THE_CLUSTER.to_owned()),
+        name: None,
+        warning: false,
+        reason: camel_case(ReasonCode::Stuck.as_str()),
+        action: camel_case(OutcomeCode::Deleted.as_str()),
+        regarding,
+        related,
+        note,
+        at: record.at,
+        instance: instance.to_owned(),
+    };
+    let of_owners = owners.into_iter().map(|((node, owner), pods)| {
+        let note = owner_note(node, &owner, &pods);
+        event(owner, record.node(node), note)
+    });
+    let of_nodes = nodes.into_iter().filter_map(|(name, deleted)| {
+        let manual = record.manual().filter(|judged| judged.pod.node.as_deref() == Some(name)).count();
+        Some(event(record.node(name)?, None, node_note(name, deleted, manual)))
+    });
+    of_owners.chain(of_nodes).collect()
+}
+
+/// A Warning for each pod of `namespace` that needs a person, unless it has one of the last hour. `warned`: when each
+/// pod had its last.
+fn waiting(
+    record: &RunRecord<'_>,
+    namespace: &str,
+    warned: &BTreeMap<String, Timestamp>,
+    instance: &str,
+) -> Vec<Event> {
+    let pods = record.manual().filter(|judged| judged.pod.namespace == namespace);
+    let due = pods.filter_map(|judged| {
+        let pod = &judged.pod;
+        let last = warned.get(&pod.uid).copied();
+        if last.is_some_and(|last| record.at.duration_since(last) < QUIET) {
+            return None;
+        }
+        let node = pod.node.as_deref();
+        Some(Event {
+            namespace: pod.namespace.clone(),
+            // After the one before it: two runs at once choose the same name, and the API server takes one.
+            name: Some(format!("{CONTROLLER}.{}.{}", pod.uid, last.map_or(0, Timestamp::as_second))),
+            warning: true,
+            reason: camel_case(judged.code().as_str()),
+            action: camel_case(judged.verdict().as_str()),
+            regarding: Reference::pod(pod),
+            related: node.and_then(|node| record.node(node)),
+            note: manual_note(pod, &judged.reason),
+            at: record.at,
+            instance: instance.to_owned(),
+        })
+    });
+    due.collect()
+}
+
+/// A code of the report as the reason of an Event: `local-volume` is `LocalVolume`.
+fn camel_case(code: &str) -> String {
+    let words = code.split('-').map(|word| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters)
+    });
+    words.flatten().collect()
+}
+
+fn owner_note(node: &str, owner: &Reference, pods: &[&PodFacts]) -> String {
+    let stuck = format!("stuck Terminating on NotReady node {node}");
+    if owner.kind == "Pod" && pods.iter().any(|pod| pod.uid == owner.uid) {
+        return fit(&format!("Force-deleted: it was {stuck}. It has no controller to start another."), "");
+    }
+    let mut note = match pods.len() {
+        1 => format!("Force-deleted a pod that was {stuck}: "),
+        many => format!("Force-deleted {many} pods that were {stuck}: "),
+    };
+    for (at, pod) in pods.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        let more = match pods.len() - at - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        // A further name has to leave room for the count of those after it.
+        if note.len() + comma.len() + pod.name.len() + more.len() > NOTE_LIMIT {
+            note += &format!(" and {} more", pods.len() - at);
+            break;
+        }
+        note = note + comma + &pod.name;
+    }
+    fit(&note, "")
+}
+
+fn node_note(name: &str, deleted: usize, manual: usize) -> String {
+    let pods = if deleted == 1 { "pod that was" } else { "pods that were" };
+    let persons = match manual {
+        0 => "none needs a person".to_owned(),
+        1 => "1 needs a person".to_owned(),
+        many => format!("{many} need a person"),
+    };
+    let power_off = advice::advise_node(name, true, false, 0, &Kubectl::default());
+    let power_off = power_off.first().map(|step| format!(" {}", step.what)).unwrap_or_default();
+    fit(&format!("Force-deleted {deleted} {pods} stuck Terminating here; {persons}.{power_off}"), "")
+}
+
+fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
+    let why = match reason {
+        // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
+        Reason::VolumeUnverified { claims } => {
+            let claims = claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>();
+            format!("Whether its storage is on the dead node could not be verified: {}.", claims.join(", "))
+        }
+        reason => reason.sentence(),
+    };
+    let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
+    fit(&format!("Not force-deleted: it needs a person. {why}"), &next)
+}
+
+/// Cleaned, and cut where head and tail do not fit into a note together; the tail is kept.
+fn fit(head: &str, tail: &str) -> String {
+    let (mut head, tail) = (clean(head), clean(tail));
+    let room = NOTE_LIMIT.saturating_sub(tail.len());
+    if head.len() > room {
+        head.truncate(head.floor_char_boundary(room.saturating_sub('…'.len_utf8())));
+        head.push('…');
+    }
+    head + &tail
+}
+
+/// The pod's name, which its container's host name is; else the machine's.
+fn instance() -> String {
+    let variable = std::env::var("HOSTNAME").ok();
+    let name = variable.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());
+    let mut name = clean(name.unwrap_or_default().trim());
+    name.truncate(name.floor_char_boundary(INSTANCE_LIMIT));
+    if name.is_empty() { CONTROLLER.to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! Tests of what is written, without a server.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    decide::UnverifiedClaim,
+    report::samples::{annotated, audit, held_by, judged, lease, namespace, node, pod, private_cloud},
+};
+
+fn owned(mut pod: Value, kind: &str, name: &str) -> Value {
+    pod["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": format!("uid-{kind}-{name}"), "controller": true}
+    ]);
+    pod
+}
+
+fn in_app(pods: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let nodes =
+        [node("ds01", "True"), node("ds02", "True"), node("ds05", "Unknown"), node("ds06", "Unknown")];
+    let others = [namespace("app"), namespace("web"), lease("ds05"), lease("ds06")];
+    nodes.into_iter().chain(others).chain(pods).collect()
+}
+
+/// What is written where every pod that was to be reaped was deleted.
+fn all_deleted(objects: &[Value]) -> Vec<Event> {
+    let (facts, plan) = judged(&audit(), objects);
+    let outcomes = plan.reaps().map(|pod| (pod.uid.clone(), Outcome::Deleted)).collect();
+    done(&RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes }, "here")
+}
+
+fn all_waiting(objects: &[Value], namespace: &str, warned: &BTreeMap<String, Timestamp>) -> Vec<Event> {
+    let (facts, plan) = judged(&audit(), objects);
+    let outcomes = BTreeMap::new();
+    let story = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes };
+    waiting(&story, namespace, warned, "here")
+}
+
+fn told(events: &[Event]) -> String {
+    let lines = events.iter().map(|event| {
+        let Event { namespace, warning, reason, action, regarding, related, note, .. } = event;
+        let kind = if *warning { "Warning" } else { "Normal" };
+        let Reference { api_version, kind: of, name, uid, .. } = regarding;
+        let related = related.as_ref().map_or("-", |related| &related.uid);
+        format!(
+            "{namespace}: {kind} {reason} {action} {api_version} {of}/{name} ({uid}) {related}\n  {note}\n"
+        )
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_code_is_spelled_as_events_spell_it() {
+    for (code, spelled) in [
+        ("stuck-on-not-ready-node", "StuckOnNotReadyNode"),
+        ("local-volume", "LocalVolume"),
+        ("deleted", "Deleted"),
+        ("manual", "Manual"),
+    ] {
+        assert_eq!(camel_case(code), spelled);
+    }
+}
+
+#[test]
+fn there_is_one_for_each_owner_and_node_and_one_for_the_node() {
+    let set =
+        |namespace: &str, name: &str, node: &str| owned(pod(namespace, name, node), "StatefulSet", "db");
+    let mut alone = pod("app", "alone", "ds06");
+    alone["metadata"]["ownerReferences"] = Value::Null;
+    let mut not_its_controller = owned(pod("app", "adopted", "ds06"), "Backup", "b");
+    not_its_controller["metadata"]["ownerReferences"][0]["controller"] = json!(false);
+    let objects = in_app([
+        set("app", "db-0", "ds06"),
+        set("app", "db-1", "ds06"),
+        set("app", "db-2", "ds05"),
+        owned(pod("app", "db-x", "ds06"), "ReplicaSet", "db"),
+        set("web", "db-0", "ds06"),
+        alone,
+        not_its_controller,
+        held_by(set("web", "held-0", "ds06"), "example.org/hold"),
+    ]);
+    expect![[r"
+        app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds05
+          Force-deleted a pod that was stuck Terminating on NotReady node ds05: db-2
+        app: Normal StuckOnNotReadyNode Deleted apps/v1 ReplicaSet/db (uid-ReplicaSet-db) uid-ds06
+          Force-deleted a pod that was stuck Terminating on NotReady node ds06: db-x
+        app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds06
+          Force-deleted 2 pods that were stuck Terminating on NotReady node ds06: db-0, db-1
+        web: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds06
+          Force-deleted a pod that was stuck Terminating on NotReady node ds06: db-0
+        app: Normal StuckOnNotReadyNode Deleted v1 Pod/adopted (uid-app-adopted) uid-ds06
+          Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
+        app: Normal StuckOnNotReadyNode Deleted v1 Pod/alone (uid-app-alone) uid-ds06
+          Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
+        default: Normal StuckOnNotReadyNode Deleted v1 Node/ds05 (uid-ds05) -
+          Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may only be cut off, power it off before it rejoins: its containers may still be running, beside the pods that replace them.
+        default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
+          Force-deleted 6 pods that were stuck Terminating here; 1 needs a person. If ds06 may only be cut off, power it off before it rejoins: its containers may still be running, beside the pods that replace them.
+    "]]
+    .assert_eq(&told(&all_deleted(&objects)));
+}
+
+/// A pod that may still be there, or that somebody else finished, is not told as deleted.
+#[test]
+fn only_what_was_verified_to_be_gone_is_told() {
+    let outcomes = [
+        Outcome::Gone,
+        Outcome::Changed("It is another.".to_owned()),
+        Outcome::NodeRecovered,
+        Outcome::NodeChanged("It is another.".to_owned()),
+        Outcome::Denied("no".to_owned()),
+        Outcome::Failed("no".to_owned()),
+        Outcome::StillThere,
+        Outcome::Unverified("no".to_owned()),
+        Outcome::Interrupted("SIGTERM".to_owned()),
+        Outcome::WouldDelete,
+    ];
+    assert_eq!(outcomes.len() + 1, OutcomeCode::ALL.len());
+    let pods =
+        (0..=outcomes.len()).map(|at| owned(pod("app", &format!("db-{at}"), "ds06"), "StatefulSet", "db"));
+    let (facts, plan) = judged(&audit(), &in_app(pods));
+    let mut by_uid = BTreeMap::new();
+    for (at, outcome) in outcomes.into_iter().enumerate() {
+        by_uid.insert(format!("uid-app-db-{at}"), outcome);
+    }
+    // The last pod has none at all.
+    let story = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &by_uid };
+    assert_eq!(done(&story, "here"), []);
+
+    let mut one_deleted = by_uid.clone();
+    one_deleted.insert("uid-app-db-3".to_owned(), Outcome::Deleted);
+    let events = done(&RunRecord { outcomes: &one_deleted, ..story }, "here");
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(events[0].note.ends_with("ds06: db-3"), "{}", events[0].note);
+    assert!(events[1].note.starts_with("Force-deleted 1 pod "), "{}", events[1].note);
+}
+
+#[test]
+fn a_note_names_as_many_pods_as_fit_and_counts_the_rest() {
+    for (count, length) in [(1, 253), (4, 253), (40, 20), (60, 20), (300, 20), (300, 60), (2_000, 253)] {
+        let pods = (0..count).map(|at| {
+            let name = format!("{at:0>length$}");
+            owned(pod("app", &name, "ds06"), "ReplicaSet", "many")
+        });
+        let events = all_deleted(&in_app(pods));
+        let note = &events[0].note;
+        assert!(note.len() <= NOTE_LIMIT, "{count} of {length}: {}", note.len());
+        let named = note.split(": ").nth(1).unwrap().split(", ").count();
+        let more = note
+            .rsplit_once(" and ")
+            .map_or(0, |(_, more)| more.strip_suffix(" more").unwrap().parse::<usize>().unwrap());
+        assert_eq!(named + more, count, "{note}");
+        assert_eq!(more == 0, count * (length + 2) < 900, "{note}");
+    }
+}
+
+#[test]
+fn what_needs_a_person_is_a_warning_that_says_why() {
+    let objects = private_cloud();
+    let events = ["compute-hive01", "impala-impala01", "vault"]
+        .map(|namespace| told(&all_waiting(&objects, namespace, &BTreeMap::new())));
+    expect![[r"
+        compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
+          Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has something to do before the pod may go. See: pod-reaper explain compute-hive01/held-0
+        impala-impala01: Warning LocalVolume Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
+          Not force-deleted: it needs a person. Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch (local, at /opt/local-path). See: pod-reaper explain impala-impala01/impala-executor-000-0
+        impala-impala01: Warning VolumeUnverified Manual v1 Pod/statestored-0 (uid-impala-impala01-statestored-0) uid-ds06
+          Not force-deleted: it needs a person. Whether its storage is on the dead node could not be verified: statestored. See: pod-reaper explain impala-impala01/statestored-0
+        vault: Warning KosmosLeaf Manual v1 Pod/web-0 (uid-vault-web-0) uid-kosmos-cluster7
+          Not force-deleted: it needs a person. Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady means that the link is cut: the pod may well be running. See: pod-reaper explain vault/web-0
+    "]]
+    .assert_eq(&events.concat());
+}
+
+/// What could not be read is told with the API server's words, in the report only: more people may read Events.
+#[test]
+fn the_words_of_the_api_server_are_not_in_a_note() {
+    let (_, plan) = judged(&audit(), &private_cloud());
+    let claims = ["data", "log"].map(|claim| UnverifiedClaim {
+        claim: claim.to_owned(),
+        missing_volume: None,
+        cause: "the API server answered 403: MARKER".to_owned(),
+    });
+    let note = manual_note(&plan.pods[0].pod, &Reason::VolumeUnverified { claims: claims.into() });
+    assert!(note.contains("could not be verified: data, log.") && !note.contains("MARKER"), "{note}");
+}
+
+#[test]
+fn a_pod_is_warned_of_once_an_hour_and_two_runs_at_once_choose_one_name() {
+    let objects = in_app([held_by(pod("app", "held-0", "ds06"), "example.org/hold")]);
+    let after = |last: Option<&str>| {
+        let last = last.map(|last| ("uid-app-held-0".to_owned(), last.parse().unwrap()));
+        all_waiting(&objects, "app", &last.into_iter().collect())
+    };
+    let first = after(None);
+    assert_eq!(first.len(), 1);
+    assert_eq!(first[0].name.as_deref(), Some("pod-reaper.uid-app-held-0.0"));
+    assert_eq!(after(Some("2026-01-31T02:00:01Z")), []);
+    assert_eq!(after(Some("2026-01-31T03:00:05Z")), [], "by another clock it lies ahead");
+    let again = after(Some("2026-01-31T02:00:00Z"));
+    assert_eq!(again[0].name.as_deref(), Some("pod-reaper.uid-app-held-0.1769824800"));
+    assert_eq!(again, after(Some("2026-01-31T02:00:00Z")));
+    assert_eq!(all_waiting(&objects, "web", &BTreeMap::new()), [], "of another namespace");
+}
+
+#[test]
+fn a_note_keeps_its_end_and_steers_nobody() {
+    let note = fit(&"ä\u{1b}".repeat(600), " the end");
+    assert!(note.len() <= NOTE_LIMIT && note.len() > NOTE_LIMIT - 8, "{}", note.len());
+    assert!(note.ends_with("… the end") && !note.contains('\u{1b}'), "{note}");
+    let named = annotated(pod("app", "held-0", "ds06"), "example.org/x", "y");
+    let events = all_waiting(&in_app([held_by(named, "example.org/\u{202e}hold")]), "app", &BTreeMap::new());
+    assert!(events[0].note.contains("example.org/\u{fffd}hold"), "{}", events[0].note);
+}
+
+#[test]
+fn a_refusal_says_what_to_do_in_our_words() {
+    let status = |code| Failure::Status {
+        code,
+        message: "MARKER".to_owned(),
+        kind: StatusKind::Other,
+        retry_after: None,
+    };
+    let says = |failure: Failure| (failure.is_hopeless(), warning(&failure));
+    expect![[r#"
+        [
+            (
+                false,
+                "Kubernetes Events could not all be read or written: the API server answered 403; grant the account that runs this create and list of events in events.k8s.io, or leave them out with --no-events",
+            ),
+            (
+                false,
+                "Kubernetes Events could not all be read or written: the API server answered 404; nothing else of the run depends on them; --no-events leaves them out",
+            ),
+            (
+                true,
+                "Kubernetes Events could not all be read or written: the API server answered 503; nothing else of the run depends on them; --no-events leaves them out",
+            ),
+            (
+                true,
+                "Kubernetes Events could not all be read or written: the API server gave no answer in time, or none that could be read; nothing else of the run depends on them; --no-events leaves them out",
+            ),
+            (
+                false,
+                "Kubernetes Events could not all be read or written: the API server gave no answer in time, or none that could be read; nothing else of the run depends on them; --no-events leaves them out",
+            ),
+        ]
+    "#]].assert_debug_eq(&[
+        says(status(403)),
+        says(status(404)),
+        says(status(503)),
+        says(Failure::Transport("MARKER".to_owned())),
+        says(Failure::Unreadable("MARKER".to_owned())),
+    ]);
+}

@@ -1,0 +1,43 @@
+//! A file for node-exporter's textfile collector, which may read it at any moment: so it is replaced, never rewritten.
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, Write as _},
+    path::Path,
+    process,
+};
+
+use super::{Family, Page};
+
+/// Puts `page` in the place of the file, with the families of the one before that it lacks.
+pub(super) fn write(path: &Path, page: &Page) -> io::Result<()> {
+    let mut text = page.to_string();
+    if !page.whole {
+        match fs::read_to_string(path) {
+            Ok(former) => kept(&former, page).for_each(|family| text += &family),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+    // Hidden, and without the ending .prom: the collector does not read it.
+    let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), process::id()));
+    let put = || {
+        File::create_new(&beside)?.write_all(text.as_bytes())?;
+        fs::rename(&beside, path)
+    };
+    put().inspect_err(|_| {
+        // It may not be there at all.
+        let _ = fs::remove_file(&beside);
+    })
+}
+
+/// The families of a former file of ours that `page` lacks.
+fn kept(former: &str, page: &Page) -> impl Iterator<Item = String> {
+    let families = former.split(Family::HEAD).filter(|family| family.starts_with(Family::PREFIX));
+    let untold = families.filter(|family| {
+        let name = family.split(' ').next().unwrap_or_default();
+        page.families.iter().all(|family| family.name != name)
+    });
+    untold.map(|family| format!("{}{family}", Family::HEAD))
+}

@@ -1,0 +1,228 @@
+//! A run in numbers, for Prometheus.
+//!
+//! A run ends before anybody could scrape it, so it hands its numbers over at its end: to a Pushgateway, or in a file for
+//! node-exporter's textfile collector. They are those of the report. Every series is there at zero too: else a quiet
+//! cluster would look like a broken reaper.
+//!
+//! The moment of the last success is what alerts are about, so only a success writes it: a run that was allowed to
+//! delete, did all that it should, and exits with 0, or with 5, where it has left the rest to a person. Any other run, a
+//! dry run too, leaves the former one standing: so an operator who forgot `DRY_RUN` is alerted that nothing is deleted.
+//! `pod_reaper_mode` says which kind the last run was. A run that could not look at the cluster says nothing about pods,
+//! and what the last one said of them stays.
+
+mod file;
+mod push;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::{
+    cli::MetricsTo,
+    decide::ReasonCode,
+    exit::Exit,
+    outcome::OutcomeCode,
+    report::Report,
+    settings::{ModeCode, Settings},
+    stop::Stop,
+};
+
+/// Longest that handing over may take: it must not keep a run from ending.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// What there will be to hand over at the end of a run.
+#[derive(Debug)]
+pub struct Metrics {
+    to: MetricsTo,
+    cluster: Option<String>,
+    mode: ModeCode,
+    started: Instant,
+    /// What the report says in numbers; empty while there is none.
+    of_report: Vec<Family>,
+    /// A person said no to what it would have deleted.
+    refused: bool,
+}
+
+impl Metrics {
+    /// A run begins.
+    pub fn begin(settings: &Settings) -> Self {
+        Self {
+            to: settings.metrics.clone(),
+            cluster: settings.cluster_name.clone(),
+            mode: settings.task.mode(),
+            started: Instant::now(),
+            of_report: Vec::new(),
+            refused: false,
+        }
+    }
+
+    /// There is a report.
+    pub fn take(&mut self, report: &Report) {
+        let mut reasons = BTreeMap::<_, usize>::new();
+        for pod in &report.pods {
+            *reasons.entry(pod.reason).or_default() += 1;
+        }
+        let pods = ReasonCode::ALL.map(|code| {
+            let labels = vec![("verdict", code.verdict().as_str()), ("reason", code.as_str())];
+            (labels, reasons.get(&code).copied().unwrap_or_default().to_string())
+        });
+        let outcomes = &report.summary.outcomes;
+        let outcome =
+            |(code, count): (&OutcomeCode, &usize)| (vec![("outcome", code.as_str())], count.to_string());
+        let by_outcome = outcomes.iter().map(outcome).collect::<Vec<_>>();
+        let held = report.breaker.as_ref().map_or(0, |breaker| breaker.held);
+        let one = |number: usize| [(Vec::new(), number.to_string())];
+        let help = [
+            "Terminating pods that the last run looked at, by verdict and reason.",
+            "Pods that were to be reaped in the last run, by what happened.",
+            "NotReady nodes, leaf nodes and unread ones included.",
+            "Pods that the mass-outage breaker kept from being reaped.",
+            "Things that the last run could not read.",
+        ];
+        self.of_report = vec![
+            self.family("pods", help[0], &pods),
+            self.family("outcomes", help[1], &by_outcome),
+            self.family("nodes_not_ready", help[2], &one(report.summary.nodes_not_ready)),
+            self.family("breaker_held_pods", help[3], &one(held)),
+            self.family("read_errors", help[4], &one(report.errors.len())),
+        ];
+        self.refused = outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
+    }
+
+    fn family(&self, name: &str, help: &str, samples: &[Sample]) -> Family {
+        Family::new(name, help, self.cluster.as_deref(), samples)
+    }
+
+    /// The run has ended with this exit code. Numbers that cannot be handed over are a warning, and change nothing.
+    pub async fn deliver(self, exit: Exit, stop: &Stop) {
+        if self.to.metrics_file.is_none() && self.to.push_gateway.is_none() {
+            return;
+        }
+        // This machine's clock: the cluster's may have been out of reach, and nothing is judged by it.
+        let page = self.page(exit, Timestamp::now(), self.started.elapsed());
+        let limit = stop.at_most(LIMIT);
+        let late = || format!("it took longer than {} s", limit.as_secs());
+        let push = async {
+            if let Some(gateway) = &self.to.push_gateway {
+                let pushed =
+                    tokio::time::timeout(limit, push::push(gateway, self.cluster.as_deref(), &page)).await;
+                if let Err(cause) = pushed.unwrap_or_else(|_| Err(late())) {
+                    tracing::warn!(
+                        "The metrics were not pushed to {gateway}: {cause}. The run is as it was; see that a Pushgateway \
+                         is there, and that --push-gateway names it"
+                    );
+                }
+            }
+        };
+        let write = async {
+            if let Some(path) = self.to.metrics_file.clone() {
+                let (shown, page) = (path.display().to_string(), page.clone());
+                // In a thread of its own: a file system may hang.
+                let written = tokio::task::spawn_blocking(move || file::write(&path, &page));
+                let cause = match tokio::time::timeout(limit, written).await {
+                    Ok(Ok(Ok(()))) => return,
+                    Ok(Ok(Err(error))) => error.to_string(),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => late(),
+                };
+                tracing::warn!(
+                    "The metrics were not written to {shown}: {cause}. The run is as it was; see that --metrics-file names \
+                     a file in a folder that may be written to"
+                );
+            }
+        };
+        tokio::join!(push, write);
+    }
+
+    fn page(&self, exit: Exit, ended: Timestamp, took: Duration) -> Page {
+        let success = self.success(exit);
+        let mut page = Page { families: self.of_report.clone(), whole: success };
+        let mut family =
+            |name, help, samples: &[Sample]| page.families.push(self.family(name, help, samples));
+        // An audit of a saved state hands nothing over.
+        let modes = ModeCode::ALL.into_iter().filter(|mode| *mode != ModeCode::Snapshot);
+        let modes =
+            modes.map(|mode| (vec![("mode", mode.as_str())], u8::from(mode == self.mode).to_string()));
+        let help = "What the last run was allowed to change: 1 for what holds.";
+        family("mode", help, &modes.collect::<Vec<_>>());
+        family("exit_code", "Exit code of the last run.", &[(Vec::new(), exit.code().to_string())]);
+        let took = took.as_secs_f64().to_string();
+        family("run_duration_seconds", "How long the last run took.", &[(Vec::new(), took)]);
+        let ended = Duration::try_from(ended.as_duration()).unwrap_or_default().as_secs_f64().to_string();
+        family("last_run_timestamp_seconds", "When the last run ended.", &[(Vec::new(), ended.clone())]);
+        if success {
+            let help =
+                "When a run that may delete last did all that it should; a person may still be needed.";
+            family("last_success_timestamp_seconds", help, &[(Vec::new(), ended)]);
+        }
+        let version = [(vec![("version", env!("CARGO_PKG_VERSION"))], "1".to_owned())];
+        family("build_info", "The program's version.", &version);
+        page
+    }
+
+    /// Whether the run did all that it should. At a terminal a person may have said no.
+    fn success(&self, exit: Exit) -> bool {
+        self.mode == ModeCode::Delete
+            && [Exit::Done, Exit::Manual].contains(&exit)
+            && !self.of_report.is_empty()
+            && !self.refused
+    }
+}
+
+/// Labels, and the value.
+type Sample = (Vec<(&'static str, &'static str)>, String);
+
+/// What is handed over: the text exposition format, version 0.0.4.
+#[derive(Debug, Clone)]
+struct Page {
+    families: Vec<Family>,
+    /// Whether it replaces all that was handed over before; else families that it lacks stay as they were.
+    whole: bool,
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.families.iter().try_for_each(|family| f.write_str(&family.text))
+    }
+}
+
+/// One metric with its samples, all of them gauges: each run starts from nothing.
+#[derive(Debug, Clone)]
+struct Family {
+    name: String,
+    text: String,
+}
+
+impl Family {
+    /// What the name of each begins with.
+    const PREFIX: &str = "pod_reaper_";
+    /// What each begins with.
+    const HEAD: &str = "# HELP ";
+
+    fn new(name: &str, help: &str, cluster: Option<&str>, samples: &[Sample]) -> Self {
+        let name = format!("{}{name}", Self::PREFIX);
+        let mut text = format!("{}{name} {help}\n# TYPE {name} gauge\n", Self::HEAD);
+        for (labels, value) in samples {
+            let labels =
+                cluster.map(|cluster| ("cluster", cluster)).into_iter().chain(labels.iter().copied());
+            let labels = labels.map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
+            let labels = labels.collect::<Vec<_>>().join(",");
+            let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+            // A String takes everything.
+            let _ = writeln!(text, "{name}{labels} {value}");
+        }
+        Self { name, text }
+    }
+}
+
+/// As the format asks for within quotes.
+fn escaped(value: &str) -> String {
+    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+}

@@ -1,0 +1,64 @@
+//! How numbers are handed to a Pushgateway.
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use http::{Method, Request, header, uri::Scheme};
+use kube::{Client, Config, client::Body, config::AuthInfo};
+
+use super::Page;
+use crate::{
+    cli::{Login, PushGateway},
+    cluster::{USER_AGENT, root},
+};
+
+/// Hands `page` to `gateway`. Nothing is repeated, and no redirect followed.
+pub(super) async fn push(gateway: &PushGateway, cluster: Option<&str>, page: &Page) -> Result<(), String> {
+    // PUT takes the place of the whole group, POST only that of the families in it.
+    let method = if page.whole { Method::PUT } else { Method::POST };
+    let request = Request::builder()
+        .method(method)
+        .uri(group(cluster))
+        .header(header::USER_AGENT, USER_AGENT)
+        .header(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")
+        .body(Body::from(page.to_string().into_bytes()))
+        .map_err(|error| error.to_string())?;
+    let response = client(gateway)?.send(request).await.map_err(|error| root(&error))?;
+    let status = response.status();
+    if status.is_success() {
+        return Ok(());
+    }
+    let hint = if status.is_redirection() { ", and redirects are not followed" } else { "" };
+    Err(format!("it answered {status}{hint}"))
+}
+
+/// The client that is used for the API server serves for any: nothing but this URL and its login goes with it.
+fn client(gateway: &PushGateway) -> Result<Client, String> {
+    let mut config = Config::new(gateway.url.clone());
+    config.default_retry = false;
+    if gateway.url.scheme() == Some(&Scheme::HTTP) {
+        // None is needed. Left to itself it looks for the system's, and fails where there are none, as in our image.
+        config.root_cert = Some(Vec::new());
+    }
+    if let Some(Login { user, password }) = gateway.login.clone() {
+        config.auth_info =
+            AuthInfo { username: Some(user), password: Some(password.into()), ..AuthInfo::default() };
+    }
+    Client::try_from(config).map_err(|error| root(&error))
+}
+
+/// The path of the group that a cluster's series are in. A name may hold a slash, hence the encoding.
+fn group(cluster: Option<&str>) -> String {
+    let cluster = cluster.map(|name| format!("/cluster@base64/{}", BASE64_URL_SAFE_NO_PAD.encode(name)));
+    format!("/metrics/job/pod-reaper{}", cluster.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cluster_has_a_group_of_its_own() {
+        assert_eq!(group(None), "/metrics/job/pod-reaper");
+        assert_eq!(group(Some("prod-eu")), "/metrics/job/pod-reaper/cluster@base64/cHJvZC1ldQ");
+        assert_eq!(group(Some("eu/prod?ü")), "/metrics/job/pod-reaper/cluster@base64/ZXUvcHJvZD_DvA");
+    }
+}

@@ -1,0 +1,265 @@
+//! `pod-reaper explain`: why is this pod judged as it is?
+//!
+//! Reads what a run reads, and the pod besides, and evaluates every rule on it rather than up to the first that holds.
+//! Its plan is the run's own. Only reads are sent.
+
+mod text;
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{
+    advice::{Advice, Step, advise},
+    cli::PodName,
+    cluster::Cluster,
+    decide::{Evaluation, ReasonCode, Verdict, evaluate, spoken},
+    exit::{CouldNotRun, Exit},
+    facts::{Owner, PodFacts, PodSummary, ReadError},
+    limits::{Judged, Limit, Plan},
+    report::{Render, VERSION, notes, text::Screen},
+    settings::{Settings, Task},
+    source::{
+        Gathered, live,
+        snapshot::{self, Pods},
+    },
+    stop::Stop,
+};
+
+/// The answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Version of this form.
+    pub version: u8,
+    /// Version of the program.
+    pub program_version: &'static str,
+    /// The snapshot's file name; null where a cluster was read.
+    pub snapshot: Option<String>,
+    /// The moment of the verdict.
+    pub judged_at: Timestamp,
+    /// The pod.
+    pub pod: PodSeen,
+    /// Every rule, in order; none where the pod is not Terminating.
+    pub rules: Vec<Evaluation>,
+    /// The limits of the whole run, for a pod that a run looks at.
+    pub limits: Vec<Evaluation>,
+    /// `reap`, `wait`, `leave`, `manual`; null where no run judges it.
+    pub verdict: Option<Verdict>,
+    /// The reason's code.
+    pub reason: Option<ReasonCode>,
+    /// Why, as a sentence.
+    pub detail: String,
+    /// What to remember once it is reaped.
+    pub note: Option<String>,
+    /// What is at risk.
+    pub risk: Option<String>,
+    /// What a person should do, in order.
+    pub steps: Vec<Step>,
+    /// What could not be read.
+    pub errors: Vec<ReadError>,
+    /// What the source does not show, as sentences.
+    pub unseen: Vec<String>,
+    /// 0, or 3 where something could not be read.
+    #[serde(rename = "exitCode")]
+    pub exit: Exit,
+}
+
+/// The pod that is asked about.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSeen {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Its node.
+    pub node: Option<String>,
+    /// The controller that made it.
+    pub owner: Option<Owner>,
+    /// Its phase.
+    pub phase: String,
+    /// Since when it exists.
+    pub created: Option<Timestamp>,
+    /// When it should have been gone; null where it is not Terminating.
+    pub deletion_deadline: Option<Timestamp>,
+    /// How long ago that was, in seconds.
+    pub overdue_seconds: Option<i64>,
+}
+
+/// What was read.
+struct Read {
+    summary: PodSummary,
+    /// What a run would judge, and the pod that is asked about, where it is Terminating.
+    gathered: Gathered,
+}
+
+/// Answers for `asked`.
+pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation, CouldNotRun> {
+    let reading = async {
+        match &settings.task {
+            Task::Audit { snapshot, now } => read_snapshot(settings, snapshot, *now, asked).await,
+            Task::Reap { target, .. } => {
+                let cluster = Cluster::connect(target, stop, settings.leaf_selector.as_ref()).await?;
+                read_cluster(settings, &cluster, asked).await
+            }
+        }
+    };
+    answer(settings, stop.or_stopped(reading).await?)
+}
+
+/// Answers for `asked` on a cluster that is connected already.
+pub async fn run_on(
+    cluster: &Cluster,
+    settings: &Settings,
+    asked: &PodName,
+) -> Result<Explanation, CouldNotRun> {
+    answer(settings, read_cluster(settings, cluster, asked).await?)
+}
+
+fn absent(asked: &PodName) -> CouldNotRun {
+    let PodName { namespace, .. } = asked;
+    CouldNotRun::Source(format!(
+        "there is no pod {asked}: it may be gone already; see which there are with: kubectl get pods -n {namespace}"
+    ))
+}
+
+async fn read_snapshot(
+    settings: &Settings,
+    file: &Path,
+    now: Option<Timestamp>,
+    asked: &PodName,
+) -> Result<Read, CouldNotRun> {
+    let saved = snapshot::open(file, settings.snapshot_options(now), Pods::Every).await?;
+    let summary = saved.pod(&asked.namespace, &asked.name);
+    let uid = summary.as_ref().map(|pod| pod.uid.as_str());
+    let gathered = saved.gather(&settings.wanted(), uid);
+    let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
+    Ok(Read { summary: summary.ok_or_else(|| absent(asked))?, gathered })
+}
+
+async fn read_cluster(settings: &Settings, cluster: &Cluster, asked: &PodName) -> Result<Read, CouldNotRun> {
+    let raw = cluster.pod(&asked.namespace, &asked.name).await;
+    let raw = raw.map_err(|failure| live::could_not(&format!("read pod {asked}"), &failure))?;
+    let raw = raw.ok_or_else(|| absent(asked))?;
+    let summary = raw.summary();
+    let gathered = live::gather(cluster, &settings.wanted(), summary.terminating.then_some(raw)).await?;
+    Ok(Read { summary, gathered })
+}
+
+fn answer(
+    settings: &Settings,
+    Read { summary, gathered: Gathered { facts, pods } }: Read,
+) -> Result<Explanation, CouldNotRun> {
+    let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
+    let mut explanation = Explanation {
+        version: VERSION,
+        program_version: env!("CARGO_PKG_VERSION"),
+        snapshot: settings.task.snapshot(),
+        judged_at: facts.now,
+        pod: PodSeen::new(&summary, pod.as_ref(), facts.now),
+        errors: facts.errors.clone(),
+        unseen: facts.unseen.clone(),
+        exit: if facts.errors.is_empty() { Exit::Done } else { Exit::Incomplete },
+        ..Explanation::default()
+    };
+    let Some(pod) = pod else {
+        if summary.terminating {
+            let causes = facts.errors.iter().map(|error| format!("{}: {}", error.what, error.cause));
+            let causes = causes.collect::<Vec<_>>().join("; ");
+            let PodSummary { namespace, name, .. } = summary;
+            return Err(CouldNotRun::Source(format!("pod {namespace}/{name} could not be read: {causes}")));
+        }
+        explanation.detail = not_terminating(&summary, facts.now);
+        return Ok(explanation);
+    };
+    explanation.rules = evaluate(facts.now, &settings.policy, facts.node_of(&pod), &pod);
+    let looked_at = settings.namespaces.matches(&pod.namespace);
+    // The run's own plan: a limit depends on the other pods.
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let judged = plan.pods.iter().find(|judged| judged.pod.uid == pod.uid).filter(|_| looked_at);
+    if judged.is_none_or(|judged| judged.limit.is_some()) {
+        explanation.rules.iter_mut().for_each(|rule| rule.decides = false);
+    }
+    let Some(judged) = judged else {
+        explanation.detail = format!(
+            "Its namespace {} is left out: the run looks at namespaces {} only.",
+            pod.namespace, settings.namespaces
+        );
+        return Ok(explanation);
+    };
+    let Advice { risk, steps } = advise(judged, plan.hold.as_ref(), &settings.task.kubectl());
+    let notes = notes(judged);
+    let unread = judged.code() == ReasonCode::FactsUnread;
+    Ok(Explanation {
+        limits: limits(&plan, judged),
+        verdict: Some(judged.verdict()),
+        reason: Some(judged.code()),
+        detail: judged.sentence(),
+        note: (!notes.is_empty()).then(|| notes.join("; ")),
+        risk,
+        steps,
+        exit: if unread { Exit::Incomplete } else { explanation.exit },
+        ..explanation
+    })
+}
+
+fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
+    let age = summary.created.map(|created| format!(" for {}", spoken(now.duration_since(created))));
+    format!(
+        "It is not Terminating: its deletion was not asked for. It exists{}, in phase {}. pod-reaper looks at \
+         Terminating pods only.",
+        age.unwrap_or_default(),
+        if summary.phase.is_empty() { "unknown" } else { &summary.phase }
+    )
+}
+
+/// Limits turn `reap` into `wait`, so they decide where one of them stands beside the rules' verdict.
+fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
+    let hold = plan.hold.as_ref().map(|hold| Limit::Hold(hold.reason.clone()));
+    let limit = |asks, holds: Option<&Limit>, otherwise: &str| Evaluation {
+        number: None,
+        asks,
+        holds: Some(holds.is_some()),
+        decides: holds.is_some() && holds == judged.limit.as_ref(),
+        seen: holds.map_or_else(|| otherwise.to_owned(), Limit::sentence),
+    };
+    let cap = judged.limit.as_ref().filter(|limit| matches!(limit, Limit::Cap(_)));
+    vec![
+        limit(
+            "Does the mass-outage breaker hold the run?",
+            hold.as_ref(),
+            "Not so many nodes are NotReady, or it is switched off.",
+        ),
+        limit("Are there more pods to reap than --max-deletes?", cap, "Not of those that go before it."),
+    ]
+}
+
+impl PodSeen {
+    fn new(summary: &PodSummary, pod: Option<&PodFacts>, now: Timestamp) -> Self {
+        Self {
+            namespace: summary.namespace.clone(),
+            name: summary.name.clone(),
+            uid: summary.uid.clone(),
+            node: summary.node.clone(),
+            owner: summary.controller.clone(),
+            phase: summary.phase.clone(),
+            created: summary.created,
+            deletion_deadline: pod.map(|pod| pod.deletion_deadline),
+            overdue_seconds: pod.map(|pod| pod.overdue(now).as_secs()),
+        }
+    }
+}
+
+impl Render for Explanation {
+    fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    fn text(&self, screen: Screen) -> String {
+        text::write(self, screen)
+    }
+}

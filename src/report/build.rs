@@ -1,0 +1,212 @@
+//! How a report is made of what a run found and did.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::types::{BreakerEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
+use crate::{
+    advice::{self, Advice, Kubectl},
+    decide::{Reason, ReasonCode, Verdict},
+    exit::Exit,
+    facts::{ClusterFacts, Lease, NodeFacts, NodeRead, Ready},
+    limits::{Hold, HoldReason, Judged, Plan},
+    outcome::{Outcome, OutcomeCode},
+    settings::Settings,
+};
+
+/// Version of the JSON form. A field may be added; none changes its meaning without another number.
+pub const VERSION: u8 = 1;
+
+impl Report {
+    /// Reports a run. `outcomes` holds those of the pods that were to be reaped, by UID; a pod without one was not acted
+    /// on, because the source is a snapshot or the run only reads.
+    pub fn new(
+        settings: &Settings,
+        facts: &ClusterFacts,
+        plan: &Plan,
+        outcomes: &BTreeMap<String, Outcome>,
+    ) -> Self {
+        let entries = Entries { facts, hold: plan.hold.as_ref(), kubectl: settings.task.kubectl() };
+        let pods = plan
+            .pods
+            .iter()
+            .map(|judged| entries.pod(judged, outcomes.get(&judged.pod.uid)))
+            .collect::<Vec<_>>();
+        let nodes = facts.nodes.iter().filter_map(|(name, read)| entries.node(name, read, &plan.pods));
+        let nodes = nodes.collect::<Vec<_>>();
+        Self {
+            version: VERSION,
+            program_version: env!("CARGO_PKG_VERSION"),
+            mode: settings.task.mode(),
+            cluster_name: settings.cluster_name.clone(),
+            snapshot: settings.task.snapshot(),
+            judged_at: facts.now,
+            settings: SettingsEntry::from(settings),
+            guard: settings.guard(),
+            breaker: plan.hold.as_ref().map(BreakerEntry::from),
+            summary: Summary::new(facts.node_count, &nodes, &pods),
+            nodes,
+            pods,
+            errors: facts.errors.clone(),
+            unseen: facts.unseen.clone(),
+            exit: exit(settings, facts, plan, outcomes),
+        }
+    }
+}
+
+/// The most severe of what happened.
+fn exit(
+    settings: &Settings,
+    facts: &ClusterFacts,
+    plan: &Plan,
+    outcomes: &BTreeMap<String, Outcome>,
+) -> Exit {
+    let any = |test: fn(&Judged) -> bool| plan.pods.iter().any(test);
+    let unread = !facts.errors.is_empty() || any(|judged| judged.code() == ReasonCode::FactsUnread);
+    let failed = outcomes.values().any(|outcome| outcome.code().is_failure());
+    [
+        (any(|judged| judged.code() == ReasonCode::MassOutage), Exit::Held),
+        (failed || unread, Exit::Incomplete),
+        (settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual), Exit::Manual),
+    ]
+    .into_iter()
+    .filter_map(|(holds, exit)| holds.then_some(exit))
+    .max()
+    .unwrap_or(Exit::Done)
+}
+
+impl From<&Settings> for SettingsEntry {
+    fn from(settings: &Settings) -> Self {
+        let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(|regex| regex.as_str().to_owned());
+        Self {
+            namespace_regex: regex(&settings.namespaces.include),
+            namespace_exclude_regex: regex(&settings.namespaces.exclude),
+            reap_older_than_seconds: settings.policy.reap_older_than.as_secs(),
+            node_not_ready_for_seconds: settings.policy.node_not_ready_for.as_secs(),
+            unreachable_only: settings.policy.unreachable_only,
+            manual_owner_kinds: settings.policy.manual_owner_kinds.clone(),
+            max_deletes: settings.limits.max_deletes.unwrap_or(0),
+            max_not_ready_percent: settings.limits.max_not_ready_percent,
+            leaf_node_selector: settings.leaf_selector.as_ref().map(ToString::to_string),
+            all: settings.all,
+        }
+    }
+}
+
+impl From<&Hold> for BreakerEntry {
+    fn from(hold: &Hold) -> Self {
+        let detail = match &hold.reason {
+            HoldReason::MassOutage(what) => what.clone(),
+            HoldReason::CensusUnread(why) => format!("The nodes could not be counted: {why}"),
+        };
+        Self { reason: hold.reason.code(), detail, held: hold.held }
+    }
+}
+
+impl Summary {
+    fn new(node_count: usize, nodes: &[NodeEntry], pods: &[PodEntry]) -> Self {
+        Self {
+            nodes: node_count,
+            nodes_not_ready: nodes.len(),
+            pods: pods.len(),
+            verdicts: by_verdict(pods.iter().map(|pod| pod.verdict)),
+            outcomes: OutcomeCode::ALL
+                .into_iter()
+                .map(|code| (code, pods.iter().filter(|pod| pod.outcome == Some(code)).count()))
+                .collect(),
+        }
+    }
+}
+
+/// How many have each verdict, none left out.
+fn by_verdict(verdicts: impl Iterator<Item = Verdict>) -> BTreeMap<Verdict, usize> {
+    let mut counts = Verdict::ALL.into_iter().map(|verdict| (verdict, 0)).collect::<BTreeMap<_, _>>();
+    for verdict in verdicts {
+        *counts.entry(verdict).or_default() += 1;
+    }
+    counts
+}
+
+/// What the entries are made from.
+struct Entries<'a> {
+    facts: &'a ClusterFacts,
+    hold: Option<&'a Hold>,
+    kubectl: Kubectl,
+}
+
+impl Entries<'_> {
+    fn pod(&self, judged: &Judged, outcome: Option<&Outcome>) -> PodEntry {
+        let pod = &judged.pod;
+        let Advice { risk, steps } = advice::advise(judged, self.hold, &self.kubectl);
+        let notes = notes(judged);
+        PodEntry {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone(),
+            owner: pod.owner.clone(),
+            deletion_requested: pod.deletion_requested(),
+            deletion_deadline: pod.deletion_deadline,
+            overdue_seconds: pod.overdue(self.facts.now).as_secs(),
+            verdict: judged.verdict(),
+            reason: judged.code(),
+            detail: judged.sentence(),
+            outcome: outcome.map(Outcome::code),
+            outcome_detail: outcome.map(Outcome::sentence),
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
+            risk,
+            steps,
+        }
+    }
+
+    /// `None` for a node that is Ready or gone.
+    fn node(&self, name: &str, read: &NodeRead, pods: &[Judged]) -> Option<NodeEntry> {
+        let known = match read {
+            NodeRead::Gone => return None,
+            NodeRead::Unread(_) => None,
+            NodeRead::Known(node) if node.ready == Ready::True => return None,
+            NodeRead::Known(node) => Some(node),
+        };
+        let now = self.facts.now;
+        let since = |moment: Timestamp| now.duration_since(moment).as_secs();
+        let here = || pods.iter().filter(|judged| judged.pod.node.as_deref() == Some(name));
+        let attachments = self.facts.attachments.get(name).map(Vec::as_slice).unwrap_or_default();
+        let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
+        let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
+        let lease = known.and_then(lease_renewed);
+        Some(NodeEntry {
+            name: name.to_owned(),
+            ready: known.map(|node| node.ready),
+            reason: known.and_then(|node| node.ready_reason.clone()),
+            since: known.and_then(|node| node.ready_since),
+            not_ready_seconds: known.and_then(|node| node.ready_since).map(since),
+            lease_renewed: lease,
+            lease_age_seconds: lease.map(since),
+            leaf_marks: known
+                .and_then(|node| node.leaf.as_ref())
+                .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
+            pods: by_verdict(here().map(Judged::verdict)),
+            volume_attachments: attachments.to_vec(),
+            steps: known.map_or_else(Vec::new, |node| {
+                advice::advise_node(&node.name, reaped, dead, attachments.len(), &self.kubectl)
+            }),
+        })
+    }
+}
+
+/// What to remember once the pod is reaped.
+pub(crate) fn notes(judged: &Judged) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let (Reason::Stuck { confined }, None) = (&judged.reason, &judged.limit) {
+        notes.extend(judged.pod.after_reap.clone());
+        let waits =
+            |place: &String| format!("its replacement waits for a node that its volume allows: {place}");
+        notes.extend(confined.iter().map(waits));
+    }
+    notes
+}
+
+fn lease_renewed(node: &NodeFacts) -> Option<Timestamp> {
+    node.lease.as_ref().ok()?.as_ref().and_then(|lease: &Lease| lease.renewed)
+}

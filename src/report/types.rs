@@ -1,0 +1,198 @@
+//! What a report holds, field by field: the JSON that `--output json` writes.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::{
+    advice::Step,
+    decide::{ReasonCode, Verdict},
+    exit::Exit,
+    facts::{Attachment, Owner, ReadError, Ready},
+    outcome::OutcomeCode,
+    settings::{GuardCode, ModeCode},
+};
+
+/// What a run found and did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Version of this form.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::version"))]
+    pub version: u8,
+    /// Version of the program.
+    pub program_version: &'static str,
+    /// What the run was allowed to change: `delete`, `server-dry-run`, `client-dry-run`, `snapshot`.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::mode"))]
+    pub mode: ModeCode,
+    /// What `--cluster-name` calls the cluster.
+    pub cluster_name: Option<String>,
+    /// The snapshot's file name.
+    pub snapshot: Option<String>,
+    /// The moment that everything was judged at.
+    pub judged_at: Timestamp,
+    /// What was asked for.
+    pub settings: SettingsEntry,
+    /// What keeps the account from pods that are not Terminating: `proved`, by the guard, which has refused it the delete
+    /// of one; `not-required`, nothing but the program and RBAC; `not-asked`, since the run sends no writes.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::guard"))]
+    pub guard: GuardCode,
+    /// Set while nothing may be deleted.
+    pub breaker: Option<BreakerEntry>,
+    /// Every node that is NotReady or could not be read.
+    pub nodes: Vec<NodeEntry>,
+    /// Every Terminating pod that was looked at, the longest overdue first.
+    pub pods: Vec<PodEntry>,
+    /// What could not be read.
+    pub errors: Vec<ReadError>,
+    /// What the source does not show, as sentences.
+    pub unseen: Vec<String>,
+    /// Counts.
+    pub summary: Summary,
+    /// The exit code that follows from it. A report that could not be written makes it 3, where it is milder.
+    #[serde(rename = "exitCode")]
+    #[cfg_attr(test, schemars(schema_with = "super::tests::exit_code"))]
+    pub exit: Exit,
+}
+
+/// The settings that the verdicts follow from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SettingsEntry {
+    /// `--namespace-regex`.
+    pub namespace_regex: Option<String>,
+    /// `--namespace-exclude-regex`.
+    pub namespace_exclude_regex: Option<String>,
+    /// `--reap-older-than`.
+    pub reap_older_than_seconds: i64,
+    /// `--node-not-ready-for`.
+    pub node_not_ready_for_seconds: i64,
+    /// `--unreachable-only`.
+    pub unreachable_only: bool,
+    /// `--manual-owner-kind`.
+    pub manual_owner_kinds: Vec<String>,
+    /// `--max-deletes`; 0 is no cap.
+    pub max_deletes: usize,
+    /// `--max-not-ready-percent`.
+    pub max_not_ready_percent: u8,
+    /// `--leaf-node-selector`.
+    pub leaf_node_selector: Option<String>,
+    /// `--all`.
+    pub all: bool,
+}
+
+/// Why nothing may be deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BreakerEntry {
+    /// `mass-outage`, or `facts-unread` where the nodes could not be counted.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::breaker"))]
+    pub reason: ReasonCode,
+    /// The phrase that explains it.
+    pub detail: String,
+    /// How many pods it held.
+    pub held: usize,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NodeEntry {
+    /// Its name.
+    pub name: String,
+    /// Status of its `Ready` condition: `False`, `Unknown`, `absent`, or `unread`.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::ready"))]
+    #[serde(serialize_with = "ready")]
+    pub ready: Option<Ready>,
+    /// Reason of that condition.
+    pub reason: Option<String>,
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// For how long, in seconds.
+    pub not_ready_seconds: Option<i64>,
+    /// When its lease was last renewed.
+    pub lease_renewed: Option<Timestamp>,
+    /// How long ago that is, in seconds.
+    pub lease_age_seconds: Option<i64>,
+    /// The marks by which it is a leaf node; empty where it is none.
+    pub leaf_marks: Vec<String>,
+    /// Its Terminating pods by verdict.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::by_verdict"))]
+    pub pods: BTreeMap<Verdict, usize>,
+    /// Volumes still attached to it.
+    pub volume_attachments: Vec<Attachment>,
+    /// What a person should do about it.
+    pub steps: Vec<Step>,
+}
+
+/// A pod.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PodEntry {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Its node.
+    pub node: Option<String>,
+    /// What made it.
+    pub owner: Option<Owner>,
+    /// When its deletion was asked for, the eviction mostly; null where the pod does not say what grace it was given.
+    pub deletion_requested: Option<Timestamp>,
+    /// When it should have been gone.
+    pub deletion_deadline: Timestamp,
+    /// How long ago that was, in seconds; negative while it lies ahead.
+    pub overdue_seconds: i64,
+    /// `reap`, `wait`, `leave` or `manual`.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::verdict"))]
+    pub verdict: Verdict,
+    /// The reason's code.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::reason"))]
+    pub reason: ReasonCode,
+    /// The reason as a sentence.
+    pub detail: String,
+    /// What happened, where the verdict is `reap`.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::outcome"))]
+    pub outcome: Option<OutcomeCode>,
+    /// That as a sentence.
+    pub outcome_detail: Option<String>,
+    /// What to remember once it is reaped.
+    pub note: Option<String>,
+    /// What is at risk, where the verdict is `manual`.
+    pub risk: Option<String>,
+    /// What to do then, in order.
+    pub steps: Vec<Step>,
+}
+
+/// Counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// All nodes of the cluster.
+    pub nodes: usize,
+    /// NotReady ones among them, leaf nodes included.
+    pub nodes_not_ready: usize,
+    /// Terminating pods that were looked at.
+    pub pods: usize,
+    /// Those by verdict; every verdict is there.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::by_verdict"))]
+    pub verdicts: BTreeMap<Verdict, usize>,
+    /// Those with the verdict `reap` by outcome; every outcome is there.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::by_outcome"))]
+    pub outcomes: BTreeMap<OutcomeCode, usize>,
+}
+
+/// Of a node that was not read, nothing is known: `unread`.
+#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde passes the field so")]
+fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(ready.map_or("unread", Ready::as_str))
+}

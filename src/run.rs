@@ -1,0 +1,112 @@
+//! One run, from facts to report. The steps are those of the design, in order.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use tokio::time::Instant;
+
+use crate::{
+    cluster::{Cluster, WriteMode},
+    console::{prompt, terminal::Progress},
+    decide::spoken,
+    execute::execute,
+    exit::CouldNotRun,
+    facts::ClusterFacts,
+    limits::Plan,
+    notify::events::{self, RunRecord},
+    outcome::Outcome,
+    report::Report,
+    settings::{Mode, Settings, Task},
+    source::{
+        live,
+        snapshot::{self, Pods},
+    },
+    stop::Stop,
+};
+
+/// Runs as `settings` say, until `stop` says otherwise.
+pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun> {
+    tracing::info!(
+        reap_older_than = %spoken(settings.policy.reap_older_than),
+        "Looking for stuck Terminating pods; namespaces: {}",
+        settings.namespaces
+    );
+    match &settings.task {
+        Task::Audit { snapshot: file, now } => {
+            let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Terminating);
+            let gathered = stop.or_stopped(saved).await?.gather(&settings.wanted(), None);
+            let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
+            let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
+            Ok(Report::new(settings, &gathered.facts, &plan, &BTreeMap::new()))
+        }
+        Task::Reap { target, mode } => {
+            let cluster = Cluster::connect(target, stop, settings.leaf_selector.as_ref());
+            run_on(&stop.or_stopped(cluster).await?, settings, *mode, stop).await
+        }
+    }
+}
+
+/// Runs on a cluster that is connected already.
+pub async fn run_on(
+    cluster: &Cluster,
+    settings: &Settings,
+    mode: Mode,
+    stop: &Stop,
+) -> Result<Report, CouldNotRun> {
+    // 1. to 3. What is known, and the pods to be judged. The guard proves itself beside that: nothing is written before.
+    let wanted = settings.wanted();
+    let gathered = async {
+        tokio::try_join!(Box::pin(live::gather(cluster, &wanted, None)), guard(settings, cluster, mode))
+    };
+    let (gathered, ()) = stop.or_stopped(gathered).await?;
+    // 4. and 5. Decide each pod, then limit the run.
+    let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
+    // 6. and 7. Delete, and look whether it worked.
+    let outcomes = act(settings, cluster, stop, mode, &gathered.facts, &plan).await;
+    Ok(Report::new(settings, &gathered.facts, &plan, &outcomes))
+}
+
+/// Has the guard prove itself, where it is required and something may be written.
+async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<(), CouldNotRun> {
+    if !settings.require_guard || mode == Mode::ClientDryRun {
+        return Ok(());
+    }
+    cluster.prove_guard().await.map_err(CouldNotRun::Unguarded)?;
+    tracing::info!("The guard is proved: it refuses this account the delete of a running pod");
+    Ok(())
+}
+
+/// Steps 6 and 7, as far as `mode` goes: the outcome of each pod that is to be reaped, by UID.
+async fn act(
+    settings: &Settings,
+    cluster: &Cluster,
+    stop: &Stop,
+    mode: Mode,
+    facts: &ClusterFacts,
+    plan: &Plan,
+) -> BTreeMap<String, Outcome> {
+    let since = Instant::now();
+    let pods = plan.reaps().collect::<Vec<_>>();
+    let all = |outcome: Outcome| pods.iter().map(|pod| (pod.uid.clone(), outcome.clone())).collect();
+    let write = match mode {
+        Mode::ClientDryRun => return all(Outcome::WouldDelete),
+        Mode::ServerDryRun => WriteMode::DryRun,
+        Mode::Delete { ask: true }
+            if !pods.is_empty() && !prompt::confirm(&settings.task.place(), &pods, facts.now, stop).await =>
+        {
+            tracing::info!("Nothing was deleted: there was no yes");
+            let interrupted = stop.reason().map(|why| Outcome::Interrupted(why.to_owned()));
+            return all(interrupted.unwrap_or(Outcome::WouldDelete));
+        }
+        Mode::Delete { .. } => WriteMode::Real,
+    };
+    let bar = Progress::of(pods.len());
+    let outcomes = execute(cluster, stop, &settings.policy, write, facts, &pods, &|| bar.step()).await;
+    drop(bar);
+    if write == WriteMode::Real && settings.events {
+        let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
+        let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
+        events::write(cluster, stop, write, &RunRecord { facts, plan, outcomes: &outcomes, at }).await;
+    }
+    outcomes
+}

@@ -1,0 +1,337 @@
+//! Gathering from a cluster. The work grows with the failure, not with the cluster.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+};
+
+use futures_util::{StreamExt, stream};
+use jiff::Timestamp;
+
+use super::{Gathered, Wanted, Whole};
+use crate::{
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT, PodsOf, Scan},
+    decide::needs_claims,
+    exit::CouldNotRun,
+    facts::{
+        Census, ClaimState, ClusterFacts, NodeRead, PodFacts, PodSummary, Read, ReadError, Ready, Unread,
+        on_ready_node,
+    },
+    kubernetes::RawPod,
+    limits::FEW_NODES,
+};
+
+/// Steps 1 to 3 of a run. `asked` is a Terminating pod that is judged in any case, wherever it is.
+pub async fn gather(
+    cluster: &Cluster,
+    wanted: &Wanted<'_>,
+    asked: Option<RawPod>,
+) -> Result<Gathered, CouldNotRun> {
+    // 1. Find the nodes that are not plainly Ready.
+    let scan = scan(cluster).await?;
+    let mut gathered = before_any_look(&scan)?;
+    let suspects = &scan.not_ready;
+    if suspects.is_empty() && !wanted.all && asked.is_none() {
+        return Ok(gathered);
+    }
+
+    // 2. Read those nodes whole, and list their pods; what else the rules ask about comes along.
+    let (nodes, pods, namespaces, attachments) = tokio::join!(
+        read_nodes(cluster, suspects.iter().cloned()),
+        list_pods(cluster, suspects, wanted.all),
+        cluster.namespaces(),
+        cluster.attachments(),
+    );
+    gathered.facts.nodes.extend(nodes);
+    let (mut pods, unread) = pods?;
+    gathered.facts.errors.extend(unread);
+    match attachments {
+        Ok(attachments) => gathered.facts.attachments = attachments,
+        Err(failure) => gathered.unread("VolumeAttachments", &failure),
+    }
+    let asked_uid = asked.as_ref().and_then(|pod| pod.metadata.uid.clone());
+    let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
+    pods.retain(|pod| pod.metadata.namespace.as_ref().is_none_or(|name| wanted.namespaces.matches(name)));
+    if pods.iter().all(|pod| pod.metadata.uid != asked_uid) {
+        pods.extend(asked);
+    }
+    gathered.add_pods(pods, &namespaces);
+    // A node may be opted out, or gone, though it was not looked at so far.
+    let others = gathered.pods.iter().filter(|pod| wanted.all || is_asked(pod));
+    let others = others.filter_map(|pod| pod.node.clone());
+    let others = others.filter(|name| !gathered.facts.nodes.contains_key(name)).collect::<BTreeSet<_>>();
+    gathered.facts.nodes.extend(read_nodes(cluster, others).await);
+    let Gathered { facts, pods } = &mut gathered;
+    if !wanted.all {
+        // Not of nodes that came back between the two looks.
+        pods.retain(|pod| is_asked(pod) || !on_ready_node(&facts.nodes, pod));
+    }
+    log_namespaces(pods);
+
+    // 3. Look up the claims of those that the rules let through so far; count the nodes if the breaker has to judge.
+    let judged = !pods.is_empty();
+    let (claims, census) =
+        tokio::join!(read_claims(cluster, wanted, &gathered, is_asked), take_census(cluster, &scan, judged));
+    gathered.add_claims(&claims);
+    match census {
+        Ok(census) => gathered.facts.census = census,
+        Err(failure) => gathered.census_unread(&failure),
+    }
+    gathered.note_unread_nodes();
+    Ok(gathered)
+}
+
+/// Every pod of the nodes `names`, those that Kubernetes would evict from a dead node as if their deletion had been asked
+/// for; and what shows whether they would be missed. Their claims are looked up by [`look_up_claims`].
+pub async fn gather_whole(
+    cluster: &Cluster,
+    wanted: &Wanted<'_>,
+    names: &BTreeSet<String>,
+) -> Result<Whole, CouldNotRun> {
+    let mut gathered = before_any_look(&scan(cluster).await?)?;
+    let (nodes, standings, namespaces) =
+        tokio::join!(read_nodes(cluster, names.iter().cloned()), cluster.standings(), cluster.namespaces(),);
+    gathered.facts.nodes.extend(nodes);
+    let standings = standings.unwrap_or_else(|failure| {
+        gathered.census_unread(&failure);
+        BTreeMap::new()
+    });
+    let (mut evicted, mut summaries) = (Vec::new(), Vec::new());
+    for node in names {
+        let pods = cluster.pods_of(node).await.map_err(|failure| could_not("list pods", &failure))?;
+        pods.malformed.iter().for_each(|cause| gathered.unread(&format!("pods of node {node}"), cause));
+        for pod in pods.items {
+            let summary = pod.summary();
+            if summary.evicted() && wanted.namespaces.matches(&summary.namespace) {
+                evicted.push(pod.deleted_by(Timestamp::MIN));
+            }
+            summaries.push(summary);
+        }
+    }
+    gathered.add_pods(evicted, &namespaces);
+    // Other replicas are where these have theirs: in the same namespaces.
+    let concerned = summaries.iter().filter(|pod| pod.serves && pod.workload.is_some());
+    for namespace in concerned.map(|pod| pod.namespace.clone()).collect::<BTreeSet<_>>() {
+        let others = cluster.summaries(&namespace).await;
+        let others = others.map_err(|failure| could_not("list pods", &failure))?;
+        others.malformed.iter().for_each(|cause| gathered.unread(&format!("pods of {namespace}"), cause));
+        let elsewhere = |pod: &PodSummary| pod.node.as_ref().is_none_or(|node| !names.contains(node));
+        summaries.extend(others.items.into_iter().filter(elsewhere));
+    }
+    gathered.note_unread_nodes();
+    Ok(Whole { gathered, standings, summaries })
+}
+
+/// Step 3 alone, for pods whose nodes were altered since they were read.
+pub async fn look_up_claims(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut Gathered) {
+    let claims = read_claims(cluster, wanted, gathered, |_| false).await;
+    gathered.add_claims(&claims);
+}
+
+/// A cheap look over all nodes.
+async fn scan(cluster: &Cluster) -> Result<Scan, CouldNotRun> {
+    cluster.scan().await.map_err(|failure| could_not("list nodes", &failure))
+}
+
+/// What is known after `scan` alone. It has to say what time it is.
+fn before_any_look(scan: &Scan) -> Result<Gathered, CouldNotRun> {
+    let now = scan.now.ok_or_else(|| {
+        let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
+                   let no proxy on the way remove it";
+        CouldNotRun::Source(why.to_owned())
+    })?;
+    let facts = ClusterFacts {
+        now,
+        nodes: BTreeMap::new(),
+        census: Census::NotNeeded,
+        attachments: BTreeMap::new(),
+        node_count: scan.nodes,
+        errors: Vec::new(),
+        unseen: Vec::new(),
+    };
+    Ok(Gathered { facts, pods: Vec::new() })
+}
+
+/// Reads nodes whole.
+async fn read_nodes(
+    cluster: &Cluster,
+    names: impl IntoIterator<Item = String>,
+) -> BTreeMap<String, NodeRead> {
+    stream::iter(names)
+        .map(|name| async move {
+            let read = match cluster.node(&name).await {
+                Ok(Some(look)) => NodeRead::Known(look.facts),
+                Ok(None) => NodeRead::Gone,
+                Err(failure) => NodeRead::Unread(Unread(failure.to_string())),
+            };
+            (name, read)
+        })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect()
+        .await
+}
+
+/// Lists the Terminating pods of `nodes`, or of all nodes.
+async fn list_pods(
+    cluster: &Cluster,
+    nodes: &[String],
+    all: bool,
+) -> Result<(Vec<RawPod>, Vec<ReadError>), CouldNotRun> {
+    let mut places = nodes.iter().cloned().map(PodsOf::Node).collect::<BTreeSet<_>>();
+    if all {
+        let elsewhere = cluster.places_of_terminating_pods().await;
+        places.extend(elsewhere.map_err(|failure| could_not("list pods", &failure))?);
+    }
+    let lists = stream::iter(places)
+        .map(|place| async move { (cluster.terminating_pods(&place).await, place) })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect::<Vec<_>>()
+        .await;
+    let (mut raw, mut errors) = (Vec::new(), Vec::new());
+    for (pods, place) in lists {
+        match pods {
+            Ok(pods) => {
+                raw.extend(pods.items);
+                errors
+                    .extend(pods.malformed.into_iter().map(|cause| ReadError { what: place.what(), cause }));
+            }
+            Err(failure) if failure.forbids() => return Err(could_not("list pods", &failure)),
+            Err(failure) => errors.push(ReadError { what: place.what(), cause: failure.to_string() }),
+        }
+    }
+    Ok((raw, errors))
+}
+
+/// Reads each claim of the pods that the rules before the volume rules let through, and of those that `also` picks, by
+/// namespace and name.
+async fn read_claims(
+    cluster: &Cluster,
+    wanted: &Wanted<'_>,
+    Gathered { facts, pods }: &Gathered,
+    also: impl Fn(&PodFacts) -> bool,
+) -> BTreeMap<(String, String), ClaimState> {
+    let candidates = pods
+        .iter()
+        .filter(|pod| also(pod) || needs_claims(facts.now, wanted.policy, facts.node_of(pod), pod))
+        .flat_map(|pod| pod.claims.iter().map(|claim| (pod.namespace.clone(), claim.name.clone())));
+    // A claim may be several pods'.
+    stream::iter(candidates.collect::<BTreeSet<_>>())
+        .map(|(namespace, name)| async move {
+            let state = cluster.claim(&namespace, &name).await;
+            ((namespace, name), state)
+        })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect()
+        .await
+}
+
+/// Counts the real nodes where the rows leave the breaker something to judge: when more than two are not Ready, or no
+/// Ready one is known to be real (a row does not say so).
+async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<Census, Failure> {
+    if !judged {
+        return Ok(Census::NotNeeded);
+    }
+    if scan.not_ready.len() <= FEW_NODES
+        && let Some(name) = &scan.ready
+        && let Ok(Some(look)) = cluster.node(name).await
+        && look.facts.ready == Ready::True
+        && look.facts.leaf.is_none()
+    {
+        return Ok(Census::NotNeeded);
+    }
+    cluster.census().await
+}
+
+impl Gathered {
+    /// Makes facts of `pods`: one a UID. Those that lack what identifies them become errors.
+    fn add_pods(&mut self, pods: Vec<RawPod>, namespaces: &Result<BTreeMap<String, bool>, Failure>) {
+        if let Err(failure) = namespaces {
+            self.unread("namespaces", failure);
+        }
+        let mut by_uid = BTreeMap::new();
+        for raw in pods {
+            let namespace = raw.metadata.namespace.clone().unwrap_or_default();
+            let what = format!("pod {namespace}/{}", raw.metadata.name.clone().unwrap_or_default());
+            match raw.into_facts(opted_out(namespaces, &namespace)) {
+                Ok(pod) => {
+                    by_uid.insert(pod.uid.clone(), pod);
+                }
+                Err(cause) => self.unread(&what, &cause),
+            }
+        }
+        self.pods = by_uid.into_values().collect();
+    }
+
+    /// Puts what was found about claims where it belongs.
+    fn add_claims(&mut self, claims: &BTreeMap<(String, String), ClaimState>) {
+        for ((namespace, name), state) in claims {
+            if let ClaimState::Unread(Unread(cause)) = state {
+                self.unread(&format!("claim {namespace}/{name}"), cause);
+            }
+        }
+        for pod in &mut self.pods {
+            for claim in &mut pod.claims {
+                if let Some(state) = claims.get(&(pod.namespace.clone(), claim.name.clone())) {
+                    claim.state = state.clone();
+                }
+            }
+        }
+        self.facts.errors.sort();
+    }
+
+    /// Reports nodes and leases that could not be read.
+    fn note_unread_nodes(&mut self) {
+        for (name, read) in &self.facts.nodes {
+            let (what, Unread(cause)) = match read {
+                NodeRead::Known(node) => match &node.lease {
+                    Err(unread) => (format!("lease of node {name}"), unread),
+                    Ok(_) => continue,
+                },
+                NodeRead::Unread(unread) => (format!("node {name}"), unread),
+                NodeRead::Gone => continue,
+            };
+            self.facts.errors.push(ReadError { what, cause: cause.clone() });
+        }
+        self.facts.errors.sort();
+    }
+
+    fn census_unread(&mut self, failure: &Failure) {
+        self.unread("all nodes, for the breaker", failure);
+        self.facts.census = Census::Unread(Unread(failure.to_string()));
+    }
+
+    fn unread(&mut self, what: &str, cause: &dyn Display) {
+        self.facts.errors.push(ReadError { what: what.to_owned(), cause: cause.to_string() });
+    }
+}
+
+/// Whether `namespace` is opted out, by the list of them.
+fn opted_out(namespaces: &Result<BTreeMap<String, bool>, Failure>, namespace: &str) -> Read<bool> {
+    match namespaces {
+        Ok(known) => known.get(namespace).copied().ok_or_else(|| Unread("it was not in the list".to_owned())),
+        Err(failure) => Err(Unread(failure.to_string())),
+    }
+}
+
+fn log_namespaces(pods: &[PodFacts]) {
+    let mut counts = BTreeMap::<_, usize>::new();
+    for pod in pods {
+        *counts.entry(pod.namespace.as_str()).or_default() += 1;
+    }
+    for (namespace, count) in counts {
+        tracing::info!("Namespace {namespace}: {count} Terminating to judge");
+    }
+}
+
+/// That a reading failed without which nothing can be judged, and what to do about it.
+pub fn could_not(what: &str, failure: &Failure) -> CouldNotRun {
+    CouldNotRun::Source(match failure.code() {
+        Some(401) => {
+            format!("could not {what}: {failure}; the credentials are not accepted (--kubeconfig, --context)")
+        }
+        Some(403) => format!("could not {what}: {failure}; grant that right to the account that runs this"),
+        _ => format!(
+            "could not {what}: {failure}; if `kubectl get nodes` fails too, it is the API server or the way to it"
+        ),
+    })
+}

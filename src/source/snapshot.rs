@@ -1,0 +1,386 @@
+//! The other source of facts: a saved cluster state.
+//!
+//! Reads what `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json` prints, any subset of
+//! it, as one list, as lists in lists, or as several documents one after the other. A kind of which the file holds no
+//! object counts as not saved: what it would have shown is then unknown, never assumed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    fs::File,
+    io::{self, Read as Source},
+    path::Path,
+};
+
+use jiff::Timestamp;
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+
+use super::{Gathered, Wanted, Whole, stream};
+use crate::{
+    exit::CouldNotRun,
+    facts::{
+        Census, ClaimFacts, ClaimState, ClusterFacts, Lease, NodeRead, PodSummary, Read, ReadError, Unread,
+        on_ready_node,
+    },
+    kubernetes::{
+        Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawVolume,
+        identity_of_malformed, malformed,
+    },
+    selector::Selector,
+};
+
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// The command that makes a snapshot.
+const SAVES_ONE: &str = "kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json";
+
+/// Why a snapshot cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// It is not JSON, or no object of Kubernetes. The parser names line and column.
+    #[error("it is not what `{SAVES_ONE}` prints: {0}")]
+    Syntax(serde_json::Error),
+    /// It cannot be read, or is no text.
+    #[error("{0}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")]
+    Unreadable(io::Error),
+    /// A kind without which nothing can be judged.
+    #[error("it holds no {0}; save it with `{SAVES_ONE}`")]
+    Missing(&'static str),
+    /// Nothing in it says when it was taken.
+    #[error("nothing in it says when it was taken; say it with --now, such as --now 2026-01-31T03:00:00Z")]
+    Undated,
+}
+
+/// How a snapshot is to be read.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The moment to judge at, where it is given.
+    pub now: Option<Timestamp>,
+    /// Further leaf nodes.
+    pub leaf_selector: Option<Selector>,
+}
+
+/// Which pods of a snapshot are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pods {
+    /// Those that a run judges.
+    Terminating,
+    /// All.
+    Every,
+}
+
+/// What is kept of a snapshot: of the pods the Terminating ones, of everything what the rules ask about.
+#[derive(Default)]
+pub struct Saved {
+    options: Options,
+    nodes: BTreeMap<String, RawNode>,
+    pods: Vec<RawPod>,
+    any_pod: bool,
+    every_pod: bool,
+    namespaces: BTreeMap<String, bool>,
+    claims: BTreeMap<(String, String), RawClaim>,
+    volumes: BTreeMap<String, RawVolume>,
+    leases: BTreeMap<String, Lease>,
+    attachments: Vec<RawAttachment>,
+    newest: Option<Timestamp>,
+    /// Objects that could not be read, by kind, namespace and name (each empty where even that could not), with the
+    /// cause.
+    malformed: BTreeMap<(String, String, String), String>,
+}
+
+/// Namespace and name, as far as they could be read.
+type Identity = (Option<String>, Option<String>);
+
+/// What an object says it is.
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(default)]
+    kind: String,
+    /// Items that are none spoil a list.
+    #[serde(rename = "items")]
+    _items: Option<Vec<IgnoredAny>>,
+}
+
+/// Reads `file`, in a thread of its own: standard input (`-`) may never end.
+pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved, CouldNotRun> {
+    let path = file.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        if path == Path::new("-") {
+            Saved::read(io::stdin(), options, pods)
+        } else {
+            Saved::read(File::open(path).map_err(SnapshotError::Unreadable)?, options, pods)
+        }
+    });
+    let saved = read.await.map_err(|error| in_snapshot(file, &error))?;
+    saved.map_err(|error| in_snapshot(file, &error))
+}
+
+/// That a snapshot cannot be judged, naming it.
+pub fn in_snapshot(file: &Path, cause: &dyn Display) -> CouldNotRun {
+    CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
+}
+
+impl Saved {
+    /// Reads a snapshot, of whatever size, to its end.
+    pub fn read(source: impl Source, options: Options, pods: Pods) -> Result<Self, SnapshotError> {
+        let mut saved = Self { options, every_pod: pods == Pods::Every, ..Self::default() };
+        stream::read(source, &mut saved)?;
+        Ok(saved)
+    }
+
+    /// The pod of that name, where the file holds it.
+    pub fn pod(&self, namespace: &str, name: &str) -> Option<PodSummary> {
+        let is = |known: &Option<String>, wanted: &str| known.as_deref() == Some(wanted);
+        let mut pods = self.pods.iter();
+        let pod = pods.rfind(|pod| is(&pod.metadata.namespace, namespace) && is(&pod.metadata.name, name));
+        pod.map(RawPod::summary)
+    }
+
+    /// Every pod of the nodes `names`, those that Kubernetes would evict from a dead node as if their deletion had been
+    /// asked for; and what shows whether they would be missed.
+    pub fn gather_whole(
+        mut self,
+        wanted: &Wanted<'_>,
+        names: &BTreeSet<String>,
+    ) -> Result<Whole, SnapshotError> {
+        let mut summaries = Vec::new();
+        let pods = std::mem::take(&mut self.pods).into_iter().filter_map(|pod| {
+            let summary = pod.summary();
+            let kept = summary.evicted() && summary.node.as_ref().is_some_and(|node| names.contains(node));
+            summaries.push(summary);
+            kept.then(|| pod.deleted_by(Timestamp::MIN))
+        });
+        self.pods = pods.collect();
+        let gathered = self.gather(&Wanted { all: true, ..*wanted }, None)?;
+        let nodes = gathered.facts.nodes.iter();
+        let standings = nodes.filter_map(|(name, read)| Some((name.clone(), read.known()?.into()))).collect();
+        Ok(Whole { gathered, standings, summaries })
+    }
+
+    /// Takes one object, of `list_kind` where it does not say its own. A list is empty: its items come one by one.
+    pub(super) fn take(&mut self, list_kind: &str, text: &str) {
+        let kind = match serde_json::from_str(text) {
+            Ok(Kind { kind, .. }) => kind,
+            Err(error) => {
+                return self.note_malformed(list_kind, identity_of_malformed(text), malformed(&error));
+            }
+        };
+        // Items of a typed list ("PodList") do not repeat their kind.
+        let kind = if kind.is_empty() { list_kind } else { &kind };
+        if let Ok(observed) = serde_json::from_str::<Observed>(text) {
+            self.newest = self.newest.max(observed.newest());
+        }
+        match kind {
+            "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
+            "Node" => self.keep(kind, text, |saved, node: RawNode| {
+                saved.nodes.insert(node.metadata.name.clone()?, node);
+                Some(())
+            }),
+            "Pod" => {
+                self.any_pod = true;
+                self.keep(kind, text, |saved, pod: RawPod| {
+                    let kept = saved.every_pod || pod.metadata.terminating();
+                    saved.pods.extend(kept.then_some(pod));
+                    Some(())
+                });
+            }
+            "Namespace" => self.keep(kind, text, |saved, object: RawObject| {
+                let opted_out = object.metadata.opted_out();
+                saved.namespaces.insert(object.metadata.name?, opted_out);
+                Some(())
+            }),
+            "PersistentVolumeClaim" => self.keep(kind, text, |saved, claim: RawClaim| {
+                let key = claim.metadata.namespace.clone().zip(claim.metadata.name.clone())?;
+                saved.claims.insert(key, claim);
+                Some(())
+            }),
+            "PersistentVolume" => self.keep(kind, text, |saved, volume: RawVolume| {
+                saved.volumes.insert(volume.metadata.name.clone()?, volume);
+                Some(())
+            }),
+            "Lease" => self.keep(kind, text, |saved, lease: RawLease| {
+                let (namespace, name) = lease.identity()?;
+                if namespace == LEASE_NAMESPACE {
+                    saved.leases.insert(name, lease.into());
+                }
+                Some(())
+            }),
+            "VolumeAttachment" => self.keep(kind, text, |saved, attachment| {
+                saved.attachments.push(attachment);
+                Some(())
+            }),
+            // Whatever else was saved along is nothing that the rules ask about.
+            _ => {}
+        }
+    }
+
+    /// Stores an object; one that does not parse, or for which `store` finds no name, is malformed.
+    fn keep<T: DeserializeOwned>(
+        &mut self,
+        kind: &str,
+        text: &str,
+        store: impl FnOnce(&mut Self, T) -> Option<()>,
+    ) {
+        match serde_json::from_str(text).map(|object| store(self, object)) {
+            Ok(Some(())) => {}
+            Ok(None) => {
+                self.note_malformed(kind, identity_of_malformed(text), "it lacks its name or namespace");
+            }
+            Err(error) => self.note_malformed(kind, identity_of_malformed(text), malformed(&error)),
+        }
+    }
+
+    pub(super) fn note_malformed(&mut self, kind: &str, (namespace, name): Identity, cause: &str) {
+        let key = (kind.to_owned(), namespace.unwrap_or_default(), name.unwrap_or_default());
+        self.malformed.insert(key, cause.to_owned());
+    }
+
+    /// Why an object that was not kept is no proof of absence: it is malformed, or one is that does not say which it is.
+    fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
+        let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
+        let bad = self.malformed.iter().find(|((bad_kind, bad_namespace, bad_name), _)| {
+            may_be(bad_kind, kind) && may_be(bad_namespace, namespace) && may_be(bad_name, name)
+        });
+        bad.map(|(_, cause)| Unread(format!("the snapshot's {kind} could not be read: {cause}")))
+    }
+
+    fn any_malformed(&self, kind: &str) -> bool {
+        self.malformed.keys().any(|(bad, _, _)| bad.is_empty() || bad == kind)
+    }
+
+    /// Steps 1 to 3 of a run. The Terminating pod with the UID `asked` is judged in any case, wherever it is.
+    pub fn gather(mut self, wanted: &Wanted<'_>, asked: Option<&str>) -> Result<Gathered, SnapshotError> {
+        if self.nodes.is_empty() {
+            return Err(SnapshotError::Missing("nodes"));
+        }
+        if !self.any_pod {
+            return Err(SnapshotError::Missing("pods"));
+        }
+        let Options { now, leaf_selector } = std::mem::take(&mut self.options);
+        let leaf_selector = leaf_selector.as_ref();
+        let now = now.or(self.newest).ok_or(SnapshotError::Undated)?;
+        let census = if self.any_malformed("Node") {
+            Census::Unread(Unread("a node of the snapshot could not be read".to_owned()))
+        } else {
+            Census::count(self.nodes.values().map(|node| node.standing(leaf_selector)))
+        };
+        let mut unseen = Vec::new();
+        if self.leases.is_empty() && !self.any_malformed("Lease") {
+            unseen.push(
+                "Leases were not saved: whether a node that looks Unknown was already recovering could not be seen."
+                    .to_owned(),
+            );
+        }
+        let node_count = self.nodes.len();
+        let mut nodes = BTreeMap::new();
+        for (name, raw) in std::mem::take(&mut self.nodes) {
+            let lease = match self.leases.remove(&name) {
+                Some(lease) => Ok(Some(lease)),
+                None => self.not_absent("Lease", LEASE_NAMESPACE, &name).map_or(Ok(None), Err),
+            };
+            let read = match raw.into_facts(lease, leaf_selector) {
+                Ok(facts) => NodeRead::Known(facts),
+                Err(cause) => {
+                    self.note_malformed("Node", (None, Some(name.clone())), &cause);
+                    NodeRead::Unread(Unread(cause))
+                }
+            };
+            nodes.insert(name, read);
+        }
+        let mut pods = BTreeMap::new();
+        for raw in std::mem::take(&mut self.pods).into_iter().filter(|pod| pod.metadata.terminating()) {
+            let namespace = raw.metadata.namespace.clone().unwrap_or_default();
+            let name = raw.metadata.name.clone();
+            match raw.into_facts(self.opted_out(&namespace)) {
+                Ok(pod) => {
+                    pods.insert(pod.uid.clone(), pod);
+                }
+                Err(cause) => self.note_malformed("Pod", (Some(namespace), name), &cause),
+            }
+        }
+        let mut pods = pods
+            .into_values()
+            .filter(|pod| {
+                asked == Some(pod.uid.as_str())
+                    || wanted.namespaces.matches(&pod.namespace)
+                        && (wanted.all || !on_ready_node(&nodes, pod))
+            })
+            .collect::<Vec<_>>();
+        for pod in &mut pods {
+            for ClaimFacts { name, state } in &mut pod.claims {
+                *state = self.claim(&pod.namespace, name);
+            }
+            // A pod's node that is not in the file does not exist: the file holds nodes.
+            if let Some(node) = &pod.node
+                && !nodes.contains_key(node)
+            {
+                let read = self.not_absent("Node", "", node).map_or(NodeRead::Gone, NodeRead::Unread);
+                nodes.insert(node.clone(), read);
+            }
+        }
+        if !self.has_namespaces() && !pods.is_empty() {
+            let names = pods.iter().map(|pod| pod.namespace.as_str()).collect::<BTreeSet<_>>();
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            unseen.push(format!(
+                "Namespaces were not saved: whether these are opted out could not be seen: {names}."
+            ));
+        }
+        let mut attachments = BTreeMap::<_, Vec<_>>::new();
+        for (node, attachment) in self.attachments.into_iter().filter_map(RawAttachment::into_facts) {
+            attachments.entry(node).or_default().push(attachment);
+        }
+        for attachments in attachments.values_mut() {
+            attachments.sort();
+        }
+        let errors = self.malformed.into_iter().map(|((kind, namespace, name), cause)| {
+            let slash = if namespace.is_empty() { "" } else { "/" };
+            let name = if name.is_empty() { "without a name" } else { &name };
+            let kind = if kind.is_empty() { "object" } else { &kind };
+            ReadError { what: format!("{kind} {namespace}{slash}{name}"), cause }
+        });
+        let errors = errors.collect();
+        let facts = ClusterFacts { now, nodes, census, attachments, node_count, errors, unseen };
+        Ok(Gathered { facts, pods })
+    }
+
+    fn has_namespaces(&self) -> bool {
+        !self.namespaces.is_empty() || self.any_malformed("Namespace")
+    }
+
+    /// Without any namespace in the file, opt-outs are named as unseen in the report instead of holding every pod.
+    fn opted_out(&self, namespace: &str) -> Read<bool> {
+        match self.namespaces.get(namespace) {
+            Some(opted_out) => Ok(*opted_out),
+            None if !self.has_namespaces() => Ok(false),
+            None => {
+                let missing = || Unread(format!("{namespace} is not in the snapshot"));
+                Err(self.not_absent("Namespace", "", namespace).unwrap_or_else(missing))
+            }
+        }
+    }
+
+    fn claim(&self, namespace: &str, name: &str) -> ClaimState {
+        if self.claims.is_empty() && !self.any_malformed("PersistentVolumeClaim") {
+            return ClaimState::Unread(Unread("claims were not saved in the snapshot".to_owned()));
+        }
+        let key = (namespace.to_owned(), name.to_owned());
+        let Some(claim) = self.claims.get(&key) else {
+            let unread = self.not_absent("PersistentVolumeClaim", namespace, name);
+            return unread.map_or(ClaimState::Absent, ClaimState::Unread);
+        };
+        let volume = match claim.volume_name() {
+            None => Ok(None),
+            Some(name) => match (self.volumes.get(name), self.not_absent("PersistentVolume", "", name)) {
+                (Some(volume), _) => Ok(Some(volume.clone())),
+                (None, Some(unread)) => Err(unread),
+                (None, None) if self.volumes.is_empty() => {
+                    Err(Unread("volumes were not saved in the snapshot".to_owned()))
+                }
+                (None, None) => Ok(None),
+            },
+        };
+        claim.clone().into_state(volume)
+    }
+}

@@ -1,0 +1,942 @@
+//! Tests of reading a snapshot: what is missing in it, what is malformed in it, and in which forms kubectl prints it.
+//!
+//! Most are told by what would be done with the pods, since that is what a mistake in reading would change.
+
+#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+};
+
+use expect_test::expect;
+use jiff::{SignedDuration, Timestamp};
+use pod_reaper_test_support::samples::{self, DEADLINE, FAILED, NOW, namespace, with};
+use serde_json::{Value, json};
+
+use super::{
+    snapshot::{Options, Pods, Saved, SnapshotError},
+    *,
+};
+use crate::{
+    decide::{Policy, ReasonCode},
+    facts::{Census, ClusterFacts, NodeRead},
+    limits::{Limits, Plan},
+    selector::Selector,
+};
+
+fn moment(text: &str) -> Timestamp {
+    text.parse().expect("a moment")
+}
+
+fn node(name: &str, ready: &str) -> Value {
+    with(samples::node(name, ready), json!({"metadata": {"creationTimestamp": FAILED}}))
+}
+
+/// Stuck on ds06, in namespace `data`, and owned by nothing.
+fn pod(name: &str) -> Value {
+    let more =
+        json!({"uid": format!("uid-{name}"), "deletionGracePeriodSeconds": 30, "ownerReferences": null});
+    with(samples::pod("data", name, "ds06"), json!({"metadata": more}))
+}
+
+fn pod_with_claim(name: &str, claim: &str) -> Value {
+    samples::using(pod(name), claim)
+}
+
+fn claim(name: &str, volume: &str) -> Value {
+    samples::claim("data", name, volume)
+}
+
+/// On the network, free to move.
+fn volume(name: &str) -> Value {
+    let spec = json!({"csi": {"driver": "ceph"}, "persistentVolumeReclaimPolicy": "Delete"});
+    samples::volume(name, &spec)
+}
+
+/// Last renewed, by both clocks, when the node failed.
+fn lease(node: &str) -> Value {
+    with(samples::lease(node), json!({"spec": {"renewTime": FAILED, "leaseDurationSeconds": 40}}))
+}
+
+/// A list, as `kubectl get … -o json` prints it.
+fn list(items: impl IntoIterator<Item = Value>) -> String {
+    samples::list(items).to_string()
+}
+
+/// Everything but the pods: ds06 is cut off, ds04 and ds05 are not.
+fn cluster() -> Vec<Value> {
+    vec![
+        node("ds04", "True"),
+        node("ds05", "True"),
+        node("ds06", "Unknown"),
+        namespace("data"),
+        lease("ds04"),
+        lease("ds05"),
+        lease("ds06"),
+    ]
+}
+
+fn cluster_with(more: impl IntoIterator<Item = Value>) -> String {
+    list(cluster().into_iter().chain(more))
+}
+
+fn without(kind: &str, items: impl IntoIterator<Item = Value>) -> String {
+    list(items.into_iter().filter(|item| item["kind"] != kind))
+}
+
+fn policy() -> Policy {
+    let minutes = SignedDuration::from_mins(10);
+    Policy {
+        reap_older_than: minutes,
+        node_not_ready_for: minutes,
+        unreachable_only: false,
+        manual_owner_kinds: Vec::new(),
+    }
+}
+
+fn gathered_at(now: Option<&str>, text: &str) -> Result<Gathered, SnapshotError> {
+    let wanted = Wanted { policy: &policy(), namespaces: &NamespaceFilter::default(), all: true };
+    let options = Options { now: now.map(moment), leaf_selector: None };
+    Saved::read(text.as_bytes(), options, Pods::Terminating)?.gather(&wanted, None)
+}
+
+fn gathered(text: &str) -> Gathered {
+    gathered_at(Some(NOW), text).expect("a snapshot that can be judged")
+}
+
+fn facts(text: &str) -> ClusterFacts {
+    gathered(text).facts
+}
+
+fn judged(gathered: Gathered) -> Plan {
+    judged_with_breaker(gathered, 55)
+}
+
+fn judged_with_breaker(Gathered { facts, pods }: Gathered, max_not_ready_percent: u8) -> Plan {
+    Plan::new(&facts, pods, &policy(), &Limits { max_deletes: None, max_not_ready_percent })
+}
+
+/// A line a pod with its reason, then what could not be read and what could not be seen.
+fn verdicts(text: &str) -> String {
+    let gathered = gathered(text);
+    let facts = gathered.facts.clone();
+    let pods = judged(gathered).pods.into_iter().map(|judged| {
+        let detail = match judged.code() {
+            ReasonCode::Stuck => String::new(),
+            _ => format!(": {}", judged.sentence()),
+        };
+        format!("{} {}{detail}", judged.pod.name, judged.code())
+    });
+    let errors = facts.errors.iter().map(|error| format!("error: {}: {}", error.what, error.cause));
+    let unseen = facts.unseen.iter().map(|sentence| format!("unseen: {sentence}"));
+    pods.chain(errors).chain(unseen).map(|line| line + "\n").collect()
+}
+
+/// The names of the pods that would be force-deleted; none where the whole snapshot is refused.
+fn reaped(text: &str) -> BTreeSet<String> {
+    let Ok(gathered) = gathered_at(Some(NOW), text) else { return BTreeSet::new() };
+    judged(gathered).reaps().map(|pod| pod.name.clone()).collect()
+}
+
+// What was not saved.
+
+#[test]
+fn everything_saved_leaves_nothing_open() {
+    let text = cluster_with([
+        pod("plain"),
+        pod_with_claim("web-0", "data-web-0"),
+        claim("data-web-0", "pv-1"),
+        volume("pv-1"),
+    ]);
+    expect![[r#"
+        plain stuck-on-not-ready-node
+        web-0 stuck-on-not-ready-node
+    "#]]
+    .assert_eq(&verdicts(&text));
+}
+
+#[test]
+fn without_volumes_no_claim_is_verified() {
+    let text =
+        cluster_with([pod("plain"), pod_with_claim("web-0", "data-web-0"), claim("data-web-0", "pv-1")]);
+    expect![[r#"
+        plain stuck-on-not-ready-node
+        web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: volumes were not saved in the snapshot.
+    "#]]
+    .assert_eq(&verdicts(&text));
+}
+
+#[test]
+fn without_claims_none_counts_as_absent() {
+    let text = cluster_with([pod("plain"), pod_with_claim("web-0", "data-web-0"), volume("pv-1")]);
+    expect![[r#"
+        plain stuck-on-not-ready-node
+        web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: claims were not saved in the snapshot.
+    "#]]
+    .assert_eq(&verdicts(&text));
+}
+
+#[test]
+fn a_claim_or_volume_that_others_show_to_be_absent_is() {
+    // The claims were saved, and this one is not among them: it pins nothing.
+    let text = cluster_with([pod_with_claim("web-0", "gone"), claim("other", "pv-1"), volume("pv-1")]);
+    assert_eq!(reaped(&text), BTreeSet::from(["web-0".to_owned()]));
+    // A volume that is gone is another matter: its claim is lost.
+    let text =
+        cluster_with([pod_with_claim("web-0", "data-web-0"), claim("data-web-0", "gone"), volume("pv-1")]);
+    expect![[r#"
+        web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: its volume gone does not exist.
+    "#]]
+    .assert_eq(&verdicts(&text));
+    let unbound = with(claim("data-web-0", ""), json!({"status": {"phase": "Pending"}}));
+    let text = cluster_with([pod_with_claim("web-0", "data-web-0"), unbound]);
+    expect![[r#"
+        web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: it names no volume (phase Pending).
+    "#]]
+    .assert_eq(&verdicts(&text));
+    let lost = with(claim("data-web-0", "pv-1"), json!({"status": {"phase": "Lost"}}));
+    assert_eq!(
+        reaped(&cluster_with([pod_with_claim("web-0", "data-web-0"), lost, volume("pv-1")])),
+        BTreeSet::new()
+    );
+}
+
+#[test]
+fn without_namespaces_the_opt_outs_are_named_as_unseen() {
+    let elsewhere = with(pod("b"), json!({"metadata": {"namespace": "app", "uid": "uid-app"}}));
+    let text = without("Namespace", cluster().into_iter().chain([pod("a"), elsewhere, pod("c")]));
+    expect![[r#"
+        b stuck-on-not-ready-node
+        a stuck-on-not-ready-node
+        c stuck-on-not-ready-node
+        unseen: Namespaces were not saved: whether these are opted out could not be seen: app, data.
+    "#]]
+    .assert_eq(&verdicts(&text));
+}
+
+#[test]
+fn a_namespace_that_was_not_saved_among_others_holds_its_pods() {
+    let elsewhere = with(pod("b"), json!({"metadata": {"namespace": "app"}}));
+    expect![[r#"
+        b facts-unread: Something that has to be known could not be read: the namespace: app is not in the snapshot.
+        a stuck-on-not-ready-node
+    "#]]
+    .assert_eq(&verdicts(&cluster_with([pod("a"), elsewhere])));
+}
+
+#[test]
+fn without_leases_recoveries_are_named_as_unseen() {
+    let expected = expect![[r#"
+        a stuck-on-not-ready-node
+        unseen: Leases were not saved: whether a node that looks Unknown was already recovering could not be seen.
+    "#]];
+    expected.assert_eq(&verdicts(&without("Lease", cluster().into_iter().chain([pod("a")]))));
+    // Leases of other namespaces are leader elections, not heartbeats.
+    let election =
+        with(lease("ds06"), json!({"metadata": {"namespace": "kube-system"}, "spec": {"renewTime": NOW}}));
+    let text = without("Lease", cluster().into_iter().chain([pod("a")]));
+    let mut list: Value = serde_json::from_str(&text).expect("a list");
+    list["items"].as_array_mut().expect("items").push(election);
+    expected.assert_eq(&verdicts(&list.to_string()));
+}
+
+#[test]
+fn without_nodes_or_pods_nothing_is_judged() {
+    let refused = |text: &str| gathered_at(Some(NOW), text).expect_err("it is refused").to_string();
+    expect![[
+        r#"it holds no nodes; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json`"#
+    ]]
+    .assert_eq(&refused(&without("Node", cluster().into_iter().chain([pod("a")]))));
+    expect![[
+        r#"it holds no pods; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json`"#
+    ]]
+    .assert_eq(&refused(&cluster_with([])));
+    assert!(matches!(gathered_at(Some(NOW), "").expect_err("nothing"), SnapshotError::Missing("nodes")));
+    assert!(matches!(gathered_at(Some(NOW), " \n").expect_err("nothing"), SnapshotError::Missing("nodes")));
+    // Pods that live are pods: nothing is stuck, and that is a fact.
+    let alive = json!({"kind": "Pod", "metadata": {"namespace": "data", "name": "a", "uid": "u"}});
+    expect![""].assert_eq(&verdicts(&cluster_with([alive])));
+}
+
+// Forms.
+
+#[test]
+fn every_form_that_kubectl_prints_says_the_same() {
+    let items = || {
+        let volumes = [claim("data-web-0", "pv-1"), volume("pv-1")];
+        cluster().into_iter().chain([pod("a"), pod_with_claim("web-0", "data-web-0")]).chain(volumes)
+    };
+    let kinds = || {
+        let kinds = items().map(|item| item["kind"].as_str().expect("a kind").to_owned());
+        kinds.collect::<BTreeSet<_>>()
+    };
+    let of_kind = |kind: &str| items().filter(|item| item["kind"] == kind).collect::<Vec<_>>();
+    let one_list = list(items());
+    // kubectl get --raw, or client libraries: items without kinds, apiVersions on the list.
+    let typed_list = |kind: &String| {
+        let bare = of_kind(kind).into_iter().map(|mut item| {
+            item.as_object_mut().expect("an object").remove("kind");
+            item
+        });
+        json!({"apiVersion": "v1", "kind": format!("{kind}List"), "items": bare.collect::<Vec<_>>()})
+    };
+    let forms = [
+        ("single objects", items().map(|item| item.to_string() + "\n").collect::<String>()),
+        (
+            "indented objects, nothing between",
+            items().map(|item| serde_json::to_string_pretty(&item).expect("JSON")).collect(),
+        ),
+        ("a list a kind", kinds().iter().map(|kind| list(of_kind(kind)) + "\n").collect()),
+        ("typed lists", kinds().iter().map(|kind| typed_list(kind).to_string()).collect()),
+        ("typed lists in a list", list(kinds().iter().map(typed_list))),
+        ("lists in lists in lists", list([serde_json::from_str(&list(items())).expect("a list")])),
+        ("the same list twice", format!("{one_list}\n{one_list}")),
+        (
+            "with something else in it",
+            list(items().chain([json!({"kind": "ConfigMap", "data": {"kind": "Pod"}})])),
+        ),
+        ("with an empty list", format!("{one_list}{}", json!({"kind": "ServiceList", "items": null}))),
+    ];
+    let expected = verdicts(&one_list);
+    assert_eq!(expected.lines().count(), 2, "{expected}");
+    for (name, text) in forms {
+        assert_eq!(verdicts(&text), expected, "{name}");
+    }
+}
+
+#[test]
+fn objects_that_were_saved_twice_count_once() {
+    let twice = |item: Value| [item.clone(), item];
+    let text = list(cluster().into_iter().chain([pod("a")]).flat_map(twice));
+    let Gathered { facts, pods } = gathered(&text);
+    assert_eq!(pods.len(), 1);
+    assert_eq!(facts.node_count, 3);
+    let Census::Counted { all, .. } = facts.census else { panic!("{:?}", facts.census) };
+    assert_eq!((all.not_ready, all.total), (1, 3));
+}
+
+#[test]
+fn a_node_that_was_saved_twice_keeps_its_lease() {
+    let renewed = with(lease("ds06"), json!({"spec": {"renewTime": "2026-01-31T02:59:55Z"}}));
+    let once = cluster().into_iter().filter(|item| item["kind"] != "Lease").chain([renewed, pod("a")]);
+    let twice = once.clone().chain([node("ds06", "Unknown")]);
+    for (name, text) in [("once", list(once)), ("twice", list(twice))] {
+        assert_eq!(reaped(&text), BTreeSet::new(), "{name}: {}", verdicts(&text));
+    }
+}
+
+#[test]
+fn namesakes_are_told_apart_by_uid() {
+    let elsewhere =
+        with(pod("huebackend-0"), json!({"metadata": {"namespace": "impala", "uid": "uid-other"}}));
+    let successor = with(pod("huebackend-0"), json!({"metadata": {"uid": "uid-successor"}}));
+    let pods = gathered(&cluster_with([pod("huebackend-0"), elsewhere, successor])).pods;
+    assert_eq!(pods.len(), 3);
+}
+
+#[test]
+fn nulls_stand_for_nothing() {
+    let bare = with(
+        pod("a"),
+        json!({
+            "metadata": {"labels": null, "annotations": null, "finalizers": null, "ownerReferences": null,
+                "deletionGracePeriodSeconds": null, "managedFields": null, "creationTimestamp": null},
+            "spec": {"volumes": null},
+            "status": {"phase": null, "conditions": null},
+        }),
+    );
+    let volumeless = with(
+        pod("b"),
+        json!({"spec": {"volumes": [{"name": null, "persistentVolumeClaim": null, "ephemeral": null}]}}),
+    );
+    let alive = json!({"kind": "Pod", "metadata": {"name": "alive", "deletionTimestamp": null}});
+    let unlabelled = with(
+        node("ds07", "True"),
+        json!({"metadata": {"labels": null, "annotations": null}, "spec": {"taints": null}}),
+    );
+    let unstamped = with(
+        lease("ds07"),
+        json!({"metadata": {"managedFields": null}, "spec": {"renewTime": null, "leaseDurationSeconds": null}}),
+    );
+    let attachment = json!({"kind": "VolumeAttachment", "metadata": {"name": "x"}, "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": null}}});
+    let moving = with(volume("pv"), json!({"spec": {"local": null, "hostPath": null, "nodeAffinity": null}}));
+    let text = cluster_with([bare, volumeless, alive, unlabelled, unstamped, attachment, moving]);
+    expect![[r#"
+        a stuck-on-not-ready-node
+        b stuck-on-not-ready-node
+    "#]]
+    .assert_eq(&verdicts(&text));
+}
+
+#[test]
+fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
+    let text = cluster_with([
+        pod("stuck"),
+        with(pod("slow"), json!({"spec": {"nodeName": "ds04"}})),
+        with(pod("orphan"), json!({"spec": {"nodeName": "ds99"}})),
+        with(pod("never-placed"), json!({"spec": {"nodeName": null}})),
+    ]);
+    let names = |all| {
+        let wanted = Wanted { policy: &policy(), namespaces: &NamespaceFilter::default(), all };
+        let options = Options { now: Some(moment(NOW)), leaf_selector: None };
+        let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
+        let pods = saved.gather(&wanted, None).expect("a snapshot").pods;
+        pods.into_iter().map(|pod| pod.name).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(names(false), ["never-placed", "orphan", "stuck"]);
+    assert_eq!(names(true), ["never-placed", "orphan", "slow", "stuck"]);
+    assert_eq!(reaped(&text), BTreeSet::from(["stuck".to_owned()]));
+    expect![[r#"
+        never-placed node-gone: It was never given a node; the pod garbage collector takes care of it.
+        orphan node-gone: Node ds99 does not exist any more; the pod garbage collector takes care of it.
+        slow node-ready: Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
+        stuck stuck-on-not-ready-node
+    "#]]
+    .assert_eq(&verdicts(&text));
+}
+
+// Odd objects.
+
+/// Pods that each but one thing holds, and one that nothing holds.
+fn held_pods() -> Vec<Value> {
+    let on = |node: &str, name: &str| with(pod(name), json!({"spec": {"nodeName": node}}));
+    let skip = json!({"metadata": {"annotations": {"pod-reaper.io/skip": "true"}}});
+    let leaf = |name: &str, mark: Value| with(node(name, "Unknown"), mark);
+    let in_namespace = |namespace: &str, pod: Value| with(pod, json!({"metadata": {"namespace": namespace}}));
+    let affinity = json!([{"matchExpressions": [{"key": "topology.topolvm.io/node", "operator": "In", "values": ["ds06"]}]}]);
+    let renewal = json!([{"time": NOW, "fieldsV1": {"f:spec": {"f:renewTime": {}}}}]);
+    vec![
+        pod("free"),
+        pod_with_claim("free-with-claim", "network"),
+        claim("network", "pv-network"),
+        volume("pv-network"),
+        with(pod("opted-out"), skip.clone()),
+        in_namespace("quiet", pod("namespace-opted-out")),
+        with(namespace("quiet"), skip.clone()),
+        on("ds10", "node-opted-out"),
+        with(node("ds10", "Unknown"), skip),
+        with(pod("mirror"), json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}})),
+        with(pod("held"), json!({"metadata": {"finalizers": ["example.com/backup"]}})),
+        with(pod("recent"), json!({"metadata": {"deletionTimestamp": "2026-01-31T02:59:00Z"}})),
+        on("ds04", "on-ready-node"),
+        on("ds11", "node-recovers"),
+        node("ds11", "Unknown"),
+        with(lease("ds11"), json!({"metadata": {"managedFields": renewal}})),
+        on("ds12", "node-just-failed"),
+        with(
+            node("ds12", "Unknown"),
+            json!({"status": {"conditions": [
+                {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-01-31T02:55:00Z"}
+            ]}}),
+        ),
+        on("leaf-1", "leaf-by-label"),
+        leaf("leaf-1", json!({"metadata": {"labels": {"kosmos.io/node": "true"}}})),
+        on("leaf-2", "leaf-by-annotation"),
+        leaf("leaf-2", json!({"metadata": {"annotations": {"kosmos-io/owned-by-cluster": "c2"}}})),
+        on("leaf-3", "leaf-by-taint"),
+        leaf("leaf-3", json!({"spec": {"taints": [{"key": "kosmos.io/node", "effect": "NoSchedule"}]}})),
+        on("kosmos-c4", "leaf-by-name"),
+        node("kosmos-c4", "Unknown"),
+        pod_with_claim("local", "local"),
+        claim("local", "pv-local"),
+        with(volume("pv-local"), json!({"spec": {"local": {"path": "/mnt/disk"}}})),
+        pod_with_claim("host-path", "host-path"),
+        claim("host-path", "pv-host-path"),
+        with(volume("pv-host-path"), json!({"spec": {"hostPath": {"path": "/opt/x"}}})),
+        pod_with_claim("pinned", "pinned"),
+        claim("pinned", "pv-pinned"),
+        with(
+            volume("pv-pinned"),
+            json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": affinity}}}}),
+        ),
+        pod_with_claim("lost", "lost"),
+        with(claim("lost", "pv-network"), json!({"status": {"phase": "Lost"}})),
+        with(
+            pod("ephemeral"),
+            json!({"spec": {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]}}),
+        ),
+        claim("ephemeral-scratch", "pv-local"),
+    ]
+}
+
+/// Every pod by its reason, the breaker off: it must not be what holds them.
+fn reasons(text: &str) -> BTreeMap<String, &'static str> {
+    let Ok(gathered) = gathered_at(Some(NOW), text) else { return BTreeMap::new() };
+    let pods = judged_with_breaker(gathered, 100).pods;
+    pods.into_iter().map(|judged| (judged.pod.name.clone(), judged.code().as_str())).collect()
+}
+
+#[test]
+fn what_holds_a_pod_does() {
+    expect![[r#"
+        ephemeral local-volume
+        free stuck-on-not-ready-node
+        free-with-claim stuck-on-not-ready-node
+        held finalizers
+        host-path local-volume
+        leaf-by-annotation kosmos-leaf
+        leaf-by-label kosmos-leaf
+        leaf-by-name kosmos-leaf
+        leaf-by-taint kosmos-leaf
+        local local-volume
+        lost volume-unverified
+        mirror mirror-pod
+        namespace-opted-out opted-out
+        node-just-failed node-just-failed
+        node-opted-out opted-out
+        node-recovers node-recovering
+        on-ready-node node-ready
+        opted-out opted-out
+        pinned local-volume
+        recent not-overdue
+    "#]]
+    .assert_eq(&{
+        let reasons = reasons(&list(cluster().into_iter().chain(held_pods())));
+        reasons.iter().flat_map(|(pod, reason)| [pod, " ", reason, "\n"]).collect::<String>()
+    });
+}
+
+/// Every path to a value inside of `value`.
+fn paths(value: &Value) -> Vec<Vec<String>> {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(at, value)| (at.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    let below = |(key, value): (String, &Value)| {
+        let deeper = paths(value).into_iter().map(move |rest| iter::once(key.clone()).chain(rest).collect());
+        deeper.collect::<Vec<_>>()
+    };
+    iter::once(Vec::new()).chain(children.into_iter().flat_map(below)).collect()
+}
+
+fn at<'a>(value: &'a mut Value, path: &[String]) -> &'a mut Value {
+    path.iter().fold(value, |value, key| match value {
+        Value::Array(items) => &mut items[key.parse::<usize>().expect("an index")],
+        value => &mut value[key],
+    })
+}
+
+/// Every object is made malformed at every place in turn: a number where there was text, a list where there was a map. What
+/// cannot be read must hold pods, never let one go.
+#[test]
+fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
+    let state = cluster().into_iter().chain(held_pods()).collect::<Vec<_>>();
+    let mut texts = state.iter().map(Value::to_string).collect::<Vec<_>>();
+    let reaped = |texts: &[String]| {
+        let reaps = |(pod, reason)| (reason == "stuck-on-not-ready-node").then_some(pod);
+        reasons(&texts.concat()).into_iter().filter_map(reaps).collect::<BTreeSet<_>>()
+    };
+    let expected = reaped(&texts);
+    assert_eq!(expected.len(), 2, "{expected:?}");
+    let mut added = Vec::new();
+    let mut tried = 0;
+    for (number, object) in state.iter().enumerate() {
+        for path in paths(object).into_iter().skip(1) {
+            // What the entry of a field manager lists is a set of names: no shape of it is odd.
+            if path.iter().any(|key| key == "fieldsV1") {
+                continue;
+            }
+            for odd in [json!(5), json!([5]), json!({"odd": 5}), json!("odd")] {
+                let mut spoilt = object.clone();
+                let value = at(&mut spoilt, &path);
+                // Other text in the place of text is not odd, and neither is a map in the place of a map.
+                if std::mem::discriminant(value) == std::mem::discriminant(&odd) {
+                    continue;
+                }
+                *value = odd.clone();
+                tried += 1;
+                texts[number] = spoilt.to_string();
+                let more = reaped(&texts).difference(&expected).cloned().collect::<Vec<_>>();
+                if !more.is_empty() {
+                    let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+                    added.push(format!("{kind} {name}: {} is {odd}: {more:?}", path.join(".")));
+                }
+            }
+        }
+        texts[number] = object.to_string();
+    }
+    assert!(tried > 1000, "{tried}");
+    assert!(added.is_empty(), "{} of {tried}:\n{}", added.len(), added.join("\n"));
+}
+
+#[test]
+fn an_odd_pod_is_an_error_and_spoils_only_itself() {
+    let text = cluster_with([
+        pod("a"),
+        json!({"kind": "Pod", "metadata": {"deletionTimestamp": DEADLINE, "namespace": "data"}}),
+        with(pod("no-uid"), json!({"metadata": {"uid": ""}})),
+        with(pod("no-version"), json!({"metadata": {"resourceVersion": null}})),
+        with(pod("no-claim"), json!({"spec": {"volumes": [{"persistentVolumeClaim": {}}]}})),
+        with(pod("no-node"), json!({"spec": {"nodeName": 5}})),
+    ]);
+    expect![[r#"
+        a stuck-on-not-ready-node
+        error: Pod data/without a name: metadata.name is missing
+        error: Pod data/no-claim: persistentVolumeClaim.claimName is missing
+        error: Pod data/no-node: a field has an unexpected type
+        error: Pod data/no-uid: metadata.uid is missing
+        error: Pod data/no-version: metadata.resourceVersion is missing
+    "#]]
+    .assert_eq(&verdicts(&text));
+}
+
+#[test]
+fn a_malformed_pod_is_reported_by_name_where_it_has_one() {
+    let text = cluster_with([
+        pod("a"),
+        with(pod("number"), json!({"metadata": {"deletionTimestamp": 1_769_824_800}})),
+        with(pod("empty"), json!({"metadata": {"deletionTimestamp": ""}})),
+    ]);
+    let Gathered { facts, pods } = gathered(&text);
+    let told = facts.errors.iter().map(|error| error.what.as_str()).collect::<Vec<_>>();
+    assert_eq!(told, ["Pod data/empty", "Pod data/number"]);
+    assert_eq!(pods.len(), 1);
+}
+
+#[test]
+fn an_error_does_not_repeat_what_it_met() {
+    let secret = with(pod("a"), json!({"spec": {"volumes": "MARKER"}}));
+    let text = cluster_with([secret, with(pod("b"), json!({"metadata": {"annotations": "MARKER"}}))]);
+    assert!(!verdicts(&text).contains("MARKER"), "{}", verdicts(&text));
+}
+
+#[test]
+fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
+    let state = |odd: Value| {
+        let kind = odd["kind"].clone();
+        let name = odd["metadata"]["name"].clone();
+        let same = |item: &Value| item["kind"] == kind && item["metadata"]["name"] == name;
+        let objects = [
+            pod_with_claim("a", "data-a"),
+            claim("data-a", "pv-a"),
+            volume("pv-a"),
+            claim("b", "pv-a"),
+            volume("pv-b"),
+        ];
+        list(cluster().into_iter().chain(objects).filter(|item| !same(item)).chain([odd]))
+    };
+    let odd_claim = with(claim("data-a", "pv-a"), json!({"spec": {"volumeName": 5}}));
+    let odd_volume = with(volume("pv-a"), json!({"spec": {"local": {"path": 5}}}));
+    let odd_lease = with(lease("ds06"), json!({"spec": {"renewTime": "noon"}}));
+    let odd_node = with(node("ds06", "Unknown"), json!({"spec": {"taints": 5}}));
+    let odd_namespace =
+        with(namespace("data"), json!({"metadata": {"annotations": {"pod-reaper.io/skip": 5}}}));
+    let cases = [
+        (
+            "claim",
+            odd_claim,
+            expect![[r#"
+                a volume-unverified: Whether its storage is on the dead node could not be verified: claim data-a: the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type.
+                error: PersistentVolumeClaim data/data-a: a field has an unexpected type
+            "#]],
+        ),
+        (
+            "volume",
+            odd_volume,
+            expect![[r#"
+                a volume-unverified: Whether its storage is on the dead node could not be verified: claim data-a: the snapshot's PersistentVolume could not be read: a field has an unexpected type.
+                error: PersistentVolume pv-a: a field has an unexpected type
+            "#]],
+        ),
+        (
+            "lease",
+            odd_lease,
+            expect![[r#"
+                a facts-unread: Something that has to be known could not be read: the node's lease: the snapshot's Lease could not be read: a field has an unexpected type.
+                error: Lease kube-node-lease/ds06: a field has an unexpected type
+            "#]],
+        ),
+        (
+            "node",
+            odd_node,
+            expect![[r#"
+                a facts-unread: Something that has to be known could not be read: the node: the snapshot's Node could not be read: a field has an unexpected type.
+                error: Node ds06: a field has an unexpected type
+            "#]],
+        ),
+        (
+            "namespace",
+            odd_namespace,
+            expect![[r#"
+                a facts-unread: Something that has to be known could not be read: the namespace: the snapshot's Namespace could not be read: a field has an unexpected type.
+                error: Namespace data: a field has an unexpected type
+            "#]],
+        ),
+    ];
+    for (_, odd, expected) in cases {
+        let text = state(odd);
+        assert_eq!(reaped(&text), BTreeSet::new());
+        expected.assert_eq(&verdicts(&text));
+    }
+}
+
+#[test]
+fn an_odd_lease_holds_also_where_its_metadata_is_what_is_odd() {
+    let renewed = with(lease("ds06"), json!({"metadata": {"labels": {"a": 5}}, "spec": {"renewTime": NOW}}));
+    let others = cluster().into_iter().filter(|item| *item != lease("ds06"));
+    let text = list(others.chain([renewed, pod("a")]));
+    assert_eq!(reaped(&text), BTreeSet::new(), "{}", verdicts(&text));
+}
+
+/// Whatever it is, it may be the very object that is looked for.
+#[test]
+fn an_object_that_does_not_say_which_it_is_proves_nothing_absent() {
+    let less = |mut item: Value, key: &str| {
+        item["metadata"].as_object_mut().expect("metadata").remove(key);
+        item
+    };
+    let stale = || cluster().into_iter().filter(|item| *item != lease("ds06"));
+    let renewed = with(lease("ds06"), json!({"spec": {"renewTime": NOW}}));
+    let local = with(volume("pv-local"), json!({"spec": {"local": {"path": "/mnt"}}}));
+    let claims = |odd: Value| [pod_with_claim("a", "local"), odd, claim("other", "pv-local"), local.clone()];
+    let cases = [
+        ("a lease without a name", list(stale().chain([pod("a"), less(renewed.clone(), "name")]))),
+        ("a lease without a namespace", list(stale().chain([pod("a"), less(renewed, "namespace")]))),
+        ("a claim without a name", cluster_with(claims(less(claim("local", "pv-local"), "name")))),
+        ("a claim without a namespace", cluster_with(claims(less(claim("local", "pv-local"), "namespace")))),
+        (
+            "a node without a name",
+            list(cluster().into_iter().chain([
+                with(pod("a"), json!({"spec": {"nodeName": "leaf"}})),
+                less(node("leaf", "Unknown"), "name"),
+            ])),
+        ),
+    ];
+    let wrong = cases.iter().filter(|(_, text)| !reaped(text).is_empty());
+    assert_eq!(wrong.map(|(name, _)| *name).collect::<Vec<_>>(), Vec::<&str>::new());
+}
+
+#[test]
+fn an_item_that_is_no_object_spoils_only_itself() {
+    let text = cluster_with([pod("a"), json!(null), json!(5), json!([])]);
+    let facts = gathered_at(Some(NOW), &text);
+    assert_eq!(facts.expect("the rest can be judged").pods.len(), 1);
+}
+
+// The moment to judge at.
+
+#[test]
+fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
+    let newest = |more: Value| {
+        gathered_at(None, &cluster_with([pod("a"), more])).expect("dated").facts.now.to_string()
+    };
+    let future = "2026-01-31T09:00:00Z";
+    let cases = [
+        (
+            "a deadline in the future",
+            with(pod("b"), json!({"metadata": {"deletionTimestamp": future}})),
+            FAILED,
+        ),
+        ("a creation", with(pod("b"), json!({"metadata": {"creationTimestamp": NOW}})), NOW),
+        ("any kind's creation", json!({"kind": "Event", "metadata": {"creationTimestamp": NOW}}), NOW),
+        (
+            "a field manager's stamp",
+            with(pod("b"), json!({"metadata": {"managedFields": [{"time": FAILED}, {"time": NOW}]}})),
+            NOW,
+        ),
+        (
+            "a heartbeat",
+            with(node("ds07", "True"), json!({"status": {"conditions": [{"lastHeartbeatTime": NOW}]}})),
+            NOW,
+        ),
+        (
+            "a transition",
+            with(pod("b"), json!({"status": {"conditions": [{"lastTransitionTime": NOW}]}})),
+            NOW,
+        ),
+        ("a lease", with(lease("ds07"), json!({"spec": {"renewTime": NOW}})), NOW),
+        (
+            "an election's lease",
+            with(lease("x"), json!({"metadata": {"namespace": "kube-system"}, "spec": {"renewTime": NOW}})),
+            NOW,
+        ),
+    ];
+    for (name, more, expected) in cases {
+        assert_eq!(newest(more), expected, "{name}");
+    }
+    let given = gathered_at(Some(future), &cluster_with([pod("a")])).expect("dated");
+    assert_eq!(given.facts.now, moment(future), "--now beats what was observed");
+    let undated = list([json!({"kind": "Node", "metadata": {"name": "n"}}), pod("a")]);
+    assert!(matches!(gathered_at(None, &undated), Err(SnapshotError::Undated)));
+}
+
+// Leases.
+
+#[test]
+fn the_servers_stamp_of_a_renewal_beats_the_nodes_clock() {
+    let renews = json!({"f:spec": {"f:holderIdentity": {}, "f:renewTime": {}}});
+    let labels = json!({"f:metadata": {"f:labels": {}}});
+    let entry = |time: &str, fields: &Value| json!({"manager": "m", "operation": "Update", "time": time, "fieldsV1": fields});
+    let (fresh, stale) = (NOW, FAILED);
+    let cases = [
+        ("a node whose clock is ahead", fresh, vec![entry(stale, &renews)], "stuck-on-not-ready-node"),
+        ("a node whose clock is behind", stale, vec![entry(fresh, &renews)], "node-recovering"),
+        (
+            "somebody else labels the lease",
+            stale,
+            vec![entry(stale, &renews), entry(fresh, &labels)],
+            "stuck-on-not-ready-node",
+        ),
+        ("only others have written", fresh, vec![entry(stale, &labels)], "node-recovering"),
+        (
+            "the newest renewal counts",
+            stale,
+            vec![entry(fresh, &renews), entry(stale, &renews)],
+            "node-recovering",
+        ),
+        ("no stamps", fresh, vec![], "node-recovering"),
+        ("no stamps, no renewal", stale, vec![], "stuck-on-not-ready-node"),
+        ("an entry without time", fresh, vec![json!({"fieldsV1": renews})], "node-recovering"),
+        ("an entry without fields", fresh, vec![json!({"time": stale})], "node-recovering"),
+    ];
+    for (name, node_clock, entries, expected) in cases {
+        let lease = with(
+            lease("ds06"),
+            json!({"metadata": {"managedFields": entries}, "spec": {"renewTime": node_clock}}),
+        );
+        let text = without("Lease", cluster().into_iter().chain([pod("a")]));
+        let plan = judged(gathered(&format!("{text}{lease}")));
+        assert_eq!(plan.pods[0].code().as_str(), expected, "{name}");
+    }
+}
+
+// Leaf nodes.
+
+#[test]
+fn each_kosmos_mark_alone_makes_a_leaf_node() {
+    let marked = |more: Value| with(node("ds06", "Unknown"), more);
+    let cases = [
+        (
+            "label",
+            marked(json!({"metadata": {"labels": {"kosmos.io/node": "true"}}})),
+            &["label kosmos.io/node"][..],
+            None,
+        ),
+        (
+            "annotation",
+            marked(json!({"metadata": {"annotations": {"kosmos-io/owned-by-cluster": "cluster7"}}})),
+            &["annotation kosmos-io/owned-by-cluster=cluster7"],
+            Some("cluster7"),
+        ),
+        (
+            "an annotation that names no cluster",
+            marked(json!({"metadata": {"annotations": {"kosmos-io/owned-by-cluster": ""}}})),
+            &["annotation kosmos-io/owned-by-cluster="],
+            None,
+        ),
+        (
+            "taint",
+            marked(json!({"spec": {"taints": [{"key": "a"}, {"key": "kosmos.io/node", "value": "true"}]}})),
+            &["taint kosmos.io/node"],
+            None,
+        ),
+        ("name", node("kosmos-cluster7", "Unknown"), &["name prefix kosmos-"], None),
+        (
+            "the label with another value",
+            marked(json!({"metadata": {"labels": {"kosmos.io/node": "false"}}})),
+            &["label kosmos.io/node"],
+            None,
+        ),
+    ];
+    for (name, node, marks, names_cluster) in cases {
+        let pod = with(pod("a"), json!({"spec": {"nodeName": node["metadata"]["name"]}}));
+        let others =
+            cluster().into_iter().filter(|item| item["metadata"]["name"] != node["metadata"]["name"]);
+        let gathered = gathered(&list(others.chain([node.clone(), pod])));
+        let Gathered { facts, pods } = gathered.clone();
+        let leaf = facts.node_of(&pods[0]).and_then(NodeRead::known).and_then(|node| node.leaf.clone());
+        let leaf = leaf.expect(name);
+        assert!(leaf.kosmos, "{name}");
+        assert_eq!(leaf.marks, marks, "{name}");
+        assert_eq!(leaf.cluster.as_deref(), names_cluster, "{name}");
+        assert_eq!(judged(gathered).pods[0].code(), ReasonCode::KosmosLeaf, "{name}");
+        let Census::Counted { all, .. } = facts.census else { panic!("{:?}", facts.census) };
+        assert_eq!(all.not_ready, usize::from(name == "name"), "{name}: a leaf node is no real node");
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_mark_is_none() {
+    let ordinary = [
+        json!({"metadata": {"labels": {"kosmos-io/node": "true", "kubernetes.io/role": "agent"}}}),
+        json!({"metadata": {"annotations": {"kosmos.io/owned-by-cluster": "c"}}}),
+        json!({"spec": {"taints": [{"key": "kosmos-io/node"}]}}),
+    ];
+    for more in ordinary {
+        let others = cluster().into_iter().filter(|item| item["metadata"]["name"] != "ds06");
+        let text = list(others.chain([with(node("ds06", "Unknown"), more), pod("a")]));
+        assert_eq!(reaped(&text).len(), 1, "{text}");
+    }
+    // Inside a leaf cluster ordinary pods carry it too, on ordinary nodes.
+    let pod = with(pod("a"), json!({"metadata": {"labels": {"kosmos-io/pod": "true"}}}));
+    assert_eq!(reaped(&cluster_with([pod])).len(), 1);
+}
+
+#[test]
+fn the_selector_adds_leaf_nodes() {
+    let virtual_kubelet =
+        with(node("vk", "Unknown"), json!({"metadata": {"labels": {"type": "virtual-kubelet"}}}));
+    let on_it = with(pod("a"), json!({"spec": {"nodeName": "vk"}}));
+    let text = cluster_with([virtual_kubelet, on_it, pod("b")]);
+    let selector: Selector = "type=virtual-kubelet".parse().expect("a selector");
+    let wanted = Wanted { policy: &policy(), namespaces: &NamespaceFilter::default(), all: false };
+    let options = Options { now: Some(moment(NOW)), leaf_selector: Some(selector) };
+    let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
+    let plan = judged(saved.gather(&wanted, None).expect("a snapshot"));
+    let codes = plan.pods.iter().map(|judged| judged.code().as_str()).collect::<Vec<_>>();
+    assert_eq!(codes, ["leaf-node", "stuck-on-not-ready-node"]);
+}
+
+// Claims.
+
+#[test]
+fn claims_are_found_by_each_way_a_pod_names_them() {
+    let volumes = json!([
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0", "readOnly": true}},
+        {"name": "again", "persistentVolumeClaim": {"claimName": "data-web-0"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"name": "config", "configMap": {"name": "c"}},
+        {"name": "tmp", "emptyDir": {}},
+        {"name": "host", "hostPath": {"path": "/var/log"}},
+    ]);
+    let text = cluster_with([with(pod("web-0"), json!({"spec": {"volumes": volumes}}))]);
+    let pods = gathered(&text).pods;
+    let names = pods[0].claims.iter().map(|claim| claim.name.as_str()).collect::<Vec<_>>();
+    assert_eq!(names, ["data-web-0", "web-0-scratch"]);
+}
+
+#[test]
+fn a_claim_is_looked_up_in_the_pods_own_namespace() {
+    let elsewhere = with(claim("data-web-0", "pv-local"), json!({"metadata": {"namespace": "other"}}));
+    let local = with(volume("pv-local"), json!({"spec": {"local": {"path": "/mnt"}}}));
+    let objects = [
+        pod_with_claim("web-0", "data-web-0"),
+        claim("data-web-0", "pv-1"),
+        volume("pv-1"),
+        elsewhere,
+        local,
+    ];
+    assert_eq!(reaped(&cluster_with(objects)).len(), 1);
+}
+
+// Attachments.
+
+#[test]
+fn attachments_are_told_by_node() {
+    let attachment = |name: &str, node: &str, volume: &str| {
+        json!({"kind": "VolumeAttachment", "metadata": {"name": name},
+            "spec": {"nodeName": node, "attacher": "ceph", "source": {"persistentVolumeName": volume}}})
+    };
+    let text = cluster_with([
+        pod("a"),
+        attachment("y", "ds06", "pv-2"),
+        attachment("x", "ds06", "pv-1"),
+        attachment("z", "ds04", "pv-3"),
+    ]);
+    let names =
+        |node: &str| facts(&text).attachments[node].iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names("ds06"), ["x", "y"]);
+    assert_eq!(names("ds04"), ["z"]);
+}
