@@ -1,20 +1,20 @@
-# One static binary and nothing else: `docker build .`. Where there is no way to the public base image,
+# An image with one static binary and nothing else: `docker build .`. Where the public base image cannot be reached,
 # `docker build --build-arg BUILD_IMAGE=… .` takes another.
 
 # Anything with the Rust of rust-toolchain.toml, a C compiler and a static C library.
 ARG BUILD_IMAGE=rust:1.95-bookworm
-# What the binary is put into: nothing.
+# The base image of the result: empty.
 ARG BASE_IMAGE=scratch
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
-# The target has to be named, or the flag would reach the compiler's own plug-ins. It is this machine's: on amd64 and
-# arm64 alike.
+# The target has to be named, or the flag would also apply to procedural macros. It is the host's own, on amd64 and on
+# arm64.
 ENV RUSTFLAGS="-C target-feature=+crt-static"
 RUN rustc --version --verbose | sed -n 's/^host: //p' >/target
 
-# The dependencies are a layer of their own, which stays as long as Cargo.lock does. The tests are not here to be named;
-# of the crate that they share, Cargo.lock asks for the manifest.
+# The dependencies are a layer of their own, which is rebuilt only when a manifest or Cargo.lock changes. The targets of
+# tests are removed from the manifest, since their files are not here. Cargo.lock names the crate that they share.
 COPY Cargo.toml Cargo.lock ./
 COPY tests/support/Cargo.toml tests/support/Cargo.toml
 RUN sed -i '/^\[\[test\]\]/,/^$/d; /^\[\[bench\]\]/,/^$/d' Cargo.toml \
@@ -23,7 +23,7 @@ RUN sed -i '/^\[\[test\]\]/,/^$/d; /^\[\[bench\]\]/,/^$/d' Cargo.toml \
 
 COPY docs/reasons.md docs/reasons.md
 COPY src src
-# Newer than what was built from the empty files.
+# The sources must be newer than the build of the empty files.
 RUN touch src/lib.rs src/main.rs \
     && cargo build --locked --release --bin pod-reaper --target "$(cat /target)" \
     && cp "target/$(cat /target)/release/pod-reaper" /pod-reaper
@@ -37,6 +37,6 @@ LABEL org.opencontainers.image.title="pod-reaper" \
     org.opencontainers.image.version="${VERSION}" \
     org.opencontainers.image.revision="${REVISION}"
 COPY --from=build /pod-reaper /pod-reaper
-# No name: there is no /etc/passwd. Kubernetes asks for a number too, to see that it is not root.
+# A number, because there is no /etc/passwd. Kubernetes also needs a number to verify that it is not root.
 USER 65532:65532
 ENTRYPOINT ["/pod-reaper"]

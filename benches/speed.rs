@@ -1,4 +1,4 @@
-//! How fast the parts are that only compute: deciding, and reading a saved state. `cargo bench`.
+//! The speed of the parts that only compute: deciding, and reading a snapshot. Run it with `cargo bench`.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark stops where it cannot go on")]
 
 use std::{hint::black_box, io::Read};
@@ -14,16 +14,16 @@ use pod_reaper::{
 };
 use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod};
 
-/// Pods of one measurement.
+/// Number of pods in one measurement.
 const PODS: u64 = 10_000;
-/// Pods of the saved state, of 11 KB each.
+/// Number of pods in the snapshot, of 11 KB each.
 const SAVED_PODS: u64 = 2_000;
 
 fn settings() -> Settings {
     Settings::from(Cli::try_from_args([std::ffi::OsString::from("pod-reaper")]).unwrap())
 }
 
-/// A dead node, and a pod that is to be reaped: the one verdict for which every rule is asked.
+/// A dead node, and a pod that is to be reaped: the one verdict for which every rule is evaluated.
 fn stuck() -> (Timestamp, NodeRead, PodFacts) {
     let objects =
         [node("ds06", "Unknown"), namespace("impala"), lease("ds06"), pod("impala", "catalogd-0", "ds06")];
@@ -37,7 +37,7 @@ fn deciding(criterion: &mut Criterion) {
     let settings = settings();
     let (now, node, pod) = stuck();
     let verdict = decide(now, &settings.policy, Some(&node), &pod).code();
-    assert_eq!(verdict, ReasonCode::Stuck, "every rule is asked");
+    assert_eq!(verdict, ReasonCode::Stuck, "every rule is evaluated");
     let mut group = criterion.benchmark_group("decide");
     group.throughput(Throughput::Elements(PODS));
     group.bench_function("pods to be reaped", |bencher| {

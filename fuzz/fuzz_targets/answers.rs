@@ -1,6 +1,6 @@
-//! The answers of the API server that a run reads: through the client's own functions, so that nothing has to be opened
-//! up for it. The input is a byte for the question, a byte for the status, a line for the headers `Date` and
-//! `Retry-After`, then the bodies of the answers, in turn, with 0xff between them.
+//! The responses of the API server that a run reads. They go through the client's public functions, so that nothing is
+//! exposed for fuzzing alone. The input is a byte for the request, a byte for the status, a line for the headers `Date`
+//! and `Retry-After`, then the bodies of the responses in order, separated by 0xff.
 #![no_main]
 
 use std::{
@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     let bodies = Arc::new(Mutex::new(bodies));
     let status = STATUS[usize::from(*status) % STATUS.len()];
     let serve = move |_: Request<Body>| {
-        // Nothing is left to say: it ends here, whatever was to come.
+        // No body is left: the connection ends, whatever the program requests next.
         let answer = match bodies.lock().ok().and_then(|mut bodies| bodies.pop()) {
             Some(body) => (status, body),
             None => (404, NOT_FOUND.to_vec()),
@@ -55,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
             1 => drop(cluster.attachments().await),
             2 => drop(cluster.node("n").await),
             3 => {
-                // As the run does: what was listed becomes facts.
+                // As in a run, listed objects become facts.
                 if let Ok(listed) = cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await {
                     for pod in listed.items {
                         let _ = pod.into_facts(Ok(false));

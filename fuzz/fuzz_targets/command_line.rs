@@ -1,4 +1,4 @@
-//! A whole command line, an argument a line. Most of the time goes to clap, so that values are fuzzed by `settings`.
+//! A whole command line, one argument per line. clap takes most of the time, so `settings` fuzzes the values.
 #![no_main]
 
 use std::iter;

@@ -1,4 +1,4 @@
-//! The values that a person may type: a label selector, durations, and the small choices.
+//! The values of options: a label selector, durations, and enumerations.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(selector) = text.parse::<Selector>() {
         let labels = BTreeMap::from([("type".to_owned(), "virtual-kubelet".to_owned())]);
         selector.matches(&labels);
-        // What it prints is what was typed.
+        // A value reads back as it is printed.
         assert_eq!(selector.to_string().parse::<Selector>().as_ref(), Ok(&selector));
     }
     let _ = text.parse::<Span>();

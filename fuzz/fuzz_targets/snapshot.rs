@@ -1,4 +1,4 @@
-//! The snapshot reader: any bytes, judged with and without a moment of its own.
+//! The snapshot reader: any bytes, judged with and without `--now`.
 #![no_main]
 
 use jiff::Timestamp;
