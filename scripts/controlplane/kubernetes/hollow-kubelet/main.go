@@ -1,10 +1,10 @@
-// The kubelet's own code on a container runtime that only pretends.
+// The kubelet's own code on a simulated container runtime.
 //
-// Kubemark's hollow kubelet does the same, but takes no setting for what these tests shorten, and wants a folder, a
-// port and a socket for each node. What it registers, renews, starts and confirms is what a real one would.
+// Kubemark's hollow kubelet does the same, but has no options for the intervals that these tests shorten, and needs a
+// folder, a port and a socket for each node. This one registers, renews, starts and confirms what a real kubelet would.
 //
-// SIGUSR1 makes the container runtime fail, and SIGUSR2 mends it: in between the kubelet lives, renews its lease, and
-// says that its node is not Ready.
+// SIGUSR1 makes the container runtime fail, and SIGUSR2 restores it. In between the kubelet runs, renews its lease, and
+// reports that its node is not Ready.
 package main
 
 import (
@@ -70,7 +70,7 @@ func main() {
 	})
 	settings.Address = "127.0.0.1"
 	settings.NodeLeaseDurationSeconds = int32(*leaseSeconds)
-	// What changed is told within a second, in place of ten.
+	// A change is reported within one second, in place of ten.
 	settings.NodeStatusUpdateFrequency.Duration = time.Second
 
 	containers := cri.NewFakeRuntimeService()
@@ -106,8 +106,8 @@ func runtimeIs(ready bool) *runtimeapi.RuntimeStatus {
 	return &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{runtime, network}}
 }
 
-// otherClock sends what the kubelet would on a node whose clock is off: the times of the node's conditions and of its
-// lease. The kubelet only ever sets them to now, and a patch has only what changed, so none is shifted twice.
+// otherClock shifts the times of the node's conditions and of its lease, as on a node whose clock is wrong. The kubelet
+// sets them only to the current time, and a patch holds only changes, so no time is shifted twice.
 type otherClock struct {
 	offset time.Duration
 	next   http.RoundTripper
@@ -136,7 +136,7 @@ func (o otherClock) shifted(field []byte) []byte {
 	parts := clockTimes.FindSubmatch(field)
 	written, err := time.Parse(time.RFC3339Nano, string(parts[2]))
 	check(err)
-	// With microseconds, which a lease has to have, and any other time may have.
+	// A lease requires microseconds, and any other time accepts them.
 	return fmt.Appendf(nil, `"%s":"%s"`, parts[1], written.Add(o.offset).Format("2006-01-02T15:04:05.000000Z07:00"))
 }
 
@@ -146,7 +146,7 @@ func check(err error) {
 	}
 }
 
-// Another process may take it before the kubelet does, which then ends, and says so.
+// Another process may take the port before the kubelet does. The kubelet then ends with an error.
 func freePort() int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)

@@ -1,4 +1,4 @@
-// What a pod's sandbox runs, in place of the image that nodes fetch for it: nothing, until it is told to end.
+// The program of a pod's sandbox, in place of the image that nodes pull for it. It does nothing until it is terminated.
 package main
 
 import (
