@@ -1,5 +1,5 @@
-//! Facts for the tests of the rules and the limits: a pod that is to be reaped, and its node. A test changes what it is
-//! about.
+//! Facts for the tests of the rules and the limits: a pod that is to be reaped, and its node. Each test changes the
+//! facts that it tests.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -29,7 +29,7 @@ pub fn node() -> NodeFacts {
     }
 }
 
-/// A pod of ds06 that no rule but the last holds for.
+/// A pod of ds06 that only the last rule applies to.
 pub fn pod() -> PodFacts {
     PodFacts {
         namespace: "shop".to_owned(),

@@ -1,5 +1,5 @@
-//! Tests of what a typed value means. How options and environment meet is seen from outside, in `tests/cli/`: a
-//! test in here would read the environment of whoever runs it.
+//! Tests of the parsers of option values. How options and environment combine is tested in `tests/cli/`, because a test
+//! in this file would read the environment of the process that runs it.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn the_options_do_not_contradict_each_other() {
 
 #[test]
 fn every_option_has_its_variable_except_those_that_must_not_come_from_a_stray_one() {
-    // A stray NAMESPACE is common, and would narrow a run unseen.
+    // A stray NAMESPACE is common, and would narrow a run unnoticed.
     let without = ["yes", "now", "snapshot", "context", "kubeconfig", "all", "output", "namespace"];
     for arg in Line::command().get_arguments() {
         let id = arg.get_id().as_str();
@@ -126,7 +126,7 @@ fn the_forms_of_the_report() {
 }
 
 #[test]
-fn an_expression_is_searched_for_as_by_grep() {
+fn a_regular_expression_is_not_anchored() {
     let prod = regex("prod-|^compute$").expect("an expression");
     assert!(prod.is_match("my-prod-1") && prod.is_match("compute") && !prod.is_match("compute-hive01"));
     for (text, why) in [

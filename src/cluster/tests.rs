@@ -1,4 +1,4 @@
-//! Tests of what is made of an answer, without a server.
+//! Tests of how an answer is interpreted, without a server.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -52,7 +52,7 @@ fn the_servers_clock_is_read_as_http_writes_it() {
     let read = |text| http_date(text).map(|moment| moment.to_string());
     assert_eq!(read("Sat, 31 Jan 2026 03:00:00 GMT").as_deref(), Some("2026-01-31T03:00:00Z"));
     assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT").as_deref(), Some("1994-11-06T08:49:37Z"));
-    // Go writes no other form; what cannot be read is no clock, and nothing is deleted by it.
+    // Go writes no other form. A date that cannot be read counts as absent, and nothing is deleted without one.
     for text in [
         "",
         "now",
@@ -101,7 +101,7 @@ fn bytes_that_are_no_text_have_no_message() {
 }
 
 #[test]
-fn what_passes_is_asked_again_after_a_pause_that_doubles() {
+fn a_passing_failure_is_retried_after_a_pause_that_doubles() {
     let pauses = |failure: &Failure| (1..=4).map(|tried| failure.pause(tried)).collect::<Vec<_>>();
     let doubling = [200, 400, 800, 1600].map(|milliseconds| Some(Duration::from_millis(milliseconds)));
     for failure in [status(429), status(500), status(502), status(503), status(504), timeout(), transport()] {
@@ -116,7 +116,7 @@ fn what_passes_is_asked_again_after_a_pause_that_doubles() {
 }
 
 #[test]
-fn a_server_is_left_alone_as_long_as_it_asks_unless_that_is_too_long() {
+fn a_retry_waits_as_long_as_the_server_asks_unless_that_is_too_long() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(busy(0).pause(1), Some(Duration::from_millis(200)), "at least our own pause");
     assert_eq!(busy(1).pause(1), seconds(1));
@@ -127,7 +127,7 @@ fn a_server_is_left_alone_as_long_as_it_asks_unless_that_is_too_long() {
 }
 
 #[test]
-fn a_pause_is_bounded_however_often_it_was_tried() {
+fn a_pause_is_bounded_after_any_number_of_tries() {
     for tried in [0, 1, 8, 9, 40, u32::MAX] {
         let pause = status(503).pause(tried).expect("it may pass");
         assert!((FIRST_PAUSE..=LONGEST_PAUSE).contains(&pause), "{tried}: {pause:?}");
@@ -135,7 +135,7 @@ fn a_pause_is_bounded_however_often_it_was_tried() {
 }
 
 #[test]
-fn a_write_without_a_clear_no_may_have_taken_effect() {
+fn a_write_that_was_not_clearly_refused_may_have_taken_effect() {
     for failure in [status(500), status(502), status(503), status(504), timeout(), transport(), unreadable()]
     {
         assert!(failure.may_have_taken_effect(), "{failure:?}");
@@ -182,7 +182,7 @@ fn failures_read_as_phrases() {
 }
 
 #[test]
-fn what_a_parser_met_is_never_repeated() {
+fn what_a_parser_read_is_never_repeated() {
     #[derive(Debug, Deserialize)]
     struct Wanted {
         #[expect(dead_code, reason = "only its type matters")]
@@ -229,7 +229,7 @@ impl<E: Error + 'static> Error for Outer<E> {
 }
 
 #[test]
-fn the_root_cause_is_told_but_not_what_a_credential_plugin_says() {
+fn the_root_cause_is_reported_but_not_what_a_credential_plugin_prints() {
     let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
     assert_eq!(root(&Outer(Outer(refused))), "connection refused");
     let plugin = || AuthError::AuthExec("MARKER".to_owned());
@@ -239,7 +239,7 @@ fn the_root_cause_is_told_but_not_what_a_credential_plugin_says() {
     assert_eq!(root(&kube::Error::Auth(plugin())), "the credentials could not be renewed");
 }
 
-/// Safety rule 7, whoever calls.
+/// Safety rule 7, for every caller.
 #[tokio::test]
 async fn an_event_of_a_dry_run_is_marked_as_one() {
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, []));
@@ -270,18 +270,19 @@ async fn an_event_of_a_dry_run_is_marked_as_one() {
     assert_eq!(server.lock().requests, [format!("{post}?dryRun=All"), post.to_owned()]);
 }
 
-/// The guard is known by the words of its first rule, so they are the same in the manifest.
+/// The program recognizes the guard by the message of its first rule, so the manifest must have the same message.
 #[test]
-fn the_guard_is_known_by_what_its_manifest_says_first() {
+fn the_guard_is_recognized_by_the_message_of_its_first_rule() {
     let manifest = include_str!("../../cronjob/components/guard/guard.yaml");
     let mut messages = manifest.lines().filter_map(|line| line.trim_start().strip_prefix("message: "));
     assert_eq!(messages.next(), Some(REFUSAL));
     assert!(messages.all(|message| !message.contains(REFUSAL)));
 }
 
-/// Its words are proof whatever the code; nothing else is, and what may pass is told from what will not.
+/// The guard's message is proof with any status code, and nothing else is. A refusal that may pass is distinguished
+/// from one that will not.
 #[test]
-fn only_the_words_of_the_guard_are_proof() {
+fn only_the_message_of_the_guard_is_proof() {
     let said = |code, message: &str| {
         guard::judge(&Failure::Status {
             code,

@@ -1,4 +1,4 @@
-//! Tests of the rules: each by itself at its boundaries, then their order, then what they say.
+//! Tests of the rules: each by itself at its boundaries, then their order, then their sentences.
 
 use expect_test::expect;
 
@@ -42,10 +42,10 @@ fn policy() -> Policy {
     }
 }
 
-/// A pod, and the look that was taken at its node.
+/// A pod, and what was read of its node.
 struct Pod(PodFacts, Option<NodeRead>);
 
-/// A pod of ds06 that no rule but the last holds for.
+/// A pod of ds06 that only the last rule applies to.
 fn pod() -> Pod {
     Pod(samples::pod(), node().into())
 }
@@ -174,7 +174,7 @@ fn unread() -> NodeRead {
 }
 
 /// For [`Pod::on`].
-const NOBODY_LOOKED: Option<NodeRead> = None;
+const NOT_LOOKED_UP: Option<NodeRead> = None;
 
 fn lease(renewed: Option<Timestamp>) -> Lease {
     Lease { renewed, duration: span("40s") }
@@ -295,12 +295,12 @@ fn rule_1_a_mirror_pod_is_left() {
     check([
         ("on a dead node", pod().mirror(), Reason::MirrorPod),
         ("on a node that is gone", pod().on(gone()).mirror(), Reason::MirrorPod),
-        ("on a node that nobody looked at", pod().on(NOBODY_LOOKED).mirror(), Reason::MirrorPod),
+        ("on a node that was not looked up", pod().on(NOT_LOOKED_UP).mirror(), Reason::MirrorPod),
     ]);
 }
 
 #[test]
-fn rule_2_whoever_opts_out_is_left() {
+fn rule_2_a_pod_that_is_opted_out_is_left() {
     let out = Reason::OptedOut;
     check([
         ("the pod", pod().opted_out(), out(Optout::Pod)),
@@ -326,7 +326,7 @@ fn rule_3_a_pod_whose_node_is_gone_is_left() {
         ("the node does not exist", pod().on(gone()), node_gone()),
         ("nor is the pod overdue", pod().on(gone()).overdue("1m"), node_gone()),
         ("nor can the namespace be read", pod().on(gone()).namespace(Err(not_read())), node_gone()),
-        ("the pod was never given one", pod().on(NOBODY_LOOKED).without_node(), no_node()),
+        ("the pod was never given one", pod().on(NOT_LOOKED_UP).without_node(), no_node()),
     ]);
 }
 
@@ -354,7 +354,7 @@ fn rule_5_a_pod_that_is_not_overdue_waits() {
         ("at its deadline", pod().overdue("0s"), not_overdue(SignedDuration::ZERO)),
         ("within grace, for longer than the threshold", pod().due_in("1h"), not_overdue(-span("1h"))),
         ("the node is unread", pod().on(unread()).overdue("1m"), not_overdue(span("1m"))),
-        ("nobody looked at the node", pod().on(NOBODY_LOOKED).overdue("1m"), not_overdue(span("1m"))),
+        ("the node was not looked up", pod().on(NOT_LOOKED_UP).overdue("1m"), not_overdue(span("1m"))),
     ]);
     let at_once = Policy { reap_older_than: SignedDuration::ZERO, ..policy() };
     let waits = Reason::NotOverdue { overdue: -span("1s"), threshold: SignedDuration::ZERO };
@@ -403,7 +403,7 @@ fn rule_7_what_was_not_read_waits() {
     let namespace_unread = || pod().namespace(Err(not_read()));
     check([
         ("the node", pod().on(unread()), facts_unread("the node: it is forbidden")),
-        ("nobody looked at the node", pod().on(NOBODY_LOOKED), facts_unread("the node: nobody looked")),
+        ("the node was not looked up", pod().on(NOT_LOOKED_UP), facts_unread("the node: nobody looked")),
         ("the namespace", namespace_unread(), facts_unread("the namespace: it is forbidden")),
         (
             "the lease",
@@ -482,7 +482,7 @@ fn rule_10_a_node_that_has_just_failed_is_given_time() {
 }
 
 #[test]
-fn the_two_thresholds_are_told_apart() {
+fn the_two_thresholds_are_independent() {
     let patient_with_nodes =
         Policy { reap_older_than: span("1m"), node_not_ready_for: span("30m"), ..policy() };
     let young = Reason::NodeJustFailed { not_ready_for: Some(span("20m")), threshold: span("30m") };
@@ -607,7 +607,7 @@ fn a_hostname_counts_only_where_the_node_has_it() {
 }
 
 #[test]
-fn a_term_without_requirements_opens_no_way_out() {
+fn a_term_without_requirements_matches_no_node() {
     // Kubernetes: an empty term matches no node.
     let name = || vec![within("metadata.name", &["ds06"])];
     let zone = || vec![within("zone", &["a"])];
@@ -622,13 +622,13 @@ fn a_term_without_requirements_opens_no_way_out() {
 }
 
 #[test]
-fn rule_14_a_claim_that_nobody_can_vouch_for_is_for_a_person() {
+fn rule_14_a_claim_that_could_not_be_verified_is_for_a_person() {
     let without = |missing: Option<&str>, phase: Option<&str>| ClaimState::WithoutVolume {
         missing: missing.map(str::to_owned),
         phase: phase.map(str::to_owned),
     };
     let states = [
-        ("nobody looked", ClaimState::NotLookedUp, unverified("nobody looked")),
+        ("not looked up", ClaimState::NotLookedUp, unverified("nobody looked")),
         ("unread", ClaimState::Unread(not_read()), unverified("it is forbidden")),
         ("lost", without(Some("pv-1"), Some("Lost")), without_volume("pv-1")),
         ("its volume is missing", without(Some("pv-1"), Some("Bound")), without_volume("pv-1")),
@@ -640,7 +640,7 @@ fn rule_14_a_claim_that_nobody_can_vouch_for_is_for_a_person() {
 }
 
 #[test]
-fn every_claim_is_looked_at() {
+fn every_claim_is_checked() {
     let named = |name: &str, claim: ClaimFacts| ClaimFacts { name: name.to_owned(), ..claim };
     let free = || named("free", bound(reachable(vec![vec![within("zone", &["a"])]])));
     let absent = || named("absent", claim(ClaimState::Absent));
@@ -697,17 +697,17 @@ fn rule_16_the_rest_is_reaped() {
     ]);
 }
 
-/// Everything that one rule looks at.
+/// Everything that a rule reads.
 struct Scene {
     policy: Policy,
     node: NodeFacts,
     pod: PodFacts,
 }
 
-/// What makes a rule hold.
+/// A change that makes a rule apply.
 type Trigger = (u8, &'static str, fn(&mut Scene));
 
-/// The rules in their order; the sixteenth always holds.
+/// The rules in their order; the sixteenth always applies.
 const TRIGGERS: [Trigger; 15] = [
     (1, "mirror-pod", |scene| scene.pod.mirror = true),
     (2, "opted-out", |scene| scene.pod.opted_out = true),
@@ -732,7 +732,7 @@ const TRIGGERS: [Trigger; 15] = [
     (15, "owner-kind", |scene| scene.policy.manual_owner_kinds = owned(&["StatefulSet"])),
 ];
 
-/// A node has one Ready status, and each of these rules asks for another: no pod is under two of them.
+/// Each of these rules needs another Ready status of the node, so that no two apply to one pod.
 const EXCLUSIVE: [u8; 3] = [4, 8, 9];
 
 fn code_under(triggers: &[Trigger]) -> &'static str {
@@ -747,7 +747,7 @@ fn code_under(triggers: &[Trigger]) -> &'static str {
 fn the_first_rule_that_holds_decides() {
     assert_eq!(code_under(&[]), "stuck-on-not-ready-node");
     for (at, first) in TRIGGERS.iter().enumerate() {
-        // That the sixteenth holds as well needs no trigger.
+        // The sixteenth rule needs no trigger.
         assert_eq!(code_under(&[*first]), first.1, "rule {} alone", first.0);
         for second in &TRIGGERS[at + 1..] {
             if EXCLUSIVE.contains(&first.0) && EXCLUSIVE.contains(&second.0) {
@@ -758,7 +758,7 @@ fn the_first_rule_that_holds_decides() {
     }
 }
 
-/// The parts of rule 7 that its trigger above does not show, and of rule 2 whose fact is the node's.
+/// The parts of rule 7 that its trigger above leaves out, and the part of rule 2 that reads the node.
 #[test]
 fn the_order_holds_for_every_form_of_a_rule() {
     let fresh = |node: Node| node.lease_renewed(now());
@@ -818,7 +818,7 @@ fn claims_are_asked_for_only_where_they_can_matter() {
     assert!(needs_claims(now(), &manual, look.as_ref(), &facts), "rule 13 is before rule 15");
 }
 
-/// One of each reason, and each form of its sentence.
+/// Every reason, with each form of its sentence.
 fn every_reason() -> Vec<Reason> {
     let threshold = span("10m");
     let unverified_two = Reason::VolumeUnverified {
@@ -865,7 +865,7 @@ fn every_reason() -> Vec<Reason> {
     ]
 }
 
-/// Codes and verdicts are the contract of every report.
+/// Codes and verdicts are part of every report's contract.
 #[test]
 fn codes_and_verdicts_are_those_of_the_contract() {
     let mut contract = every_reason()
@@ -898,7 +898,7 @@ fn codes_and_verdicts_are_those_of_the_contract() {
 }
 
 #[test]
-fn every_reason_says_what_was_seen() {
+fn every_reason_states_what_was_seen() {
     let sentences = every_reason().iter().fold(String::new(), |sentences, reason| {
         sentences + &format!("{}: {}\n", reason.code(), reason.sentence())
     });
@@ -935,7 +935,7 @@ fn every_reason_says_what_was_seen() {
 }
 
 #[test]
-fn durations_are_spoken_in_whole_seconds() {
+fn durations_are_written_in_whole_seconds() {
     let rows = [
         ("none", SignedDuration::ZERO, "0s"),
         ("less than a second", SignedDuration::from_millis(999), "0s"),

@@ -1,4 +1,4 @@
-//! Tests of the looks after the deletes.
+//! Tests of the verification after the deletes.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn finished(mut pod: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_once_seen_to_be_gone_stays_so_though_later_looks_fail() {
+async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
     let objects = [
         node("ds05", "True"),
         node("ds06", "False"),
@@ -31,7 +31,7 @@ async fn what_was_once_seen_to_be_gone_stays_so_though_later_looks_fail() {
     let mut looks = 0;
     let server = Server::with_faults(Objects::new(facts.now, objects), move |request| {
         looks += usize::from(request.kind == Kind::PodUids);
-        // The first look finds the one that its Job still holds; no further one succeeds.
+        // The first list holds the pod that its Job still holds. All further lists fail.
         let fails = request.kind == Kind::PodUids && looks > 1;
         Fate { fault: fails.then_some(Fault::Status(403, false, false)), ..Fate::default() }
     });

@@ -38,7 +38,7 @@ fn stuck() -> Reason {
     Reason::Stuck { confined: Vec::new() }
 }
 
-/// One pod of each verdict that is not `reap`.
+/// One pod of each verdict but `reap`.
 fn others() -> [Judged; 3] {
     [
         pod("shop", "left", "08:00").because(Reason::OptedOut(Optout::Pod)),
@@ -68,7 +68,7 @@ fn of(not_ready: usize, total: usize) -> Tally {
     Tally { not_ready, total }
 }
 
-/// A cluster that has workers only.
+/// A cluster with workers only.
 fn workers(not_ready: usize, total: usize) -> Census {
     Census::Counted { all: of(not_ready, total), workers: of(not_ready, total) }
 }
@@ -77,8 +77,8 @@ fn not_counted() -> Census {
     Census::Unread(Unread("nodes is forbidden".to_owned()))
 }
 
-/// Namespace, name and reason of each, in the plan's order.
-fn told(plan: &Plan) -> Vec<(String, &'static str)> {
+/// Name and reason of each pod, in the plan's order.
+fn rows_of(plan: &Plan) -> Vec<(String, &'static str)> {
     plan.pods
         .iter()
         .map(|judged| (format!("{}/{}", judged.pod.namespace, judged.pod.name), judged.code().as_str()))
@@ -127,7 +127,7 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
         ("100 % turns the share off", workers(3, 5), 100, None),
         ("100 % turns none Ready off", workers(3, 3), 100, None),
         ("not counted", not_counted(), 55, Some(HoldReason::CensusUnread("nodes is forbidden".to_owned()))),
-        ("not counted, and nobody asks", not_counted(), 100, None),
+        ("not counted, and the breaker off", not_counted(), 100, None),
     ];
     for (name, census, max_percent, hold) in rows {
         let plan = Plan::limited(vec![pod("shop", "db-0", "09:00")], &census, &percent(max_percent));
@@ -194,11 +194,11 @@ fn an_outage_with_nothing_to_hold_is_reported_all_the_same() {
 }
 
 #[test]
-fn a_held_run_does_not_speak_of_the_cap() {
+fn a_held_run_does_not_mention_the_cap() {
     let judged = vec![pod("shop", "db-0", "09:00"), pod("shop", "db-1", "09:01")];
     let plan = Plan::limited(judged, &workers(3, 3), &cap(1));
     assert_eq!(
-        told(&plan),
+        rows_of(&plan),
         [("shop/db-0".to_owned(), "mass-outage"), ("shop/db-1".to_owned(), "mass-outage")]
     );
     assert_eq!(plan.hold.map(|hold| hold.held), Some(2));
@@ -224,7 +224,7 @@ fn the_longest_overdue_go_first() {
 }
 
 #[test]
-fn ties_go_by_namespace_then_name_then_uid() {
+fn ties_are_ordered_by_namespace_then_name_then_uid() {
     let again = |uid: &str| {
         let mut judged = pod("a", "db-0", "09:00");
         judged.pod.uid = uid.to_owned();

@@ -1,4 +1,4 @@
-//! Clusters and runs for the tests of every format.
+//! Sample clusters and runs for the tests of every format.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -65,14 +65,14 @@ pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
     (facts, plan)
 }
 
-/// Judges them, and reports it with the outcomes of the pods, by UID.
+/// Judges `objects`, and reports them with the outcomes of the pods, by UID.
 pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
     let (facts, plan) = judged(settings, objects);
     let outcomes = outcomes.iter().map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
     Report::new(settings, &facts, &plan, &outcomes.collect::<BTreeMap<_, _>>())
 }
 
-/// The private cloud of the field notes after ds06 lost power, with one of everything else.
+/// A private cloud after ds06 lost power, with one pod of every other verdict and kind.
 pub fn private_cloud() -> Vec<Value> {
     let mut leaf = annotated(node("kosmos-cluster7", "Unknown"), "kosmos-io/owned-by-cluster", "cluster7");
     leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
@@ -84,8 +84,8 @@ pub fn private_cloud() -> Vec<Value> {
         json!({"kind": "VolumeAttachment", "metadata": {"name": name},
             "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": volume}}})
     };
-    let mut odd = pod("impala-impala01", "odd-0", "ds06");
-    odd["spec"]["nodeName"] = json!(6);
+    let mut malformed = pod("impala-impala01", "odd-0", "ds06");
+    malformed["spec"]["nodeName"] = json!(6);
     vec![
         node("ds01", "True"),
         node("ds02", "True"),
@@ -122,13 +122,13 @@ pub fn private_cloud() -> Vec<Value> {
         annotated(pod("compute-hive01", "quiet-0", "ds06"), "pod-reaper.io/skip", "true"),
         pod("compute-hive01", "slow-0", "ds01"),
         pod("vault", "web-0", "kosmos-cluster7"),
-        odd,
+        malformed,
         attachment("csi-2", "pvc-zone"),
         attachment("csi-1", "pvc-gone"),
     ]
 }
 
-/// A run that deleted, with every outcome that it can end with.
+/// A run that deleted, with every possible outcome.
 pub fn every_outcome() -> Report {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
     let pods = names.map(|name| pod("app", &format!("{name}-0"), "ds06"));
@@ -145,11 +145,11 @@ pub fn every_outcome() -> Report {
         Outcome::Unverified("no connection: connection refused".to_owned()),
         Outcome::Interrupted("SIGTERM".to_owned()),
     ];
-    let told = uids.iter().map(String::as_str).zip(outcomes).collect::<Vec<_>>();
+    let outcomes = uids.iter().map(String::as_str).zip(outcomes).collect::<Vec<_>>();
     let objects = [node("ds05", "True"), node("ds06", "False"), namespace("app"), lease("ds06")];
     let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
     let settings = run(Mode::Delete { ask: false }, Target::default());
-    report(&settings, &objects, &told)
+    report(&settings, &objects, &outcomes)
 }
 
 pub fn commands(report: &Report) -> Vec<&Command> {

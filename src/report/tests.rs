@@ -1,4 +1,4 @@
-//! Tests over all formats: that they agree on every pod, and that the JSON is what its schema says.
+//! Tests of all formats: they agree on every pod, and the JSON is valid by its schema.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use crate::{
     settings::{GuardCode, ModeCode, Settings},
 };
 
-/// A pod as a format tells it: namespace/name, its verdict, and the outcome or else the reason.
-type Told = (String, String, Option<String>);
+/// A pod in a format: namespace/name, its verdict, and the outcome or else the reason.
+type Row = (String, String, Option<String>);
 
 fn reports() -> Vec<Report> {
     let mut held = private_cloud();
@@ -27,7 +27,7 @@ fn reports() -> Vec<Report> {
         *object = node(&format!("ds0{}", number + 1), "Unknown");
     }
     let capped = Settings { limits: Limits { max_deletes: Some(1), max_not_ready_percent: 55 }, ..audit() };
-    let malformed = json!({"kind": "Node", "metadata": {"name": "odd", "labels": 5}});
+    let malformed = json!({"kind": "Node", "metadata": {"name": "malformed", "labels": 5}});
     vec![
         report(&audit(), &private_cloud(), &[]),
         report(&audit(), &held, &[]),
@@ -44,24 +44,24 @@ fn as_json(report: &Report) -> Value {
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
-fn in_json(report: &Report) -> BTreeSet<Told> {
+fn in_json(report: &Report) -> BTreeSet<Row> {
     let json = as_json(report);
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let pods = json["pods"].as_array().expect("pods").iter().map(|pod| {
         let name = format!("{}/{}", text(&pod["namespace"]).unwrap(), text(&pod["name"]).unwrap());
         let verdict = text(&pod["verdict"]).unwrap();
-        // That a pod without an outcome is stuck is what its section says.
+        // Other formats show only by the section that a pod to reap without an outcome is stuck.
         let reason = text(&pod["reason"]).filter(|_| verdict != "reap");
         (name, verdict, text(&pod["outcome"]).or(reason))
     });
     pods.collect()
 }
 
-fn in_text(report: &Report) -> BTreeSet<Told> {
+fn in_text(report: &Report) -> BTreeSet<Row> {
     let text = text::write(report, text::Screen::default());
     let mut verdict = None;
-    let mut told = BTreeSet::new();
-    // An entry that goes over two lines has its tag on the second.
+    let mut rows = BTreeSet::new();
+    // An entry of two lines has its tag on the second.
     let lines = text.replace("\n      [", "  [").replace("\n      overdue", "  overdue");
     for line in lines.lines() {
         if !line.starts_with(' ') {
@@ -78,15 +78,15 @@ fn in_text(report: &Report) -> BTreeSet<Told> {
         {
             let name = line.split_whitespace().next().expect("a name");
             let tag = line.rsplit_once('[').map(|(_, tag)| tag.trim_end_matches(']').to_owned());
-            told.insert((name.to_owned(), verdict.to_owned(), tag));
+            rows.insert((name.to_owned(), verdict.to_owned(), tag));
         }
     }
-    told
+    rows
 }
 
-fn in_markdown(report: &Report) -> BTreeSet<Told> {
+fn in_markdown(report: &Report) -> BTreeSet<Row> {
     let page = markdown::write(report);
-    let (mut verdict, mut texts, mut told) = ("", Vec::new(), BTreeSet::new());
+    let (mut verdict, mut texts, mut rows) = ("", Vec::new(), BTreeSet::new());
     let mut cells = Vec::new();
     let mut name = None;
     for event in Parser::new_ext(&page, Options::ENABLE_TABLES) {
@@ -108,7 +108,7 @@ fn in_markdown(report: &Report) -> BTreeSet<Told> {
             Event::End(TagEnd::Heading(pulldown_cmark::HeadingLevel::H3)) => name = Some(texts.concat()),
             Event::End(TagEnd::Paragraph) => {
                 if let Some(name) = name.take() {
-                    told.insert((name, verdict.to_owned(), texts.first().cloned()));
+                    rows.insert((name, verdict.to_owned(), texts.first().cloned()));
                 }
             }
             Event::End(TagEnd::TableCell) => cells.push(texts.concat()),
@@ -116,23 +116,23 @@ fn in_markdown(report: &Report) -> BTreeSet<Told> {
             Event::End(TagEnd::TableRow) => {
                 if !verdict.is_empty() {
                     let why = Some(cells[4].clone()).filter(|why| why != "stuck-on-not-ready-node");
-                    told.insert((cells[0].clone(), verdict.to_owned(), why));
+                    rows.insert((cells[0].clone(), verdict.to_owned(), why));
                 }
                 cells.clear();
             }
             _ => {}
         }
     }
-    told
+    rows
 }
 
-/// A pod's element while it is read: namespace, verdict, and every text with what it is in.
+/// A pod's element while it is parsed: namespace, verdict, and every text with its element.
 type Entry = (String, String, Vec<(String, String)>);
 
-fn in_html(report: &Report) -> BTreeSet<Told> {
+fn in_html(report: &Report) -> BTreeSet<Row> {
     let page = html::write(report);
     let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
-    let mut told = BTreeSet::new();
+    let mut rows = BTreeSet::new();
     let mut pod: Option<Entry> = None;
     let mut inside = String::new();
     let mut entries = 0;
@@ -161,7 +161,7 @@ fn in_html(report: &Report) -> BTreeSet<Told> {
                         |what| texts.iter().find(|(inside, _)| inside == what).map(|(_, text)| text.clone());
                     let name = format!("{namespace}/{}", text("b").expect("a name"));
                     let why = text("chip").filter(|why| why != "stuck-on-not-ready-node");
-                    told.insert((name, verdict, why));
+                    rows.insert((name, verdict, why));
                 }
             }
             Token::String(text) => {
@@ -173,18 +173,18 @@ fn in_html(report: &Report) -> BTreeSet<Told> {
         }
     }
     assert_eq!(entries, report.pods.len(), "every pod is on the page once");
-    told
+    rows
 }
 
 #[test]
 fn all_formats_agree_on_every_pod() {
     for report in reports() {
-        let told = in_json(&report);
-        assert_eq!(told.len(), report.pods.len());
+        let rows = in_json(&report);
+        assert_eq!(rows.len(), report.pods.len());
         for (format, other) in
             [("text", in_text(&report)), ("Markdown", in_markdown(&report)), ("HTML", in_html(&report))]
         {
-            assert_eq!(other, told, "{format}");
+            assert_eq!(other, rows, "{format}");
         }
     }
 }
@@ -210,7 +210,7 @@ fn every_format_names_the_cluster_at_its_top() {
     assert!(html.contains("audit of state.json, cluster prod &lt;eu&gt;"), "{html}");
 }
 
-// What the schema says of a field beyond its type: the codes that it can hold.
+// Parts of the schema beyond types: the codes that a field can hold.
 
 fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Schema {
     json_schema!({"enum": codes.into_iter().map(Into::into).collect::<Vec<Value>>()})
@@ -269,7 +269,7 @@ pub fn by_outcome(_: &mut SchemaGenerator) -> Schema {
     counts(&OutcomeCode::ALL.map(OutcomeCode::as_str))
 }
 
-/// The schema of the JSON report, made of its types and their documentation.
+/// The schema of the JSON report, generated from its types and their documentation.
 fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let schema = generator.into_root_schema_for::<Report>();
@@ -278,7 +278,7 @@ fn schema() -> Value {
     schema
 }
 
-/// The same, with every field that it does not name forbidden.
+/// The same schema, with every other field forbidden.
 fn strict(schema: &Value) -> Value {
     fn close(schema: &mut schemars::Schema) {
         if schema.get("properties").is_some() {
@@ -317,7 +317,7 @@ type Spoil = fn(&mut Value);
 fn the_schema_refuses_what_is_no_report() {
     let schema = schema();
     let good = serde_json::to_value(&reports()[0]).expect("JSON");
-    let spoilt: [(&str, Spoil); 8] = [
+    let spoiled: [(&str, Spoil); 8] = [
         ("a verdict that is none", |report| report["pods"][0]["verdict"] = json!("kill")),
         ("a reason that is none", |report| report["pods"][0]["reason"] = json!("bad-luck")),
         ("an outcome that is none", |report| report["pods"][0]["outcome"] = json!("fine")),
@@ -332,12 +332,12 @@ fn the_schema_refuses_what_is_no_report() {
         }),
     ];
     assert_eq!(complaints(&schema, &good), Vec::<String>::new());
-    for (what, spoil) in spoilt {
+    for (what, spoil) in spoiled {
         let mut report = good.clone();
         spoil(&mut report);
         assert_ne!(complaints(&schema, &report), Vec::<String>::new(), "{what}");
     }
-    // Later versions of the program may add a field.
+    // The published schema allows the fields that a later version adds.
     let mut newer = good.clone();
     newer["new"] = json!(1);
     assert_eq!(complaints(&schema, &newer), Vec::<String>::new());

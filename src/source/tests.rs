@@ -1,6 +1,6 @@
-//! Tests of reading a snapshot: what is missing in it, what is malformed in it, and in which forms kubectl prints it.
+//! Tests of reading a snapshot: missing objects, malformed objects, and the forms that kubectl prints.
 //!
-//! Most are told by what would be done with the pods, since that is what a mistake in reading would change.
+//! Most of them assert the verdicts of the pods, since a mistake in reading matters where it changes a verdict.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
 
@@ -33,7 +33,7 @@ fn node(name: &str, ready: &str) -> Value {
     with(samples::node(name, ready), json!({"metadata": {"creationTimestamp": FAILED}}))
 }
 
-/// Stuck on ds06, in namespace `data`, and owned by nothing.
+/// A pod stuck on ds06, in namespace `data`, without an owner.
 fn pod(name: &str) -> Value {
     let more =
         json!({"uid": format!("uid-{name}"), "deletionGracePeriodSeconds": 30, "ownerReferences": null});
@@ -48,13 +48,13 @@ fn claim(name: &str, volume: &str) -> Value {
     samples::claim("data", name, volume)
 }
 
-/// On the network, free to move.
+/// A volume on the network, usable on any node.
 fn volume(name: &str) -> Value {
     let spec = json!({"csi": {"driver": "ceph"}, "persistentVolumeReclaimPolicy": "Delete"});
     samples::volume(name, &spec)
 }
 
-/// Last renewed, by both clocks, when the node failed.
+/// A lease that was last renewed when the node failed, by the clocks of the node and of the API server.
 fn lease(node: &str) -> Value {
     with(samples::lease(node), json!({"spec": {"renewTime": FAILED, "leaseDurationSeconds": 40}}))
 }
@@ -64,7 +64,7 @@ fn list(items: impl IntoIterator<Item = Value>) -> String {
     samples::list(items).to_string()
 }
 
-/// Everything but the pods: ds06 is cut off, ds04 and ds05 are not.
+/// All objects but the pods: ds06 is cut off, ds04 and ds05 are Ready.
 fn cluster() -> Vec<Value> {
     vec![
         node("ds04", "True"),
@@ -117,7 +117,7 @@ fn judged_with_breaker(Gathered { facts, pods }: Gathered, max_not_ready_percent
     Plan::new(&facts, pods, &policy(), &Limits { max_deletes: None, max_not_ready_percent })
 }
 
-/// A line a pod with its reason, then what could not be read and what could not be seen.
+/// One line per pod with its reason, then the errors and what could not be seen.
 fn verdicts(text: &str) -> String {
     let gathered = gathered(text);
     let facts = gathered.facts.clone();
@@ -133,16 +133,16 @@ fn verdicts(text: &str) -> String {
     pods.chain(errors).chain(unseen).map(|line| line + "\n").collect()
 }
 
-/// The names of the pods that would be force-deleted; none where the whole snapshot is refused.
+/// The names of the pods that would be force-deleted; empty where the whole snapshot is refused.
 fn reaped(text: &str) -> BTreeSet<String> {
     let Ok(gathered) = gathered_at(Some(NOW), text) else { return BTreeSet::new() };
     judged(gathered).reaps().map(|pod| pod.name.clone()).collect()
 }
 
-// What was not saved.
+// Objects that were not saved.
 
 #[test]
-fn everything_saved_leaves_nothing_open() {
+fn a_complete_snapshot_leaves_nothing_unseen() {
     let text = cluster_with([
         pod("plain"),
         pod_with_claim("web-0", "data-web-0"),
@@ -179,10 +179,10 @@ fn without_claims_none_counts_as_absent() {
 
 #[test]
 fn a_claim_or_volume_that_others_show_to_be_absent_is() {
-    // The claims were saved, and this one is not among them: it pins nothing.
+    // The claims were saved without this one, so it does not exist and pins nothing.
     let text = cluster_with([pod_with_claim("web-0", "gone"), claim("other", "pv-1"), volume("pv-1")]);
     assert_eq!(reaped(&text), BTreeSet::from(["web-0".to_owned()]));
-    // A volume that is gone is another matter: its claim is lost.
+    // A missing volume differs: its claim is lost.
     let text =
         cluster_with([pod_with_claim("web-0", "data-web-0"), claim("data-web-0", "gone"), volume("pv-1")]);
     expect![[r#"
@@ -232,7 +232,7 @@ fn without_leases_recoveries_are_named_as_unseen() {
         unseen: Leases were not saved: whether a node that looks Unknown was already recovering could not be seen.
     "#]];
     expected.assert_eq(&verdicts(&without("Lease", cluster().into_iter().chain([pod("a")]))));
-    // Leases of other namespaces are leader elections, not heartbeats.
+    // Leases of other namespaces are leader elections, not heartbeats of nodes.
     let election =
         with(lease("ds06"), json!({"metadata": {"namespace": "kube-system"}, "spec": {"renewTime": NOW}}));
     let text = without("Lease", cluster().into_iter().chain([pod("a")]));
@@ -254,7 +254,7 @@ fn without_nodes_or_pods_nothing_is_judged() {
     .assert_eq(&refused(&cluster_with([])));
     assert!(matches!(gathered_at(Some(NOW), "").expect_err("nothing"), SnapshotError::Missing("nodes")));
     assert!(matches!(gathered_at(Some(NOW), " \n").expect_err("nothing"), SnapshotError::Missing("nodes")));
-    // Pods that live are pods: nothing is stuck, and that is a fact.
+    // With running pods in the snapshot it is known that none is stuck.
     let alive = json!({"kind": "Pod", "metadata": {"namespace": "data", "name": "a", "uid": "u"}});
     expect![""].assert_eq(&verdicts(&cluster_with([alive])));
 }
@@ -262,7 +262,7 @@ fn without_nodes_or_pods_nothing_is_judged() {
 // Forms.
 
 #[test]
-fn every_form_that_kubectl_prints_says_the_same() {
+fn every_form_that_kubectl_prints_gives_the_same_facts() {
     let items = || {
         let volumes = [claim("data-web-0", "pv-1"), volume("pv-1")];
         cluster().into_iter().chain([pod("a"), pod_with_claim("web-0", "data-web-0")]).chain(volumes)
@@ -327,7 +327,7 @@ fn a_node_that_was_saved_twice_keeps_its_lease() {
 }
 
 #[test]
-fn namesakes_are_told_apart_by_uid() {
+fn namesakes_are_distinguished_by_uid() {
     let elsewhere =
         with(pod("huebackend-0"), json!({"metadata": {"namespace": "impala", "uid": "uid-other"}}));
     let successor = with(pod("huebackend-0"), json!({"metadata": {"uid": "uid-successor"}}));
@@ -336,7 +336,7 @@ fn namesakes_are_told_apart_by_uid() {
 }
 
 #[test]
-fn nulls_stand_for_nothing() {
+fn a_null_counts_as_an_absent_field() {
     let bare = with(
         pod("a"),
         json!({
@@ -396,9 +396,9 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
     .assert_eq(&verdicts(&text));
 }
 
-// Odd objects.
+// Malformed objects.
 
-/// Pods that each but one thing holds, and one that nothing holds.
+/// Pods that each a single obstacle holds, and two that nothing holds.
 fn held_pods() -> Vec<Value> {
     let on = |node: &str, name: &str| with(pod(name), json!({"spec": {"nodeName": node}}));
     let skip = json!({"metadata": {"annotations": {"pod-reaper.io/skip": "true"}}});
@@ -460,7 +460,7 @@ fn held_pods() -> Vec<Value> {
     ]
 }
 
-/// Every pod by its reason, the breaker off: it must not be what holds them.
+/// The reason of every pod, with the breaker off, so that it does not hold them.
 fn reasons(text: &str) -> BTreeMap<String, &'static str> {
     let Ok(gathered) = gathered_at(Some(NOW), text) else { return BTreeMap::new() };
     let pods = judged_with_breaker(gathered, 100).pods;
@@ -468,7 +468,7 @@ fn reasons(text: &str) -> BTreeMap<String, &'static str> {
 }
 
 #[test]
-fn what_holds_a_pod_does() {
+fn each_obstacle_holds_its_pod() {
     expect![[r#"
         ephemeral local-volume
         free stuck-on-not-ready-node
@@ -497,7 +497,7 @@ fn what_holds_a_pod_does() {
     });
 }
 
-/// Every path to a value inside of `value`.
+/// The path of every value inside `value`.
 fn paths(value: &Value) -> Vec<Vec<String>> {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
@@ -518,8 +518,8 @@ fn at<'a>(value: &'a mut Value, path: &[String]) -> &'a mut Value {
     })
 }
 
-/// Every object is made malformed at every place in turn: a number where there was text, a list where there was a map. What
-/// cannot be read must hold pods, never let one go.
+/// Replaces each value of each object in turn by one of another type, such as text by a number. An object that cannot be
+/// read may hold pods, but must never let one be reaped.
 #[test]
 fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
     let state = cluster().into_iter().chain(held_pods()).collect::<Vec<_>>();
@@ -534,24 +534,24 @@ fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
     let mut tried = 0;
     for (number, object) in state.iter().enumerate() {
         for path in paths(object).into_iter().skip(1) {
-            // What the entry of a field manager lists is a set of names: no shape of it is odd.
+            // The field names of a managed fields entry may have any form.
             if path.iter().any(|key| key == "fieldsV1") {
                 continue;
             }
-            for odd in [json!(5), json!([5]), json!({"odd": 5}), json!("odd")] {
-                let mut spoilt = object.clone();
-                let value = at(&mut spoilt, &path);
-                // Other text in the place of text is not odd, and neither is a map in the place of a map.
-                if std::mem::discriminant(value) == std::mem::discriminant(&odd) {
+            for malformed in [json!(5), json!([5]), json!({"a": 5}), json!("a")] {
+                let mut changed = object.clone();
+                let value = at(&mut changed, &path);
+                // A value of the same type is not malformed.
+                if std::mem::discriminant(value) == std::mem::discriminant(&malformed) {
                     continue;
                 }
-                *value = odd.clone();
+                *value = malformed.clone();
                 tried += 1;
-                texts[number] = spoilt.to_string();
+                texts[number] = changed.to_string();
                 let more = reaped(&texts).difference(&expected).cloned().collect::<Vec<_>>();
                 if !more.is_empty() {
                     let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
-                    added.push(format!("{kind} {name}: {} is {odd}: {more:?}", path.join(".")));
+                    added.push(format!("{kind} {name}: {} is {malformed}: {more:?}", path.join(".")));
                 }
             }
         }
@@ -562,7 +562,7 @@ fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
 }
 
 #[test]
-fn an_odd_pod_is_an_error_and_spoils_only_itself() {
+fn a_malformed_pod_is_an_error_and_affects_no_other() {
     let text = cluster_with([
         pod("a"),
         json!({"kind": "Pod", "metadata": {"deletionTimestamp": DEADLINE, "namespace": "data"}}),
@@ -590,23 +590,23 @@ fn a_malformed_pod_is_reported_by_name_where_it_has_one() {
         with(pod("empty"), json!({"metadata": {"deletionTimestamp": ""}})),
     ]);
     let Gathered { facts, pods } = gathered(&text);
-    let told = facts.errors.iter().map(|error| error.what.as_str()).collect::<Vec<_>>();
-    assert_eq!(told, ["Pod data/empty", "Pod data/number"]);
+    let named = facts.errors.iter().map(|error| error.what.as_str()).collect::<Vec<_>>();
+    assert_eq!(named, ["Pod data/empty", "Pod data/number"]);
     assert_eq!(pods.len(), 1);
 }
 
 #[test]
-fn an_error_does_not_repeat_what_it_met() {
+fn an_error_does_not_repeat_the_value() {
     let secret = with(pod("a"), json!({"spec": {"volumes": "MARKER"}}));
     let text = cluster_with([secret, with(pod("b"), json!({"metadata": {"annotations": "MARKER"}}))]);
     assert!(!verdicts(&text).contains("MARKER"), "{}", verdicts(&text));
 }
 
 #[test]
-fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
-    let state = |odd: Value| {
-        let kind = odd["kind"].clone();
-        let name = odd["metadata"]["name"].clone();
+fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
+    let state = |malformed: Value| {
+        let kind = malformed["kind"].clone();
+        let name = malformed["metadata"]["name"].clone();
         let same = |item: &Value| item["kind"] == kind && item["metadata"]["name"] == name;
         let objects = [
             pod_with_claim("a", "data-a"),
@@ -615,18 +615,18 @@ fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             claim("b", "pv-a"),
             volume("pv-b"),
         ];
-        list(cluster().into_iter().chain(objects).filter(|item| !same(item)).chain([odd]))
+        list(cluster().into_iter().chain(objects).filter(|item| !same(item)).chain([malformed]))
     };
-    let odd_claim = with(claim("data-a", "pv-a"), json!({"spec": {"volumeName": 5}}));
-    let odd_volume = with(volume("pv-a"), json!({"spec": {"local": {"path": 5}}}));
-    let odd_lease = with(lease("ds06"), json!({"spec": {"renewTime": "noon"}}));
-    let odd_node = with(node("ds06", "Unknown"), json!({"spec": {"taints": 5}}));
-    let odd_namespace =
+    let malformed_claim = with(claim("data-a", "pv-a"), json!({"spec": {"volumeName": 5}}));
+    let malformed_volume = with(volume("pv-a"), json!({"spec": {"local": {"path": 5}}}));
+    let malformed_lease = with(lease("ds06"), json!({"spec": {"renewTime": "noon"}}));
+    let malformed_node = with(node("ds06", "Unknown"), json!({"spec": {"taints": 5}}));
+    let malformed_namespace =
         with(namespace("data"), json!({"metadata": {"annotations": {"pod-reaper.io/skip": 5}}}));
     let cases = [
         (
             "claim",
-            odd_claim,
+            malformed_claim,
             expect![[r#"
                 a volume-unverified: Whether its storage is on the dead node could not be verified: claim data-a: the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type.
                 error: PersistentVolumeClaim data/data-a: a field has an unexpected type
@@ -634,7 +634,7 @@ fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
         ),
         (
             "volume",
-            odd_volume,
+            malformed_volume,
             expect![[r#"
                 a volume-unverified: Whether its storage is on the dead node could not be verified: claim data-a: the snapshot's PersistentVolume could not be read: a field has an unexpected type.
                 error: PersistentVolume pv-a: a field has an unexpected type
@@ -642,7 +642,7 @@ fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
         ),
         (
             "lease",
-            odd_lease,
+            malformed_lease,
             expect![[r#"
                 a facts-unread: Something that has to be known could not be read: the node's lease: the snapshot's Lease could not be read: a field has an unexpected type.
                 error: Lease kube-node-lease/ds06: a field has an unexpected type
@@ -650,7 +650,7 @@ fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
         ),
         (
             "node",
-            odd_node,
+            malformed_node,
             expect![[r#"
                 a facts-unread: Something that has to be known could not be read: the node: the snapshot's Node could not be read: a field has an unexpected type.
                 error: Node ds06: a field has an unexpected type
@@ -658,29 +658,29 @@ fn an_odd_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
         ),
         (
             "namespace",
-            odd_namespace,
+            malformed_namespace,
             expect![[r#"
                 a facts-unread: Something that has to be known could not be read: the namespace: the snapshot's Namespace could not be read: a field has an unexpected type.
                 error: Namespace data: a field has an unexpected type
             "#]],
         ),
     ];
-    for (_, odd, expected) in cases {
-        let text = state(odd);
+    for (_, malformed, expected) in cases {
+        let text = state(malformed);
         assert_eq!(reaped(&text), BTreeSet::new());
         expected.assert_eq(&verdicts(&text));
     }
 }
 
 #[test]
-fn an_odd_lease_holds_also_where_its_metadata_is_what_is_odd() {
+fn a_lease_with_malformed_metadata_holds_the_pod_too() {
     let renewed = with(lease("ds06"), json!({"metadata": {"labels": {"a": 5}}, "spec": {"renewTime": NOW}}));
     let others = cluster().into_iter().filter(|item| *item != lease("ds06"));
     let text = list(others.chain([renewed, pod("a")]));
     assert_eq!(reaped(&text), BTreeSet::new(), "{}", verdicts(&text));
 }
 
-/// Whatever it is, it may be the very object that is looked for.
+/// Such an object may be the one that a lookup misses.
 #[test]
 fn an_object_that_does_not_say_which_it_is_proves_nothing_absent() {
     let less = |mut item: Value, key: &str| {
@@ -690,7 +690,9 @@ fn an_object_that_does_not_say_which_it_is_proves_nothing_absent() {
     let stale = || cluster().into_iter().filter(|item| *item != lease("ds06"));
     let renewed = with(lease("ds06"), json!({"spec": {"renewTime": NOW}}));
     let local = with(volume("pv-local"), json!({"spec": {"local": {"path": "/mnt"}}}));
-    let claims = |odd: Value| [pod_with_claim("a", "local"), odd, claim("other", "pv-local"), local.clone()];
+    let claims = |malformed: Value| {
+        [pod_with_claim("a", "local"), malformed, claim("other", "pv-local"), local.clone()]
+    };
     let cases = [
         ("a lease without a name", list(stale().chain([pod("a"), less(renewed.clone(), "name")]))),
         ("a lease without a namespace", list(stale().chain([pod("a"), less(renewed, "namespace")]))),
@@ -709,13 +711,13 @@ fn an_object_that_does_not_say_which_it_is_proves_nothing_absent() {
 }
 
 #[test]
-fn an_item_that_is_no_object_spoils_only_itself() {
+fn an_item_that_is_no_object_affects_no_other() {
     let text = cluster_with([pod("a"), json!(null), json!(5), json!([])]);
     let facts = gathered_at(Some(NOW), &text);
     assert_eq!(facts.expect("the rest can be judged").pods.len(), 1);
 }
 
-// The moment to judge at.
+// The time of the judgement.
 
 #[test]
 fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
@@ -757,7 +759,7 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
         assert_eq!(newest(more), expected, "{name}");
     }
     let given = gathered_at(Some(future), &cluster_with([pod("a")])).expect("dated");
-    assert_eq!(given.facts.now, moment(future), "--now beats what was observed");
+    assert_eq!(given.facts.now, moment(future), "--now overrides the observations");
     let undated = list([json!({"kind": "Node", "metadata": {"name": "n"}}), pod("a")]);
     assert!(matches!(gathered_at(None, &undated), Err(SnapshotError::Undated)));
 }
@@ -774,7 +776,7 @@ fn the_servers_stamp_of_a_renewal_beats_the_nodes_clock() {
         ("a node whose clock is ahead", fresh, vec![entry(stale, &renews)], "stuck-on-not-ready-node"),
         ("a node whose clock is behind", stale, vec![entry(fresh, &renews)], "node-recovering"),
         (
-            "somebody else labels the lease",
+            "another client labels the lease",
             stale,
             vec![entry(stale, &renews), entry(fresh, &labels)],
             "stuck-on-not-ready-node",
@@ -869,7 +871,7 @@ fn what_only_looks_like_a_mark_is_none() {
         let text = list(others.chain([with(node("ds06", "Unknown"), more), pod("a")]));
         assert_eq!(reaped(&text).len(), 1, "{text}");
     }
-    // Inside a leaf cluster ordinary pods carry it too, on ordinary nodes.
+    // Inside a leaf cluster ordinary pods on ordinary nodes have the mark too.
     let pod = with(pod("a"), json!({"metadata": {"labels": {"kosmos-io/pod": "true"}}}));
     assert_eq!(reaped(&cluster_with([pod])).len(), 1);
 }
@@ -924,7 +926,7 @@ fn a_claim_is_looked_up_in_the_pods_own_namespace() {
 // Attachments.
 
 #[test]
-fn attachments_are_told_by_node() {
+fn attachments_are_reported_by_node() {
     let attachment = |name: &str, node: &str, volume: &str| {
         json!({"kind": "VolumeAttachment", "metadata": {"name": name},
             "spec": {"nodeName": node, "attacher": "ceph", "source": {"persistentVolumeName": volume}}})

@@ -181,13 +181,13 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     let left = left["items"].as_array().unwrap().iter().map(crate::uid).collect::<Vec<_>>();
     let lives = |uid: &String| left.contains(uid);
     for Expected { name, uid, reason } in &expected {
-        let (said, outcome) = run.says(uid);
+        let (said, outcome) = run.reason_and_outcome(uid);
         assert_eq!(said, *reason, "{name}: {}", run.pod(uid));
         assert_eq!(outcome, (*reason == REAP).then_some("deleted"), "{name}");
         assert_eq!(lives(uid), *reason != REAP, "{name}");
     }
-    assert_eq!(run.says(&opted_out), ("opted-out", None));
-    assert_eq!(run.says(&namesake), (REAP, Some("deleted")));
+    assert_eq!(run.reason_and_outcome(&opted_out), ("opted-out", None));
+    assert_eq!(run.reason_and_outcome(&namesake), (REAP, Some("deleted")));
     assert!(!lives(&namesake));
     for spared in [&outside, &excluded, &opted_out, &running] {
         assert!(lives(spared));
@@ -213,13 +213,13 @@ fn the_usual_run_looks_only_at_nodes_that_are_not_ready() {
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
     assert_eq!(run.report["summary"]["pods"], 2);
-    assert_eq!(run.says(&unclear), ("node-just-failed", None));
-    assert_eq!(run.says(&stuck), (REAP, Some("deleted")));
+    assert_eq!(run.reason_and_outcome(&unclear), ("node-just-failed", None));
+    assert_eq!(run.reason_and_outcome(&stuck), (REAP, Some("deleted")));
     assert!(cluster.try_get(&pod_path("apps", "slow")).is_some());
 }
 
 #[test]
-fn nothing_wrong_is_one_request() {
+fn a_healthy_cluster_is_one_request() {
     let cluster = fresh();
     Node::ready("ready-1").create(&cluster);
     Node::ready("cordoned").create(&cluster);
@@ -259,9 +259,9 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     });
     let run = run(&proxy.kubeconfig, &SHORT);
 
-    assert_eq!(run.says(&released), (REAP, Some("deleted")), "{}", run.log);
+    assert_eq!(run.reason_and_outcome(&released), (REAP, Some("deleted")), "{}", run.log);
     assert!(cluster.try_get(&pod_path("apps", "released")).is_none());
-    assert_eq!(run.says(&held), (REAP, Some("still-there")));
+    assert_eq!(run.reason_and_outcome(&held), (REAP, Some("still-there")));
     assert_eq!(run.code, 3);
     let held = cluster.get(&pod_path("apps", "held"));
     assert_eq!(held["status"]["phase"], "Failed");

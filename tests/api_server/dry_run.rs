@@ -72,7 +72,12 @@ fn a_dry_run_of_a_job_pod_leaves_its_status_alone() {
     until_overdue();
     let before = versions(&cluster);
     let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"]].concat());
-    assert_eq!(run.says(&crate::uid(&pod)), ("stuck-on-not-ready-node", Some("would-delete")), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&crate::uid(&pod)),
+        ("stuck-on-not-ready-node", Some("would-delete")),
+        "{}",
+        run.log
+    );
     assert_eq!(versions(&cluster), before);
 }
 
@@ -110,13 +115,13 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
 
     let held = run(&cluster.kubeconfig, &SHORT);
     assert_eq!(held.code, 4, "{}", held.log);
-    assert_eq!(held.says(&stuck), ("mass-outage", None));
+    assert_eq!(held.reason_and_outcome(&stuck), ("mass-outage", None));
     assert_eq!(held.report["breaker"]["detail"], "3 of 5 nodes are NotReady");
-    assert_eq!(held.says(&local), ("local-volume", None));
+    assert_eq!(held.reason_and_outcome(&local), ("local-volume", None));
     assert!(!held.report.to_string().contains("kubectl"), "{}", held.report);
 
     let forced = run(&cluster.kubeconfig, &[&SHORT[..], &["--max-not-ready-percent=100"]].concat());
-    assert_eq!(forced.says(&stuck), ("stuck-on-not-ready-node", Some("deleted")));
+    assert_eq!(forced.reason_and_outcome(&stuck), ("stuck-on-not-ready-node", Some("deleted")));
 }
 
 /// One real node is left, and it is dead: whatever the rows say of Ready nodes, those are leaf nodes.
@@ -130,5 +135,5 @@ fn with_no_real_node_ready_nothing_is_deleted() {
     let stuck = crate::uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!((run.code, run.says(&stuck)), (4, ("mass-outage", None)));
+    assert_eq!((run.code, run.reason_and_outcome(&stuck)), (4, ("mass-outage", None)));
 }

@@ -66,7 +66,7 @@ fn now_is_what_the_api_server_says() {
         assert_eq!(run.code, 0, "{name}: {}", run.log);
         for (place, pod) in pods.iter().enumerate() {
             let says = if place < reaped { (REAP, Some("deleted")) } else { ("not-overdue", None) };
-            assert_eq!(run.says(pod), says, "{name}: {place}");
+            assert_eq!(run.reason_and_outcome(pod), says, "{name}: {place}");
         }
         assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_change()).count(), reaped, "{name}");
     }
@@ -79,7 +79,7 @@ fn now_is_what_the_api_server_says() {
 #[test]
 fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
     let rows: [(&str, Clock, &str); 3] =
-        [("behind", BEHIND, "node-changed"), ("ahead", AHEAD, "deleted"), ("not told", |_| None, "failed")];
+        [("behind", BEHIND, "node-changed"), ("ahead", AHEAD, "deleted"), ("absent", |_| None, "failed")];
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let pods = rows.map(|(name, ..)| {
@@ -95,7 +95,7 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
         });
         let only = format!("^{namespace}$");
         let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--namespace-regex", &only]].concat());
-        assert_eq!(run.says(&pod), (REAP, Some(*outcome)), "{name}: {}", run.report);
+        assert_eq!(run.reason_and_outcome(&pod), (REAP, Some(*outcome)), "{name}: {}", run.report);
         assert_eq!(run.code, if *outcome == "failed" { 3 } else { 0 }, "{name}");
         let left = cluster.try_get(&pod_path(&namespace, "stuck-0")).is_some();
         assert_eq!(left, *outcome != "deleted", "{name}");
@@ -136,7 +136,7 @@ fn the_node_was_read_at_most_five_seconds_before_each_write() {
 
 /// At most eight requests are under way at once, so that four at least have had no turn.
 #[test]
-fn a_signal_lets_what_is_in_flight_finish_and_tells_the_rest() {
+fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
     for signal in ["-TERM", "-INT"] {
         let cluster = fresh();
         many_stuck(&cluster, 12);
@@ -165,14 +165,14 @@ fn a_signal_lets_what_is_in_flight_finish_and_tells_the_rest() {
         let left = cluster.get("/api/v1/namespaces/apps/pods");
         let left = left["items"].as_array().expect("items").iter().map(uid).collect::<BTreeSet<_>>();
         let pods = report["pods"].as_array().expect("pods").iter();
-        let told = pods.filter(|pod| pod["outcome"] == "interrupted").map(uid_of_entry);
-        assert_eq!(told.collect::<BTreeSet<_>>(), left, "{signal}");
+        let interrupted = pods.filter(|pod| pod["outcome"] == "interrupted").map(uid_of_entry);
+        assert_eq!(interrupted.collect::<BTreeSet<_>>(), left, "{signal}");
     }
 }
 
 /// The work is done by then, and the exit code says what became of the report. A closed pipe is nobody's loss.
 #[test]
-fn a_report_that_nobody_takes_changes_nothing_of_what_was_done() {
+fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
     let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").expect("/dev/full"));
     for (name, stdout, code, says) in [
         ("a full disk", full as fn() -> Stdio, 3, "error: the report could not be written: "),

@@ -21,7 +21,7 @@ const LIMIT_OF_A_NOTE: usize = 1_024;
 const REFUSED: &str = "Kubernetes Events could not all be read or written";
 
 /// All Events of ours, as `kubectl get events` prints them: namespace, type, reason, object, message.
-fn told(cluster: &ControlPlane) -> Vec<String> {
+fn printed(cluster: &ControlPlane) -> Vec<String> {
     let columns = "custom-columns=NS:.metadata.namespace,TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,\
                    NAME:.involvedObject.name,MESSAGE:.message";
     let selector = "--field-selector=reportingComponent=pod-reaper";
@@ -54,7 +54,7 @@ fn has_line(text: &str, wanted: &[&str]) -> bool {
 }
 
 #[test]
-fn what_was_done_is_told_on_owners_and_nodes_and_what_needs_a_person_on_its_pod() {
+fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let owner = json!({
@@ -121,8 +121,8 @@ fn what_was_done_is_told_on_owners_and_nodes_and_what_needs_a_person_on_its_pod(
     expected.sort();
     // The real pods are the same age to the second, so either may come first.
     let real_first = "ds06: real-1, real-0";
-    let told = told(&cluster).into_iter().map(|line| line.replace(real_first, "ds06: real-0, real-1"));
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let lines = printed(&cluster).into_iter().map(|line| line.replace(real_first, "ds06: real-0, real-1"));
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
 
     let node = cluster.get("/api/v1/nodes/ds06");
     for event in events(&cluster) {
@@ -248,20 +248,21 @@ fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
     cluster.create(
         "/apis/events.k8s.io/v1/namespaces/apps/events",
         json!({
-            "metadata": {"namespace": "apps", "name": "odd"}, "type": "Warning", "reason": "Odd", "action": "Odd",
-            "reportingController": "pod-reaper", "reportingInstance": "odd",
+            "metadata": {"namespace": "apps", "name": "malformed"},
+            "type": "Warning", "reason": "Malformed", "action": "Malformed",
+            "reportingController": "pod-reaper", "reportingInstance": "malformed",
             // The API server takes it; it is later than the last moment that can be read here.
             "eventTime": "9999-12-31T23:00:00.000000Z",
-            "regarding": {"kind": "Pod", "namespace": "apps", "name": "held-0", "uid": "odd"},
+            "regarding": {"kind": "Pod", "namespace": "apps", "name": "held-0", "uid": "malformed"},
         }),
     );
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(run.says(&uid(&reaped)), ("stuck-on-not-ready-node", Some("deleted")));
+    assert_eq!(run.reason_and_outcome(&uid(&reaped)), ("stuck-on-not-ready-node", Some("deleted")));
     assert!(run.code == 0 && run.log.contains("none that could be read"), "{}", run.log);
-    let told = told(&cluster);
-    assert!(told.iter().any(|line| line.starts_with("shop Normal StuckOnNotReadyNode")), "{told:?}");
-    assert_eq!(warnings(&cluster), 1, "the odd one");
+    let lines = printed(&cluster);
+    assert!(lines.iter().any(|line| line.starts_with("shop Normal StuckOnNotReadyNode")), "{lines:?}");
+    assert_eq!(warnings(&cluster), 1, "the malformed one");
 }
 
 #[test]
@@ -275,12 +276,12 @@ fn a_dry_run_and_no_events_write_none() {
         assert_eq!(run.code, 0, "{options:?}: {}", run.log);
         let asked = proxy.seen().into_iter().filter(|seen| seen.path.contains("events")).collect::<Vec<_>>();
         assert!(asked.is_empty(), "{options:?}: {asked:?}");
-        assert_eq!(told(&cluster), [""; 0], "{options:?}");
+        assert_eq!(printed(&cluster), [""; 0], "{options:?}");
     }
     let variable =
         binary(&cluster.kubeconfig).args(SHORT).env("NO_EVENTS", "true").output().expect("it starts");
     assert!(variable.status.success(), "{}", shown(&variable));
-    assert_eq!(told(&cluster), [""; 0]);
+    assert_eq!(printed(&cluster), [""; 0]);
     // The pods are gone by now; what needs a person is told as soon as it may be.
     let variable =
         binary(&cluster.kubeconfig).args(SHORT).env("NO_EVENTS", "false").output().expect("it starts");
@@ -360,15 +361,15 @@ fn an_event_that_is_refused_is_one_warning() {
         let proxy = Proxy::with_faults(control_plane(), act);
         let run = run(&proxy.kubeconfig, &SHORT);
         assert_eq!(run.code, 0, "{name}: {}", run.log);
-        assert_eq!(run.says(&stuck), ("stuck-on-not-ready-node", Some("deleted")), "{name}");
+        assert_eq!(run.reason_and_outcome(&stuck), ("stuck-on-not-ready-node", Some("deleted")), "{name}");
         assert_eq!(run.report["errors"], json!([]), "{name}");
-        let told = run.log.lines().filter(|line| line.contains("WARN")).collect::<Vec<_>>();
+        let lines = run.log.lines().filter(|line| line.contains("WARN")).collect::<Vec<_>>();
         assert!(
-            told.len() == 1 && told[0].contains(REFUSED) && told[0].contains(said),
+            lines.len() == 1 && lines[0].contains(REFUSED) && lines[0].contains(said),
             "{name}: {}",
             run.log
         );
-        assert!(told[0].contains("--no-events") && !run.log.contains("MARKER"), "{name}: {}", run.log);
+        assert!(lines[0].contains("--no-events") && !run.log.contains("MARKER"), "{name}: {}", run.log);
         assert_eq!(events(&cluster).len() - before, written, "{name}");
         let sent = proxy.seen().iter().filter(|seen| seen.is_event()).count();
         assert!(sent <= 2, "{name}: sent {sent} times, it is not repeated");
@@ -394,9 +395,9 @@ fn without_the_rights_the_run_is_complete() {
         until_overdue();
         let before = events(&cluster).len();
         let run = run(&user, &SHORT);
-        assert_eq!((run.code, run.says(&stuck).1), (0, Some("deleted")), "{name}: {}", run.log);
-        let told = run.log.lines().filter(|line| line.contains(REFUSED)).collect::<Vec<_>>();
-        assert!(told.len() == 1 && told[0].contains("grant the account"), "{name}: {}", run.log);
+        assert_eq!((run.code, run.reason_and_outcome(&stuck).1), (0, Some("deleted")), "{name}: {}", run.log);
+        let lines = run.log.lines().filter(|line| line.contains(REFUSED)).collect::<Vec<_>>();
+        assert!(lines.len() == 1 && lines[0].contains("grant the account"), "{name}: {}", run.log);
         assert_eq!(events(&cluster).len() - before, written, "{name}");
     }
 }
@@ -410,10 +411,10 @@ fn a_namespace_that_is_being_deleted_is_passed_over() {
     cluster.delete("/api/v1/namespaces/going", json!({}));
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!((run.code, run.says(&stuck).1), (0, Some("deleted")), "{}", run.log);
+    assert_eq!((run.code, run.reason_and_outcome(&stuck).1), (0, Some("deleted")), "{}", run.log);
     assert!(!run.log.contains("WARN"), "{}", run.log);
-    let told = told(&cluster);
-    assert!(told.len() == 1 && told[0].starts_with("default Normal"), "{told:?}");
+    let lines = printed(&cluster);
+    assert!(lines.len() == 1 && lines[0].starts_with("default Normal"), "{lines:?}");
 }
 
 /// A signal that comes once the pods are gone: the Events are left out, the report is not.

@@ -497,8 +497,8 @@ fn what_only_the_guard_denies_is_denied_and_the_rest_is_reaped() {
     let proxy = Proxy::start(control_plane(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
     assert_eq!(run.code, 3, "{}", run.log);
-    assert_eq!(run.says(&uid(&held)).1, Some("denied"));
-    assert_eq!(run.says(&uid(&stuck)).1, Some("deleted"));
+    assert_eq!(run.reason_and_outcome(&uid(&held)).1, Some("denied"));
+    assert_eq!(run.reason_and_outcome(&uid(&stuck)).1, Some("deleted"));
     let says = run.pod(&uid(&held))["outcomeDetail"].as_str().unwrap();
     assert!(says.contains("opted out by pod-reaper.io/skip"), "{says}");
     assert!(cluster.try_get(&pod_path("apps", "held")).is_some());
@@ -551,7 +551,7 @@ fn removed<'a>(cluster: &'a ControlPlane, path: &str) -> Box<dyn FnOnce() + 'a> 
 
 /// Whatever is wrong with the guard, or comes before it, the run refuses, says what it found, and deletes nothing.
 #[test]
-fn without_the_proof_the_run_refuses_and_says_what_it_found() {
+fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     let cluster = fresh();
     one_is_stuck(&cluster);
     install(&cluster, DEFAULT);
@@ -754,7 +754,7 @@ fn webhook_without_dry_run(cluster: &ControlPlane) -> String {
 
 /// A guard that is not in force yet, and an API server that does not know its policies yet, are waited for.
 #[test]
-fn a_guard_that_has_only_been_installed_is_waited_for() {
+fn a_guard_that_is_not_in_force_yet_is_waited_for() {
     let cluster = fresh();
     one_is_stuck(&cluster);
     install(&cluster, DEFAULT);
@@ -810,7 +810,7 @@ fn as_member(cluster: &ControlPlane, user: &str, groups: &[&str], ask: (&str, &s
 
 /// Whoever else may do it still deletes, fails and changes running pods.
 #[test]
-fn it_stops_nobody_else() {
+fn it_stops_no_other_account() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     install(&cluster, DEFAULT);
@@ -890,7 +890,7 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
 /// Who installs it without being an administrator may grant what he has, the marker too; with the other marker the guard
 /// does not hold him for it.
 #[test]
-fn who_installs_it_needs_both_markers() {
+fn installing_it_needs_both_markers() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     install(&cluster, DEFAULT);

@@ -207,7 +207,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     assert_eq!((real.code, &real.report["errors"]), (0, &json!([])), "{}", real.log);
     let outcomes = &real.report["summary"]["outcomes"];
     assert_eq!(outcomes["deleted"], six_nodes::STUCK.len() + 1, "{outcomes}");
-    assert_eq!(real.says(&job_pod), ("stuck-on-not-ready-node", Some("deleted")));
+    assert_eq!(real.reason_and_outcome(&job_pod), ("stuck-on-not-ready-node", Some("deleted")));
 
     // One more request, which the account has a right to as anybody has: when it is in the log, the others are.
     as_account(cluster, "GET", "/version", &Value::Null);
@@ -246,7 +246,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
 
 /// Without any one right the run is not what it was: each is needed, and none is missed in silence.
 #[test]
-fn without_any_one_right_the_run_says_so() {
+fn without_any_one_right_the_run_reports_it() {
     let cluster = fresh();
     everything_stuck(&cluster);
     install(&cluster, DEFAULT);

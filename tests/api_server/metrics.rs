@@ -176,7 +176,7 @@ fn counted(report: &Value) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn what_a_run_hands_over_is_what_its_report_says() {
+fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let gateway = Gateway::start();
@@ -224,7 +224,7 @@ fn what_a_run_hands_over_is_what_its_report_says() {
 
 /// The account, its rights and its settings as the overlay makes them; but for the gateway, whose name is an example.
 #[test]
-fn one_cluster_of_many_is_told_apart_at_the_gateway() {
+fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     installed::install(&cluster, installed::ONE_OF_MANY);
@@ -251,7 +251,7 @@ fn one_cluster_of_many_is_told_apart_at_the_gateway() {
 
 /// Whose certificate nobody vouches for is told nothing, the password least of all.
 #[test]
-fn over_tls_the_gateway_has_to_be_the_right_one() {
+fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
     let cluster = fresh();
     let gateway = Gateway::start_with("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n");
     let certificate = gateway.folder.path().join("cert.pem");
@@ -285,7 +285,7 @@ fn check(file: &Path) {
 }
 
 /// A kubeconfig of an API server that is not there.
-fn nobody_there(cluster: &ControlPlane) -> PathBuf {
+fn unreachable_server(cluster: &ControlPlane) -> PathBuf {
     let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
     let file = cluster.dir.join("nobody.kubeconfig");
     fs::write(&file, own.replace(&cluster.url, "https://127.0.0.1:1")).expect("our folder");
@@ -293,7 +293,7 @@ fn nobody_there(cluster: &ControlPlane) -> PathBuf {
 }
 
 #[test]
-fn a_run_that_is_no_success_leaves_the_last_one_standing() {
+fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let gateway = Gateway::start();
@@ -304,7 +304,7 @@ fn a_run_that_is_no_success_leaves_the_last_one_standing() {
         if seen.is_write() { Act::Instead(500, Value::Null) } else { Act::Forward }
     });
     let kubeconfig = |name: &str| match name {
-        "cannot run" => nobody_there(&cluster),
+        "cannot run" => unreachable_server(&cluster),
         "fails" => refusing.kubeconfig.clone(),
         _ => cluster.kubeconfig.clone(),
     };
@@ -380,7 +380,7 @@ fn answering(answer: String) -> String {
 }
 
 #[test]
-fn metrics_that_nobody_takes_change_nothing_and_are_one_warning() {
+fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
     let cluster = fresh();
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
     elsewhere.set_nonblocking(true).expect("a socket");
@@ -421,7 +421,7 @@ fn metrics_that_nobody_takes_change_nothing_and_are_one_warning() {
     );
 
     // A run that could not run says why, and that its metrics went nowhere; it is still that run.
-    let mut command = binary(&nobody_there(&cluster));
+    let mut command = binary(&unreachable_server(&cluster));
     let output = command.args(["--push-gateway", "http://127.0.0.1:1"]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
     assert!(
@@ -433,7 +433,7 @@ fn metrics_that_nobody_takes_change_nothing_and_are_one_warning() {
 
 /// promtool reads rules, so each expression of the dashboard is made one.
 #[test]
-fn the_dashboard_asks_in_promql() {
+fn the_expressions_of_the_dashboard_are_promql() {
     let dashboard = fs::read_to_string(installed::folder("cronjob/dashboard.json")).expect("a file");
     let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels").iter();

@@ -73,7 +73,7 @@ fn a_namesake_that_took_its_place_lives() {
         server.delete(PATH, json!({"gracePeriodSeconds": 0}));
         Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(server, 1);
     });
-    assert_eq!(run.says(&judged), (REAP, Some("changed")), "{}", run.log);
+    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("changed")), "{}", run.log);
     assert_eq!(run.pod(&judged)["outcomeDetail"], "Another pod has taken its name. Not deleted.");
     assert_eq!(deletes(&seen), 1);
     assert_ne!(uid(&cluster.get(PATH)), judged);
@@ -85,7 +85,7 @@ fn a_pod_that_changed_once_is_judged_again_and_goes() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
     let (run, seen) = run_and(1, |server| annotate(server, PATH, "touched", "once"));
-    assert_eq!(run.says(&judged), (REAP, Some("deleted")), "{}", run.log);
+    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("deleted")), "{}", run.log);
     assert_eq!(deletes(&seen), 2);
     assert!(cluster.try_get(PATH).is_none());
 }
@@ -98,7 +98,7 @@ fn a_pod_that_keeps_changing_lives() {
     let (run, seen) = run_and(usize::MAX, move |server| {
         annotate(server, PATH, "touched", &count.fetch_add(1, Ordering::SeqCst).to_string());
     });
-    assert_eq!(run.says(&judged), (REAP, Some("changed")), "{}", run.log);
+    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("changed")), "{}", run.log);
     assert_eq!(deletes(&seen), 2);
     assert_eq!(uid(&cluster.get(PATH)), judged);
 }
@@ -108,7 +108,7 @@ fn a_pod_that_changed_into_one_to_be_spared_lives() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
     let (run, _) = run_and(1, |server| annotate(server, PATH, "pod-reaper.io/skip", "true"));
-    assert_eq!(run.says(&judged).1, Some("changed"), "{}", run.log);
+    assert_eq!(run.reason_and_outcome(&judged).1, Some("changed"), "{}", run.log);
     let why = run.pod(&judged)["outcomeDetail"].as_str().unwrap();
     assert!(why.contains("pod-reaper.io/skip"), "{why}");
     assert!(cluster.try_get(PATH).is_some());
@@ -119,7 +119,7 @@ fn a_pod_that_is_gone_is_gone() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
     let (run, _) = run_and(1, |server| drop(server.delete(PATH, json!({"gracePeriodSeconds": 0}))));
-    assert_eq!(run.says(&judged), (REAP, Some("gone")));
+    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("gone")));
     assert_eq!(run.code, 0);
 }
 
@@ -130,7 +130,7 @@ fn a_node_that_came_back_keeps_its_pods() {
     let (run, seen) = run_before(1, second_look(), |server| {
         node_becomes(server, "dead", "True", "KubeletReady");
     });
-    assert_eq!(run.says(&judged), (REAP, Some("node-recovered")), "{}", run.log);
+    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("node-recovered")), "{}", run.log);
     assert_eq!(deletes(&seen), 0);
     assert!(cluster.try_get(PATH).is_some());
     assert_eq!(run.code, 0);
@@ -158,7 +158,7 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
         let cluster = fresh();
         let judged = one_stuck(&cluster);
         let (run, seen) = run_before(1, second_look(), change);
-        assert_eq!(run.says(&judged), (REAP, Some("node-changed")), "{name}: {}", run.log);
+        assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("node-changed")), "{name}: {}", run.log);
         assert_eq!(deletes(&seen), 0, "{name}");
         assert!(cluster.try_get(PATH).is_some(), "{name}");
     }

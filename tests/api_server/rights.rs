@@ -66,7 +66,7 @@ fn without_the_right_to_list_nodes_or_pods_it_could_not_run() {
 }
 
 #[test]
-fn every_other_read_that_is_forbidden_spares_pods_and_says_so() {
+fn every_other_read_that_is_forbidden_spares_pods_and_is_reported() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let vault = uid(&cluster.get(&pod_path("vault", "vault-0")));
@@ -82,14 +82,14 @@ fn every_other_read_that_is_forbidden_spares_pods_and_says_so() {
     for (resource, without_claim, with_claim) in cases {
         let rules = reading().into_iter().filter(|rule| rule["resources"][0] != resource).collect::<Vec<_>>();
         let run = run(&user(&cluster, resource, &rules), &[&SHORT[..], &["--dry-run=client"]].concat());
-        assert_eq!(run.says(&catalogd).0, without_claim, "{resource}");
-        assert_eq!(run.says(&vault).0, with_claim, "{resource}");
+        assert_eq!(run.reason_and_outcome(&catalogd).0, without_claim, "{resource}");
+        assert_eq!(run.reason_and_outcome(&vault).0, with_claim, "{resource}");
         assert_eq!(run.code, 3, "{resource}: {}", run.report);
     }
 }
 
 #[test]
-fn a_delete_that_is_forbidden_is_denied_and_not_repeated() {
+fn a_delete_that_is_forbidden_is_denied_and_not_retried() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let reader = user(&cluster, "reader", &reading());

@@ -138,10 +138,10 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
 
     assert_eq!(run.code, 0, "{}", run.log);
     for uid in &stuck {
-        assert_eq!(run.says(uid), ("stuck-on-not-ready-node", Some("deleted")));
+        assert_eq!(run.reason_and_outcome(uid), ("stuck-on-not-ready-node", Some("deleted")));
     }
-    assert_eq!(run.says(&local), ("local-volume", None));
-    assert_eq!(run.says(&remote), ("kosmos-leaf", None));
+    assert_eq!(run.reason_and_outcome(&local), ("local-volume", None));
+    assert_eq!(run.reason_and_outcome(&remote), ("kosmos-leaf", None));
     assert!(run.report["pods"].as_array().unwrap().iter().all(|pod| pod["uid"] != slow.as_str()));
     let note = run.pod(&stuck[6])["note"].as_str();
     assert_eq!(note, Some("vault-0 starts sealed: unseal it by hand"));

@@ -85,9 +85,9 @@ fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report(
     let screen = at_a_terminal(&cluster, &format!("--yes --output json > {}", file.display()), "");
     assert!(screen.contains("of 30 pods"), "{screen}");
     // The log goes on above it, line by line.
-    let told =
+    let logged =
         screen.split(['\r', '\n']).filter(|line| line.contains("Successfully force-deleted pod")).count();
-    assert_eq!(told, stuck.len(), "{screen}");
+    assert_eq!(logged, stuck.len(), "{screen}");
     let report = std::fs::read(file).expect("a report");
     let report = serde_json::from_slice::<serde_json::Value>(&report).expect("JSON");
     assert_eq!(report["summary"]["outcomes"]["deleted"], 30);

@@ -93,7 +93,8 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
     let deleted = deleted.collect::<Vec<_>>();
     for pod in &pods {
         let effects = deleted.iter().filter(|deleted| deleted.as_ref() == Some(pod)).count();
-        let mut outcomes = runs.each_ref().map(|run| run.says(pod).1.expect("it was to be reaped"));
+        let mut outcomes =
+            runs.each_ref().map(|run| run.reason_and_outcome(pod).1.expect("it was to be reaped"));
         outcomes.sort_unstable();
         assert_eq!(effects, 1, "{pod}: {outcomes:?}");
         // The Job's pod changes under the one run when the other has set it to failed.

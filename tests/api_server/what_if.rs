@@ -23,7 +23,7 @@ fn reasons(report: &Value) -> BTreeMap<String, String> {
 
 /// With a role that may read, and nothing else.
 #[test]
-fn what_is_foretold_is_what_a_run_does_when_the_nodes_are_dead() {
+fn what_if_predicts_what_a_run_does_when_the_nodes_are_dead() {
     let cluster = fresh();
     six_nodes::healthy(&cluster);
     let reader = user(&cluster, "foreteller", &reading());
@@ -59,7 +59,7 @@ fn what_is_foretold_is_what_a_run_does_when_the_nodes_are_dead() {
 }
 
 #[test]
-fn a_node_that_does_not_exist_is_wrong_usage_and_near_names_are_told() {
+fn a_node_that_does_not_exist_is_wrong_usage_and_near_names_are_printed() {
     let cluster = fresh();
     six_nodes::healthy(&cluster);
     let output = crate::binary(&cluster.kubeconfig).args(["what-if"]).output().unwrap();
@@ -71,7 +71,7 @@ fn a_node_that_does_not_exist_is_wrong_usage_and_near_names_are_told() {
 }
 
 #[test]
-fn every_rule_is_heard_about_a_pod_of_a_cluster() {
+fn explain_evaluates_every_rule_for_a_pod_of_a_cluster() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let reader = user(&cluster, "asker", &reading());

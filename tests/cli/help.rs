@@ -15,7 +15,7 @@ fn help_is_the_same_everywhere_and_shows_no_value() {
 
     let set = reaper(&["--help"]).env("NAMESPACE_REGEX", "^secret-").env("DRY_RUN", "client").run().exits(0);
     assert_eq!(set.out, help.out);
-    let short = reaper(&["-h"]).env("NAMESPACE_REGEX", "^secret-").run().exits(0).keeps_quiet_about("secret");
+    let short = reaper(&["-h"]).env("NAMESPACE_REGEX", "^secret-").run().exits(0).never_prints("secret");
     assert!(short.out.contains("Usage: pod-reaper [OPTIONS]"), "{}", short.out);
     // A user whose environment is wrong needs it most.
     let wrong = reaper(&["--help"]).env("DRY_RUN", "maybe").run().exits(0);
@@ -29,7 +29,7 @@ fn help_does_not_depend_on_empty_variables() {
 }
 
 #[test]
-fn version_is_the_packages() {
+fn the_version_is_that_of_the_package() {
     let ended = reaper(&["--version"]).run().exits(0);
     assert_eq!(ended.out, concat!("pod-reaper ", env!("CARGO_PKG_VERSION"), "\n"));
 }

@@ -45,7 +45,10 @@ fn the_named_cluster_is_the_one_that_is_asked() {
         }
     });
     let asks = |name: &str, run: Reaper| {
-        run.run().exits(1).says(&["error: could not list nodes", "connection"]).keeps_quiet_about("MARKER");
+        run.run()
+            .exits(1)
+            .shows_on_stderr(&["error: could not list nodes", "connection"])
+            .never_prints("MARKER");
         assert!(asked.swap(0, Ordering::SeqCst) > 0, "{name}: the cluster was not asked");
     };
     let with_file = |name: &str| {
@@ -78,8 +81,8 @@ fn an_unknown_context_ends_the_run_and_lists_those_that_are_known() {
     run.env("KUBECONFIG", &path)
         .run()
         .exits(2)
-        .says(&["--context prod", "here, there"])
-        .keeps_quiet_about("MARKER");
+        .shows_on_stderr(&["--context prod", "here, there"])
+        .never_prints("MARKER");
     forbidden.was_left_alone();
 }
 
@@ -95,7 +98,7 @@ fn a_broken_kubeconfig_never_falls_back_to_another_cluster() {
     let other = run.file("good", &good);
     run.command.args(["--kubeconfig", &path]);
     let ended = run.env("KUBECONFIG", &other).run().exits(2);
-    ended.says(&["--kubeconfig", &path, "not a kubeconfig", "line"]).keeps_quiet_about("MARKER");
+    ended.shows_on_stderr(&["--kubeconfig", &path, "not a kubeconfig", "line"]).never_prints("MARKER");
 
     // By variable, alone and in a list.
     for list in [&["broken"][..], &["broken", "good"], &["good", "broken"], &["absent", "broken"]] {
@@ -106,13 +109,13 @@ fn a_broken_kubeconfig_never_falls_back_to_another_cluster() {
         let paths =
             list.iter().map(|name| run.home.path().join(name).display().to_string()).collect::<Vec<_>>();
         let ended = run.env("KUBECONFIG", &paths.join(":")).run().exits(2);
-        ended.says(&["KUBECONFIG", "broken", "not a kubeconfig"]).keeps_quiet_about("MARKER");
+        ended.shows_on_stderr(&["KUBECONFIG", "broken", "not a kubeconfig"]).never_prints("MARKER");
     }
 
     // The default one.
     let run = in_a_pod(&["--dry-run=client"], &forbidden);
     run.file(".kube/config", BROKEN);
-    run.run().exits(2).says(&[".kube/config", "not a kubeconfig"]).keeps_quiet_about("MARKER");
+    run.run().exits(2).shows_on_stderr(&[".kube/config", "not a kubeconfig"]).never_prints("MARKER");
 
     forbidden.was_left_alone();
 }
@@ -153,11 +156,11 @@ fn what_is_no_kubeconfig_at_all_is_refused_without_being_shown() {
 fn a_kubeconfig_that_is_not_there_is_wrong_usage() {
     let forbidden = Forbidden::new();
     let run = in_a_pod(&["--kubeconfig", "/nowhere/config"], &forbidden);
-    run.run().exits(2).says(&["--kubeconfig /nowhere/config", "No such file"]);
+    run.run().exits(2).shows_on_stderr(&["--kubeconfig /nowhere/config", "No such file"]);
     let run = in_a_pod(&[], &forbidden).env("KUBECONFIG", "/nowhere/a:/nowhere/b");
     run.file(".kube/config", &kubeconfig(forbidden.address()));
-    run.run().exits(2).says(&["KUBECONFIG", "/nowhere/a", "/nowhere/b", "no such file"]);
-    in_a_pod(&["--context", "prod"], &forbidden).run().exits(2).says(&[
+    run.run().exits(2).shows_on_stderr(&["KUBECONFIG", "/nowhere/a", "/nowhere/b", "no such file"]);
+    in_a_pod(&["--context", "prod"], &forbidden).run().exits(2).shows_on_stderr(&[
         "--context prod",
         "no kubeconfig",
         "--kubeconfig",
@@ -166,7 +169,7 @@ fn a_kubeconfig_that_is_not_there_is_wrong_usage() {
 }
 
 #[test]
-fn without_any_cluster_the_run_cannot_be_had() {
-    reaper(&[]).run().exits(1).says(&["no cluster", "--kubeconfig", "--snapshot"]);
-    reaper(&[]).env("KUBECONFIG", "").run().exits(1).says(&["no cluster"]);
+fn without_any_cluster_the_program_cannot_run() {
+    reaper(&[]).run().exits(1).shows_on_stderr(&["no cluster", "--kubeconfig", "--snapshot"]);
+    reaper(&[]).env("KUBECONFIG", "").run().exits(1).shows_on_stderr(&["no cluster"]);
 }

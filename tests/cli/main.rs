@@ -115,7 +115,7 @@ impl Ended {
 
     /// On standard error, in this order.
     #[track_caller]
-    fn says(self, parts: &[&str]) -> Self {
+    fn shows_on_stderr(self, parts: &[&str]) -> Self {
         let mut rest = self.err.as_str();
         for part in parts {
             let after = rest.split_once(part).map(|(_, after)| after);
@@ -126,7 +126,7 @@ impl Ended {
     }
 
     #[track_caller]
-    fn keeps_quiet_about(self, secret: &str) -> Self {
+    fn never_prints(self, secret: &str) -> Self {
         for text in [&self.out, &self.err] {
             assert!(!text.contains(secret), "{secret:?} was printed:\n{text}");
         }

@@ -13,19 +13,19 @@ use crate::{KOSMOS, KOSMOS_NOW, Reaper, audit, data, reaper, small_cluster};
 
 #[test]
 fn the_log_goes_to_standard_error_and_the_report_to_standard_output() {
-    let ended = audit(&[]).run().exits(0).says(&["INFO", "Looking for stuck Terminating pods"]);
+    let ended = audit(&[]).run().exits(0).shows_on_stderr(&["INFO", "Looking for stuck Terminating pods"]);
     assert!(ended.out.starts_with("pod-reaper "), "{}", ended.out);
     assert!(!ended.out.contains("Looking for"), "{}", ended.out);
     assert!(!ended.err.contains("Summary"), "{}", ended.err);
 }
 
 #[test]
-fn a_silent_log_is_silent_but_for_what_ends_the_run() {
+fn a_silent_log_holds_only_the_error_that_ends_the_run() {
     assert_eq!(audit(&["--log-level=off"]).run().exits(0).err, "");
     assert_eq!(audit(&[]).env("LOG_LEVEL", "off").run().exits(0).err, "");
     let failed = reaper(&["--log-level=off", "--snapshot", "absent.json"]).run().exits(1);
     assert_eq!(failed.err.lines().count(), 1, "{}", failed.err);
-    failed.says(&["error: --snapshot absent.json"]);
+    failed.shows_on_stderr(&["error: --snapshot absent.json"]);
 }
 
 #[test]

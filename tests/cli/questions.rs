@@ -69,9 +69,9 @@ fn what_if_names_what_would_be_lost_and_the_breaker() {
 #[test]
 fn a_node_that_is_not_there_is_wrong_usage_with_near_names() {
     let wrong = ask(SIX, &["what-if", "--node", "ds6"]).run().exits(2);
-    wrong.says(&["--node ds6: there is no such node; did you mean ds06"]);
-    ask(SIX, &["what-if", "--node", "zzz"]).run().exits(2).says(&["kubectl get nodes"]);
-    ask(SIX, &["what-if"]).run().exits(2).says(&["--node"]);
+    wrong.shows_on_stderr(&["--node ds6: there is no such node; did you mean ds06"]);
+    ask(SIX, &["what-if", "--node", "zzz"]).run().exits(2).shows_on_stderr(&["kubectl get nodes"]);
+    ask(SIX, &["what-if"]).run().exits(2).shows_on_stderr(&["--node"]);
 }
 
 #[test]
@@ -87,12 +87,15 @@ fn explain_reports_every_rule() {
     assert!(running.out.contains("It is not Terminating"), "{}", running.out);
     let out = ask(SIX, &["explain", "vault/vault-0", "-n", "etl"]).run().exits(0);
     assert!(out.out.contains("Its namespace vault is left out"), "{}", out.out);
-    ask(SIX, &["explain", "vault/vault-1"]).run().exits(1).says(&["there is no pod vault/vault-1"]);
-    ask(SIX, &["explain", "vault-0"]).run().exits(2).says(&["such as vault/vault-0"]);
+    ask(SIX, &["explain", "vault/vault-1"])
+        .run()
+        .exits(1)
+        .shows_on_stderr(&["there is no pod vault/vault-1"]);
+    ask(SIX, &["explain", "vault-0"]).run().exits(2).shows_on_stderr(&["such as vault/vault-0"]);
 }
 
 #[test]
-fn an_option_that_a_question_has_no_use_for_is_refused() {
+fn an_option_that_does_not_apply_to_a_question_is_refused() {
     for (args, says) in [
         (&["what-if", "--node=ds06", "--dry-run"][..], "--dry-run does not go with what-if"),
         (&["what-if", "--node=ds06", "--yes"], "--yes does not go with what-if"),
@@ -101,7 +104,7 @@ fn an_option_that_a_question_has_no_use_for_is_refused() {
         (&["explain", "vault/vault-0", "-o", "html"], "explain answers as text or json only"),
         (&["--dry-run", "what-if", "--node=ds06"], "--dry-run stands before what-if; write it after"),
     ] {
-        ask(SIX, args).run().exits(2).says(&[says]);
+        ask(SIX, args).run().exits(2).shows_on_stderr(&[says]);
     }
     // A variable is for the runs of a CronJob, and says nothing here.
     ask(SIX, &["explain", "vault/vault-0"]).env("DRY_RUN", "client").run().exits(0);

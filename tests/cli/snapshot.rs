@@ -34,14 +34,18 @@ fn an_unreadable_snapshot_is_named_and_ends_the_run_with_1() {
         run.command.args(["--snapshot", &path]);
         let ended = run.run();
         assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{name}: {}", ended.err);
-        ended.says(&[&format!("error: --snapshot {path}: ")]).says(parts);
+        ended.shows_on_stderr(&[&format!("error: --snapshot {path}: ")]).shows_on_stderr(parts);
     }
     reaper(&["--snapshot", "absent.json"])
         .run()
         .exits(1)
-        .says(&["error: --snapshot absent.json: ", "No such file"]);
-    reaper(&["--snapshot", "."]).run().exits(1).says(&["error: --snapshot .: ", "directory"]);
-    reaper(&["--snapshot", "-"]).input("nonsense").run().exits(1).says(&["error: --snapshot -: ", "line 1"]);
+        .shows_on_stderr(&["error: --snapshot absent.json: ", "No such file"]);
+    reaper(&["--snapshot", "."]).run().exits(1).shows_on_stderr(&["error: --snapshot .: ", "directory"]);
+    reaper(&["--snapshot", "-"])
+        .input("nonsense")
+        .run()
+        .exits(1)
+        .shows_on_stderr(&["error: --snapshot -: ", "line 1"]);
 }
 
 #[test]
@@ -51,7 +55,7 @@ fn a_snapshot_that_is_no_text_is_an_error() {
     fs::write(&path, [0x7b, 0xff, 0xfe, 0x7d]).expect("a file");
     let mut run = run;
     run.command.arg("--snapshot").arg(&path);
-    run.run().exits(1).says(&["error: --snapshot ", "UTF-8"]);
+    run.run().exits(1).shows_on_stderr(&["error: --snapshot ", "UTF-8"]);
 }
 
 #[test]
@@ -64,7 +68,7 @@ fn a_snapshot_without_any_date_asks_for_now() {
         .input(undated.to_string())
         .run()
         .exits(1)
-        .says(&["--now", "2026-01-31T03:00:00Z"]);
+        .shows_on_stderr(&["--now", "2026-01-31T03:00:00Z"]);
     reaper(&["--snapshot", "-", "--now", KOSMOS_NOW]).input(undated.to_string()).run().exits(0);
 }
 
@@ -78,7 +82,7 @@ fn a_snapshot_comes_from_standard_input_too() {
 }
 
 #[test]
-fn a_snapshot_needs_no_kubeconfig_and_minds_none() {
+fn a_snapshot_needs_no_kubeconfig_and_reads_none() {
     audit(&[]).env("KUBECONFIG", "/nowhere/config").run().exits(0);
     let run = audit(&[]);
     run.file(".kube/config", "{{{");

@@ -137,16 +137,16 @@ fn a_push_gateway_that_is_refused_is_not_repeated() {
     let wrong = "ftp://reaper:MARKER@gateway.example";
     let says = "invalid value for '--push-gateway <URL>': it is no URL of a Pushgateway";
     for run in [reaper(&["--push-gateway", wrong]), reaper(&[]).env("PUSH_GATEWAY", wrong)] {
-        run.run().exits(2).says(&[says]).keeps_quiet_about("MARKER");
+        run.run().exits(2).shows_on_stderr(&[says]).never_prints("MARKER");
     }
     let right = "http://reaper:MARKER@gateway.example";
-    reaper(&["--help"]).env("PUSH_GATEWAY", right).run().exits(0).keeps_quiet_about("MARKER");
-    reaper(&["--snapshot", KOSMOS, "--push-gateway", right]).run().exits(2).keeps_quiet_about("MARKER");
+    reaper(&["--help"]).env("PUSH_GATEWAY", right).run().exits(0).never_prints("MARKER");
+    reaper(&["--snapshot", KOSMOS, "--push-gateway", right]).run().exits(2).never_prints("MARKER");
 }
 
 /// A variable is for the runs of a CronJob: nothing is pushed or written, and nothing warned about.
 #[test]
-fn an_audit_hands_no_metrics_over() {
+fn an_audit_hands_over_no_metrics() {
     let plain = audit(&[]).run().exits(0);
     let gateway = Forbidden::new();
     let run = audit(&[]).env("PUSH_GATEWAY", &format!("http://{}", gateway.address()));
@@ -161,7 +161,7 @@ fn an_audit_hands_no_metrics_over() {
 
 /// Nor do the commands that print what is built in: they are no run, and must not pass for one that went well.
 #[test]
-fn what_is_printed_of_the_program_itself_hands_no_metrics_over() {
+fn commands_about_the_program_itself_hand_over_no_metrics() {
     for command in [&["man"][..], &["completions", "bash"]] {
         let gateway = Forbidden::new();
         let folder = TempDir::new().expect("a folder");
@@ -308,6 +308,6 @@ fn a_namespace_is_exactly_that_one() {
     assert_eq!(pods("compute-hive01"), 1);
     assert_eq!(pods("compute-hive0"), 0);
     assert_eq!(pods("compute.hive01"), 0, "a dot is a dot");
-    reaper(&["-n", "a", "--namespace-regex", "b"]).run().exits(2).says(&["leave one out"]);
-    reaper(&["-n", "A*"]).run().exits(2).says(&["--namespace-regex"]);
+    reaper(&["-n", "a", "--namespace-regex", "b"]).run().exits(2).shows_on_stderr(&["leave one out"]);
+    reaper(&["-n", "A*"]).run().exits(2).shows_on_stderr(&["--namespace-regex"]);
 }

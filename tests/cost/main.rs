@@ -139,12 +139,12 @@ fn size(text: &str) -> (usize, usize) {
 /// An API server that keeps a log of who asked what.
 fn start(out: &Path) -> ControlPlane {
     let policy = out.join("audit.json");
-    let told =
+    let logged =
         json!({"level": "Metadata", "resources": [{"group": "events.k8s.io", "resources": ["events"]}]});
     let quiet = json!({"level": "None", "verbs": ["create", "patch", "update", "watch"]});
     let body = json!({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-        "rules": [told, quiet, {"level": "Metadata"}],
+        "rules": [logged, quiet, {"level": "Metadata"}],
     });
     std::fs::write(&policy, body.to_string()).expect("the folder is writable");
     let policy = std::fs::canonicalize(policy).expect("it was just written");

@@ -82,7 +82,12 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     let run = case.reap(&OPTIONS);
     assert_eq!(run.code, 0);
     for pod in [&replaced, &forbidding] {
-        assert_eq!(run.says(&pod.uid), ("stuck-on-not-ready-node", Some("deleted")), "{}", pod.name);
+        assert_eq!(
+            run.reason_and_outcome(&pod.uid),
+            ("stuck-on-not-ready-node", Some("deleted")),
+            "{}",
+            pod.name
+        );
     }
     let workloads = |pod: &Seen| pod.namespace != "pod-reaper" && pod.name != "impala-executor-000-0";
     case.until_replaced(&evicted.into_iter().filter(workloads).collect::<Vec<_>>());

@@ -32,7 +32,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     let waiting = case.reap(&OPTIONS);
     assert_eq!(waiting.code, 0);
     for pod in &evicted {
-        assert_eq!(waiting.says(&pod.uid), ("not-overdue", None), "{}", pod.called());
+        assert_eq!(waiting.reason_and_outcome(&pod.uid), ("not-overdue", None), "{}", pod.called());
     }
 
     case.until_stuck(&evicted);
@@ -41,7 +41,8 @@ fn a_kubelet_stops_and_its_pods_move() {
 
     let reaped = case.reap(&OPTIONS);
     assert_eq!(reaped.code, 0);
-    let fates = evicted.iter().map(|pod| (pod.called(), reaped.says(&pod.uid))).collect::<Vec<_>>();
+    let fates =
+        evicted.iter().map(|pod| (pod.called(), reaped.reason_and_outcome(&pod.uid))).collect::<Vec<_>>();
     let fates: Vec<_> =
         fates.iter().map(|(called, (reason, outcome))| (&**called, *reason, *outcome)).collect();
     assert_eq!(fates, FATES);

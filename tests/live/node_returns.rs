@@ -109,7 +109,7 @@ fn back_between_the_decision_and_the_deletes() {
     assert_eq!(run.code, 0);
     for pod in evicted.iter().filter(|pod| pod.name != "impala-executor-000-0") {
         assert_eq!(
-            run.says(&pod.uid),
+            run.reason_and_outcome(&pod.uid),
             ("stuck-on-not-ready-node", Some("node-recovered")),
             "{}",
             pod.called()

@@ -49,7 +49,7 @@ fn the_pod_garbage_collector_is_faster() {
     assert_eq!(run.code, 0, "{}", run.report);
     let moved: Vec<_> = evicted.into_iter().filter(|pod| pod.name != "impala-executor-000-0").collect();
     for pod in &moved {
-        let outcome = run.says(&pod.uid).1;
+        let outcome = run.reason_and_outcome(&pod.uid).1;
         let name_used_again = pod.owner_kind == "StatefulSet" && outcome == Some("changed");
         assert!(outcome == Some("gone") || name_used_again, "{}: {outcome:?}", pod.called());
     }

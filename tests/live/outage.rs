@@ -37,7 +37,7 @@ fn everything_is_down() {
     let run = case.reap(&OPTIONS);
     assert_eq!(run.code, 4);
     for pod in evicted.iter().filter(|pod| pod.name != "impala-executor-000-0") {
-        assert_eq!(run.says(&pod.uid), ("mass-outage", None), "{}", pod.called());
+        assert_eq!(run.reason_and_outcome(&pod.uid), ("mass-outage", None), "{}", pod.called());
     }
     let local = evicted.iter().find(|pod| pod.name == "impala-executor-000-0").expect("it was there");
     let commands =
@@ -59,7 +59,12 @@ fn everything_is_down() {
     assert_eq!(run.code, 0);
     let reaped: Vec<Seen> = evicted.into_iter().filter(|pod| pod.name != "impala-executor-000-0").collect();
     for pod in &reaped {
-        assert_eq!(run.says(&pod.uid), ("stuck-on-not-ready-node", Some("deleted")), "{}", pod.called());
+        assert_eq!(
+            run.reason_and_outcome(&pod.uid),
+            ("stuck-on-not-ready-node", Some("deleted")),
+            "{}",
+            pod.called()
+        );
     }
     case.until_replaced(&reaped);
     assert!(is_as_before(&case.untouched()), "{:?}", case.untouched());

@@ -126,7 +126,7 @@ fn nothing_is_reaped_that_the_design_forbids() {
 }
 
 #[test]
-fn all_is_reaped_that_nothing_speaks_against() {
+fn every_pod_without_an_objection_is_reaped() {
     for_every_cluster(|case| {
         let settings = case.settings();
         let plan = plan(&settings, &case.gathered);
@@ -227,7 +227,7 @@ fn the_order_of_the_facts_does_not_matter() {
 }
 
 #[test]
-fn commands_that_destroy_are_printed_only_for_what_is_certainly_dead() {
+fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
     let may_remain = ["a volume is pinned", "a volume is unverified", "its owner's kind is manual"];
     let destroys = |step: &Step| {
         let words = step.command.iter().flat_map(|command| &command.0);
@@ -265,7 +265,7 @@ fn commands_that_destroy_are_printed_only_for_what_is_certainly_dead() {
 }
 
 #[test]
-fn the_text_keeps_to_its_columns_and_steers_no_terminal() {
+fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
     for_every_cluster(|case| {
         let report = report(case, &case.settings(), &case.gathered);
         let steps = report.pods.iter().flat_map(|pod| &pod.steps);
@@ -320,7 +320,7 @@ fn columns(line: &str) -> usize {
 
 /// A prediction for a node is what the rules say once that node is dead, and everything on it stuck, for real.
 #[test]
-fn what_is_foretold_of_a_node_is_what_a_run_then_decides() {
+fn the_prediction_for_a_node_is_what_a_run_then_decides() {
     let seen = Cell::new(0);
     for_every_cluster(|case| {
         let settings = case.settings();
@@ -354,8 +354,8 @@ fn what_is_foretold_of_a_node_is_what_a_run_then_decides() {
 
         suppose(&mut before, &standings, &dead);
         let codes = |plan: &Plan| {
-            let told = plan.pods.iter().map(|judged| (judged.pod.uid.clone(), judged.code()));
-            told.collect::<BTreeMap<_, _>>()
+            let codes = plan.pods.iter().map(|judged| (judged.pod.uid.clone(), judged.code()));
+            codes.collect::<BTreeMap<_, _>>()
         };
         let (foretold, done) = (plan(&settings, &before), plan(&settings, &after));
         prop_assert_eq!(codes(&foretold), codes(&done));

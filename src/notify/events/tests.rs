@@ -1,4 +1,4 @@
-//! Tests of what is written, without a server.
+//! Tests of the Events that a run writes, without a server.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn in_app(pods: impl IntoIterator<Item = Value>) -> Vec<Value> {
     nodes.into_iter().chain(others).chain(pods).collect()
 }
 
-/// What is written where every pod that was to be reaped was deleted.
+/// The Events of a run that has deleted every pod that was to be reaped.
 fn all_deleted(objects: &[Value]) -> Vec<Event> {
     let (facts, plan) = judged(&audit(), objects);
     let outcomes = plan.reaps().map(|pod| (pod.uid.clone(), Outcome::Deleted)).collect();
@@ -33,11 +33,11 @@ fn all_deleted(objects: &[Value]) -> Vec<Event> {
 fn all_waiting(objects: &[Value], namespace: &str, warned: &BTreeMap<String, Timestamp>) -> Vec<Event> {
     let (facts, plan) = judged(&audit(), objects);
     let outcomes = BTreeMap::new();
-    let story = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes };
-    waiting(&story, namespace, warned, "here")
+    let record = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes };
+    waiting(&record, namespace, warned, "here")
 }
 
-fn told(events: &[Event]) -> String {
+fn printed(events: &[Event]) -> String {
     let lines = events.iter().map(|event| {
         let Event { namespace, warning, reason, action, regarding, related, note, .. } = event;
         let kind = if *warning { "Warning" } else { "Normal" };
@@ -63,7 +63,7 @@ fn a_code_is_spelled_as_events_spell_it() {
 }
 
 #[test]
-fn there_is_one_for_each_owner_and_node_and_one_for_the_node() {
+fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
     let set =
         |namespace: &str, name: &str, node: &str| owned(pod(namespace, name, node), "StatefulSet", "db");
     let mut alone = pod("app", "alone", "ds06");
@@ -98,12 +98,12 @@ fn there_is_one_for_each_owner_and_node_and_one_for_the_node() {
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
           Force-deleted 6 pods that were stuck Terminating here; 1 needs a person. If ds06 may only be cut off, power it off before it rejoins: its containers may still be running, beside the pods that replace them.
     "]]
-    .assert_eq(&told(&all_deleted(&objects)));
+    .assert_eq(&printed(&all_deleted(&objects)));
 }
 
-/// A pod that may still be there, or that somebody else finished, is not told as deleted.
+/// A pod that may still exist, or that another client removed, is not reported as deleted.
 #[test]
-fn only_what_was_verified_to_be_gone_is_told() {
+fn only_what_was_verified_to_be_gone_is_reported() {
     let outcomes = [
         Outcome::Gone,
         Outcome::Changed("It is another.".to_owned()),
@@ -124,13 +124,13 @@ fn only_what_was_verified_to_be_gone_is_told() {
     for (at, outcome) in outcomes.into_iter().enumerate() {
         by_uid.insert(format!("uid-app-db-{at}"), outcome);
     }
-    // The last pod has none at all.
-    let story = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &by_uid };
-    assert_eq!(done(&story, "here"), []);
+    // The last pod has no outcome at all.
+    let record = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &by_uid };
+    assert_eq!(done(&record, "here"), []);
 
     let mut one_deleted = by_uid.clone();
     one_deleted.insert("uid-app-db-3".to_owned(), Outcome::Deleted);
-    let events = done(&RunRecord { outcomes: &one_deleted, ..story }, "here");
+    let events = done(&RunRecord { outcomes: &one_deleted, ..record }, "here");
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(events[0].note.ends_with("ds06: db-3"), "{}", events[0].note);
     assert!(events[1].note.starts_with("Force-deleted 1 pod "), "{}", events[1].note);
@@ -156,10 +156,10 @@ fn a_note_names_as_many_pods_as_fit_and_counts_the_rest() {
 }
 
 #[test]
-fn what_needs_a_person_is_a_warning_that_says_why() {
+fn what_needs_a_person_is_a_warning_with_its_reason() {
     let objects = private_cloud();
     let events = ["compute-hive01", "impala-impala01", "vault"]
-        .map(|namespace| told(&all_waiting(&objects, namespace, &BTreeMap::new())));
+        .map(|namespace| printed(&all_waiting(&objects, namespace, &BTreeMap::new())));
     expect![[r"
         compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
           Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has something to do before the pod may go. See: pod-reaper explain compute-hive01/held-0
@@ -173,9 +173,9 @@ fn what_needs_a_person_is_a_warning_that_says_why() {
     .assert_eq(&events.concat());
 }
 
-/// What could not be read is told with the API server's words, in the report only: more people may read Events.
+/// The API server's message about a failed read is in the report only, since more people may read Events.
 #[test]
-fn the_words_of_the_api_server_are_not_in_a_note() {
+fn the_message_of_the_api_server_is_not_in_a_note() {
     let (_, plan) = judged(&audit(), &private_cloud());
     let claims = ["data", "log"].map(|claim| UnverifiedClaim {
         claim: claim.to_owned(),
@@ -197,7 +197,7 @@ fn a_pod_is_warned_of_once_an_hour_and_two_runs_at_once_choose_one_name() {
     assert_eq!(first.len(), 1);
     assert_eq!(first[0].name.as_deref(), Some("pod-reaper.uid-app-held-0.0"));
     assert_eq!(after(Some("2026-01-31T02:00:01Z")), []);
-    assert_eq!(after(Some("2026-01-31T03:00:05Z")), [], "by another clock it lies ahead");
+    assert_eq!(after(Some("2026-01-31T03:00:05Z")), [], "in the future, by another clock");
     let again = after(Some("2026-01-31T02:00:00Z"));
     assert_eq!(again[0].name.as_deref(), Some("pod-reaper.uid-app-held-0.1769824800"));
     assert_eq!(again, after(Some("2026-01-31T02:00:00Z")));
@@ -205,7 +205,7 @@ fn a_pod_is_warned_of_once_an_hour_and_two_runs_at_once_choose_one_name() {
 }
 
 #[test]
-fn a_note_keeps_its_end_and_steers_nobody() {
+fn a_note_keeps_its_end_and_holds_no_control_characters() {
     let note = fit(&"ä\u{1b}".repeat(600), " the end");
     assert!(note.len() <= NOTE_LIMIT && note.len() > NOTE_LIMIT - 8, "{}", note.len());
     assert!(note.ends_with("… the end") && !note.contains('\u{1b}'), "{note}");
@@ -215,14 +215,14 @@ fn a_note_keeps_its_end_and_steers_nobody() {
 }
 
 #[test]
-fn a_refusal_says_what_to_do_in_our_words() {
+fn a_refusal_names_the_remedy_and_repeats_no_answer() {
     let status = |code| Failure::Status {
         code,
         message: "MARKER".to_owned(),
         kind: StatusKind::Other,
         retry_after: None,
     };
-    let says = |failure: Failure| (failure.is_hopeless(), warning(&failure));
+    let seen = |failure: Failure| (failure.is_hopeless(), warning(&failure));
     expect![[r#"
         [
             (
@@ -247,10 +247,10 @@ fn a_refusal_says_what_to_do_in_our_words() {
             ),
         ]
     "#]].assert_debug_eq(&[
-        says(status(403)),
-        says(status(404)),
-        says(status(503)),
-        says(Failure::Transport("MARKER".to_owned())),
-        says(Failure::Unreadable("MARKER".to_owned())),
+        seen(status(403)),
+        seen(status(404)),
+        seen(status(503)),
+        seen(Failure::Transport("MARKER".to_owned())),
+        seen(Failure::Unreadable("MARKER".to_owned())),
     ]);
 }

@@ -1,4 +1,4 @@
-//! Tests of what is handed over: every series, always, and what a run that failed leaves standing.
+//! Tests of the metrics that a run hands over: every series, always, and what a failed run keeps.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
 
@@ -42,13 +42,13 @@ fn quiet(settings: &Settings) -> Report {
     report(settings, &[node("ds01", "True"), running], &[])
 }
 
-/// The series of a page: all but the value.
+/// The series of a page, without their values.
 fn series(text: &str) -> BTreeSet<&str> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples.map(|line| line.rsplit_once(' ').expect("a value").0).collect()
 }
 
-/// The value of one.
+/// The value of one series.
 #[track_caller]
 fn value<'a>(text: &'a str, series: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
@@ -56,7 +56,7 @@ fn value<'a>(text: &'a str, series: &str) -> &'a str {
 }
 
 #[test]
-fn a_quiet_run_tells_every_series_at_zero() {
+fn a_quiet_run_writes_every_series_at_zero() {
     let settings = Settings { cluster_name: Some("prod-eu".to_owned()), ..deleting() };
     let text = page(&settings, Some(&quiet(&settings)), Exit::Done).to_string();
     expect![[r##"
@@ -164,7 +164,8 @@ fn the_numbers_are_those_of_the_report() {
     assert_eq!(value(&held, r#"pod_reaper_pods{verdict="wait",reason="mass-outage"}"#), "1");
 }
 
-/// Exit 5 is what somebody asked for; a dry run deletes nothing, and nor does a run that was told no.
+/// Exit code 5 counts as a success, since it is requested by an option. A dry run does not: it deletes nothing, and
+/// neither does a run whose question a person answers with no.
 #[test]
 fn only_a_run_that_did_all_it_should_is_a_success() {
     let success = |page: &Page| {
@@ -188,13 +189,13 @@ fn only_a_run_that_did_all_it_should_is_a_success() {
     let rest = [namespace("app"), lease("ds06"), stuck];
     let objects = [&nodes[..], &rest].concat();
     for (outcome, well) in [(Outcome::Deleted, true), (Outcome::WouldDelete, false)] {
-        let told = report(&deleting(), &objects, &[("uid-app-a-0", outcome)]);
-        assert_eq!(success(&page(&deleting(), Some(&told), Exit::Done)), well);
+        let report = report(&deleting(), &objects, &[("uid-app-a-0", outcome)]);
+        assert_eq!(success(&page(&deleting(), Some(&report), Exit::Done)), well);
     }
 }
 
 #[test]
-fn the_mode_is_told() {
+fn the_mode_is_written() {
     for mode in [DELETING, Mode::ServerDryRun, Mode::ClientDryRun] {
         let settings = run(mode, Target::default());
         let text = page(&settings, None, Exit::CouldNotRun).to_string();
@@ -206,7 +207,7 @@ fn the_mode_is_told() {
 }
 
 #[test]
-fn a_run_that_saw_nothing_says_nothing_about_pods() {
+fn a_run_without_a_report_writes_no_series_about_pods() {
     let text = page(&deleting(), None, Exit::CouldNotRun).to_string();
     assert!(!text.contains("pod_reaper_pods"), "{text}");
     assert!(!text.contains("pod_reaper_nodes_not_ready"), "{text}");
@@ -222,7 +223,7 @@ fn a_label_cannot_end_its_quotes() {
 }
 
 #[test]
-fn a_run_that_fails_leaves_in_the_file_what_it_does_not_know() {
+fn a_run_that_fails_keeps_the_series_that_it_does_not_know() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pod-reaper.prom");
     let settings = deleting();
@@ -234,7 +235,7 @@ fn a_run_that_fails_leaves_in_the_file_what_it_does_not_know() {
     let success = |text: &str| value(text, "pod_reaper_last_success_timestamp_seconds").to_owned();
     let manual = r#"pod_reaper_pods{verdict="manual",reason="finalizers"}"#;
 
-    // The first run fails: there is no success to keep.
+    // The first run fails, so there is no success to keep.
     let text = metrics(Exit::CouldNotRun, None, "00");
     assert!(!text.contains("last_success"), "{text}");
     let cloud = report(&settings, &private_cloud(), &[]);
@@ -253,7 +254,7 @@ fn a_run_that_fails_leaves_in_the_file_what_it_does_not_know() {
 }
 
 #[test]
-fn of_a_file_of_somebody_else_nothing_is_kept() {
+fn nothing_is_kept_of_a_file_that_is_not_ours() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("other.prom");
     let former = "# HELP other_metric Somebody else's.\n# TYPE other_metric gauge\nother_metric 1\n";
@@ -261,21 +262,21 @@ fn of_a_file_of_somebody_else_nothing_is_kept() {
     file::write(&path, &page(&deleting(), None, Exit::CouldNotRun)).expect("it is written");
     let text = fs::read_to_string(&path).expect("a file");
     assert!(!text.contains("other_metric"), "{text}");
-    // A folder is not replaced, and no file is left beside it.
+    // A folder is not replaced, and a missing folder is an error.
     assert!(file::write(folder.path(), &page(&deleting(), None, Exit::CouldNotRun)).is_err());
     let missing = folder.path().join("not-there").join("a.prom");
     assert!(file::write(&missing, &page(&deleting(), None, Exit::CouldNotRun)).is_err());
 }
 
-/// Names of our metrics in a text.
+/// The names of pod-reaper's metrics in a text.
 fn named(text: &str) -> BTreeSet<&str> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     words.filter(|word| word.starts_with(Family::PREFIX)).collect()
 }
 
-/// Nobody watches a series that is never written.
+/// An alert on a series that is never written would never fire.
 #[test]
-fn dashboard_and_alerts_ask_for_series_that_are_there() {
+fn dashboard_and_alerts_use_series_that_exist() {
     let settings = deleting();
     let page = page(&settings, Some(&quiet(&settings)), Exit::Done);
     let there = page.families.iter().map(|family| family.name.as_str()).collect::<BTreeSet<_>>();
@@ -284,10 +285,10 @@ fn dashboard_and_alerts_ask_for_series_that_are_there() {
     let (dashboard, alerts) = (read("dashboard.json"), read("alerts-metrics.yaml"));
     let parsed: serde_json::Value = serde_json::from_str(&dashboard).expect("JSON");
     assert!(parsed["panels"].as_array().is_some_and(|panels| panels.len() >= 8));
-    // All that begins like ours is either one of ours or an error; and the dashboard shows them all.
+    // Every name with our prefix must be one of our series, and the dashboard must use them all.
     assert_eq!(named(&dashboard), there);
     assert!(named(&alerts).is_subset(&there) && named(&alerts).len() >= 4, "{:?}", named(&alerts));
-    // A label that is asked for is one that is there, with that value.
+    // Each label in an expression must exist with that value.
     let text = page.to_string();
     for asked in [&dashboard, &alerts].map(|file| file.replace("\\\"", "\"")) {
         for label in ["verdict", "reason", "outcome", "mode"] {

@@ -1,4 +1,4 @@
-//! Tests of what is supposed, and of who comes back. That the rest is the run's own judgement is tested from outside.
+//! Tests of the supposed facts, and of which pods come back. `tests/` verifies that the rest is decided as in a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{facts::ClusterFacts, kubernetes::RawPod, limits::HoldReason};
 
-fn life(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
+fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
     let owners = owner.map(|(kind, name)| json!([{"kind": kind, "name": name, "controller": true}]));
     let pod = json!({
         "metadata": {"namespace": "shop", "name": "db-0", "uid": "u", "ownerReferences": owners, "labels": labels},
@@ -35,17 +35,20 @@ fn a_toleration_is_read_as_kubernetes_reads_it() {
             false,
         ),
     ] {
-        let stay = life(&json!({"tolerations": tolerations}), Some(("StatefulSet", "db")), &json!({})).stays;
+        let stay =
+            summary(&json!({"tolerations": tolerations}), Some(("StatefulSet", "db")), &json!({})).stays;
         assert_eq!(stay, stays.then_some(Stay::Tolerates), "{name}");
     }
-    assert_eq!(life(&json!({}), Some(("DaemonSet", "exporter")), &json!({})).stays, Some(Stay::DaemonSet));
+    assert_eq!(summary(&json!({}), Some(("DaemonSet", "exporter")), &json!({})).stays, Some(Stay::DaemonSet));
 }
 
 #[test]
 fn a_version_of_a_deployment_is_that_deployment() {
     let of = |name, hash| {
         let labels = json!({"pod-template-hash": hash});
-        life(&json!({}), Some(("ReplicaSet", name)), &labels).workload.map(|owner| (owner.kind, owner.name))
+        summary(&json!({}), Some(("ReplicaSet", name)), &labels)
+            .workload
+            .map(|owner| (owner.kind, owner.name))
     };
     assert_eq!(of("web-7c9d", "7c9d"), Some(("Deployment".to_owned(), "web".to_owned())));
     assert_eq!(of("web-7c9d", "other"), Some(("ReplicaSet".to_owned(), "web-7c9d".to_owned())));
@@ -54,8 +57,8 @@ fn a_version_of_a_deployment_is_that_deployment() {
 #[test]
 fn without_a_controller_nothing_comes_back() {
     let reaped = Reason::Stuck { confined: Vec::new() };
-    let owned = life(&json!({}), Some(("StatefulSet", "db")), &json!({}));
-    let bare = life(&json!({}), None, &json!({}));
+    let owned = summary(&json!({}), Some(("StatefulSet", "db")), &json!({}));
+    let bare = summary(&json!({}), None, &json!({}));
     assert_eq!([fate(&owned, &reaped), fate(&bare, &reaped)], [Fate::ComesBack, Fate::Lost]);
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the page: read as a browser's tokenizer reads it. What only a browser can tell is in `scripts/browser`.
+//! Tests of the page, parsed by an HTML tokenizer. What only a browser can show is tested in `scripts/browser`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use expect_test::expect_file;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::{outcome::Outcome, report::samples::*, selector::Target, settings::Mode};
 
-/// An element, or a text.
+/// An element, or text.
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Open(String, Vec<(String, String)>),
@@ -31,13 +31,13 @@ fn pieces(page: &str) -> Vec<Piece> {
             Token::String(text) => pieces.push(Piece::Text(utf8(&text))),
             Token::Doctype(_) => {}
             Token::Comment(comment) => panic!("a comment: {comment:?}"),
-            Token::Error(error) => panic!("it is no good HTML: {error:?}"),
+            Token::Error(error) => panic!("invalid HTML: {error:?}"),
         }
     }
     pieces
 }
 
-/// Without what an element of its own reads otherwise than a tokenizer does.
+/// The page without style and script, whose content is no HTML.
 fn without_style_and_script(page: &str) -> String {
     let style = format!("<style>{STYLE}</style>");
     let script = format!("<script>{SCRIPT}</script>");
@@ -95,7 +95,7 @@ fn hostile() -> Report {
     report
 }
 
-/// The policy names what is in the file by its digest.
+/// The policy allows the style and script of the file by their digests.
 #[test]
 fn the_policy_forbids_everything_else() {
     let digest = |text: &str| STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()));
@@ -112,7 +112,7 @@ fn the_policy_forbids_everything_else() {
 }
 
 #[test]
-fn the_page_asks_nobody_for_anything() {
+fn the_page_requests_nothing() {
     for report in [report(&audit(), &private_cloud(), &[]), every_outcome(), hostile()] {
         for piece in pieces(&without_style_and_script(&write(&report))) {
             for loads in ["src", "srcset", "style", "action", "onclick", "onload", "onerror", "xlink:href"] {
@@ -132,7 +132,7 @@ fn the_page_asks_nobody_for_anything() {
 }
 
 #[test]
-fn what_is_opened_is_closed_and_every_link_leads_somewhere() {
+fn every_element_is_closed_and_every_link_has_a_target() {
     for report in [report(&audit(), &private_cloud(), &[]), every_outcome(), hostile()] {
         let pieces = pieces(&without_style_and_script(&write(&report)));
         let mut open = Vec::new();
@@ -186,7 +186,7 @@ fn a_name_that_looks_like_markup_shows_as_text() {
     });
     let shown = shown.collect::<String>();
     let name = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{fffd}";
-    // Namespace and name, owner, node, reason, note, finalizer, claim, volume, error: all of it.
+    // In namespace and name, owner, node, reason, note, finalizer, claim, volume and error.
     assert!(shown.matches(name).count() > 25, "{}", shown.matches(name).count());
     assert!(!shown.contains('\u{202e}'));
 }
@@ -206,7 +206,7 @@ fn every_reason_on_the_page_is_explained_on_it() {
 }
 
 #[test]
-fn the_headline_says_what_matters_most() {
+fn the_headline_states_what_matters_most() {
     assert_eq!(title(&report(&audit(), &private_cloud(), &[])), "4 pods need you, 1 thing could not be read");
     assert_eq!(title(&every_outcome()), "8 pods were not reaped");
     assert_eq!(
@@ -216,7 +216,7 @@ fn the_headline_says_what_matters_most() {
 }
 
 #[test]
-fn the_timeline_says_that_something_was_done_only_where_it_was() {
+fn the_timeline_shows_a_run_only_where_something_was_done() {
     let objects = ["ds05", "ds06"].map(|name| node(name, if name == "ds05" { "True" } else { "False" }));
     let others = [namespace("app"), lease("ds06"), pod("app", "a-0", "ds06")];
     let objects = objects.into_iter().chain(others).collect::<Vec<_>>();

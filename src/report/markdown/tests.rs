@@ -1,4 +1,4 @@
-//! Tests of the Markdown: read by a parser of GitHub's flavour, not by eye.
+//! Tests of the Markdown, parsed as GitHub's flavour.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::report::samples::*;
 
-/// What a parser sees: the page's structure, as short words, and every text in it.
+/// The parsed page: its structure in short words, and all its text.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     headings: Vec<String>,
@@ -17,9 +17,9 @@ struct Seen {
     rows: Vec<Vec<String>>,
     commands: Vec<String>,
     text: String,
-    /// Text that is not code: where GitHub makes links and mentions.
+    /// Text that is not code, in which GitHub creates links and mentions.
     outside_code: String,
-    /// Elements of Markdown that were opened, in order and once each.
+    /// Kinds of Markdown elements, each once, in the order of their first use.
     elements: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ fn put(seen: &mut Seen, heading: bool, fence: bool, cell: bool, text: &str) {
 }
 
 #[test]
-fn the_structure_is_what_was_meant() {
+fn the_structure_is_as_intended() {
     let report = report(&audit(), &private_cloud(), &[]);
     let page = write(&report);
     expect_file!["../../../tests/data/golden/private-cloud.md"].assert_eq(&page);
@@ -120,7 +120,7 @@ fn the_structure_is_what_was_meant() {
         ]
     );
     let expected = commands(&report).iter().map(|command| command.0.join(" ") + "\n").collect::<Vec<_>>();
-    // The node's command comes after those of the pods that need a person.
+    // The node's command follows those of the pods that need a person.
     let (of_pods, of_node) = (&expected[1..], &expected[..1]);
     assert_eq!(seen.commands, [of_pods, of_node].concat());
     assert_eq!(seen.rows.len(), 2 + 4 + 2 + 2);
@@ -131,10 +131,10 @@ fn the_structure_is_what_was_meant() {
 #[test]
 fn a_run_with_every_outcome() {
     let seen = parse(&write(&every_outcome()));
-    let told = seen.rows.iter().skip(1).map(|row| format!("{} {}", row[0], row[4]));
-    // What went wrong comes first.
+    let rows = seen.rows.iter().skip(1).map(|row| format!("{} {}", row[0], row[4]));
+    // Failures come first.
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        rows.collect::<Vec<_>>(),
         [
             "app/c-0 changed",
             "app/d-0 node-recovered",
@@ -152,8 +152,8 @@ fn a_run_with_every_outcome() {
 
 /// Kubernetes allows none of these names; annotations, messages and snapshots can hold anything.
 #[test]
-fn no_name_becomes_markup_or_calls_anybody() {
-    let plain = parse(&write(&telling("plain")));
+fn no_name_becomes_markup_or_a_mention() {
+    let plain = parse(&write(&report_with("plain")));
     for name in [
         "a|b",
         "a`b",
@@ -204,7 +204,7 @@ fn no_name_becomes_markup_or_calls_anybody() {
         "é",
         "\u{202e}a",
     ] {
-        let report = telling(name);
+        let report = report_with(name);
         let page = write(&report);
         let seen = parse(&page);
         assert_eq!(seen.elements, plain.elements, "{name:?} changes the structure of\n{page}");
@@ -222,14 +222,14 @@ fn no_name_becomes_markup_or_calls_anybody() {
         for calls in ["@", "#", "$", "://", "www.", "GH-"] {
             assert!(!seen.outside_code.contains(calls), "{name:?}: {calls} outside of code in\n{page}");
         }
-        // The cells hold the name, letter by letter, but for blanks at the ends, which a table drops.
+        // The cells hold the name unchanged, except for blanks at the ends, which a table drops.
         let cell = &seen.rows.last().expect("a row")[0];
         assert_eq!(*cell, clean(&format!("{name}/{name}")), "{page}");
     }
 }
 
-/// A report that says `name` wherever the cluster can say something.
-fn telling(name: &str) -> Report {
+/// A report that has `name` in every text that comes from the cluster.
+fn report_with(name: &str) -> Report {
     let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", name);
     leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
     let mut dead = node("ds06", "Unknown");

@@ -1,4 +1,4 @@
-//! Tests of the text report: what a person reads, and that what they paste does what it says.
+//! Tests of the text report: its layout, and that pasted commands send what they show.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
 
@@ -186,7 +186,7 @@ fn a_dry_run_names_what_would_be_deleted() {
     let mut settings = run(Mode::ServerDryRun, Target::default());
     settings.namespaces.include = Some(regex::Regex::new("^app").expect("an expression"));
     settings.namespaces.exclude = Some(regex::Regex::new("-test$").expect("an expression"));
-    let told = [("uid-app-a-0", Outcome::WouldDelete)];
+    let outcomes = [("uid-app-a-0", Outcome::WouldDelete)];
     expect![[r#"
         pod-reaper 0.1.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z
         Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: matching /^app/
@@ -204,21 +204,21 @@ fn a_dry_run_names_what_would_be_deleted() {
 
         Summary: 1 would be deleted. Exit code 0.
     "#]]
-    .assert_eq(&write(&report(&settings, &objects, &told), Screen::default()));
+    .assert_eq(&write(&report(&settings, &objects, &outcomes), Screen::default()));
 }
 
-/// Switching the breaker off is no remedy for a count that could not be read.
+/// The report must not suggest to turn the breaker off, since that does not help where the count could not be read.
 #[test]
-fn nodes_that_could_not_be_counted_hold_everything_and_say_so() {
+fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
     let mut objects = private_cloud();
-    objects.push(json!({"kind": "Node", "metadata": {"name": "odd", "labels": 5}}));
+    objects.push(json!({"kind": "Node", "metadata": {"name": "malformed", "labels": 5}}));
     let report = report(&audit(), &objects, &[]);
     let text = write(&report, Screen::default());
     for wrong in ["--max-not-ready-percent", "so many nodes", "delete -f", "taint nodes"] {
         assert!(!text.contains(wrong), "{text}");
     }
-    let start = text.find("NOTHING IS DELETED").expect("it is told");
-    let end = text.find("NODES NOT READY").expect("the nodes are told");
+    let start = text.find("NOTHING IS DELETED").expect("the breaker is reported");
+    let end = text.find("NODES NOT READY").expect("the nodes are reported");
     expect![[r#"
         NOTHING IS DELETED (facts-unread)
           The nodes could not be counted: a node of the snapshot could not be read. 4 pods are held. Without
@@ -230,7 +230,7 @@ fn nodes_that_could_not_be_counted_hold_everything_and_say_so() {
 }
 
 #[test]
-fn an_outage_that_holds_everything_prints_no_command_that_destroys() {
+fn an_outage_that_holds_everything_prints_no_destructive_command() {
     let mut objects = private_cloud();
     for (number, object) in objects.iter_mut().take(5).enumerate() {
         *object = node(&format!("ds0{}", number + 1), "Unknown");
@@ -239,8 +239,8 @@ fn an_outage_that_holds_everything_prints_no_command_that_destroys() {
     for destroys in ["delete --raw", "delete -f", "taint nodes", "gracePeriodSeconds"] {
         assert!(!text.contains(destroys), "{text}");
     }
-    let start = text.find("NOTHING IS DELETED").expect("the breaker is told");
-    let end = text.find("NODES NOT READY").expect("the nodes are told");
+    let start = text.find("NOTHING IS DELETED").expect("the breaker is reported");
+    let end = text.find("NODES NOT READY").expect("the nodes are reported");
     expect![[r#"
         NOTHING IS DELETED (mass-outage)
           6 of 6 nodes are NotReady. 5 pods are held. So many at once are more often a fault of the API
@@ -249,7 +249,7 @@ fn an_outage_that_holds_everything_prints_no_command_that_destroys() {
 
     "#]]
     .assert_eq(&text[start..end]);
-    let executor = text.find("impala-executor-000-0").expect("it is told");
+    let executor = text.find("impala-executor-000-0").expect("the pod is reported");
     expect![[r#"
         impala-executor-000-0  StatefulSet/impala-executor-000  on ds06  overdue 1h 55m
               [local-volume]
@@ -330,7 +330,7 @@ fn colours_change_nothing_but_the_colour() {
 }
 
 #[test]
-fn text_from_the_cluster_does_not_steer_the_terminal() {
+fn text_from_the_cluster_does_not_control_the_terminal() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{9b}31m\u{202e}txt\u{2066}\u{200f}\0\u{7f}";
     let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", hostile);
     leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
@@ -338,8 +338,8 @@ fn text_from_the_cluster_does_not_steer_the_terminal() {
     dead["status"]["conditions"][0]["reason"] = json!(hostile);
     let mut owned = using(pod("app", "b-0", "ds06"), hostile);
     owned["metadata"]["ownerReferences"] = json!([{"kind": hostile, "name": hostile}]);
-    let mut odd = pod("app", hostile, "ds06");
-    odd["metadata"]["uid"] = json!("");
+    let mut malformed = pod("app", hostile, "ds06");
+    malformed["metadata"]["uid"] = json!("");
     let objects = [
         node("ds05", "True"),
         dead,
@@ -358,11 +358,11 @@ fn text_from_the_cluster_does_not_steer_the_terminal() {
         held_by(pod("app", "c-0", "ds06"), hostile),
         pod("app", "d-0", "leaf"),
         pod("app", hostile, "ds06"),
-        odd,
+        malformed,
     ];
-    let told = [("uid-app-a-0", Outcome::Denied(hostile.to_owned()))];
+    let outcomes = [("uid-app-a-0", Outcome::Denied(hostile.to_owned()))];
     let settings = Settings { task: Task::Audit { snapshot: hostile.into(), now: None }, ..audit() };
-    let report = report(&settings, &objects, &told);
+    let report = report(&settings, &objects, &outcomes);
     let text = write(&report, Screen::default());
     let steering = text.chars().filter(|letter| {
         (letter.is_control() && *letter != '\n')
@@ -373,15 +373,14 @@ fn text_from_the_cluster_does_not_steer_the_terminal() {
     assert_eq!(steering.collect::<Vec<_>>(), [], "{text}");
     assert!(text.contains("Note: one two three"), "{text}");
     assert!(text.contains("COULD NOT BE READ: 1"), "{text}");
-    // With colours, the only escapes are ours.
+    // With colours, the only escapes are the program's.
     let ours = write(&report, Screen { colour: true, ..Screen::default() });
     assert!(!ours.contains("\u{1b}]") && !ours.contains("\u{1b}[2J"), "{ours:?}");
 }
 
 // Commands that are pasted.
 
-/// A folder with a kubectl that writes down its words and its input instead of acting. Its answer is fit to be a name,
-/// and to be decoded.
+/// A folder with a fake kubectl that records its arguments and input. Its output is valid as a name and as base64.
 struct Shell(TempDir);
 
 const KUBECTL: &str = r#"#!/bin/sh
@@ -407,7 +406,7 @@ impl Shell {
         self.0.path().join("work")
     }
 
-    /// What kubectl was asked for when `line` was pasted.
+    /// The calls of kubectl when `line` is pasted.
     fn paste(&self, line: &str) -> String {
         let log = self.0.path().join("log");
         let _ = fs::remove_file(&log);
@@ -423,7 +422,7 @@ impl Shell {
 }
 
 #[test]
-fn pasted_commands_ask_for_what_they_say() {
+fn pasted_commands_send_what_they_show() {
     let target = Target { kubeconfig: Some("/etc/my config".into()), context: Some("prod".to_owned()) };
     let report = report(&run(Mode::ClientDryRun, target), &private_cloud(), &[]);
     let shell = Shell::new();
@@ -460,7 +459,7 @@ fn a_command_that_is_broken_over_lines_pastes_as_one() {
             for width in [1, 20, 40, 91] {
                 let lines = broken(command, width).join("\n");
                 assert_eq!(shell.paste(&lines), whole, "{lines}");
-                // With the indent that it has on the page.
+                // With its indentation on the page.
                 let indent = format!("\n{DETAIL}   ");
                 let indented = lines.lines().flat_map(|line| [&indent, line]).collect::<String>();
                 assert_eq!(shell.paste(&indented), whole, "{indented}");
@@ -471,7 +470,7 @@ fn a_command_that_is_broken_over_lines_pastes_as_one() {
 
 /// Kubernetes allows none of these names; a snapshot, and an API server that is not one, can hold anything.
 #[test]
-fn names_are_words_to_the_shell_whatever_they_hold() {
+fn every_name_is_one_word_to_the_shell() {
     let shell = Shell::new();
     for name in [
         "$(touch x)",
@@ -530,10 +529,10 @@ fn names_are_words_to_the_shell_whatever_they_hold() {
     }
 }
 
-/// An annotation is free text, and whoever may edit a node writes it: kubectl must not take it for an option, nor the
-/// shell for a path to write to.
+/// An annotation is free text, which anybody may write who may edit a node. kubectl must not take it for an option, nor
+/// the shell for a path.
 #[test]
-fn a_leaf_cluster_is_part_of_a_command_only_where_it_can_be_a_name() {
+fn a_leaf_cluster_is_part_of_a_command_only_where_its_name_is_valid() {
     for cluster in ["--server=https://example.com", "-A", "../../profile", "/etc/profile", "a b"] {
         let objects = [
             node("ds05", "True"),

@@ -163,7 +163,7 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
 
 /// Each is asked once, in a dry run and in a real one, and the pod beside them goes.
 #[test]
-fn what_admission_refuses_is_denied_with_its_words_and_not_repeated() {
+fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
@@ -190,9 +190,9 @@ fn what_admission_refuses_is_denied_with_its_words_and_not_repeated() {
         let proxy = Proxy::start(control_plane(), |_| {});
         let run = run_in("by-.*", &proxy.kubeconfig, DEADLINE, options);
         assert_eq!(run.code, 3, "{}", run.log);
-        assert_eq!(run.says(&allowed), (REAP, Some(done)));
+        assert_eq!(run.reason_and_outcome(&allowed), (REAP, Some(done)));
         for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
-            assert_eq!(run.says(judged), (REAP, Some("denied")), "{namespace}: {}", run.report);
+            assert_eq!(run.reason_and_outcome(judged), (REAP, Some("denied")), "{namespace}: {}", run.report);
             let says = run.pod(judged)["outcomeDetail"].as_str().expect("text");
             assert!(says.contains(words) && says.contains(&format!("({code})")), "{namespace}: {says}");
             // A message of the server may hold anything: it is for the report.

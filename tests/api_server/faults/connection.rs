@@ -25,7 +25,7 @@ fn kubeconfig(cluster: &ControlPlane, name: &str, from: &str, to: &str) -> PathB
 }
 
 #[test]
-fn without_a_server_that_is_trusted_and_trusts_the_run_could_not_be_had() {
+fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     stuck(&cluster, "apps", "stuck-0");

@@ -143,7 +143,7 @@ pub fn prepare(cluster: &ControlPlane, rows: &'static [Row]) -> Vec<Prepared> {
 
 impl Prepared {
     /// Runs over the pod of this row.
-    pub fn is_told_truly(&self, cluster: &ControlPlane) {
+    pub fn is_reported_truly(&self, cluster: &ControlPlane) {
         let Row { name, when, act, outcome, sent, left, deadline } = *self.row;
         let (run, proxy) =
             run_through(
@@ -153,7 +153,13 @@ impl Prepared {
                     if when(seen, before) { act() } else { Act::Forward }
                 },
             );
-        assert_eq!(run.says(&self.uid), (REAP, Some(outcome)), "{name}: {} {}", run.log, run.report);
+        assert_eq!(
+            run.reason_and_outcome(&self.uid),
+            (REAP, Some(outcome)),
+            "{name}: {} {}",
+            run.log,
+            run.report
+        );
         let deletes = proxy.seen().iter().filter(|seen| is_delete(seen)).count();
         assert_eq!(deletes, sent.unwrap_or(deletes), "{name}");
         assert_eq!(cluster.try_get(&pod_path(&self.namespace, "stuck-0")).is_some(), left, "{name}");
@@ -163,17 +169,17 @@ impl Prepared {
 }
 
 #[test]
-fn what_a_delete_is_answered_is_told_truly() {
+fn the_report_is_true_whatever_a_delete_is_answered() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let rows = prepare(&cluster, &ROWS);
     until_overdue();
-    at_once(&rows, |row| row.is_told_truly(&cluster));
+    at_once(&rows, |row| row.is_reported_truly(&cluster));
 }
 
 /// While API servers restart, one of two turns requests away: here each one's first try.
 #[test]
-fn a_leader_change_that_turns_every_first_try_away_costs_nothing() {
+fn a_leader_change_that_rejects_every_first_try_costs_nothing() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let pods = (0..4).map(|pod| stuck(&cluster, "apps", &format!("stuck-{pod}"))).collect::<Vec<_>>();
@@ -184,7 +190,7 @@ fn a_leader_change_that_turns_every_first_try_away_costs_nothing() {
     });
     assert_eq!(run.code, 0, "{} {}", run.log, run.report);
     for pod in &pods {
-        assert_eq!(run.says(pod), (REAP, Some("deleted")));
+        assert_eq!(run.reason_and_outcome(pod), (REAP, Some("deleted")));
     }
     assert_eq!(proxy.took_effect().iter().filter(|seen| is_delete(seen)).count(), pods.len());
     assert_eq!(cluster.get("/api/v1/namespaces/apps/pods")["items"], json!([]));
@@ -193,7 +199,7 @@ fn a_leader_change_that_turns_every_first_try_away_costs_nothing() {
 /// The same without regard to whose turn it is, so that some requests are unlucky at every try: nobody knows which
 /// pods then go, but the report does.
 #[test]
-fn with_every_second_request_turned_away_the_report_still_is_true() {
+fn with_every_second_request_rejected_the_report_is_still_true() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     for pod in 0..8 {

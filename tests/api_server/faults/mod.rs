@@ -66,7 +66,7 @@ fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -
     let output = end_of(command.spawn().expect("it starts"), limit);
     assert!(started.elapsed() < limit, "it has to end by its deadline");
     let [out, log] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
-    assert!(!out.contains(MARKER) && !log.contains(MARKER), "a secret is told: {out}{log}");
+    assert!(!out.contains(MARKER) && !log.contains(MARKER), "a secret is printed: {out}{log}");
     // The client library's own events hold URLs and, where it parses, bodies: none of them is shown.
     assert!(!log.contains("http.") && !log.contains("hyper"), "{log}");
     let report = match out.as_str() {
@@ -96,7 +96,7 @@ fn run_through(
     let run = run_in(namespace, &proxy.kubeconfig, deadline, &[]);
     // Nor in what is written for everybody to read.
     for seen in proxy.seen().iter().filter(|seen| seen.is_event()) {
-        assert!(!seen.body.to_string().contains(MARKER), "a secret is told: {}", seen.body);
+        assert!(!seen.body.to_string().contains(MARKER), "a secret is printed: {}", seen.body);
     }
     (run, proxy)
 }

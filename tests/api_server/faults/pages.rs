@@ -62,7 +62,7 @@ fn run_expiring((first, end): (usize, usize), options: &[&str]) -> (Run, Vec<See
 }
 
 #[test]
-fn a_list_of_two_pages_is_read_whole_and_anew_where_its_token_expires() {
+fn a_list_of_two_pages_is_read_whole_and_again_where_its_token_expires() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let pods = load::pods(&cluster, &[("dead".to_owned(), PODS)], 0);

@@ -18,9 +18,9 @@ use crate::{
     until_overdue,
 };
 
-/// What is then said of the pod.
+/// What is then expected of the pod.
 #[derive(Clone, Copy)]
-enum Said {
+enum Expected {
     /// Nothing: the run could not begin.
     CouldNotRun,
     /// Nothing, because nobody saw it.
@@ -32,32 +32,40 @@ enum Said {
 
 /// What is read, and which requests those are: how many of the same came before tells the first look from the one
 /// right before the delete.
-type Read = (&'static str, fn(&Seen, usize) -> bool, Said);
+type Read = (&'static str, fn(&Seen, usize) -> bool, Expected);
 
 const READS: [Read; 11] = [
-    ("all nodes", |seen, _| seen.path.starts_with("/api/v1/nodes?includeObject"), Said::CouldNotRun),
-    ("pods of the node", |seen, _| is_pod_list(seen), Said::Unseen),
-    ("the node", |seen, _| seen.path == "/api/v1/nodes/dead", Said::Reason("facts-unread")),
-    ("the lease", |seen, _| seen.path.contains("/leases/"), Said::Reason("facts-unread")),
-    ("namespaces", |seen, _| seen.path.starts_with("/api/v1/namespaces?"), Said::Reason("facts-unread")),
-    ("a Ready node and the census", |seen, _| is_census(seen), Said::Reason("facts-unread")),
+    ("all nodes", |seen, _| seen.path.starts_with("/api/v1/nodes?includeObject"), Expected::CouldNotRun),
+    ("pods of the node", |seen, _| is_pod_list(seen), Expected::Unseen),
+    ("the node", |seen, _| seen.path == "/api/v1/nodes/dead", Expected::Reason("facts-unread")),
+    ("the lease", |seen, _| seen.path.contains("/leases/"), Expected::Reason("facts-unread")),
+    ("namespaces", |seen, _| seen.path.starts_with("/api/v1/namespaces?"), Expected::Reason("facts-unread")),
+    ("a Ready node and the census", |seen, _| is_census(seen), Expected::Reason("facts-unread")),
     (
         "the claim",
         |seen, _| seen.path.contains("/persistentvolumeclaims/"),
-        Said::Reason("volume-unverified"),
+        Expected::Reason("volume-unverified"),
     ),
-    ("the volume", |seen, _| seen.path.contains("/persistentvolumes/"), Said::Reason("volume-unverified")),
+    (
+        "the volume",
+        |seen, _| seen.path.contains("/persistentvolumes/"),
+        Expected::Reason("volume-unverified"),
+    ),
     (
         "the node again",
         |seen, before| seen.path == "/api/v1/nodes/dead" && before > 0,
-        Said::Outcome("failed"),
+        Expected::Outcome("failed"),
     ),
-    ("the lease again", |seen, before| seen.path.contains("/leases/") && before > 0, Said::Outcome("failed")),
+    (
+        "the lease again",
+        |seen, before| seen.path.contains("/leases/") && before > 0,
+        Expected::Outcome("failed"),
+    ),
     // Which is asked for because each delete is told that the pod has changed.
     (
         "the pod again",
         |seen, _| seen.method == "GET" && seen.path.contains("/pods/"),
-        Said::Outcome("failed"),
+        Expected::Outcome("failed"),
     ),
 ];
 
@@ -89,7 +97,7 @@ fn scene(cluster: &ControlPlane) -> String {
     judged
 }
 
-fn goes_wrong(judged: &str, &(what, when, said): &Read, &(how, act): &Wrong) {
+fn goes_wrong(judged: &str, &(what, when, expected): &Read, &(how, act): &Wrong) {
     let name = format!("{what}: {how}");
     let (run, proxy) = run_through("apps", DEADLINE, move |seen, before| match seen {
         seen if when(seen, before) => act(),
@@ -98,21 +106,22 @@ fn goes_wrong(judged: &str, &(what, when, said): &Read, &(how, act): &Wrong) {
     });
     // Without the right to list pods there is nothing to run for.
     let refused = matches!(how, "forbidden" | "not authenticated");
-    let said = if refused && matches!(said, Said::Unseen) { Said::CouldNotRun } else { said };
-    let code = if matches!(said, Said::CouldNotRun) { 1 } else { 3 };
+    let expected =
+        if refused && matches!(expected, Expected::Unseen) { Expected::CouldNotRun } else { expected };
+    let code = if matches!(expected, Expected::CouldNotRun) { 1 } else { 3 };
     assert_eq!(run.code, code, "{name}: {} {}", run.log, run.report);
     assert!(proxy.took_effect().iter().all(|seen| !seen.is_change()), "{name}");
     let writes = proxy.seen().iter().filter(|seen| seen.is_change()).count();
     assert_eq!(writes, usize::from(what == "the pod again"), "{name}");
-    match said {
-        Said::CouldNotRun => assert_eq!(run.report, Value::Null, "{name}"),
-        Said::Unseen => assert_eq!(run.report["pods"], json!([]), "{name}"),
-        Said::Reason(reason) => assert_eq!(run.says(judged), (reason, None), "{name}"),
-        Said::Outcome(outcome) => {
-            assert_eq!(run.says(judged), (REAP, Some(outcome)), "{name}: {}", run.report);
+    match expected {
+        Expected::CouldNotRun => assert_eq!(run.report, Value::Null, "{name}"),
+        Expected::Unseen => assert_eq!(run.report["pods"], json!([]), "{name}"),
+        Expected::Reason(reason) => assert_eq!(run.reason_and_outcome(judged), (reason, None), "{name}"),
+        Expected::Outcome(outcome) => {
+            assert_eq!(run.reason_and_outcome(judged), (REAP, Some(outcome)), "{name}: {}", run.report);
         }
     }
-    if matches!(said, Said::Unseen | Said::Reason(_)) {
+    if matches!(expected, Expected::Unseen | Expected::Reason(_)) {
         assert_ne!(run.report["errors"], json!([]), "{name}");
     }
 }
@@ -130,7 +139,7 @@ fn a_read_that_fails_deletes_nothing() {
 
 /// One odd object spoils itself only, and none of what it holds is told: safety rules 3 and 9.
 #[test]
-fn one_odd_pod_is_told_without_its_text_and_the_others_are_handled() {
+fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let judged = scene(&cluster);
@@ -140,21 +149,21 @@ fn one_odd_pod_is_told_without_its_text_and_the_others_are_handled() {
         }
         Act::rewrite(|reply| {
             let mut list: Value = serde_json::from_slice(&reply.body).expect("a list");
-            let mut odd = list["items"][0].clone();
-            odd["metadata"]["name"] = json!("odd");
-            odd["metadata"]["uid"] = json!("6b1a");
-            odd["metadata"]["deletionTimestamp"] = json!(MARKER);
-            list["items"].as_array_mut().expect("items").insert(0, odd);
+            let mut malformed = list["items"][0].clone();
+            malformed["metadata"]["name"] = json!("malformed");
+            malformed["metadata"]["uid"] = json!("6b1a");
+            malformed["metadata"]["deletionTimestamp"] = json!(MARKER);
+            list["items"].as_array_mut().expect("items").insert(0, malformed);
             reply.body = list.to_string().into_bytes();
         })
     });
     assert_eq!(run.report["errors"][0]["what"], "pods of node dead", "{}", run.report);
     assert!(
-        run.report["errors"][0]["cause"].as_str().expect("text").starts_with("apps/odd: "),
+        run.report["errors"][0]["cause"].as_str().expect("text").starts_with("apps/malformed: "),
         "{}",
         run.report
     );
-    assert_eq!((run.code, run.says(&judged)), (3, (REAP, Some("deleted"))), "{}", run.report);
+    assert_eq!((run.code, run.reason_and_outcome(&judged)), (3, (REAP, Some("deleted"))), "{}", run.report);
     assert!(run.log.contains("Force-deleting"), "{}", run.log);
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_none());
 }
@@ -168,7 +177,7 @@ fn what_never_answers_costs_its_time_limit_and_deletes_nothing_that_should_live(
     let judged = scene(&cluster);
     thread::scope(|scope| {
         scope.spawn(|| at_once(&READS, |read| goes_wrong(&judged, read, &("hangs", || Act::Hang))));
-        scope.spawn(|| at_once(&deletes, |row| row.is_told_truly(&cluster)));
+        scope.spawn(|| at_once(&deletes, |row| row.is_reported_truly(&cluster)));
     });
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
 }

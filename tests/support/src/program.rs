@@ -37,7 +37,7 @@ impl Run {
 
     /// (reason, outcome) of the pod with this UID.
     #[track_caller]
-    pub fn says(&self, uid: &str) -> (&str, Option<&str>) {
+    pub fn reason_and_outcome(&self, uid: &str) -> (&str, Option<&str>) {
         let pod = self.pod(uid);
         (pod["reason"].as_str().expect("a reason"), pod["outcome"].as_str())
     }
