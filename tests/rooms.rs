@@ -1,6 +1,6 @@
 //! The order of the rooms of `src/`: each imports only rooms below it.
 //!
-//! This list is the one place that has the order. CONTRIBUTING.md shows it, and is compared with it here.
+//! This list is the only definition of the order. CONTRIBUTING.md shows it, and is compared with it here.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Bottom first: a room, and what is in it.
+/// The rooms and their contents, bottom first.
 const ROOMS: [(&str, &str); 22] = [
     ("codes", "words of the contract: an enum whose variants each have one spelling"),
     ("glossary", "what those words mean, as docs/reasons.md has it"),
@@ -35,7 +35,7 @@ const ROOMS: [(&str, &str); 22] = [
     ("main", "parse, log, run, write, exit code"),
 ];
 
-/// What these rooms must not use at all, so that they stay pure.
+/// The crates that these rooms must not use, so that they stay pure.
 const PURE: [&str; 5] = ["facts", "outcome", "decide", "limits", "advice"];
 const IMPURE: [&str; 3] = ["kube", "k8s_openapi", "tokio"];
 
@@ -43,7 +43,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The room that a file belongs to; `None` for the list of rooms itself and what is only there for tests.
+/// The room of a file; `None` for the list of rooms itself and for test code.
 fn room_of(file: &Path) -> Option<String> {
     let inside = file.strip_prefix(root().join("src")).unwrap();
     let room = Path::new(inside.iter().next().unwrap()).with_extension("");
@@ -61,7 +61,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The source without comments and text, in which a path means nothing, and without what is compiled for tests alone.
+/// The source without comments, string literals and code that is compiled for tests alone.
 fn code(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
@@ -69,7 +69,7 @@ fn code(file: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The first names of every path that begins with `start`, such as `crate::`: those of a braced group one by one.
+/// The first name of every path that begins with `start`, such as `crate::`; all first names of a braced group.
 fn first_names(code: &str, start: &str) -> BTreeSet<String> {
     let name = |text: &str| {
         let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(text.len());
@@ -134,7 +134,7 @@ fn every_room_imports_only_rooms_below_it() {
                 wrong.push(format!("{}: {room} imports {name}, which is not below it", file.display()));
             }
         }
-        // The other way out of a room.
+        // `super::` can leave a room too.
         if code.contains("super::super::super::") {
             wrong.push(format!("{}: write the path from the crate on", file.display()));
         }

@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     let bodies = Arc::new(Mutex::new(bodies));
     let status = STATUS[usize::from(*status) % STATUS.len()];
     let serve = move |_: Request<Body>| {
-        // No body is left: the connection ends, whatever the program requests next.
+        // No body is left: every further request is answered with 404.
         let answer = match bodies.lock().ok().and_then(|mut bodies| bodies.pop()) {
             Some(body) => (status, body),
             None => (404, NOT_FOUND.to_vec()),

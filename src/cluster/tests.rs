@@ -270,9 +270,9 @@ async fn an_event_of_a_dry_run_is_marked_as_one() {
     assert_eq!(server.lock().requests, [format!("{post}?dryRun=All"), post.to_owned()]);
 }
 
-/// The program recognizes the guard by the message of its first rule, so the manifest must have the same message.
+/// The program recognises the guard by the message of its first rule, so the manifest must have the same message.
 #[test]
-fn the_guard_is_recognized_by_the_message_of_its_first_rule() {
+fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
     let manifest = include_str!("../../cronjob/components/guard/guard.yaml");
     let mut messages = manifest.lines().filter_map(|line| line.trim_start().strip_prefix("message: "));
     assert_eq!(messages.next(), Some(REFUSAL));

@@ -518,8 +518,8 @@ fn at<'a>(value: &'a mut Value, path: &[String]) -> &'a mut Value {
     })
 }
 
-/// Replaces each value of each object in turn by one of another type, such as text by a number. An object that cannot be
-/// read may hold pods, but must never let one be reaped.
+/// Replaces each value of each object in turn by one of another type, such as text by a number. An object that cannot
+/// be read may hold pods, but must never let one be reaped.
 #[test]
 fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
     let state = cluster().into_iter().chain(held_pods()).collect::<Vec<_>>();

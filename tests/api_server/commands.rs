@@ -1,4 +1,4 @@
-//! What the report prints for a person works when it is pasted.
+//! The commands that the report prints work when they are pasted.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn the_steps_for_a_local_volume_free_the_pod_and_its_claim() {
         assert!(output.status.success(), "{command}\n{}", shown(&output));
     }
     assert!(cluster.try_get(&pod).is_none());
-    // Its protection finalizer is the controller's to clear, which does not run here.
+    // The controller that removes its protection finalizer does not run here.
     let given_up =
         cluster.try_get(claim).is_none_or(|claim| claim["metadata"]["deletionTimestamp"].is_string());
     assert!(given_up);
@@ -40,7 +40,7 @@ fn the_steps_for_a_local_volume_do_not_hit_namesakes() {
     let path = pod_path(six_nodes::LOCAL.0, six_nodes::LOCAL.1);
     let judged = uid(&cluster.get(&path));
     let run = run(&cluster.kubeconfig, &SHORT);
-    // Somebody was faster: a new pod and a new claim have the names by now.
+    // Another person was faster: a new pod and a new claim have the names by now.
     cluster.delete(&path, json!({"gracePeriodSeconds": 0}));
     let claims = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims";
     let scratch = format!("{claims}/scratch-cache-volume-impala-executor-000-0");
@@ -84,7 +84,7 @@ fn the_steps_for_finalizers_and_unverified_volumes_run() {
     assert!(cluster.try_get(&pod_path("apps", "dangling")).is_none());
 }
 
-/// The lines of the text report, broken to its width, are what is pasted.
+/// Pastes the lines of the text report, which are broken to its width.
 #[test]
 fn the_text_report_can_be_pasted_line_by_line() {
     let cluster = fresh();

@@ -1,4 +1,4 @@
-//! Exactly what should go goes: every way a pod may be spared, side by side with its twins that may not, by UID.
+//! Deletes exactly the right pods, by UID: every rule that spares a pod, beside a similar pod that is reaped.
 
 use serde_json::{Value, json};
 
@@ -11,14 +11,14 @@ use crate::{
     until_overdue,
 };
 
-/// Whether a pod is left in the cluster, and why.
+/// A pod, whether it remains in the cluster, and why.
 struct Expected {
     name: &'static str,
     uid: String,
     reason: &'static str,
 }
 
-/// Terminating pods of one namespace, and what should become of each.
+/// Terminating pods of one namespace, with their expected reasons.
 struct Cast<'a> {
     cluster: &'a ControlPlane,
     pods: Vec<Expected>,
@@ -43,7 +43,7 @@ impl Cast<'_> {
         self.pods.push(Expected { name, uid: crate::uid(&object), reason });
     }
 
-    /// A pod that mounts a claim of its own name, on the volume that `volume` makes of that name.
+    /// Adds a pod that mounts a claim of its own name, on the volume that `volume` returns for that name.
     fn add_with_volume(
         &mut self,
         name: &'static str,
@@ -61,15 +61,15 @@ fn nodes(cluster: &ControlPlane) {
     {
         Node::ready(ready).create(cluster);
     }
-    // Its host name is not its name: volumes may know it by either.
+    // Its host name differs from its name: volumes may use either.
     Node::not_ready("dead", 3600).label("kubernetes.io/hostname", "dead.example.org").create(cluster);
     Node::ready("says-false").condition("False", "KubeletNotReady", 3600).lease_renewed(2).create(cluster);
     Node::not_ready("recovering", 3600).lease_renewed(2).create(cluster);
-    // Clocks that are wrong: the server's stamp of the renewal counts, not what the node wrote.
+    // Wrong clocks: the server's stamp of the renewal counts, not the time that the node wrote.
     Node::not_ready("clock-behind", 3600).lease_renewed(2).lease_says(3600).create(cluster);
     Node::not_ready("clock-ahead", 3600).lease_renewed(3600).lease_says(-3600).create(cluster);
     Node::not_ready("just-failed", 10).lease_renewed(100).create(cluster);
-    // Its row says Unknown, which is not Ready either.
+    // Its row shows Unknown, which is not Ready either.
     Node::not_ready("says-nothing", 3600).without_condition().create(cluster);
     Node::not_ready("left-alone", 3600).annotation("pod-reaper.io/skip", "true").create(cluster);
     Node::not_ready("by-label", 3600).label("kosmos.io/node", "true").create(cluster);
@@ -85,7 +85,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     nodes(&cluster);
     let mut cast = Cast { cluster: &cluster, pods: Vec::new() };
 
-    // What may go, whoever made it.
+    // Pods to reap, with any owner.
     cast.add("set-0", REAP, 1, |pod| pod.owned_by("StatefulSet", "set"));
     cast.add("replica", REAP, 1, |pod| pod.owned_by("ReplicaSet", "deployment-1"));
     cast.add("job", REAP, 1, |pod| pod.owned_by("Job", "job").restart_policy("Never"));
@@ -125,7 +125,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     Volume::local("ephemeral-pv").on_node("dead").claimed_by("apps", "ephemeral-scratch").create(&cluster);
     cast.add("ephemeral", "local-volume", 1, |pod| pod.ephemeral("scratch"));
 
-    // Storage that nobody can vouch for.
+    // Storage that cannot be verified.
     claim(&cluster, "apps", "lost", Some("no-such-volume"), "Lost");
     cast.add("lost", "volume-unverified", 1, |pod| pod.claim("lost"));
     claim(&cluster, "apps", "dangling", Some("no-such-volume"), "Bound");
@@ -133,7 +133,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     claim(&cluster, "apps", "pending", None, "Pending");
     cast.add("pending", "volume-unverified", 1, |pod| pod.claim("pending"));
 
-    // The pod itself.
+    // Reasons of the pod itself.
     cast.add("mirror", "mirror-pod", 1, |pod| pod.annotation("kubernetes.io/config.mirror", "abc"));
     cast.add("skipped", "opted-out", 1, |pod| pod.annotation("pod-reaper.io/skip", "true"));
     cast.add("within-grace", "not-overdue", 3600, |pod| pod);
@@ -144,7 +144,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     });
     cast.add("owner", "owner-kind", 1, |pod| pod.owned_by("Workflow", "flow"));
 
-    // Its node.
+    // Reasons of its node.
     cast.add_on("recovering", "lease-is-fresh", "node-recovering", 1, |pod| pod);
     cast.add_on("clock-behind", "lease-looks-old", "node-recovering", 1, |pod| pod);
     cast.add_on("just-failed", "node-just-failed", "node-just-failed", 1, |pod| pod);
@@ -158,13 +158,13 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     cast.add_on("no-such-node", "node-gone", "node-gone", 1, |pod| pod);
 
     let expected = cast.pods;
-    // Outside the regex, outside by the exclusion, in a namespace that is opted out, and one that is not Terminating.
+    // Outside the regex, excluded, in a namespace that is opted out, and not Terminating.
     let outside = crate::uid(&Pod::on("dead", "other", "outside").terminating(&cluster, 1));
     let excluded = crate::uid(&Pod::on("dead", "apps-excluded", "excluded").terminating(&cluster, 1));
     let opted_out = crate::uid(&Pod::on("dead", "apps-opted-out", "opted-out").terminating(&cluster, 1));
     annotate(&cluster, "/api/v1/namespaces/apps-opted-out", "pod-reaper.io/skip", "true");
     let running = crate::uid(&Pod::on("dead", "apps", "running").create(&cluster));
-    // A namesake in another namespace, which may go as well.
+    // A namesake in another namespace, which is reaped too.
     let namesake = crate::uid(&Pod::on("dead", "apps-too", "set-0").terminating(&cluster, 1));
     until_overdue();
 
@@ -202,7 +202,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     assert!(note.contains("topology.kubernetes.io/zone"), "{note}");
 }
 
-/// Without `--all`, pods on Ready nodes and on nodes that are gone are not looked for.
+/// Without `--all`, the run does not read pods on Ready nodes and on nodes that are gone.
 #[test]
 fn the_usual_run_looks_only_at_nodes_that_are_not_ready() {
     let cluster = fresh();
@@ -232,7 +232,7 @@ fn a_healthy_cluster_is_one_request() {
     assert_eq!(paths, ["/api/v1/nodes?includeObject=None&limit=1000"]);
 }
 
-/// The Job controller, which would let go, does not run here: its part is played by a patch.
+/// A patch replaces the Job controller, which would remove its finalizer but does not run here.
 #[test]
 fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     let cluster = fresh();
@@ -247,7 +247,7 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     let (released, held) = (crate::uid(&tracked("released")), crate::uid(&tracked("held")));
     until_overdue();
     let server = crate::support::control_plane();
-    // The controller lets go of a failed pod, as soon as it sees it: between our two writes.
+    // The controller removes its finalizer from a failed pod as soon as it sees it: between the program's two writes.
     let proxy = crate::support::proxy::Proxy::start(server, move |seen| {
         if seen.method == "DELETE" && seen.path.contains("/released") {
             let pod = server.get(&pod_path("apps", "released"));

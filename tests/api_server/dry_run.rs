@@ -1,4 +1,4 @@
-//! A dry run changes nothing, and chooses what the real run then takes.
+//! A dry run changes nothing, and chooses the pods that the real run then deletes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     until_overdue,
 };
 
-/// The resource version of every object that a run could reach.
+/// The resource version of every object that a run could change.
 fn versions(cluster: &ControlPlane) -> BTreeMap<String, String> {
     let kinds = [
         "/api/v1/pods",
@@ -93,7 +93,7 @@ fn a_dry_run_obeys_the_limits() {
     assert_eq!(capped(&["--max-deletes", "2"]), (0, Value::from(2), Value::from(5)));
 }
 
-/// The breaker, on a cluster where three of five nodes are silent.
+/// Three of five nodes are silent.
 #[test]
 fn the_breaker_holds_and_no_destructive_command_is_printed() {
     use crate::support::objects::{Node, Pod, Volume};
@@ -104,7 +104,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     for dead in ["dead-1", "dead-2", "dead-3"] {
         Node::not_ready(dead, 3600).create(&cluster);
     }
-    // Leaf nodes are not counted, well or not.
+    // Leaf nodes are not counted, whether Ready or not.
     for leaf in ["kosmos-1", "kosmos-2", "kosmos-3"] {
         Node::ready(leaf).create(&cluster);
     }
@@ -124,7 +124,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     assert_eq!(forced.reason_and_outcome(&stuck), ("stuck-on-not-ready-node", Some("deleted")));
 }
 
-/// One real node is left, and it is dead: whatever the rows say of Ready nodes, those are leaf nodes.
+/// The only real node is dead: all nodes with Ready rows are leaf nodes.
 #[test]
 fn with_no_real_node_ready_nothing_is_deleted() {
     use crate::support::objects::{Node, Pod};

@@ -1,4 +1,4 @@
-//! The run's clock and its end: whose time it judges by, how old a look at a node may be, and that it ends.
+//! The clock and the end of a run: it uses the API server's time, limits the age of a node's read, and always ends.
 
 use std::{
     collections::BTreeSet,
@@ -28,7 +28,7 @@ use crate::{
 
 const REAP: &str = "stuck-on-not-ready-node";
 
-/// A dead node with so many stuck pods, and two that are Ready.
+/// A dead node with so many stuck pods, and two Ready nodes.
 fn many_stuck(cluster: &ControlPlane, pods: usize) {
     one_dead_of_three(cluster);
     for pod in 0..pods {
@@ -41,7 +41,7 @@ fn outcomes(report: &Value, code: &str) -> u64 {
     report["summary"]["outcomes"][code].as_u64().expect("every outcome is counted")
 }
 
-/// The same moment by another clock, as HTTP writes it.
+/// The same time by another clock, as HTTP writes it.
 fn shifted(date: &str, minutes: i64) -> String {
     let now: Timestamp = DateTimeParser::new().parse_timestamp(date).expect("a date");
     let then = (now + SignedDuration::from_mins(minutes)).to_zoned(TimeZone::UTC);
@@ -51,7 +51,7 @@ fn shifted(date: &str, minutes: i64) -> String {
 const BEHIND: Clock = |date| Some(shifted(date, -20));
 const AHEAD: Clock = |date| Some(shifted(date, 20));
 
-/// Safety rule 4. By this machine's clock, the pods of the first are overdue, and those of the other are not.
+/// Safety rule 4. By this machine's clock, the pods of the first run are overdue, and those of the second are not.
 #[test]
 fn now_is_what_the_api_server_says() {
     let cluster = fresh();
@@ -75,7 +75,7 @@ fn now_is_what_the_api_server_says() {
     assert_eq!(left, pods[2..]);
 }
 
-/// Another API server answers when the node is looked at again, and its clock is behind, ahead, or not told.
+/// Another API server answers the second read of the node, with a clock that is behind, ahead, or absent.
 #[test]
 fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
     let rows: [(&str, Clock, &str); 3] =
@@ -114,7 +114,7 @@ fn without_a_date_nothing_is_judged() {
     assert_eq!(proxy.seen().len(), 1);
 }
 
-/// Safety rule 2: each delete takes so long that one look at the node cannot serve them all.
+/// Safety rule 2: the deletes take so long that one read of the node cannot serve them all.
 #[test]
 fn the_node_was_read_at_most_five_seconds_before_each_write() {
     let cluster = fresh();
@@ -134,7 +134,7 @@ fn the_node_was_read_at_most_five_seconds_before_each_write() {
     }
 }
 
-/// At most eight requests are under way at once, so that four at least have had no turn.
+/// At most eight requests are in progress at the same time, so at least four have not been sent.
 #[test]
 fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
     for signal in ["-TERM", "-INT"] {
@@ -144,7 +144,7 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
         let target = Arc::clone(&pid);
         let proxy = Proxy::start(control_plane(), move |seen| {
             if seen.method == "DELETE" {
-                // Once: a second signal would not wait for the report.
+                // Sent once, because a second signal would not wait for the report.
                 let pid = target.swap(0, Ordering::SeqCst);
                 if pid != 0 {
                     Command::new("kill").args([signal, &pid.to_string()]).status().expect("kill");
@@ -170,7 +170,7 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
     }
 }
 
-/// The work is done by then, and the exit code says what became of the report. A closed pipe is nobody's loss.
+/// The deletes are done by then, and the exit code shows whether the report was written. A closed pipe is no failure.
 #[test]
 fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
     let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").expect("/dev/full"));
@@ -183,7 +183,7 @@ fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
         let mut command = binary(&cluster.kubeconfig);
         command.args(SHORT).stdout(stdout()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
-        // Before there can be anything to write.
+        // Closes the pipe before there can be a report.
         drop(child.stdout.take());
         let output = end_of(child, Duration::from_mins(2));
         let log = String::from_utf8_lossy(&output.stderr);
@@ -193,20 +193,20 @@ fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
     }
 }
 
-/// Safety rule 2 once more: credentials that take eight seconds to renew, right before the delete.
+/// Safety rule 2 too: the credentials take eight seconds to renew, right before the delete.
 #[test]
 fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     let cluster = fresh();
     many_stuck(&cluster, 1);
     let looks = AtomicU32::new(0);
     let proxy = Proxy::start(control_plane(), move |seen| {
-        // The look right before the delete. When it has been answered, the token is about to expire.
+        // The read right before the delete. After its answer, the token is about to expire.
         if seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) == 1 {
             thread::sleep(Duration::from_secs(2));
         }
     });
-    // A plugin whose first tokens expire in 62 s, which kube renews from 60 s on. It is called more than once at the
-    // start; after that it takes its time.
+    // A plugin whose first tokens expire in 62 s; kube renews tokens that expire within 60 s. It is called more than
+    // once at the start, and is slow after that.
     let born = cluster.dir.join("plugin-born");
     let plugin = cluster.dir.join("plugin");
     let script = format!(
@@ -238,7 +238,7 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     );
 }
 
-/// Safety rule 10: one answer that never comes costs its time limit, not the run.
+/// Safety rule 10: an answer that never comes costs one time limit and does not end the run.
 #[test]
 fn a_request_that_hangs_is_given_up_and_sent_again() {
     let cluster = fresh();
@@ -253,7 +253,7 @@ fn a_request_that_hangs_is_given_up_and_sent_again() {
     assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 1), "{}", run.log);
 }
 
-/// A snapshot that never comes.
+/// The snapshot on standard input never ends.
 #[test]
 fn standard_input_that_never_ends_does_not_keep_a_run_from_ending() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));

@@ -1,4 +1,4 @@
-//! Events, written by a run and read back as people read them, with kubectl.
+//! Events of a run, read back with kubectl.
 
 use std::{thread, time::Duration};
 
@@ -17,10 +17,10 @@ use crate::{
 };
 
 const LIMIT_OF_A_NOTE: usize = 1_024;
-/// As the program's warning begins.
+/// The start of the program's warning.
 const REFUSED: &str = "Kubernetes Events could not all be read or written";
 
-/// All Events of ours, as `kubectl get events` prints them: namespace, type, reason, object, message.
+/// All Events of the program, as `kubectl get events` prints them: namespace, type, reason, object, message.
 fn printed(cluster: &ControlPlane) -> Vec<String> {
     let columns = "custom-columns=NS:.metadata.namespace,TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,\
                    NAME:.involvedObject.name,MESSAGE:.message";
@@ -48,7 +48,7 @@ fn held(cluster: &ControlPlane, name: &str) -> Value {
         .terminating(cluster, 1)
 }
 
-/// What `wanted` of a table of `kubectl describe` or `get` says, whatever the age it shows.
+/// Whether a table of `kubectl describe` or `get` has a line with the words `wanted`. Ages are not compared.
 fn has_line(text: &str, wanted: &[&str]) -> bool {
     text.lines().any(|line| wanted.iter().all(|part| line.contains(part)))
 }
@@ -119,7 +119,7 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
             .to_owned(),
     ];
     expected.sort();
-    // The real pods are the same age to the second, so either may come first.
+    // The deletion deadlines are equal to the second, so either pod may come first.
     let real_first = "ds06: real-1, real-0";
     let lines = printed(&cluster).into_iter().map(|line| line.replace(real_first, "ds06: real-0, real-1"));
     assert_eq!(lines.collect::<Vec<_>>(), expected);
@@ -139,7 +139,7 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
         }
     }
 
-    // Where people look: each finds its Events by UID.
+    // `kubectl describe` finds the Events of an object by UID.
     let described = kubectl(&cluster, &["describe", "node", "ds06"]);
     assert!(has_line(&described, &["Normal", "StuckOnNotReadyNode", "pod-reaper", "10 pods"]), "{described}");
     let described = kubectl(&cluster, &["describe", "statefulset", "real", "-n", "etl"]);
@@ -160,13 +160,13 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
         let run = run(&cluster.kubeconfig, &SHORT);
         assert_eq!((run.code, warnings(&cluster)), (0, 1), "{time}: {}", run.log);
     }
-    // Another pod has had none; one that took the place of a namesake is another pod.
+    // Another pod has had no Warning, and neither has a new pod of the same name.
     held(&cluster, "held-1");
     until_overdue();
     run(&cluster.kubeconfig, &SHORT);
     assert_eq!(warnings(&cluster), 2);
 
-    // The same Event, as if it had been written earlier.
+    // The same Event, with an earlier time.
     let first =
         events(&cluster).into_iter().find(|event| event["regarding"]["uid"] == pod["metadata"]["uid"]);
     let first = first.expect("a Warning");
@@ -191,7 +191,7 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
     }
 }
 
-/// The other run had read before this one wrote.
+/// The second run had listed the Events before the first one wrote.
 #[test]
 fn two_runs_at_once_warn_once() {
     let cluster = fresh();
@@ -215,7 +215,7 @@ fn two_runs_at_once_warn_once() {
     assert_eq!((tried, warnings(&cluster)), (3, 3));
 }
 
-/// The API server orders them by name: the pod's own is on the second page.
+/// The API server orders Events by name, so that the pod's own is on the second page.
 #[test]
 fn a_namespace_full_of_warnings_is_read_to_its_end() {
     let cluster = fresh();
@@ -238,7 +238,7 @@ fn a_namespace_full_of_warnings_is_read_to_its_end() {
     assert_eq!(pages, 2);
 }
 
-/// Its people may create Events, and one that nobody can read is one.
+/// Users of a namespace may create Events, also one that the program cannot parse.
 #[test]
 fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
     let cluster = fresh();
@@ -251,7 +251,7 @@ fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
             "metadata": {"namespace": "apps", "name": "malformed"},
             "type": "Warning", "reason": "Malformed", "action": "Malformed",
             "reportingController": "pod-reaper", "reportingInstance": "malformed",
-            // The API server takes it; it is later than the last moment that can be read here.
+            // The API server accepts this time, which is later than the latest that the program can parse.
             "eventTime": "9999-12-31T23:00:00.000000Z",
             "regarding": {"kind": "Pod", "namespace": "apps", "name": "held-0", "uid": "malformed"},
         }),
@@ -282,7 +282,7 @@ fn a_dry_run_and_no_events_write_none() {
         binary(&cluster.kubeconfig).args(SHORT).env("NO_EVENTS", "true").output().expect("it starts");
     assert!(variable.status.success(), "{}", shown(&variable));
     assert_eq!(printed(&cluster), [""; 0]);
-    // The pods are gone by now; what needs a person is told as soon as it may be.
+    // The pods are gone by now. A pod that needs a person is reported as soon as Events are allowed.
     let variable =
         binary(&cluster.kubeconfig).args(SHORT).env("NO_EVENTS", "false").output().expect("it starts");
     assert!(variable.status.success(), "{}", shown(&variable));
@@ -296,13 +296,14 @@ fn refuse(code: u16) -> Act {
     Act::Instead(code, status)
 }
 
-/// Whatever is wrong with Events: the run ends as it would without them, and says so once.
+/// With any failure of Events, the run ends as without Events, and warns once.
 #[test]
 fn an_event_that_is_refused_is_one_warning() {
     type Row = (&'static str, fn(&Seen) -> Act, usize, &'static str);
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    // What goes wrong, how many are written all the same (of one of an owner and one of a node), and what is said.
+    // The failure, how many Events are written nevertheless (of one about an owner and one about a node), and the
+    // message.
     let rows: [Row; 8] = [
         (
             "forbidden",
@@ -376,7 +377,7 @@ fn an_event_that_is_refused_is_one_warning() {
     }
 }
 
-/// By RBAC itself, one right after the other.
+/// RBAC refuses, with one right missing after the other.
 #[test]
 fn without_the_rights_the_run_is_complete() {
     let cluster = fresh();
@@ -385,7 +386,7 @@ fn without_the_rights_the_run_is_complete() {
     let right =
         |verb: &str| json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": [verb]});
     let delete = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]});
-    // The rights, and how many Events of the owner, the node and the pod for a person can be written with them.
+    // The rights, and how many Events of the owner, the node and the manual pod can be written with them.
     let rows = [("none", vec![], 0), ("list", vec![right("list")], 0), ("create", vec![right("create")], 2)];
     for (name, rights, written) in rows {
         let rules = [rights::reading(), vec![delete.clone()], rights].concat();
@@ -402,7 +403,7 @@ fn without_the_rights_the_run_is_complete() {
     }
 }
 
-/// Nothing can be created in a namespace that is being deleted, and nobody will look there: that is no fault.
+/// Nothing can be created in a namespace that is being deleted, so a failure there is not reported.
 #[test]
 fn a_namespace_that_is_being_deleted_is_passed_over() {
     let cluster = fresh();
@@ -417,7 +418,7 @@ fn a_namespace_that_is_being_deleted_is_passed_over() {
     assert!(lines.len() == 1 && lines[0].starts_with("default Normal"), "{lines:?}");
 }
 
-/// A signal that comes once the pods are gone: the Events are left out, the report is not.
+/// A signal comes after the deletes: the run writes no Events, but writes the report.
 #[test]
 fn a_signal_leaves_the_events_out() {
     let cluster = fresh();
@@ -431,7 +432,7 @@ fn a_signal_leaves_the_events_out() {
     let proxy = Proxy::start(control_plane(), move |seen| {
         let is_list = seen.path.contains("fieldSelector=spec.nodeName");
         if is_list && lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
-            // The verifying list is answered once the signal has been sent.
+            // The verifying list is answered after the signal.
             sender.lock().expect("nothing panics with it").send(()).expect("the test waits");
             thread::sleep(Duration::from_secs(1));
         }
@@ -450,7 +451,7 @@ fn a_signal_leaves_the_events_out() {
     assert!(!proxy.seen().iter().any(Seen::is_event), "{}", shown(&output));
 }
 
-/// The longest names there are, and more of them than a note can hold.
+/// Names of the maximum length, and more of them than a note can hold.
 #[test]
 fn the_longest_note_is_accepted() {
     let cluster = fresh();

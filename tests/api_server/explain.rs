@@ -1,4 +1,4 @@
-//! What is explained of a pod is what a run decides about it, the limits of the run included.
+//! The explanation of a pod is what a run decides about it, with the limits of the run.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ fn what_is_explained_is_what_a_run_decides() {
         for pod in pods {
             let text = |field: &str| pod[field].as_str().expect("text");
             let asked = format!("{}/{}", text("namespace"), text("name"));
-            // Which pods are looked at, `--all`, is no question about one pod.
+            // `--all` selects which pods are read, so it is no option of a question about one pod.
             let shared = limits.iter().filter(|limit| **limit != "--all").copied().collect::<Vec<_>>();
             let explained = ask(&cluster.kubeconfig, &[&["explain", &asked], &SHORT[..], &shared].concat());
             for field in ["verdict", "reason", "detail"] {

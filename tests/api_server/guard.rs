@@ -1,6 +1,6 @@
-//! The guard stops who has the account's token, and more rights than the role gives, however it is installed; it stops
-//! nobody else; and with `--require-guard` the program runs only where the guard has proved that. What the program sends
-//! it lets through (`manifests` has whole runs under it).
+//! The guard restricts the account, also with more rights than its role, under any name. It restricts no other account.
+//! With `--require-guard` the program runs only where the guard has proved itself. The guard permits the program's own
+//! requests; `manifests` has whole runs under it.
 
 use std::{
     collections::BTreeSet,
@@ -31,24 +31,24 @@ const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
-/// The pod that the program is to take for its own.
+/// The pod that the program uses as its own.
 pub const OWN: &str = "pod-reaper-1";
 
-/// `cronjob/`, as somebody has it.
+/// An installation of `cronjob/`.
 struct Installed {
     how: &'static str,
-    /// What is applied.
+    /// The folder that is applied.
     manifests: String,
     namespace: &'static str,
     account: &'static str,
 }
 
-/// As it is shipped, and as people change it. The folder is one that kustomize may write a reference from.
+/// The shipped installation, and common changes of it. The folder is one from which kustomize accepts references.
 fn installations(cluster: &ControlPlane) -> [Installed; 5] {
     let rendered = |how: &str, lines: &str| {
         let dir = cluster.dir.join(how);
         fs::create_dir_all(&dir).expect("our folder");
-        // It takes no absolute path for a folder.
+        // kustomize accepts no absolute path of a folder.
         let up = "../".repeat(fs::canonicalize(&dir).expect("it is there").components().count() - 1);
         let resources = format!("resources: ['{up}.{}']\n{lines}", folder(DEFAULT));
         fs::write(dir.join("kustomization.yaml"), resources).expect("our folder");
@@ -105,7 +105,7 @@ impl Installed {
 pub fn own_pod(cluster: &ControlPlane, namespace: &str) {
     let cronjobs = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/cronjobs"));
     let mut spec = cronjobs["items"][0]["spec"]["jobTemplate"]["spec"]["template"]["spec"].clone();
-    // With a node, so that it is Terminating for a while when it is deleted.
+    // It has a node, so that it stays Terminating for a while when it is deleted.
     spec["nodeName"] = json!("ready-1");
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": OWN}, "spec": spec});
     cluster.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod);
@@ -137,7 +137,7 @@ fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
     cluster.create(&format!("{RBAC}/clusterrolebindings"), binding);
 }
 
-/// Every verb on pods, so that nothing but the guard stands in the way.
+/// Grants every verb on pods, so that only the guard can refuse.
 fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
     grant(
         cluster,
@@ -152,7 +152,7 @@ fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
     });
 }
 
-/// Where the guard's policy is, whatever its prefix.
+/// The path of the guard's policy, with any prefix.
 fn policy(cluster: &ControlPlane) -> String {
     let policies = cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies"))["items"].clone();
     let names =
@@ -162,7 +162,7 @@ fn policy(cluster: &ControlPlane) -> String {
     format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
 }
 
-/// The patch of the program's own, for this pod as it is, with `change` made to it.
+/// The program's own patch for this pod, modified by `change`.
 fn status_patch(pod: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut patch = json!({
         "metadata": {"uid": pod["metadata"]["uid"], "resourceVersion": pod["metadata"]["resourceVersion"]},
@@ -231,7 +231,7 @@ fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, accou
     let condition = "no condition but DisruptionTarget";
     let phase = "the phase of a pod only to Failed";
     let holder = "nothing but the Job controller holds";
-    // What is tried, and what the guard has to say to it.
+    // The requests, and the expected messages of the guard.
     let attacks: Vec<(&str, &str, String, Value, &str)> = vec![
         ("kill a running pod", "DELETE", pod_path("apps", "alive"), at_once.clone(), not_terminating),
         ("stop a running pod", "DELETE", pod_path("apps", "alive"), json!({}), not_terminating),
@@ -400,15 +400,15 @@ fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, accou
         }
     }
     assert_eq!(cluster.get("/api/v1/pods")["items"], before, "nothing has changed");
-    // Every validation of the policy stopped something, so none could be left out unnoticed.
+    // Every validation of the policy refused a request, so that none can be removed unnoticed.
     for validation in cluster.get(&policy(cluster))["spec"]["validations"].as_array().unwrap() {
         let message = validation["message"].as_str().unwrap();
         assert!(answers.iter().any(|says| message.contains(says)), "no attack meets: {message}");
     }
 
-    // What the program does is let through.
+    // The requests of the program are permitted.
     for dry in [true, false] {
-        // The server reads it from a delete's body where there is one, and from a patch's query.
+        // The server reads the dry run from the body of a delete, if it has one, and from the query of a patch.
         let (query, options) = if dry {
             ("?dryRun=All", json!({"gracePeriodSeconds": 0, "dryRun": ["All"]}))
         } else {
@@ -424,7 +424,7 @@ fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, accou
         }
     }
     assert!(cluster.try_get(&pod_path("apps", "stuck")).is_none());
-    // What is set to false is not opted out.
+    // The value false does not opt out.
     on("dead", "opted-in")
         .annotation("pod-reaper.io/skip", "false")
         .label("pod-reaper.io/skip", "false")
@@ -444,7 +444,7 @@ fn of(namespace: &str) -> [(&str, &str); 3] {
     [("REQUIRE_GUARD", "true"), ("POD_NAMESPACE", namespace), ("POD_NAME", OWN)]
 }
 
-/// However it is installed, the guard is proved, the account has the rights it needs, and a stuck pod is reaped.
+/// With every installation the guard is proved, the account has the rights that it needs, and a stuck pod is reaped.
 #[test]
 fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
     for installed in installations(control_plane()) {
@@ -459,7 +459,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{}", installed.how);
         assert!(cluster.try_get(STUCK).is_none(), "{}", installed.how);
 
-        // Nothing is stuck any more: two requests more than such a run needs anyway.
+        // Nothing is stuck any more. The proof costs two requests more than such a run.
         cluster.delete("/api/v1/nodes/dead", json!({}));
         let before = proxy.seen().len();
         let quiet = run_with(&kubeconfig, &variables, &SHORT);
@@ -483,14 +483,14 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
     }
 }
 
-/// The guard may be stricter than the program: what it denies is told, and keeps nothing else from being reaped.
+/// The guard may be stricter than the program. Its refusal is reported, and all other pods are reaped.
 #[test]
 fn what_only_the_guard_denies_is_denied_and_the_rest_is_reaped() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
-    // The program knows the annotation alone.
+    // The program reads only the annotation.
     let held = Pod::on("dead", "apps", "held").label("pod-reaper.io/skip", "yes").terminating(&cluster, 1);
     let stuck = Pod::on("dead", "apps", "stuck").terminating(&cluster, 1);
     until_overdue();
@@ -504,8 +504,8 @@ fn what_only_the_guard_denies_is_denied_and_the_rest_is_reaped() {
     assert!(cluster.try_get(&pod_path("apps", "held")).is_some());
 }
 
-/// What a run with these variables says in the account's name, through a proxy: its exit code and its log. Whatever it
-/// says, it has deleted nothing.
+/// Runs as the account with these variables, through a proxy, and asserts that it deletes nothing. Returns the exit
+/// code and the log.
 fn refusal(cluster: &ControlPlane, variables: &[(&str, &str)], options: &[&str]) -> (i32, String) {
     let proxy = Proxy::start(control_plane(), |_| {});
     let output = binary(&proxy.kubeconfig_of(ACCOUNT))
@@ -520,7 +520,7 @@ fn refusal(cluster: &ControlPlane, variables: &[(&str, &str)], options: &[&str])
     (output.status.code().unwrap_or_default(), shown(&output))
 }
 
-/// Puts an object at `path` in place of another, and gives a way back.
+/// Replaces the object at `path`, and returns a function that restores it.
 fn replaced<'a>(
     cluster: &'a ControlPlane,
     path: &str,
@@ -537,19 +537,20 @@ fn replaced<'a>(
     })
 }
 
-/// Takes an object away, and gives a way to make it anew.
+/// Removes an object, and returns a function that creates it again.
 fn removed<'a>(cluster: &'a ControlPlane, path: &str) -> Box<dyn FnOnce() + 'a> {
     let was = cluster.get(path);
     cluster.delete(path, json!({}));
     let collection = path.rsplit_once('/').unwrap().0.to_owned();
     let meta = json!({"name": was["metadata"]["name"], "labels": was["metadata"]["labels"]});
-    // Of these an object has what its kind knows; null is nothing.
+    // An object has some of these fields, by its kind; null counts as absent.
     let again = json!({"apiVersion": was["apiVersion"], "kind": was["kind"], "metadata": meta, "spec": was["spec"],
         "roleRef": was["roleRef"], "subjects": was["subjects"]});
     Box::new(move || drop(cluster.create(&collection, again)))
 }
 
-/// Whatever is wrong with the guard, or comes before it, the run refuses, says what it found, and deletes nothing.
+/// With any fault of the guard, or any other refusal before it, the run refuses, reports what it found, and deletes
+/// nothing.
 #[test]
 fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     let cluster = fresh();
@@ -662,7 +663,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     ] {
         let (code, log) = refusal(&cluster, variables, &[]);
         assert!(code == 1 && log.contains(says), "{what}: {log}");
-        // Nothing is asked of a run that writes nothing.
+        // A run that writes nothing needs no proof.
         let (code, log) = refusal(&cluster, variables, &["--dry-run=client"]);
         assert_eq!(code, 0, "{what}: {log}");
         assert!(!log.contains("uard"), "{what}: {log}");
@@ -674,7 +675,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     cluster.delete(&own, at_once());
     own_pod(&cluster, "pod-reaper");
 
-    // And with all of that mended, it runs; as the server's dry run first.
+    // With all of that restored it runs, first as a server dry run.
     let (code, log) = refusal(&cluster, &variables, &["--dry-run"]);
     assert!(code == 0 && log.contains("would-delete"), "{log}");
     let proxy = Proxy::start(control_plane(), |_| {});
@@ -682,8 +683,9 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     assert_eq!((run.code, &run.report["summary"]["outcomes"]["deleted"]), (0, &json!(1)), "{}", run.log);
 }
 
-/// Denies every delete of a pod in the namespace `denied`, and those of the reaper's own too, before the guard does; gives
-/// where its binding is found. Of two that deny, the API server names one, by an order that it draws anew with each change.
+/// Creates a policy that denies every delete of a pod in the namespace `denied`, and of the reaper's own pod, before
+/// the guard does. Returns the path of its binding. Of two policies that deny, the API server names one, in an order
+/// that changes at random with each update.
 fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     const SAYS: &str = "the other one says no";
     let meta = json!({"name": "another"});
@@ -705,7 +707,7 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), policy);
     let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
     let path = format!("{bindings}/another");
-    // The guard has nothing against its delete.
+    // The guard permits its delete.
     Pod::on("dead", "denied", "terminating").terminating(cluster, 600);
     let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
     let denies = || as_user(ACCOUNT, cluster, "DELETE", &pod_path("denied", "terminating"), &dry).0 == 403;
@@ -724,8 +726,8 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     }
 }
 
-/// A webhook that says of itself that a dry run would have side effects, and where it is found. The API server takes such
-/// a one no more, but keeps those that it has: this one is written where it keeps them.
+/// Creates a webhook with side effects in a dry run, and returns its path. The API server accepts no new one, but keeps
+/// existing ones, so it is written into etcd.
 fn webhook_without_dry_run(cluster: &ControlPlane) -> String {
     let webhook = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
@@ -752,7 +754,7 @@ fn webhook_without_dry_run(cluster: &ControlPlane) -> String {
     format!("{ADMISSION}/mutatingwebhookconfigurations/old")
 }
 
-/// A guard that is not in force yet, and an API server that does not know its policies yet, are waited for.
+/// The run waits for a guard that is not in force yet, and for an API server that has not loaded its policies.
 #[test]
 fn a_guard_that_is_not_in_force_yet_is_waited_for() {
     let cluster = fresh();
@@ -774,7 +776,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
         };
         match is_probe.then(|| probes.fetch_add(1, Ordering::SeqCst)) {
             Some(0) => Act::Instead(403, not_ready),
-            // Its kubelet writes to it between the two requests.
+            // The pod's kubelet updates it between the two requests.
             Some(1) => {
                 moved();
                 Act::Forward
@@ -798,7 +800,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
     assert!(proof < real, "{seen:?}");
 }
 
-/// A user of these groups, beside those that everybody is in.
+/// Sends a request as a user in these groups.
 fn as_member(cluster: &ControlPlane, user: &str, groups: &[&str], ask: (&str, &str), body: &Value) -> u16 {
     let (method, path) = ask;
     let kind = if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
@@ -808,7 +810,7 @@ fn as_member(cluster: &ControlPlane, user: &str, groups: &[&str], ask: (&str, &s
     cluster.forward(method, path, headers, body.to_string().into_bytes()).0
 }
 
-/// Whoever else may do it still deletes, fails and changes running pods.
+/// Other accounts with the rights still delete, fail and change running pods.
 #[test]
 fn it_stops_no_other_account() {
     let cluster = fresh();
@@ -818,7 +820,7 @@ fn it_stops_no_other_account() {
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
     namespace(&cluster, "apps");
     grant(&cluster, "gitops", "gitops", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
-    // All of one namespace.
+    // All rights in one namespace.
     let api_version = "rbac.authorization.k8s.io/v1";
     let role = json!({"apiVersion": api_version, "kind": "Role", "metadata": {"name": "owner"},
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
@@ -842,7 +844,7 @@ fn it_stops_no_other_account() {
         let status = format!("{path}/status");
         Pod::on("ready-1", "apps", "alive").create(&cluster);
         let failed = json!({"status": {"phase": "Failed"}});
-        // These may not write to a pod, but only delete one.
+        // These accounts may only delete a pod, not write to one.
         if !user.ends_with("namespace-controller") {
             assert_eq!(as_member(&cluster, user, groups, ("PATCH", &status), &failed), 200, "{user}");
         }
@@ -854,8 +856,8 @@ fn it_stops_no_other_account() {
     }
 }
 
-/// On a root cluster of Kosmos: what Kosmos has taken up is neither evicted nor reaped. The node controller writes its
-/// status all the same, and to whatever else is on the node, pod-reaper's own account does what it does elsewhere.
+/// On a root cluster of Kosmos, pods that Kosmos manages are neither evicted nor reaped. The node controller still
+/// writes their status, and all other pods of the node are evicted and reaped as elsewhere.
 #[test]
 fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     let cluster = fresh();
@@ -887,8 +889,8 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     cluster.delete(&pod_path("apps", "taken-up"), dry);
 }
 
-/// Who installs it without being an administrator may grant what he has, the marker too; with the other marker the guard
-/// does not hold him for it.
+/// An account that is no administrator may grant only rights that it has, so it needs the marker to install the guard.
+/// With the second marker the guard does not restrict the account itself.
 #[test]
 fn installing_it_needs_both_markers() {
     let cluster = fresh();
@@ -915,7 +917,7 @@ fn installing_it_needs_both_markers() {
             let install = as_user(who, &cluster, "POST", &path, &another).0;
             let delete = as_user(who, &cluster, "DELETE", &pod_path("apps", "alive"), &dry).0;
             says = (install, delete);
-            // Its rights are in force within a second.
+            // The rights are in force within a second.
             delete == 200 || install == 201
         });
         assert_eq!(says, (installs, deletes), "{who}");

@@ -1,4 +1,5 @@
-//! A zone dies in a big cluster: what a run needs grows with the failure, not with the cluster, and keeps its bounds.
+//! A zone fails in a big cluster: the cost of a run grows with the failure, not with the cluster, and stays in its
+//! limits.
 
 use std::{
     collections::BTreeSet,
@@ -22,19 +23,19 @@ use crate::{
     uid, uid_of_entry, until_overdue,
 };
 
-/// Requests at a time while a cluster is built.
+/// Parallel requests while a cluster is built.
 const BUILDERS: usize = 4;
-/// What nodes of real clusters carry beside what ours do, in bytes: `managedFields`, images. They are of 11 kB.
+/// Padding of a node in bytes, for the `managedFields` and images of real nodes, which have 11 kB.
 const NODE_PADDING: usize = 10_000;
-/// A run's own default, and some seconds for starting and leaving it.
+/// The default deadline of a run, and some seconds to start and end it.
 const DEADLINE: Duration = Duration::from_secs(8 * 60 + 20);
-/// The most that a run may hold, in KiB: the memory limit of its container, less what the kernel keeps for it.
+/// The maximum memory of a run in KiB: the memory limit of its container, without the kernel's share.
 const MOST_MEMORY: u64 = 64 * 1024;
-/// The most requests at once.
+/// The maximum of requests at the same time.
 const MOST_AT_ONCE: usize = 8;
 
-/// Makes so many pods on each node, in the namespace `load`, and marks them for deletion: their UIDs. Each is
-/// annotated with `padding` bytes. Nothing but what a run looks at is written.
+/// Creates so many pods on each node, in the namespace `load`, and marks them for deletion. Each has an annotation of
+/// `padding` bytes, and otherwise only the fields that a run reads. Returns their UIDs.
 pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -> BTreeSet<String> {
     objects::namespace(cluster, "load");
     let padding = "x".repeat(padding);
@@ -66,7 +67,7 @@ fn pod_on(cluster: &ControlPlane, node: &str, name: &str, padding: &str) -> Stri
     uid(&cluster.create("/api/v1/namespaces/load/pods", object))
 }
 
-/// Does something about each item, several at a time.
+/// Calls `act` for each item, in parallel.
 fn in_parallel<T: Send, U: Send>(items: impl Iterator<Item = T>, act: impl Fn(T) -> U + Sync) -> Vec<U> {
     let mut queues = (0..BUILDERS).map(|_| Vec::new()).collect::<Vec<_>>();
     for (place, item) in items.enumerate() {
@@ -81,29 +82,29 @@ fn in_parallel<T: Send, U: Send>(items: impl Iterator<Item = T>, act: impl Fn(T)
     })
 }
 
-/// A cluster, and the zone of it that dies.
+/// A cluster, and its zone that fails.
 struct Zone {
     nodes: usize,
     dead: usize,
-    /// So many of the dead nodes have pods that are stuck on them.
+    /// The number of dead nodes with stuck pods.
     crowded: usize,
-    /// On each of those.
+    /// The number of stuck pods on each of those.
     pods: usize,
-    /// What each of them is annotated with, in bytes.
+    /// The size of the annotation of each, in bytes.
     pod_padding: usize,
 }
 
-/// What a run came to.
+/// The result of a run.
 struct Measured {
     run: Run,
     took: Duration,
-    /// The most memory that it held, in KiB.
+    /// Peak memory in KiB.
     memory: u64,
 }
 
-/// Runs to the end, and asks the kernel how much memory it took. The report is made last, is written as it is made, and
-/// is far longer than a pipe holds: when its first byte comes, nothing else is left to make, and the process waits
-/// until we have asked.
+/// Runs to the end, and reads the peak memory from the kernel. The report comes last, is written while it is generated,
+/// and is far longer than the buffer of a pipe. At its first byte all other work is done, and the process blocks until
+/// the memory has been read.
 fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
     let started = Instant::now();
     let mut child = binary(kubeconfig)
@@ -169,7 +170,7 @@ fn a_zone_dies(zone: &Zone) {
     let dead = (0..zone.dead).map(|node| format!("dead-{node}")).collect::<Vec<_>>();
     in_parallel(0..zone.nodes - zone.dead, |node| {
         let node = Node::ready(&format!("ready-{node}")).annotation("example.org/padding", &padding);
-        // Which only NotReady nodes are asked for.
+        // Only NotReady nodes are read completely.
         node.without_lease().create(&cluster);
     });
     in_parallel(dead.iter(), |node| {
@@ -195,7 +196,7 @@ fn a_zone_dies(zone: &Zone) {
     assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_change()).count(), cap);
     assert_eq!(first.run.report["pods"].as_array().map(Vec::len), Some(stuck.len()));
 
-    // The next one, over TLS as in life.
+    // The next run uses TLS, as in a real cluster.
     let next = measure(&cluster.kubeconfig, &[]);
     next.holds("the next run");
     let rest = stuck.difference(&deleted).cloned().collect::<BTreeSet<_>>();
@@ -205,7 +206,7 @@ fn a_zone_dies(zone: &Zone) {
     assert!(left == alive.into_iter().collect(), "what is not Terminating lives");
 }
 
-/// The census of the nodes takes two pages. The pods are few, but together they are of 36 MB.
+/// The census of the nodes takes two pages. There are few pods, but together they have 36 MB.
 #[test]
 fn a_zone_dies_in_a_cluster() {
     a_zone_dies(&Zone { nodes: 510, dead: 153, crowded: 80, pods: 3, pod_padding: 150_000 });

@@ -42,7 +42,7 @@ use crate::support::{
     program::{Run, binary, run},
 };
 
-/// Waits for the end of a process and kills it where none comes, so that no test hangs.
+/// Waits for the end of a process, and kills it after `limit`, so that no test hangs.
 fn end_of(child: Child, limit: Duration) -> Output {
     let pid = child.id().to_string();
     let (sender, receiver) = mpsc::channel();
@@ -54,11 +54,11 @@ fn end_of(child: Child, limit: Duration) -> Output {
     output.expect("it can be waited for")
 }
 
-/// Short enough for a test, and still told apart from nothing.
+/// Thresholds that are short enough for a test, and not zero.
 const SHORT: [&str; 4] = ["--reap-older-than", "1s", "--node-not-ready-for", "1m"];
 
-/// The deletion deadlines of pods deleted with a grace of 1 s are set by the server's clock: this is how long until
-/// they are overdue by 1 s, whole seconds that the server cuts off included.
+/// Waits until pods deleted with a grace of 1 s are overdue by 1 s. The server sets their deadlines by its clock, cut
+/// to whole seconds.
 fn until_overdue() {
     thread::sleep(Duration::from_millis(3_100));
 }

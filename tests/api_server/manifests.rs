@@ -1,5 +1,5 @@
-//! `cronjob/` on a real API server: it is accepted without a warning, its role is exactly what a run needs, and the
-//! account can do nothing else.
+//! `cronjob/` on a real API server: it is applied without a warning, its role has exactly the rights that a run needs,
+//! and the account can do nothing else.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,7 @@ use crate::{
     uid, until_overdue,
 };
 
-/// All that can be applied.
+/// All folders that can be applied.
 const EVERYTHING: [&str; 5] = [DEFAULT, "cronjob/base", DRY_RUN, ONE_OF_MANY, ONE_OFF];
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
@@ -39,7 +39,7 @@ fn right(verb: &str, resource: &str) -> Right {
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
 
-/// What a role grants, one by one, each with the rules that are left without it.
+/// Each right that a role grants, with the rules without that right.
 fn rights(role: &Value) -> Vec<(Right, Value)> {
     let rules = role["rules"].as_array().expect("rules");
     let mut rights = Vec::new();
@@ -48,7 +48,7 @@ fn rights(role: &Value) -> Vec<(Right, Value)> {
             for resource in rule["resources"].as_array().expect("resources") {
                 let mut left = rules.clone();
                 left.remove(at);
-                // The rule's other pairs of verb and resource.
+                // The other pairs of verb and resource of this rule.
                 for other in rule["resources"].as_array().expect("resources") {
                     let verbs = rule["verbs"].as_array().expect("verbs").iter();
                     let verbs = verbs.filter(|other_verb| *other_verb != verb || other != resource);
@@ -67,7 +67,7 @@ fn rights(role: &Value) -> Vec<(Right, Value)> {
     rights
 }
 
-/// The six-node case with a pod that the Job controller holds: everything that a run can meet.
+/// The six-node case with a pod that the Job controller holds, so that a run uses every right.
 fn everything_stuck(cluster: &ControlPlane) -> String {
     six_nodes::failed(cluster);
     let pod = Pod::on(six_nodes::DEAD, "etl", "held-by-job").owned_by("Job", "held").finalizer(JOB_TRACKING);
@@ -76,12 +76,12 @@ fn everything_stuck(cluster: &ControlPlane) -> String {
     uid(&pod)
 }
 
-/// A proxy through which one pod changes right before its delete, so that it has to be read again.
+/// A proxy that changes one pod right before its delete, so that it has to be read again.
 fn with_a_changing_pod(cluster: &'static ControlPlane) -> Proxy {
     let vault = pod_path("vault", "vault-0");
     Proxy::start(cluster, move |seen| {
         if seen.method == "DELETE" && seen.path.split('?').next() == Some(&vault) {
-            // The same value each time: only the first write changes something.
+            // The value is always the same, so only the first write changes the pod.
             annotate(cluster, &vault, "example.org/touched", "once");
         }
     })
@@ -90,7 +90,7 @@ fn with_a_changing_pod(cluster: &'static ControlPlane) -> Proxy {
 #[test]
 fn it_is_applied_without_a_warning() {
     let cluster = fresh();
-    // What a dry run would not find.
+    // A dry run would not detect this.
     namespace(&cluster, "pod-reaper");
     for what in EVERYTHING {
         let arguments = ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-k"];
@@ -104,7 +104,7 @@ fn it_is_applied_without_a_warning() {
     }
 }
 
-/// Each of them installed for real, one over the other, as people do who go from a dry run to the whole and back.
+/// Installs each over the other, as on the way from a dry run to the complete installation and back.
 #[test]
 fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_other() {
     let cluster = fresh();
@@ -140,13 +140,13 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
     };
     let admitted = create(&pod, "as-shipped");
     assert!(admitted.status.success(), "{}", shown(&admitted));
-    // The profile is really enforced: one line less, and it is refused.
+    // The profile is enforced: with one line less the pod is refused.
     pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = Value::Null;
     let refused = create(&pod, "one-line-less");
     assert!(shown(&refused).contains("violates PodSecurity \"restricted"), "{}", shown(&refused));
 }
 
-/// The program accepts the settings as they are shipped, and the role without any write is enough for them.
+/// The program accepts the shipped settings, and the role without any write is enough for them.
 #[test]
 fn the_dry_run_overlay_reports_and_is_never_refused() {
     let cluster = fresh();
@@ -168,8 +168,8 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     assert_eq!(report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len() + 1);
 }
 
-/// With the guard in force, which has to prove itself. What the audit log says was used is what the role grants: nothing
-/// was forbidden but the proof, and nothing is spare.
+/// Runs with the guard in force, which has to prove itself. By the audit log the run uses exactly the rights that the
+/// role grants, and only the proof was forbidden.
 #[test]
 fn a_full_run_is_never_refused_and_uses_every_right() {
     let policy = folder("tests/data/audit-policy.yaml");
@@ -192,12 +192,12 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     assert_eq!((dry.code, &dry.report["errors"]), (0, &json!([])), "{}", dry.log);
     assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len() + 1);
 
-    // The Job controller lets go of a pod that has failed.
+    // The Job controller removes its finalizer from a failed pod.
     let path = pod_path("etl", "held-by-job");
     let controller = thread::spawn(move || {
         let started = Instant::now();
         while cluster.get(&path)["status"]["phase"] != "Failed" {
-            assert!(started.elapsed() < Duration::from_secs(30), "nobody set it to Failed");
+            assert!(started.elapsed() < Duration::from_secs(30), "it was not set to Failed");
             thread::sleep(Duration::from_millis(20));
         }
         cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
@@ -209,7 +209,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     assert_eq!(outcomes["deleted"], six_nodes::STUCK.len() + 1, "{outcomes}");
     assert_eq!(real.reason_and_outcome(&job_pod), ("stuck-on-not-ready-node", Some("deleted")));
 
-    // One more request, which the account has a right to as anybody has: when it is in the log, the others are.
+    // One more request, which every account may send: when it is in the log, the earlier ones are too.
     as_account(cluster, "GET", "/version", &Value::Null);
     let log = cluster.dir.join("logs/audit.log");
     let mut events = Vec::new();
@@ -228,7 +228,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     for event in events.iter().filter(program) {
         let text = |field: &str| event["objectRef"][field].as_str().unwrap_or_default();
         let code = &event["responseStatus"]["code"];
-        // Without its words it would not have been one, and the run would have refused.
+        // Without the guard's message it would be no proof, and the run would have refused.
         let proof = code == 403 && text("name") == OWN && event["verb"] == "delete";
         if proof {
             used.insert(right("be-guarded", "guarded"));
@@ -244,7 +244,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     cluster.stop();
 }
 
-/// Without any one right the run is not what it was: each is needed, and none is missed in silence.
+/// Every right is needed, and a missing one is always reported.
 #[test]
 fn without_any_one_right_the_run_reports_it() {
     let cluster = fresh();
@@ -252,7 +252,7 @@ fn without_any_one_right_the_run_reports_it() {
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     let all = six_nodes::STUCK.len() + 1;
-    // The right; the exit code without it, and how many pods would still be deleted; and the same with the guard required.
+    // The right; the exit code and the number of deletes without it; and the same with the guard required.
     let expected = [
         (right("get", "nodes"), (3, 0), (3, 0)),
         (right("list", "nodes"), (1, 0), (1, 0)),
@@ -264,11 +264,11 @@ fn without_any_one_right_the_run_reports_it() {
         (right("list", "volumeattachments"), (3, all), (3, all)),
         (right("delete", "pods"), (3, 0), (1, 0)),
         (right("patch", "pods/status"), (3, all - 1), (3, all - 1)),
-        // A dry run writes none; what a real run makes of these two is in `events`.
+        // A dry run writes no Events. `events` tests a real run without these two.
         (right("create", "events"), (0, all), (0, all)),
         (right("list", "events"), (0, all), (0, all)),
         (right("get", "leases"), (3, 0), (3, 0)),
-        // The guard is what it is for.
+        // This right is for the guard.
         (right("be-guarded", "guarded"), (0, all), (1, 0)),
     ];
     let mut seen = Vec::new();
@@ -303,7 +303,7 @@ fn without_any_one_right_the_run_reports_it() {
     assert_eq!(BTreeSet::from_iter(seen), BTreeSet::from(expected));
 }
 
-/// What whoever steals the token cannot do.
+/// Requests that a stolen token does not permit.
 #[test]
 fn the_account_can_do_nothing_else() {
     let cluster = fresh();
@@ -356,11 +356,11 @@ fn the_account_can_do_nothing_else() {
         (&["list", "validatingadmissionpolicies.admissionregistration.k8s.io"], &everywhere),
         (&["list", "validatingadmissionpolicybindings.admissionregistration.k8s.io"], &everywhere),
     ];
-    // kubectl asks for no resource that it does not know.
+    // kubectl does not query an unknown resource.
     let marked = |resource| may(&cluster, "be-guarded", "pod-reaper.io", resource, "");
     assert_eq!((marked("guarded"), marked("unguarded")), (true, false));
     let answer = |(what, scope): (&[&str], &[&str])| {
-        // What follows a slash would be a name to kubectl.
+        // kubectl would take the part after a slash for a name.
         let (resource, subresource) = what[1].split_once('/').unwrap_or((what[1], ""));
         let subresource = format!("--subresource={subresource}");
         let words = ["--kubeconfig", &kubeconfig, "auth", "can-i", what[0], resource, &subresource];

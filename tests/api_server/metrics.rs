@@ -1,4 +1,4 @@
-//! What a run hands over to Prometheus: to a real Pushgateway, and as a file that promtool accepts.
+//! The metrics of a run, in a real Pushgateway and in a file that promtool accepts.
 
 use std::{
     collections::BTreeMap,
@@ -36,10 +36,10 @@ const USERS: &str =
 /// `reaper:hunter2`, as the header has it.
 const AUTHORIZATION: &str = "Basic cmVhcGVyOmh1bnRlcjI=";
 
-/// How long the gateway may take to start. It takes a tenth of a second.
+/// Longest start of the gateway. It takes a tenth of a second.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A Pushgateway of a test's own, which ends with it.
+/// A Pushgateway of one test, which ends with the test.
 struct Gateway {
     process: Child,
     address: String,
@@ -53,7 +53,7 @@ impl Drop for Gateway {
     }
 }
 
-/// Where one of Prometheus's programs is.
+/// The path of one of Prometheus's programs.
 fn prometheus(program: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/need");
     let output = Command::new(script).arg(program).output().expect("a script");
@@ -68,7 +68,8 @@ impl Gateway {
         Self::start_with("")
     }
 
-    /// With further lines of its web configuration, which may name the certificate `cert.pem` and its key `key.pem`.
+    /// Starts it with further lines of web configuration, which may name the certificate `cert.pem` and its key
+    /// `key.pem`.
     fn start_with(configuration: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let web = folder.path().join("web.yaml");
@@ -90,7 +91,7 @@ impl Gateway {
             .output()
             .expect("openssl");
         assert!(made.status.success(), "{}", shown(&made));
-        // Killed when the test is, too. It chooses a free port, and says which.
+        // It is killed with the test. It chooses a free port, and logs it.
         let mut process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(prometheus("prometheus-pushgateway"))
@@ -103,7 +104,7 @@ impl Gateway {
         let log = BufReader::new(process.stderr.take().expect("it is piped"));
         let (sender, addresses) = mpsc::channel();
         thread::spawn(move || {
-            // To its end, or it would have to wait for a reader.
+            // Reads its output to the end, or it would block.
             for line in log.lines().map_while(Result::ok) {
                 if let Some((_, address)) = line.split_once("address=")
                     && line.contains("Listening on")
@@ -122,7 +123,7 @@ impl Gateway {
         format!("http://reaper:{PASSWORD}@{}", self.address)
     }
 
-    /// What Prometheus would read there: the value of every series of ours, by name and labels in alphabetical order.
+    /// The series of pod-reaper as Prometheus would scrape them: values by name and labels in alphabetical order.
     fn scrape(&self) -> BTreeMap<String, f64> {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -145,7 +146,7 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
     pairs.collect()
 }
 
-/// A series as the gateway tells it, which adds labels of its own. `labels` begin with a comma.
+/// A series as the gateway prints it, with the labels that it adds. `labels` begin with a comma.
 fn pushed(name: &str, labels: &str) -> String {
     format!("pod_reaper_{name}{{{LABEL},instance=\"\",job=\"pod-reaper\"{labels}}}")
 }
@@ -155,7 +156,7 @@ fn value(samples: &BTreeMap<String, f64>, name: &str) -> f64 {
     *samples.get(&pushed(name, "")).unwrap_or_else(|| panic!("no {name} in {samples:#?}"))
 }
 
-/// What the JSON report says, as series of the gateway.
+/// The numbers of the JSON report, as series of the gateway.
 fn counted(report: &Value) -> BTreeMap<String, f64> {
     let number =
         |value: &Value| f64::from(u32::try_from(value.as_u64().expect("a number")).expect("a small one"));
@@ -194,7 +195,7 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     for (series, count) in &counted {
         assert_eq!(scraped.get(series), Some(count), "{series} in {scraped:#?}");
     }
-    // The pods are counted, each once, and nothing else.
+    // Each pod is counted exactly once.
     let pods = |samples: &BTreeMap<String, f64>| {
         samples
             .iter()
@@ -212,7 +213,7 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     );
     assert!(value(&scraped, "run_duration_seconds") > 0.0);
 
-    // The file says the same, without the labels of the gateway, and as promtool likes it.
+    // The file has the same series, without the labels of the gateway, and promtool accepts it.
     let text = fs::read_to_string(&file).expect("a file");
     let mut in_file = samples(&text).into_values().collect::<Vec<_>>();
     let mut in_gateway = scraped.into_values().collect::<Vec<_>>();
@@ -222,7 +223,7 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     check(&file);
 }
 
-/// The account, its rights and its settings as the overlay makes them; but for the gateway, whose name is an example.
+/// Uses the account, rights and settings of the overlay, except for the gateway, whose name is an example.
 #[test]
 fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
     let cluster = fresh();
@@ -249,7 +250,7 @@ fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
     assert!(scraped.keys().all(|series| series.contains(r#"{cluster="prod-eu","#)), "{scraped:#?}");
 }
 
-/// Whose certificate nobody vouches for is told nothing, the password least of all.
+/// A gateway with an untrusted certificate is sent nothing, in particular no password.
 #[test]
 fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
     let cluster = fresh();
@@ -272,7 +273,7 @@ fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
     }
 }
 
-/// `promtool check metrics`, which must find nothing.
+/// Runs `promtool check metrics`, which must find nothing.
 #[track_caller]
 fn check(file: &Path) {
     let text = fs::File::open(file).expect("a file");
@@ -284,10 +285,10 @@ fn check(file: &Path) {
     assert!(checked.status.success() && shown(&checked).is_empty(), "{}", shown(&checked));
 }
 
-/// A kubeconfig of an API server that is not there.
+/// A kubeconfig of an API server that does not exist.
 fn unreachable_server(cluster: &ControlPlane) -> PathBuf {
     let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
-    let file = cluster.dir.join("nobody.kubeconfig");
+    let file = cluster.dir.join("unreachable.kubeconfig");
     fs::write(&file, own.replace(&cluster.url, "https://127.0.0.1:1")).expect("our folder");
     file
 }
@@ -333,14 +334,14 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
     };
     let manual = pushed("pods", r#",reason="local-volume",verdict="manual""#);
 
-    // There is none to keep yet.
+    // There is no former success to keep.
     assert_eq!(hand_over("cannot run", 1, &[]).0, None);
     let (first, scraped) = hand_over("succeeds", 0, &[]);
     assert!(first.is_some());
     assert_eq!(scraped.get(&manual), Some(&1.0));
     let mut last_run = value(&scraped, "last_run_timestamp_seconds");
 
-    // With nothing left that it could have deleted.
+    // Nothing is left to delete.
     let dry = ["--dry-run=client"];
     assert_eq!(hand_over("is dry", 0, &dry).0, first);
     one_more_is_stuck(&cluster);
@@ -361,7 +362,7 @@ fn one_more_is_stuck(cluster: &ControlPlane) {
     crate::until_overdue();
 }
 
-/// Answers each connection so, for as long as the test program runs; an empty answer is none.
+/// Answers each connection with `answer` until the test program ends; with an empty one it never answers.
 fn answering(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("a port").to_string();
@@ -420,7 +421,7 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
         run.log
     );
 
-    // A run that could not run says why, and that its metrics went nowhere; it is still that run.
+    // A run that could not run reports why, and that its metrics were not pushed. Its exit code stays.
     let mut command = binary(&unreachable_server(&cluster));
     let output = command.args(["--push-gateway", "http://127.0.0.1:1"]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
@@ -431,7 +432,7 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
     );
 }
 
-/// promtool reads rules, so each expression of the dashboard is made one.
+/// promtool checks rules, so each expression of the dashboard is written as a rule.
 #[test]
 fn the_expressions_of_the_dashboard_are_promql() {
     let dashboard = fs::read_to_string(installed::folder("cronjob/dashboard.json")).expect("a file");
@@ -446,7 +447,7 @@ fn the_expressions_of_the_dashboard_are_promql() {
     assert!(rules.len() >= 12, "{rules:?}");
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("rules.yaml");
-    // YAML takes JSON.
+    // JSON is valid YAML.
     let groups = json!({"groups": [{"name": "dashboard", "rules": rules}]}).to_string();
     fs::write(&file, groups).expect("our folder");
     let checked =

@@ -1,4 +1,4 @@
-//! What changes between decision and delete lives, and the outcome says why.
+//! A pod that changes between decision and delete is not deleted, and its outcome shows why.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
 const REAP: &str = "stuck-on-not-ready-node";
 const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";
 
-/// Two Ready nodes, a dead one, and a pod stuck on it: its UID.
+/// Creates two Ready nodes, a dead one, and a pod stuck on it. Returns its UID.
 fn one_stuck(cluster: &ControlPlane) -> String {
     one_dead_of_three(cluster);
     let pod = Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(cluster, 1);
@@ -31,7 +31,7 @@ fn one_stuck(cluster: &ControlPlane) -> String {
     uid(&pod)
 }
 
-/// Runs with `act` called right before the first delete, or before each where it is not once only.
+/// Runs with `act` called right before each of the first `times` deletes.
 fn run_and(times: usize, act: impl Fn(&'static ControlPlane) + Send + Sync + 'static) -> (Run, Vec<Seen>) {
     run_before(times, |seen| seen.method == "DELETE", act)
 }
@@ -43,7 +43,7 @@ fn run_before(
     act: impl Fn(&'static ControlPlane) + Send + Sync + 'static,
 ) -> (Run, Vec<Seen>) {
     let count = AtomicUsize::new(0);
-    // One request at a time: what is asked at the same moment as the one acted upon must see what came of it.
+    // One request at a time: requests in parallel to the matching one must see the effect of `act`.
     let turn = Mutex::new(());
     let proxy = Proxy::start(control_plane(), move |seen| {
         let _turn = turn.lock();
@@ -59,7 +59,7 @@ fn deletes(seen: &[Seen]) -> usize {
     seen.iter().filter(|seen| seen.method == "DELETE").count()
 }
 
-/// The second look at the dead node and its lease, which are asked for together: the one right before its deletes.
+/// The second read of the dead node and its lease, right before its deletes. Both are requested together.
 fn second_look() -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
     let looks = AtomicUsize::new(0);
     move |seen| seen.path.ends_with("/dead") && looks.fetch_add(1, Ordering::SeqCst) == 2
@@ -164,7 +164,7 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
     }
 }
 
-/// Safety rule 1, on the wire; and the node is read before each delete.
+/// Safety rule 1, on the wire. The node is read before each delete too.
 #[test]
 fn every_write_carries_its_preconditions() {
     let cluster = fresh();

@@ -1,4 +1,4 @@
-//! What the API server forbids is said, and never mistaken for an absence.
+//! A forbidden request is reported, and never taken for an absent object.
 
 use std::{fs, path::PathBuf};
 
@@ -12,7 +12,7 @@ use crate::{
 
 const REAP: &str = "stuck-on-not-ready-node";
 
-/// What a run reads, as the README lists it.
+/// The rights to read that a run needs, as in the README.
 pub fn reading() -> Vec<Value> {
     vec![
         json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}),
@@ -25,7 +25,7 @@ pub fn reading() -> Vec<Value> {
     ]
 }
 
-/// A kubeconfig for a user who may do just this.
+/// A kubeconfig for a user with exactly these rules.
 pub fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
     let group = "rbac.authorization.k8s.io";
     let path = |kind: &str| format!("/apis/{group}/v1/{kind}");
@@ -71,7 +71,7 @@ fn every_other_read_that_is_forbidden_spares_pods_and_is_reported() {
     six_nodes::failed(&cluster);
     let vault = uid(&cluster.get(&pod_path("vault", "vault-0")));
     let catalogd = uid(&cluster.get(&pod_path("impala-impala01", "catalogd-0")));
-    // The resource, and the reasons of a pod without and of one with a claim.
+    // The resource, and the reasons of a pod without a claim and of one with a claim.
     let cases = [
         ("namespaces", "facts-unread", "facts-unread"),
         ("leases", "facts-unread", "facts-unread"),

@@ -1,4 +1,4 @@
-//! What the scan leaves unread would have changed nothing: a run finds what an audit of everything finds.
+//! The scan reads enough: a run finds the same as an audit of everything.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn judged(report: &Value) -> Vec<Vec<&str>> {
     judged
 }
 
-/// Every way there is for a pod to be Terminating, on every kind of node; and living pods beside them.
+/// Every kind of Terminating pod on every kind of node, and pods that are not Terminating.
 fn all_sorts(cluster: &ControlPlane) {
     for node in ["ready-1", "ready-2", "ready-3"] {
         Node::ready(node).create(cluster);
@@ -32,7 +32,7 @@ fn all_sorts(cluster: &ControlPlane) {
     for node in ["ready-1", "dead", "gone"] {
         Pod::on(node, "apps", &format!("alive-{node}")).create(cluster);
         Pod::on(node, "apps", &format!("slow-{node}")).terminating(cluster, 1);
-        // A row says of these what it says of finished pods that nobody has deleted.
+        // The row of these pods is that of finished pods that are not Terminating.
         Pod::on(node, "apps", &format!("failed-{node}"))
             .finalizer(hold)
             .phase("Failed")
@@ -45,7 +45,7 @@ fn all_sorts(cluster: &ControlPlane) {
     Pod::on("ready-2", "apps", "done").phase("Succeeded").create(cluster);
     Pod::without_node("apps", "waiting").phase("Pending").create(cluster);
     Pod::without_node("apps", "never-placed").phase("Pending").finalizer(hold).terminating(cluster, 0);
-    // Of a pod whose node was given up long ago, the row says Unknown.
+    // The row of a pod shows Unknown when its node was lost long ago.
     Pod::on("ready-3", "apps", "lost").terminating(cluster, 1);
     cluster.patch_status(&pod_path("apps", "lost"), json!({"reason": "NodeLost"}));
 }
@@ -72,7 +72,7 @@ fn a_run_finds_what_an_audit_of_everything_finds() {
         let audit = audit.output().expect("it starts");
         let audit = serde_json::from_slice::<Value>(&audit.stdout).expect("a report");
         let mut read = judged(&audit);
-        // A snapshot shows pods of nodes that are gone; a run meets them only where it looks at all.
+        // A snapshot has pods of nodes that are gone. A run reads them only with `--all`.
         read.retain(|pod| !all.is_empty() || pod[4] != "node-gone");
         assert_eq!(judged(&scanned.report), read, "{all:?}");
         assert_eq!(read.len(), count, "{all:?}: {read:?}");

@@ -1,6 +1,6 @@
 //! The operators' case: six nodes, of which `ds06` has lost its power, and a Kosmos leaf cluster whose link is cut.
 //!
-//! Built here for the tests, and, in real time, for the example that the README shows.
+//! It is built for the tests and, in real time, for the example of the README.
 
 use std::{fs, path::Path, thread, time::Duration};
 
@@ -29,14 +29,14 @@ pub const STUCK: [(&str, &str); 7] = [
     ("impala-impala01", "huebackend-0"),
     ("vault", "vault-0"),
 ];
-/// The one whose data is on the dead node's disk.
+/// The pod whose data is on the dead node's disk.
 pub const LOCAL: (&str, &str) = ("impala-impala01", "impala-executor-000-0");
-/// The one that runs in the leaf cluster.
+/// The pod that runs in the leaf cluster.
 pub const REMOTE: (&str, &str) = ("kosmos-apps", "web-0");
-/// The one that only takes its time, on a healthy node.
+/// The pod that only stops slowly, on a healthy node.
 pub const SLOW: (&str, &str) = ("compute-hive01", "metastore-0");
 
-/// Everybody well, every pod running.
+/// All nodes Ready, every pod running.
 pub fn healthy(cluster: &ControlPlane) {
     for node in NODES {
         Node::ready(node).create(cluster);
@@ -82,7 +82,7 @@ pub fn healthy(cluster: &ControlPlane) {
     Pod::on("ds03", "compute-hive02", "hiveserver2-0").owned_by("StatefulSet", "hiveserver2").create(cluster);
 }
 
-/// The power and the link go.
+/// Cuts the power and the link.
 fn fail(cluster: &ControlPlane) {
     for node in [DEAD, LEAF] {
         node_becomes(cluster, node, "Unknown", "NodeStatusUnknown");
@@ -98,14 +98,14 @@ fn fail(cluster: &ControlPlane) {
     }
 }
 
-/// Asks for the deletion of all pods on the failed nodes but the `DaemonSets`', and of the slow one.
+/// Deletes all pods on the failed nodes but the `DaemonSets`', and the slow one.
 pub fn evict(cluster: &ControlPlane, grace_period_seconds: i64) {
     for (namespace, name) in STUCK.into_iter().chain([LOCAL, REMOTE, SLOW]) {
         cluster.delete(&pod_path(namespace, name), json!({"gracePeriodSeconds": grace_period_seconds}));
     }
 }
 
-/// The nodes have been silent for an hour, and the pods are overdue by at least a second.
+/// The state after an hour: the nodes are silent, and the pods are overdue by at least a second.
 pub fn failed(cluster: &ControlPlane) {
     healthy(cluster);
     for (node, leaf) in [(DEAD, false), (LEAF, true)] {
@@ -153,7 +153,7 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
         let name = &pod["metadata"]["name"];
         assert_eq!(left.contains(&uid(pod)), !stuck.contains(&uid(pod)), "{name}");
     }
-    // What the old tool's log said is findable in ours.
+    // The log has the message of the old tool, so that searches for it still match.
     for (namespace, name) in STUCK {
         let start = format!(
             "Force-deleting pod {name} in namespace {namespace} on node ds06 with deletion timestamp 20"
@@ -181,7 +181,7 @@ fn a_second_run_finds_nothing_more_to_reap() {
 fn record() {
     let cluster = fresh();
     let minutes = |minutes: u64| {
-        // The kubelets that live, and Kosmos until its link is cut, renew their leases all the while.
+        // The healthy kubelets, and Kosmos until its link is cut, renew their leases.
         for _ in 0..minutes * 6 {
             for node in NODES.iter().filter(|node| **node != DEAD) {
                 renew_lease(&cluster, node);

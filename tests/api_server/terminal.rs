@@ -1,4 +1,4 @@
-//! At a terminal a run that will delete asks first. The terminal is that of `script`, of Debian's bsdutils.
+//! At a terminal, a run that deletes asks first. `script` of Debian's bsdutils provides the terminal.
 
 use std::{
     io::Write,
@@ -14,7 +14,7 @@ use crate::{
     until_overdue,
 };
 
-/// Runs the binary at a terminal, with `answer` typed, and gives what the screen shows.
+/// Runs the binary at a terminal, types `answer`, and returns the content of the screen.
 fn at_a_terminal(cluster: &Fresh, options: &str, answer: &str) -> String {
     let program = env!("CARGO_BIN_EXE_pod-reaper");
     let kubeconfig = cluster.kubeconfig.display();
@@ -28,7 +28,7 @@ fn shown(command: &str, answer: &str) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .expect("script starts (apt-get install bsdutils)");
-    // Kept open until the end: a terminal does not hang up after an answer.
+    // Kept open until the end, as a terminal is after an answer.
     let mut keyboard = script.stdin.take().expect("it is piped");
     keyboard.write_all(answer.as_bytes()).expect("it reads");
     let screen = script.wait_with_output().expect("it ends");
@@ -73,7 +73,7 @@ fn yes_is_not_asked_again() {
     assert!(!vault_lives(&cluster));
 }
 
-/// Many deletes, of which somebody sees how far they are. What is piped on is the report and nothing else.
+/// The bar shows the progress of many deletes. Standard output has only the report.
 #[test]
 fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report() {
     let cluster = fresh();
@@ -84,7 +84,7 @@ fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report(
     let file = cluster.dir.join("report.json");
     let screen = at_a_terminal(&cluster, &format!("--yes --output json > {}", file.display()), "");
     assert!(screen.contains("of 30 pods"), "{screen}");
-    // The log goes on above it, line by line.
+    // The log is printed above the bar, line by line.
     let logged =
         screen.split(['\r', '\n']).filter(|line| line.contains("Successfully force-deleted pod")).count();
     assert_eq!(logged, stuck.len(), "{screen}");
@@ -102,7 +102,7 @@ fn the_report_keeps_to_the_width_of_the_terminal() {
             "stty rows 40 cols {columns}; NO_COLOR=1 {program} --snapshot {snapshot} --log-level off"
         );
         let screen = shown(&audit, "");
-        // Commands have words that are longer than any terminal.
+        // Commands have words that are longer than a line.
         let prose = screen.lines().filter(|line| !line.contains(['/', '{']));
         prose.map(|line| line.trim_end().chars().count()).max().expect("lines")
     };

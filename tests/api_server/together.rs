@@ -1,4 +1,4 @@
-//! Two runs at once: one by hand, while the `CronJob`'s is under way.
+//! Two runs at the same time: one by hand, while that of the `CronJob` is in progress.
 
 use std::{
     sync::{Arc, Condvar, Mutex},
@@ -18,10 +18,10 @@ use crate::{
     uid, until_overdue,
 };
 
-/// Longest wait of the first run for the second, so that a run that writes nothing fails the test.
+/// Longest wait of the first run for the second. A run that writes nothing then fails the test.
 const TOGETHER_WITHIN: Duration = Duration::from_mins(1);
 
-/// Counts who has arrived, and holds them until both have.
+/// Blocks each run until both have arrived.
 #[derive(Default)]
 struct Gate {
     arrived: Mutex<usize>,
@@ -41,7 +41,7 @@ impl Gate {
     }
 }
 
-/// Each has made its plan before either writes, so both want every pod.
+/// Each run has its plan before either writes, so both plan to delete every pod.
 #[test]
 fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
     let cluster = fresh();
@@ -69,7 +69,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
             if std::mem::take(&mut *first.lock().expect("nothing panics with it")) {
                 gate.pass();
             }
-            // The Job controller, which does not run here, lets go of a pod that has failed.
+            // The Job controller, which does not run here, removes its finalizer from a failed pod.
             let path = pod_path("apps", "job");
             if seen.method == "DELETE" && seen.path == path {
                 let _turn = turn.lock();
@@ -97,7 +97,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
             runs.each_ref().map(|run| run.reason_and_outcome(pod).1.expect("it was to be reaped"));
         outcomes.sort_unstable();
         assert_eq!(effects, 1, "{pod}: {outcomes:?}");
-        // The Job's pod changes under the one run when the other has set it to failed.
+        // The Job's pod changes for the one run when the other has set it to failed.
         assert!(matches!(outcomes, ["deleted", "gone"] | ["changed", "deleted"]), "{pod}: {outcomes:?}");
     }
     for run in &runs {

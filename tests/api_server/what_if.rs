@@ -1,4 +1,4 @@
-//! What is foretold of a node is what a run then does.
+//! The prediction for a node is what a run then does.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn reasons(report: &Value) -> BTreeMap<String, String> {
     pods.map(|pod| (uid(&json!({"metadata": pod})), pod["reason"].as_str().unwrap().to_owned())).collect()
 }
 
-/// With a role that may read, and nothing else.
+/// The role may only read.
 #[test]
 fn what_if_predicts_what_a_run_does_when_the_nodes_are_dead() {
     let cluster = fresh();
@@ -37,7 +37,7 @@ fn what_if_predicts_what_a_run_does_when_the_nodes_are_dead() {
     let daemon = uid(&cluster.get(&pod_path("kube-system", "node-exporter-ds06")));
     assert_eq!(foretold.pod(&daemon)["fate"], "stays");
 
-    // Now they die, and what tolerates it for a while only is evicted. The pods are the same, by UID.
+    // Now the nodes fail, and pods without a permanent toleration are evicted. The pods are the same, by UID.
     for node in [six_nodes::DEAD, six_nodes::LEAF] {
         node_becomes(&cluster, node, "Unknown", "NodeStatusUnknown");
         let conditions = json!([{
@@ -83,18 +83,18 @@ fn explain_evaluates_every_rule_for_a_pod_of_a_cluster() {
     assert_eq!((&local["verdict"], &local["reason"]), (&json!("manual"), &json!("local-volume")));
     assert_eq!(local["rules"].as_array().unwrap().len(), 16);
     assert_eq!(local["rules"][12]["decides"], true);
-    // On a leaf node: the claims are read, although the rules decide before them.
+    // The pod is on a leaf node. Its claims are read, although an earlier rule decides.
     assert_eq!(explain(six_nodes::REMOTE)["reason"], "kosmos-leaf");
     assert_eq!(explain(six_nodes::SLOW)["reason"], "node-ready");
     let running = explain(("compute-hive02", "hiveserver2-0"));
     assert_eq!(running["verdict"], Value::Null);
     assert!(running["detail"].as_str().unwrap().starts_with("It is not Terminating"), "{running}");
-    let absent = crate::support::program::asked(&reader, &["explain", "vault/nobody"]);
+    let absent = crate::support::program::asked(&reader, &["explain", "vault/absent"]);
     assert_eq!(absent.status.code(), Some(1));
-    assert!(String::from_utf8(absent.stderr).unwrap().contains("there is no pod vault/nobody"));
+    assert!(String::from_utf8(absent.stderr).unwrap().contains("there is no pod vault/absent"));
 }
 
-/// By its own kubectl, as somebody types it.
+/// Runs it through kubectl, as a user does.
 #[test]
 fn kubectl_runs_it_as_a_plugin() {
     let cluster = fresh();

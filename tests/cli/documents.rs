@@ -1,4 +1,4 @@
-//! The documents say what is true: the README, the security page.
+//! Compares the README and SECURITY.md with the program and its tests.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::reaper;
 
-/// A claim whose test is gone is no longer checked.
+/// Without its test, a claim is no longer verified.
 #[test]
 fn every_test_that_the_security_page_names_is_there() {
     fn functions(folder: &Path, of: &mut BTreeSet<String>) {
@@ -44,7 +44,7 @@ fn every_test_that_the_security_page_names_is_there() {
     }
 }
 
-/// The first thing that a newcomer sees is what the program prints.
+/// The example at the top of the README is what the program prints.
 #[test]
 fn the_readme_shows_what_its_first_command_prints() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -59,7 +59,7 @@ fn the_readme_shows_what_its_first_command_prints() {
     }
 }
 
-/// The README names both commands.
+/// The README has both commands.
 #[test]
 fn the_same_run_as_markdown_and_as_a_page() {
     let run = |form| {

@@ -1,4 +1,4 @@
-//! What the program says about itself: help, version, completions, the manual page.
+//! Output about the program itself: help, version, completions, the manual page.
 
 use std::{fs, process::Command};
 
@@ -17,7 +17,7 @@ fn help_is_the_same_everywhere_and_shows_no_value() {
     assert_eq!(set.out, help.out);
     let short = reaper(&["-h"]).env("NAMESPACE_REGEX", "^secret-").run().exits(0).never_prints("secret");
     assert!(short.out.contains("Usage: pod-reaper [OPTIONS]"), "{}", short.out);
-    // A user whose environment is wrong needs it most.
+    // Help must work in a broken environment, in which a user needs it most.
     let wrong = reaper(&["--help"]).env("DRY_RUN", "maybe").run().exits(0);
     assert_eq!(wrong.out, help.out);
 }
@@ -53,7 +53,7 @@ fn the_short_help_fits_a_screen() {
     assert!(help.lines().count() <= 40, "{} lines", help.lines().count());
 }
 
-/// In a real shell, as a person presses the tabulator key.
+/// Runs in a real shell, as when a person presses Tab.
 #[test]
 fn completion_works_in_bash() {
     let script = reaper(&["completions", "bash"]).run().exits(0).out;

@@ -1,4 +1,4 @@
-//! Which cluster is asked, and which never is.
+//! Which cluster is contacted, and which never is.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
@@ -21,10 +21,10 @@ fn kubeconfig(address: SocketAddr) -> String {
     )
 }
 
-/// Not YAML; the token must not be repeated.
+/// Invalid YAML with a token, which must not be printed.
 const BROKEN: &str = "apiVersion: v1\nusers:\n- name: u\n  user: {token: MARKER\ncontexts: [\n";
 
-/// A run in a pod, as far as a test can make it one: the service is there.
+/// A run with the environment of a pod: the service of the API server is set.
 fn in_a_pod(args: &[&str], forbidden: &Forbidden) -> Reaper {
     let address = forbidden.address();
     reaper(args)
@@ -61,7 +61,7 @@ fn the_named_cluster_is_the_one_that_is_asked() {
     run.command.args(["--kubeconfig", &path]);
     asks("--kubeconfig", run.env("KUBECONFIG", "/nowhere/config"));
 
-    // kubectl passes over files of the list that do not exist.
+    // Like kubectl, the program skips files of the list that do not exist.
     let (run, path) = with_file("config");
     asks("KUBECONFIG", run.env("KUBECONFIG", &format!("/nowhere/config:{path}")));
 
@@ -91,7 +91,7 @@ fn a_broken_kubeconfig_never_falls_back_to_another_cluster() {
     let forbidden = Forbidden::new();
     let good = kubeconfig(forbidden.address());
 
-    // Typed; the ones that would be used without it are fine.
+    // By option; the kubeconfigs that would be used without it are valid.
     let mut run = in_a_pod(&["--dry-run=client"], &forbidden);
     let path = run.file("broken", BROKEN);
     run.file(".kube/config", &good);
@@ -112,7 +112,7 @@ fn a_broken_kubeconfig_never_falls_back_to_another_cluster() {
         ended.shows_on_stderr(&["KUBECONFIG", "broken", "not a kubeconfig"]).never_prints("MARKER");
     }
 
-    // The default one.
+    // At the default place.
     let run = in_a_pod(&["--dry-run=client"], &forbidden);
     run.file(".kube/config", BROKEN);
     run.run().exits(2).shows_on_stderr(&[".kube/config", "not a kubeconfig"]).never_prints("MARKER");
@@ -144,7 +144,7 @@ fn what_is_no_kubeconfig_at_all_is_refused_without_being_shown() {
         run.command.args(["--kubeconfig", &path]);
         let ended = run.run();
         assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{name}: {}", ended.err);
-        // A cluster that is named but missing may be named back; that is no secret.
+        // The name of a missing cluster may be printed, since it is no secret.
         if name != "half a context" {
             assert!(!ended.err.contains("MARKER"), "{name}: {}", ended.err);
         }

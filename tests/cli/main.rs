@@ -1,7 +1,7 @@
-//! The built binary, from outside: what may be typed, what it prints where, and how it exits.
+//! The built binary without a cluster: its options, its output and its exit codes.
 //!
-//! No test here needs a cluster. Every run gets an environment of its own, and a home of its own, so that neither a
-//! kubeconfig nor a variable of the machine that runs the tests is in reach.
+//! Every run gets an environment and a home folder of its own, so that it reads no kubeconfig and no variable of the
+//! machine that runs the tests.
 
 #![expect(clippy::expect_used, reason = "a helper that cannot do its part ends its test")]
 
@@ -26,10 +26,10 @@ use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod, w
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The state after a Kosmos leaf cluster was cut off, as kubectl printed it; its path seen from [`data`].
+/// The state after a Kosmos leaf cluster was cut off, as kubectl printed it. The path is relative to [`data`].
 const KOSMOS: &str = "kosmos-link-cut.json";
 
-/// The moment at which it was saved.
+/// The time at which it was saved.
 const KOSMOS_NOW: &str = "2026-11-20T22:00:36Z";
 
 fn data() -> PathBuf {
@@ -43,7 +43,7 @@ struct Reaper {
     input: Option<String>,
 }
 
-/// What a run left behind.
+/// The output of a run, and its home folder.
 struct Ended {
     code: i32,
     out: String,
@@ -58,7 +58,7 @@ fn reaper(args: &[&str]) -> Reaper {
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", home.path())
-        // Relative paths, so that reports say the same on every machine.
+        // Paths are relative, so that reports are the same on every machine.
         .current_dir(data());
     Reaper { command, home, input: None }
 }
@@ -81,7 +81,7 @@ impl Reaper {
         self
     }
 
-    /// Writes a file into the run's home and gives its path.
+    /// Writes a file into the run's home and returns its path.
     fn file(&self, name: &str, text: &str) -> String {
         let path = self.home.path().join(name);
         fs::create_dir_all(path.parent().expect("files have a folder")).expect("a folder");
@@ -113,7 +113,7 @@ impl Ended {
         self
     }
 
-    /// On standard error, in this order.
+    /// Asserts that standard error has these parts, in this order.
     #[track_caller]
     fn shows_on_stderr(self, parts: &[&str]) -> Self {
         let mut rest = self.err.as_str();
@@ -140,7 +140,7 @@ impl Ended {
 
 /// Three nodes, of which ds06 has been cut off for two hours, and one pod stuck on it.
 fn small_cluster() -> Value {
-    // Without `--now` the last thing that happened is when it was saved.
+    // Without `--now`, the latest observation counts as the time of saving.
     let created = json!({"metadata": {"creationTimestamp": NOW}});
     list([
         node("ds04", "True"),
@@ -152,7 +152,7 @@ fn small_cluster() -> Value {
     ])
 }
 
-/// Stands where a cluster must not be asked. Nothing accepts, so a connection waits here until it is counted.
+/// A cluster that must not be contacted. Nothing accepts, so a connection waits until it is counted.
 struct Forbidden(TcpListener);
 
 impl Forbidden {

@@ -1,4 +1,4 @@
-//! Where output goes: report, log, colours, pipes.
+//! Output: report, log, colours, pipes.
 
 use std::{
     fs::File,
@@ -46,7 +46,7 @@ fn no_escape_leaves_the_program_unless_a_terminal_reads_it() {
         audit(&["--reap-older-than=3s"]).run().exits(0),
         audit(&["--reap-older-than=3s", "--output=json"]).run().exits(0),
         audit(&[]).env("NO_COLOR", "1").run().exits(0),
-        // Variables by which other programs are told to paint all the same.
+        // Variables that force colours in other programs.
         audit(&[]).env("CLICOLOR_FORCE", "1").env("FORCE_COLOR", "1").run().exits(0),
         reaper(&["--help"]).run().exits(0),
         reaper(&["--nonsense"]).run().exits(2),
@@ -56,7 +56,7 @@ fn no_escape_leaves_the_program_unless_a_terminal_reads_it() {
     }
 }
 
-/// `script` gives the program a terminal.
+/// The terminal is that of `script`.
 #[test]
 fn a_terminal_gets_colours_unless_no_color_is_set() {
     let on_a_terminal = |variables: &[(&str, &str)]| {
@@ -85,7 +85,7 @@ fn a_closed_pipe_is_success() {
         let mut run = reaper(&["--snapshot", "-", output]);
         run.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = run.command.spawn().expect("the program starts");
-        // Closed before there can be a report, since there is no snapshot yet.
+        // Closes the pipe before there can be a report, since there is no snapshot yet.
         drop(child.stdout.take());
         let mut stdin = child.stdin.take().expect("piped");
         stdin.write_all(small_cluster().to_string().as_bytes()).expect("the program reads its input");

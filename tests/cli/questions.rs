@@ -1,4 +1,4 @@
-//! What-if and explain.
+//! The subcommands what-if and explain.
 
 use expect_test::expect_file;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn what_if_reports_which_pods_come_back_and_which_do_not() {
     assert!(pods.iter().any(|pod| pod["reason"] == "kosmos-leaf"), "{leaf}");
 }
 
-/// They are for a dead node, and this one lives: pasted, they must do nothing.
+/// The commands are for a dead node. While the node is Ready, pasting them must have no effect.
 #[test]
 fn no_command_of_what_if_does_anything_when_pasted() {
     let dead = ask(SIX, &["what-if", "--node", "ds06"]).run().exits(0);
@@ -106,6 +106,6 @@ fn an_option_that_does_not_apply_to_a_question_is_refused() {
     ] {
         ask(SIX, args).run().exits(2).shows_on_stderr(&[says]);
     }
-    // A variable is for the runs of a CronJob, and says nothing here.
+    // A variable is meant for the runs of a CronJob, and is ignored here.
     ask(SIX, &["explain", "vault/vault-0"]).env("DRY_RUN", "client").run().exits(0);
 }

@@ -1,4 +1,4 @@
-//! What may be typed, as an option or as a variable.
+//! Options and variables.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
 
@@ -144,7 +144,7 @@ fn a_push_gateway_that_is_refused_is_not_repeated() {
     reaper(&["--snapshot", KOSMOS, "--push-gateway", right]).run().exits(2).never_prints("MARKER");
 }
 
-/// A variable is for the runs of a CronJob: nothing is pushed or written, and nothing warned about.
+/// A variable is meant for the runs of a CronJob. An audit pushes nothing, writes nothing and does not warn.
 #[test]
 fn an_audit_hands_over_no_metrics() {
     let plain = audit(&[]).run().exits(0);
@@ -159,7 +159,7 @@ fn an_audit_hands_over_no_metrics() {
     gateway.was_left_alone();
 }
 
-/// Nor do the commands that print what is built in: they are no run, and must not pass for one that went well.
+/// The commands that print built-in text are no runs, and must not count as successful ones.
 #[test]
 fn commands_about_the_program_itself_hand_over_no_metrics() {
     for command in [&["man"][..], &["completions", "bash"]] {

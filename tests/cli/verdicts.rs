@@ -70,7 +70,7 @@ fn a_stuck_pod_of_a_snapshot_is_reported_and_the_namespace_filter_holds() {
     assert_eq!(reaped["pods"][0]["reason"], "stuck-on-not-ready-node");
     assert_eq!(reaped["pods"][0]["outcome"], Value::Null, "a snapshot is judged, nothing is tried");
     assert_eq!(reaped["judgedAt"], "2026-01-31T03:00:00Z");
-    // A search, as with grep: not anchored.
+    // The expression is not anchored, as with grep.
     assert_eq!(judge(&["--namespace-regex", "hive"])["summary"]["pods"], 1);
     assert_eq!(judge(&["--namespace-regex", "^hive"])["summary"]["pods"], 0);
     assert_eq!(judge(&["--namespace-exclude-regex", "hive"])["summary"]["pods"], 0);

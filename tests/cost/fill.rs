@@ -1,4 +1,4 @@
-//! The cluster that is measured: objects of about 11 KB, as those of real clusters are.
+//! The cluster for the measurement: objects of about 11 KB, as in real clusters.
 
 use std::{
     collections::BTreeMap,
@@ -13,17 +13,17 @@ use crate::support::{
     objects::{Node, namespace, node_becomes, pod_path},
 };
 
-/// Connections to create over.
+/// Connections over which objects are created.
 const WRITERS: usize = 12;
-/// Namespaces that the pods are spread over.
+/// Namespaces over which the pods are spread.
 const NAMESPACES: usize = 20;
-/// Pods of a dead node that nobody has asked to go, as those of a `DaemonSet`.
+/// Pods of a dead node that are not Terminating, such as those of a `DaemonSet`.
 const LEFT_ALONE: usize = 10;
 
-/// What is in the cluster so far.
+/// The cluster, and what was created in it so far.
 pub struct Filled {
     cluster: &'static ControlPlane,
-    /// How many nodes are to fail, of those that there are.
+    /// The number of nodes that fail.
     dead: usize,
     stuck: usize,
     nodes: usize,
@@ -43,7 +43,7 @@ fn stuck_name(at: usize) -> String {
 }
 
 impl Filled {
-    /// With no pod but those of the nodes that are to fail.
+    /// Creates the nodes that fail, with their pods.
     pub fn new(cluster: &'static ControlPlane, dead: usize, stuck: usize) -> Self {
         for at in 0..NAMESPACES {
             namespace(cluster, &namespace_name(at));
@@ -58,7 +58,7 @@ impl Filled {
         filled
     }
 
-    /// Up to that many nodes and pods.
+    /// Creates objects up to that number of nodes and pods.
     pub fn grow(&mut self, nodes: usize, pods: usize) {
         let (cluster, dead, first) = (self.cluster, self.dead, self.nodes);
         each(nodes.saturating_sub(first), |at| {
@@ -80,7 +80,7 @@ impl Filled {
         self.pods = self.pods.max(pods);
     }
 
-    /// Whether the nodes that are to fail have failed.
+    /// Sets whether the nodes that fail have failed.
     pub fn fail(&self, failed: bool) {
         for node in 0..self.dead {
             let (status, reason) =
@@ -89,7 +89,8 @@ impl Filled {
         }
     }
 
-    /// Makes those pods again that the last run has deleted, Terminating for long enough. Gives UID and version by path.
+    /// Creates the pods again that the last run has deleted, Terminating for long enough. Returns UID and version by
+    /// path.
     pub fn stick(&self) -> BTreeMap<String, (Value, Value)> {
         let cluster = self.cluster;
         let pods = each(self.stuck, |at| {
@@ -106,13 +107,13 @@ impl Filled {
         pods.into_iter().collect()
     }
 
-    /// How many of them are left.
+    /// The number of stuck pods that are left.
     pub fn left(&self) -> usize {
         let left = |at| self.cluster.try_get(&pod_path(&namespace_name(at), &stuck_name(at))).is_some();
         (0..self.stuck).filter(|at| left(*at)).count()
     }
 
-    /// Sizes of a node and a pod, as the API server sends them.
+    /// The sizes of a node and a pod, as the API server sends them.
     pub fn sizes(&self) -> (usize, usize) {
         let size = |path: &str| self.cluster.get(path).to_string().len();
         (size(&format!("/api/v1/nodes/{}", node_name(0))), size(&pod_path(&namespace_name(0), "left-0-0")))
@@ -142,7 +143,7 @@ fn create_pod(cluster: &ControlPlane, node: &str, namespace: &str, name: &str) {
     cluster.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod);
 }
 
-/// Does `work` for each number below `count`, several at a time.
+/// Calls `work` for each number below `count`, in parallel.
 fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {

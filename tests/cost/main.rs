@@ -1,6 +1,6 @@
-//! What a run costs, and what others cost on the same cluster at the same time. `scripts/bench` is how to start it.
+//! The cost of a run, and of kubectl with jq on the same cluster. Start it with `scripts/bench`.
 //!
-//! A program and no test: nothing here passes or fails by how long it takes.
+//! This is a program and not a test: nothing here passes or fails by its duration.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -35,10 +35,10 @@ use crate::{
     tunnel::Tunnel,
 };
 
-/// What is asked of pod-reaper: thresholds short enough that nobody has to wait for them.
+/// The options of pod-reaper, with thresholds short enough to need no waiting.
 const OPTIONS: [&str; 5] =
     ["--reap-older-than=1s", "--node-not-ready-for=0s", "--yes", "--output=json", "--log-level=warn"];
-/// What people use: every pod, and a delete for each that is found.
+/// A common script: it lists every pod, and deletes each that it finds.
 const SCRIPT: &str = r#"set -euo pipefail
 kubectl get pods --all-namespaces --output=json |
     jq --raw-output '.items[] | select(.metadata.deletionTimestamp) | "\(.metadata.namespace) \(.metadata.name)"' |
@@ -46,14 +46,14 @@ kubectl get pods --all-namespaces --output=json |
         kubectl delete pod --namespace="$namespace" "$name" --grace-period=0 --force --wait=false
     done"#;
 
-/// What was typed.
+/// The options.
 struct Asked {
-    /// (nodes, pods), in the order in which the cluster grows.
+    /// (nodes, pods), in increasing order.
     sizes: Vec<(usize, usize)>,
     dead: usize,
     stuck: usize,
     rounds: usize,
-    /// Of the script, which takes long.
+    /// Rounds of the script, which is slow.
     script_rounds: usize,
     delay: Duration,
     binary: PathBuf,
@@ -82,7 +82,7 @@ fn main() {
     cluster.stop();
 }
 
-/// Prints the table, and writes the same as JSON and as a picture. After each size: the next may take an hour.
+/// Prints the table, and writes it as JSON and as a plot. Called after each size, since the next may take an hour.
 fn publish(lines: &[Line], asked: &Asked) {
     print_table(lines);
     let write = |name: &str, text: String| {
@@ -136,7 +136,7 @@ fn size(text: &str) -> (usize, usize) {
     parsed.unwrap_or_else(|| panic!("--sizes wants NODESxPODS, as in --sizes=1000x10000"))
 }
 
-/// An API server that keeps a log of who asked what.
+/// Starts an API server with an audit log.
 fn start(out: &Path) -> ControlPlane {
     let policy = out.join("audit.json");
     let logged =
@@ -153,7 +153,7 @@ fn start(out: &Path) -> ControlPlane {
     ControlPlane::start(&flags).unwrap_or_else(|message| panic!("{message}"))
 }
 
-/// What the server was asked since the last call, by verb; the server's own requests and ours to it left out.
+/// Counts the requests since the last call by verb, without the server's own and without those of this program.
 struct Audit {
     log: PathBuf,
     read: usize,
@@ -191,7 +191,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     let mut filled = Filled::new(cluster, dead, stuck);
     let (node, pod) = filled.sizes();
     eprintln!("A node is {node} bytes, a pod {pod}.");
-    // Not only nodes that fail: that would be an outage, in which nothing is deleted.
+    // Some nodes stay Ready. Otherwise it would be an outage, in which nothing is deleted.
     filled.grow(asked.sizes[0].0, 0);
     filled.stick();
     filled.fail(true);
@@ -212,7 +212,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
             names.insert(at, who);
         };
         filled.fail(false);
-        // The server takes a moment to forget what it was just told: the first run is not counted.
+        // The server is still busy with the writes before, so the first run is not counted.
         measure(&straight, &log, &ours);
         for _ in 0..rounds {
             run(0, "pod-reaper, nothing wrong", &mut || measure(&straight, &log, &ours));
@@ -253,7 +253,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     }
 }
 
-/// The deletion deadlines of pods deleted with a grace of 1 s: whole seconds, cut off.
+/// Waits until pods deleted with a grace of 1 s are overdue. Their deadlines are cut to whole seconds.
 fn until_overdue() {
     thread::sleep(Duration::from_millis(3_100));
 }

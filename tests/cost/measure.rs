@@ -1,4 +1,4 @@
-//! One process, measured by the kernel.
+//! Measures one process by the kernel's accounting.
 
 use std::{
     path::Path,
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use crate::tunnel::Tunnel;
 
-/// What a run has cost.
+/// The cost of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
     pub seconds: f64,
     pub cpu_seconds: f64,
-    /// Of the largest of its processes.
+    /// Peak memory of the largest of its processes.
     pub peak_kib: f64,
     pub connections: f64,
     pub bytes_received: f64,
@@ -27,11 +27,11 @@ pub struct Cost {
     pub first_byte_seconds: f64,
 }
 
-/// The word that makes this program the one between, whose only child is what is measured: the kernel tells peak memory
-/// for all children together.
+/// The argument that makes this program an intermediate process, whose only child is the measured one: the kernel
+/// reports peak memory for all children together.
 pub const CHILD: &str = "--measured";
 
-/// Runs `command` and its children to their end, and prints what they cost.
+/// Runs `command` and its children to their end, and prints their cost.
 pub fn child(command: &[String]) -> ! {
     let (program, arguments) = command.split_first().expect("a command");
     let (started, clock) = (SystemTime::now(), Instant::now());
@@ -42,7 +42,7 @@ pub fn child(command: &[String]) -> ! {
         .status()
         .expect("the program starts");
     let seconds = clock.elapsed().as_secs_f64();
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("the kernel tells");
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("the kernel reports it");
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     let cost = json!({
         "started": started.duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64(),
@@ -55,7 +55,7 @@ pub fn child(command: &[String]) -> ! {
     std::process::exit(0)
 }
 
-/// Runs `command` through `tunnel`. It must end with 0.
+/// Runs `command` through `tunnel`. Its exit code must be 0.
 pub fn measure(tunnel: &Tunnel, log: &Path, command: &[&str]) -> Cost {
     tunnel.reset();
     let errors = std::fs::File::create(log).expect("the folder is ours");

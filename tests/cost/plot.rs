@@ -1,4 +1,4 @@
-//! Time and memory against the number of pods, as a picture.
+//! Plots time and memory against the number of pods.
 
 use std::fmt::Write;
 
@@ -8,13 +8,14 @@ const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 40.0;
-/// Who is drawn, in which colour and with which name.
+/// The programs in the plot, with colour and name.
 const DRAWN: [(&str, &str, &str); 2] =
     [("pod-reaper", "#1f6feb", "pod-reaper"), ("kubectl and jq", "#b35900", "kubectl, jq, a delete each")];
 
 type Figure = fn(&Line) -> f64;
 
-/// Two panels side by side. The upright scales are logarithmic: the two differ by orders of magnitude.
+/// Draws two panels side by side. The vertical scales are logarithmic, since the programs differ by orders of
+/// magnitude.
 pub fn draw(lines: &[Line]) -> String {
     let mut svg = String::new();
     let (width, height) = (2.0 * (LEFT + WIDTH) + 30.0, TOP + HEIGHT + 70.0);
@@ -43,7 +44,7 @@ pub fn draw(lines: &[Line]) -> String {
 }
 
 fn panel(svg: &mut String, lines: &[Line], left: f64, title: &str, figure: Figure) {
-    // As many nodes in every point, or more than one thing would change.
+    // All points have the same number of nodes, so that only the number of pods changes.
     let nodes = lines.first().map_or(0, |line| line.nodes);
     let drawn = |who: &str| {
         lines.iter().filter(move |line| line.nodes == nodes && line.who == who).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The same requests with nothing around them: what pod-reaper asks, asked again by curl over one connection.
+//! The cost of the requests alone: curl repeats the requests of pod-reaper over one connection.
 
 use std::{collections::BTreeMap, path::PathBuf, process::Command};
 
@@ -18,7 +18,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Of a run of `binary` on the cluster as it is.
+    /// Records the requests of a run of `binary` on the cluster.
     pub fn record(cluster: &'static ControlPlane, binary: &str, options: &[&str]) -> Self {
         let proxy = Proxy::start(cluster, |_| {});
         let output = Command::new(binary)
@@ -31,7 +31,7 @@ impl Replay {
         Self { requests: proxy.seen() }
     }
 
-    /// As a file for `curl --config`, through `tunnel`, about `pods`: UID and version by path.
+    /// Writes them as a file for `curl --config`, through `tunnel`, for `pods`: UID and version by path.
     pub fn write(
         &self,
         tunnel: &Tunnel,
@@ -43,7 +43,7 @@ impl Replay {
             if !config.is_empty() {
                 config += "next\n";
             }
-            // Each `next` forgets what was said before. For curl by its own name the server indents its answers.
+            // Each `next` resets all options. The user agent is set because the server indents its answers to curl.
             config += &format!(
                 "url = \"{}{path}\"\nrequest = {method}\nsilent\nshow-error\nfail\ninsecure\nhttp1.1\noutput = /dev/null\ngloboff\nuser-agent = replay/1\n\
                  header = \"Accept: {accept}\"\nheader = \"Authorization: Bearer {}\"\n",
@@ -51,7 +51,7 @@ impl Replay {
             );
             if !body.is_null() {
                 let mut body = body.clone();
-                // An Event is about whatever it was about.
+                // The body of an Event is sent unchanged.
                 if let Some((uid, version)) = pods.get(path) {
                     body["preconditions"]["uid"] = uid.clone();
                     body["preconditions"]["resourceVersion"] = version.clone();

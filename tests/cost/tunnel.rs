@@ -1,5 +1,5 @@
-//! A pipe between a program and the API server that counts what passes. It does not look inside: the TLS is the
-//! program's own, and so are its connections.
+//! A tunnel between a program and the API server that counts bytes. It does not decode them: TLS and connections are
+//! the program's own.
 
 use std::{
     io::{Read, Write},
@@ -15,11 +15,11 @@ use std::{
 
 use crate::support::ControlPlane;
 
-/// What has passed since the last [`Tunnel::reset`].
+/// The traffic since the last [`Tunnel::reset`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Passed {
     pub connections: u64,
-    /// From the server to the program, TLS and all.
+    /// Bytes from the server to the program, with TLS.
     pub received: u64,
     /// When the program sent its first byte.
     pub first: Option<SystemTime>,
@@ -27,9 +27,9 @@ pub struct Passed {
 
 /// A running tunnel; its threads end with the program.
 pub struct Tunnel {
-    /// For clients that shall go through it.
+    /// A kubeconfig for clients of the tunnel.
     pub kubeconfig: PathBuf,
-    /// Where it listens, as the start of a URL.
+    /// The start of its URLs.
     pub url: String,
     counters: Arc<Counters>,
 }
@@ -42,8 +42,8 @@ struct Counters {
 }
 
 impl Tunnel {
-    /// To `cluster`. Whatever a client sends after it was answered waits for `delay` first: a round trip each, those of
-    /// the TLS handshake too.
+    /// Starts a tunnel to `cluster`. What a client sends after an answer is delayed by `delay`: one round trip, also in
+    /// the TLS handshake.
     pub fn start(cluster: &ControlPlane, delay: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
@@ -90,7 +90,7 @@ fn pipe(client: TcpStream, server: TcpStream, delay: Duration, counters: &Arc<Co
     for stream in [&client, &server] {
         stream.set_nodelay(true).expect("it is a socket");
     }
-    // Whether the client's next bytes are the first after an answer.
+    // Whether the next bytes of the client are the first after an answer.
     let answered = Arc::new(AtomicBool::new(true));
     let clone = |stream: &TcpStream| stream.try_clone().expect("a descriptor is left");
     let up = (clone(&client), clone(&server), Arc::clone(counters), Arc::clone(&answered));
@@ -112,7 +112,7 @@ fn pipe(client: TcpStream, server: TcpStream, delay: Duration, counters: &Arc<Co
     });
 }
 
-/// Copies until either side has enough.
+/// Copies until either side closes.
 fn copy(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(u64)) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer) {

@@ -1,6 +1,6 @@
-//! The operators' case: six nodes and their workloads, and the words in which a story about them is told.
+//! The operators' case: six nodes and their workloads, and the steps and assertions of a story.
 //!
-//! Nothing here sets a node condition, a taint or a deletion mark. A kubelet is stopped, and Kubernetes does the rest.
+//! No story sets a node condition, a taint or a deletion mark. It stops a kubelet, and Kubernetes does the rest.
 
 use std::{
     cell::Cell,
@@ -24,7 +24,7 @@ use crate::support::{
     proxy::Proxy,
 };
 
-/// The node that fails: what the workloads prefer.
+/// The node that fails, which the workloads prefer.
 pub const FAILING: &str = "ds03";
 
 /// The nodes of the operators' case.
@@ -34,12 +34,12 @@ pub const SIX: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
 pub const THRESHOLD: Duration = Duration::from_secs(10);
 pub const OPTIONS: [&str; 2] = ["--reap-older-than", "10s"];
 
-/// How long Kubernetes may take for one thing before a story fails: four times the longest, the detection.
+/// Longest wait for Kubernetes in one step: four times the longest step, which is the detection.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 const WORKLOADS: &str = include_str!("workloads.yaml");
 
-/// A cluster of its own for one story. It ends with the story; if that fails, its logs are kept.
+/// A cluster for one story. It ends with the story. If the story fails, the logs are kept.
 pub struct Case {
     live: Live,
     story: &'static str,
@@ -54,8 +54,8 @@ impl Deref for Case {
     }
 }
 
-/// The cluster, and what can be done to it and seen in it. To the end of the test program, since a proxy's threads may
-/// hold it as long: its servers end before.
+/// The cluster, with actions and observations. It is kept to the end of the test program, since a proxy's threads may
+/// use it. Its servers end before.
 #[derive(Clone, Copy)]
 pub struct Live(&'static ControlPlane);
 
@@ -67,7 +67,7 @@ impl Deref for Live {
     }
 }
 
-/// A pod, as far as a story is concerned.
+/// The fields of a pod that a story reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
     pub namespace: String,
@@ -116,17 +116,17 @@ impl Seen {
 }
 
 impl Case {
-    /// The six nodes, and the workloads on them, all Running.
+    /// Starts the six nodes, with all workloads Running.
     pub fn start(story: &'static str) -> Self {
         Self::with_toleration(story, 1)
     }
 
-    /// The same, with pods that outlast a failure of so many seconds.
+    /// The same, with pods that tolerate a failure for so many seconds.
     pub fn with_toleration(story: &'static str, seconds: u32) -> Self {
         Self::with_nodes(story, &SIX, seconds)
     }
 
-    /// The same on other nodes, which `start --node` describes.
+    /// The same on other nodes, written as for `start --node`.
     pub fn with_nodes(story: &'static str, nodes: &[&str], toleration_seconds: u32) -> Self {
         let options: Vec<_> = nodes.iter().flat_map(|node| ["--node", *node]).collect();
         let cluster = ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
@@ -136,18 +136,18 @@ impl Case {
         case.until("all pods are Running", || {
             let pods = case.pods();
             let all = pods.iter().all(Seen::is_running);
-            // 7 on the failing node, 5 beside it, and the DaemonSet's: one a node.
+            // 7 on the failing node, 5 elsewhere, and one of the DaemonSet on each node.
             (all && pods.len() == 7 + 5 + nodes.len()).then_some(())
         });
         case
     }
 
-    /// Runs the binary, as the CronJob does, and keeps what it said with the other logs.
+    /// Runs the binary, as the CronJob does, and keeps its output with the other logs.
     pub fn reap(&self, options: &[&str]) -> Run {
         self.reap_through(&self.kubeconfig, options)
     }
 
-    /// The same, by another way to the API server.
+    /// The same, with another kubeconfig.
     pub fn reap_through(&self, kubeconfig: &Path, options: &[&str]) -> Run {
         let done = run(kubeconfig, options);
         let number = self.runs.replace(self.runs.get() + 1);
@@ -156,8 +156,8 @@ impl Case {
         done
     }
 
-    /// A way to the API server on which `act` has been done before the node is read for the second time: after the
-    /// decision, before the deletes.
+    /// A proxy to the API server that calls `act` before the node is read for the second time: after the decision,
+    /// before the deletes.
     pub fn before_the_second_look(&self, node: &str, act: fn(Live)) -> Proxy {
         let path = format!("/api/v1/nodes/{node}");
         let looks = AtomicUsize::new(0);
@@ -186,12 +186,12 @@ impl Live {
         assert!(child.wait().expect("it ends").success(), "kubectl apply failed");
     }
 
-    /// The kubelet stands still, and its containers run on: to the cluster, the node is dead.
+    /// Suspends the kubelet while its containers run on. To the cluster, the node is dead.
     pub fn stop(self, node: &str) {
         self.signal("STOP", node);
     }
 
-    /// It goes on where it stood.
+    /// Resumes the kubelet.
     pub fn resume(self, node: &str) {
         self.signal("CONT", node);
     }
@@ -202,13 +202,13 @@ impl Live {
         assert!(status.success(), "SIG{signal} to the kubelet of {node}");
     }
 
-    /// Waits until `look` sees something, and returns what.
+    /// Waits until `look` returns a value, and returns that.
     #[track_caller]
     pub fn until<T>(self, what: &str, look: impl FnMut() -> Option<T>) -> T {
         self.within(PATIENCE, what, look)
     }
 
-    /// The same, with a patience of the story's own.
+    /// The same, with another longest wait.
     #[track_caller]
     pub fn within<T>(self, patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let started = Instant::now();
@@ -237,12 +237,12 @@ impl Live {
         self.pods().into_iter().filter(|pod| pod.node == node).collect()
     }
 
-    /// Those that an eviction concerns: a DaemonSet's tolerate the failure for ever.
+    /// Pods that are evicted: all but the DaemonSet's, which tolerate the failure forever.
     pub fn evictable_on(self, node: &str) -> Vec<Seen> {
         self.pods_on(node).into_iter().filter(|pod| pod.owner_kind != "DaemonSet").collect()
     }
 
-    /// Those that the failure does not concern, as they are: on the other nodes from the beginning, or a DaemonSet's.
+    /// Pods that the failure must not affect: those that started on other nodes, and the DaemonSet's.
     pub fn untouched(self) -> Vec<Seen> {
         let is_one = |pod: &Seen| pod.owner_kind == "DaemonSet" || pod.name.starts_with("statestored-");
         self.pods().into_iter().filter(is_one).collect()
@@ -283,12 +283,12 @@ impl Live {
     #[track_caller]
     pub fn until_stuck(self, pods: &[Seen]) {
         let last = pods.iter().filter_map(|pod| pod.deadline).max().expect("a Terminating pod");
-        // One second more: the server's `Date` has whole ones.
+        // One second more, because the server's `Date` has whole seconds.
         let stuck = last + THRESHOLD + Duration::from_secs(1);
         self.until("the pods are stuck", || (Timestamp::now() >= stuck).then_some(()));
     }
 
-    /// Waits until every one of these pods has been replaced: its owner has another one, Running on another node.
+    /// Waits until every one of these pods is replaced: its owner has another pod, Running on another node.
     #[track_caller]
     pub fn until_replaced(self, pods: &[Seen]) -> Vec<Seen> {
         self.until("the pods run elsewhere", || {
@@ -302,7 +302,7 @@ impl Live {
         })
     }
 
-    /// What the kubelet of a node says it runs, as UIDs of pods. It asks its (pretended) container runtime.
+    /// The UIDs of the pods that the kubelet of a node reports as running, by its (simulated) container runtime.
     pub fn running_in_containers(self, node: &str) -> Vec<String> {
         let status = self.get(&format!("/api/v1/nodes/{node}"))["status"].clone();
         let port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().expect("a port");

@@ -1,5 +1,5 @@
-//! `cronjob/` among the real controllers: why its runs replace each other, what the guard for Kosmos keeps, and that it
-//! leaves nothing behind.
+//! `cronjob/` with the real controllers: why its runs replace each other, which pods the guard for Kosmos keeps, and
+//! that its removal is complete.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use crate::{
 const CRONJOBS: &str = "/apis/batch/v1/namespaces/pod-reaper/cronjobs";
 const IN_THE_NAMESPACE: &str = "/api/v1/namespaces/pod-reaper/pods";
 
-/// A run's own pod is on the node that dies. Under the shipped policy the next run starts, elsewhere, and reaps, its
-/// predecessor included. Under `Forbid` none starts, for as long as nobody clears the node: its Job has passed its
+/// A run's own pod is on the node that fails. Under the shipped policy the next run starts on another node, and also
+/// reaps the pod of the former run. Under `Forbid` no run starts until a person cleans up: the Job has passed its
 /// deadline and cannot end.
 #[test]
 fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
@@ -51,7 +51,7 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
         let pods = case.pods().into_iter();
         pods.filter(|pod| pod.namespace == "pod-reaper" && pod.name.starts_with(&prefix)).collect()
     };
-    // Up to the next full minute.
+    // Takes up to the next full minute.
     let patience = Duration::from_mins(3);
     let [replaced, forbidding] = ["replace", "forbid"].map(|name| {
         case.within(patience, &format!("the first run of {name}"), || {
@@ -76,7 +76,7 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!((&left[0].uid, left[0].deadline.is_some()), (&forbidding.uid, true), "{left:?}");
 
-    // The container of the next run is only pretended: here is what it would do.
+    // The container of the next run is simulated, so the test runs the program in its place.
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
     let run = case.reap(&OPTIONS);
@@ -93,12 +93,12 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     case.until_replaced(&evicted.into_iter().filter(workloads).collect::<Vec<_>>());
 }
 
-/// The link to a leaf cluster is cut and a node dies. The pods of the leaf nodes stay as they are, those of the dead
-/// node are evicted. Without the guard all are: `leaf::the_link_to_a_leaf_cluster_is_cut`.
+/// The link to a leaf cluster is cut and a node fails. The pods of the leaf nodes are not changed, those of the dead
+/// node are evicted. Without the guard all are evicted: `leaf::the_link_to_a_leaf_cluster_is_cut`.
 #[test]
 fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     const NODE_CONTROLLER: &str = "system:serviceaccount:kube-system:node-controller";
-    /// Not called a leaf node: its pods are told by their label alone.
+    /// A leaf node without a leaf node's name: its pods are recognised by their label alone.
     const ONE_TO_ONE: &str = "ds05";
     const LEAF: &str = "kosmos-member1";
     let nodes = ["ds01", "ds02", "ds03", "ds04", ONE_TO_ONE, LEAF];
@@ -112,7 +112,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
     kubectl(&case, &["apply", "--warnings-as-errors", "-f", &component]);
     let labelled = |pod: &Seen| pod.name.starts_with("on-");
-    // By the node's name those without the label too; on the other node only those with it.
+    // By the node's name, pods without the label stay too. On the other node only those with the label stay.
     let mut guarded = case.evictable_on(LEAF);
     assert!(guarded.iter().any(|pod| !labelled(pod)) && guarded.iter().any(labelled), "{guarded:?}");
     let (mut by_label, unguarded): (Vec<_>, Vec<_>) =
@@ -138,7 +138,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
         let marked = |pod: &Seen| pods.iter().any(|now| now.uid == pod.uid && now.deadline.is_some());
         unguarded.iter().all(marked).then_some(())
     });
-    // The controller says so right before it asks for a deletion.
+    // The controller logs this right before it requests a deletion.
     let tried = case.until("the eviction of every guarded pod was tried", || {
         let events = case.get("/api/v1/events")["items"].as_array().cloned().unwrap_or_default();
         let evictions = events.iter().filter(|event| event["reason"] == "TaintManagerEviction");
@@ -157,7 +157,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     assert!(as_they_were(&case.pods()), "{:?}", case.pods());
 }
 
-/// How often the guard has refused something.
+/// The number of requests that the guard has refused.
 fn refusals(cluster: &ControlPlane) -> usize {
     let (_, metrics) = cluster.request("GET", "/metrics", None);
     let lines = metrics.as_str().expect("text").lines();
@@ -169,7 +169,7 @@ fn refusals(cluster: &ControlPlane) -> usize {
     of_guard.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
 }
 
-/// Each overlay, with a run of it, and then `kubectl delete -k`.
+/// Applies each overlay, starts a run of it, and then runs `kubectl delete -k`.
 #[test]
 fn it_leaves_nothing_behind() {
     let cluster =

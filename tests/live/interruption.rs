@@ -1,4 +1,4 @@
-//! How long a service is away, and which part of that is whose.
+//! The duration of an interruption, and its parts.
 
 use std::{fmt::Write as _, io::Write as _, path::Path, thread, time::Duration};
 
@@ -6,13 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::case::{Case, FAILING, OPTIONS, Seen};
 
-/// The schedule, at a second for each minute of the operators' case, as are toleration and threshold. Detection is not
-/// scaled alike: it is 15 s here, 50 s there.
+/// The schedule is scaled to one second for each minute of the operators' case, as are toleration and threshold.
+/// Detection is not: it is 15 s here, and 50 s there.
 const TICK: Duration = Duration::from_secs(10);
 const TOLERATION_SECONDS: u32 = 5;
 
-/// From the failure to the replacement Running, part by part. What is asserted is the order of things; how long each
-/// takes is printed, beside the operators' case.
+/// The parts from the failure to the replacement Running. The test asserts their order, and prints their durations
+/// beside those of the operators' case.
 #[test]
 fn the_interruption_and_its_parts() {
     let case = Case::with_toleration("the_interruption_and_its_parts", TOLERATION_SECONDS);
@@ -59,6 +59,6 @@ fn the_interruption_and_its_parts() {
     }
     std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("interruption.txt"), &table)
         .expect("a folder");
-    // Past the test harness, which shows what a test prints only when it fails.
-    std::io::stderr().write_all(table.as_bytes()).expect("somebody reads it");
+    // Bypasses the test harness, which prints a test's output only when it fails.
+    std::io::stderr().write_all(table.as_bytes()).expect("standard error is open");
 }

@@ -1,4 +1,4 @@
-//! A Kosmos leaf node whose link is cut.
+//! The link to a Kosmos leaf node is cut.
 
 use serde_json::json;
 
@@ -7,16 +7,16 @@ use crate::{
     support::objects::annotate,
 };
 
-/// The virtual node of a leaf cluster, with the label that Kosmos gives it. A kubelet stands in for Kosmos's cluster
-/// manager, which renews the lease as well; killed, it is a link that is cut.
+/// The virtual node of a leaf cluster, with the label that Kosmos sets. A kubelet replaces Kosmos's cluster manager,
+/// which renews the lease in the same way. Killing the kubelet simulates that the link is cut.
 const LEAF: &str = "kosmos-member1,kosmos.io/node=true,kubernetes.io/role=agent";
 
-/// In Kosmos's one-to-one mode, a node of the leaf cluster under its own name. The taint can be configured away, so
-/// that the annotation is the only mark.
+/// In Kosmos's one-to-one mode, a node of the leaf cluster under its own name. Kosmos can be configured to set no
+/// taint, so that the annotation is the only mark.
 const ONE_TO_ONE: &str = "ds05";
 
-/// The links are cut and a node dies: Kubernetes evicts the pods of all three. Those of the leaf nodes are flagged and
-/// live, those of the dead node are reaped.
+/// The links are cut and a node fails: Kubernetes evicts the pods of all three. Those of the leaf nodes are flagged and
+/// not deleted, those of the dead node are reaped.
 #[test]
 fn the_link_to_a_leaf_cluster_is_cut() {
     let nodes = ["ds01", "ds02", "ds03", "ds04", "ds05", LEAF];
@@ -58,7 +58,7 @@ fn the_link_to_a_leaf_cluster_is_cut() {
     assert_eq!(left, of_leaf_nodes);
 }
 
-/// A pod that Kosmos would take up, on this node and no other.
+/// A pod that Kosmos would manage, on this node and no other.
 pub fn pinned_to(node: &str) -> serde_json::Value {
     let name = format!("on-{node}");
     let evicted_at_once = |taint: &str| {

@@ -1,5 +1,5 @@
-//! What happens when nodes die, played by the real controller manager, scheduler and kubelets, with the built binary
-//! among them. One story a test, each on a cluster of its own; what surprised us is in `README.md` beside this file.
+//! Failures of nodes, with the real controller manager, scheduler and kubelets, and the built binary. Each test is one
+//! story on a cluster of its own. `README.md` beside this file lists the stories and what surprised us.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

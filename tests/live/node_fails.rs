@@ -1,11 +1,11 @@
-//! One node dies.
+//! One node fails.
 
 use crate::{
     case::{Case, FAILING, OPTIONS},
     support::program::{commands, paste, shown},
 };
 
-/// What becomes of the pods on the failing node: reason and outcome. The DaemonSet's is not even Terminating.
+/// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [
     ("compute-hive01/compaction", "stuck-on-not-ready-node", Some("deleted")),
     ("compute-hive01/hiveserver2", "stuck-on-not-ready-node", Some("deleted")),
@@ -17,7 +17,7 @@ const FATES: [(&str, &str, Option<&str>); 7] = [
 ];
 
 /// The kubelet stops: Ready becomes Unknown, taints appear, pods become Terminating and stay. Before the threshold the
-/// reaper waits; after it, it reaps, and what was reaped runs elsewhere. The pod on the local disk is a person's.
+/// reaper waits. After it, it reaps, and the replacements run on other nodes. The pod on the local disk needs a person.
 #[test]
 fn a_kubelet_stops_and_its_pods_move() {
     let case = Case::start("a_kubelet_stops_and_its_pods_move");
@@ -36,7 +36,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     }
 
     case.until_stuck(&evicted);
-    // Kubernetes alone gets no further.
+    // Kubernetes alone does not replace them.
     assert_eq!(case.evictable_on(FAILING), evicted);
 
     let reaped = case.reap(&OPTIONS);
@@ -54,7 +54,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     case.until_replaced(&moved);
     assert_eq!(case.evictable_on(FAILING), local);
 
-    // As printed, one after the other.
+    // Runs the printed commands in order.
     for command in commands(&reaped, &local[0].uid) {
         let output = paste(&case, &command);
         assert!(output.status.success(), "{command}\n{}", shown(&output));
@@ -62,13 +62,13 @@ fn a_kubelet_stops_and_its_pods_move() {
     let replacement = case.until_replaced(&local);
     assert_eq!(replacement[0].node, "ds04", "the other disk is there");
 
-    assert_eq!(case.pods_on(FAILING), [daemon], "nobody asked for its deletion");
+    assert_eq!(case.pods_on(FAILING), [daemon], "its deletion was not requested");
     assert_eq!(case.untouched(), elsewhere);
     let after = case.reap(&OPTIONS);
     assert_eq!((after.code, after.report["summary"]["pods"].as_u64()), (0, Some(0)), "{}", after.report);
 }
 
-/// Without a second disk the printed commands bring up a pod that plainly waits for storage.
+/// Without a second disk, the printed commands lead to a pod that waits for storage.
 #[test]
 fn without_another_disk_the_pod_waits_for_storage() {
     let case = Case::start("without_another_disk_the_pod_waits_for_storage");

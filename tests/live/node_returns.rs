@@ -1,4 +1,4 @@
-//! The node was not dead: its kubelet comes back, at four moments.
+//! The node was not dead: its kubelet comes back, at four times.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use crate::{
     support::proxy,
 };
 
-/// Back after the reap: the kubelet drops what it ran, no pod of a new UID is harmed, and there is nothing left to do.
+/// Back after the reap: the kubelet stops the old containers, no pod of a new UID is affected, and nothing is left to
+/// do.
 #[test]
 fn back_after_the_reap() {
     let case = Case::start("back_after_the_reap");
@@ -25,7 +26,7 @@ fn back_after_the_reap() {
         let running = case.running_in_containers(FAILING);
         (!running.iter().any(|uid| reaped.iter().any(|pod| pod.uid == *uid))).then_some(())
     });
-    // What was a person's is nobody's any more: the kubelet confirms, and the disk is there again.
+    // The pod that needed a person no longer does: the kubelet confirms the deletion, and the disk is available again.
     case.until("the pod of the local disk is back on it", || {
         let pods = case.pods_on(FAILING);
         pods.into_iter()
@@ -40,7 +41,7 @@ fn back_after_the_reap() {
 /// Back before the pods' toleration ends: nothing was evicted, nothing is reported, nothing is deleted.
 #[test]
 fn back_before_the_toleration_ends() {
-    // Longer than the story waits for anything.
+    // Longer than any wait of the story.
     let case = Case::with_toleration("back_before_the_toleration_ends", 300);
     let before = case.pods();
     case.stop(FAILING);
@@ -65,7 +66,7 @@ fn back_after_the_eviction() {
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     case.resume(FAILING);
-    // At the default threshold, whatever of it is still there.
+    // With the default threshold, for pods that still exist.
     let run = case.reap(&[]);
     assert_eq!(
         (run.code, run.report["summary"]["verdicts"]["reap"].as_u64()),
@@ -83,8 +84,8 @@ fn back_after_the_eviction() {
         let runs_again = |old: &Seen| pods.iter().any(|pod| pod.owner == old.owner && pod.is_running());
         evicted.iter().filter(|pod| pod.owner_kind != "Job").all(runs_again).then_some(())
     });
-    // A pretended container that is stopped exits with 0. Where the Job controller sees that before the pod is gone, it
-    // takes it for success; else it starts another.
+    // A simulated container exits with 0 when it is stopped. If the Job controller sees that before the pod is gone, it
+    // counts as success; otherwise it starts another pod.
     case.until("the Jobs are complete, or run again", || {
         let jobs = case.get("/apis/batch/v1/namespaces/compute-hive01/jobs")["items"].clone();
         let goes_on = |job: &Value| job["status"]["succeeded"] == 1 || job["status"]["active"] == 1;
@@ -93,7 +94,7 @@ fn back_after_the_eviction() {
     nothing_to_do(&case);
 }
 
-/// Back between the decision and the deletes: the second look at the node stops them.
+/// Back between the decision and the deletes: the second read of the node prevents them.
 #[test]
 fn back_between_the_decision_and_the_deletes() {
     let case = Case::start("back_between_the_decision_and_the_deletes");

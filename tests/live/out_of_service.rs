@@ -1,12 +1,12 @@
-//! The reaper and the pod garbage collector, which after an operator's word does the same.
+//! The reaper beside the pod garbage collector, which deletes the same pods once an operator sets a taint.
 
 use crate::{
     case::{Case, FAILING, OPTIONS},
     support::program::Run,
 };
 
-/// An operator taints the dead node as out of service, and the pod garbage collector does in its own rounds what the
-/// reaper does: no run fails, nothing is lost, and everything moves.
+/// An operator taints the dead node as out of service, and the pod garbage collector also deletes its pods: no run
+/// fails, and all pods are replaced.
 #[test]
 fn the_pod_garbage_collector_at_the_same_time() {
     let case = Case::start("the_pod_garbage_collector_at_the_same_time");
@@ -25,14 +25,14 @@ fn the_pod_garbage_collector_at_the_same_time() {
     let (local, moved): (Vec<_>, Vec<_>) =
         evicted.into_iter().partition(|pod| pod.name == "impala-executor-000-0");
     case.until_replaced(&moved);
-    // The taint deletes it as well; its claim still binds it to the disk of the dead node.
+    // It is deleted because of the taint, too. Its claim still binds it to the disk of the dead node.
     case.until("the pod of the local disk waits for it", || {
         case.pods().into_iter().find(|pod| pod.owner == local[0].owner && pod.phase == "Pending")
     });
 }
 
-/// The garbage collector is faster, by the moment between the decision and the delete: outcome `gone`, or `changed`
-/// where a StatefulSet has used the name again by then, and exit code 0.
+/// The garbage collector deletes between the decision and the delete: outcome `gone`, or `changed` where a StatefulSet
+/// has used the name again by then, and exit code 0.
 #[test]
 fn the_pod_garbage_collector_is_faster() {
     let case = Case::start("the_pod_garbage_collector_is_faster");
@@ -40,8 +40,8 @@ fn the_pod_garbage_collector_is_faster() {
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
     out_of_service(&case);
-    // Its round is every 20 s. A look at the node that is not answered for as long is repeated, so that the run goes on
-    // whenever the round comes.
+    // It runs every 20 s. A read of the node that is not answered meanwhile is retried, so that the run continues after
+    // that.
     let proxy = case.before_the_second_look(FAILING, |case| {
         case.until("the garbage collector has come", || case.evictable_on(FAILING).is_empty().then_some(()));
     });
@@ -56,7 +56,7 @@ fn the_pod_garbage_collector_is_faster() {
     case.until_replaced(&moved);
 }
 
-/// As the report prints it, where volumes are left attached.
+/// The taint command of the report, where volumes are still attached.
 fn out_of_service(case: &Case) {
     let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
     assert!(case.kubectl(["taint", "nodes", FAILING, taint]).status.success());

@@ -1,14 +1,14 @@
-//! All nodes fail at once, which is hardly ever the nodes' fault.
+//! All nodes fail at once, for which the nodes are rarely the cause.
 
 use std::{thread, time::Duration};
 
 use crate::case::{Case, FAILING, OPTIONS, SIX, Seen};
 
-/// Everything down: Kubernetes halts its evictions, and the breaker holds what was Terminating before. When the others
-/// are back, a run is as ever.
+/// All nodes are down: Kubernetes stops its evictions, and the breaker holds the pods that were Terminating before.
+/// When the other nodes are back, a run reaps as usual.
 ///
-/// Kubernetes notices one node after the other, and goes on evicting until it has noticed all. Its rate allows one node
-/// in that time, and sometimes it forgets to take that one's taint away.
+/// Kubernetes detects one node after the other, and continues to evict until it has detected all. Its rate limit allows
+/// one node in that time, and sometimes it does not remove that node's taint.
 #[test]
 fn everything_is_down() {
     let toleration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ fn everything_is_down() {
     for node in others.clone() {
         case.until_ready_is("Unknown", node);
     }
-    // Were evictions going on, all of them would have gone by then.
+    // If evictions continued, all of these pods would be Terminating by then.
     thread::sleep(toleration + Duration::from_secs(5));
     let tainted: Vec<_> = SIX.iter().filter(|node| !case.evicting_taints(node).is_empty()).collect();
     assert!(tainted.len() <= 1, "{tainted:?}");

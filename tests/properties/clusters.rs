@@ -1,4 +1,4 @@
-//! Random clusters. Every fact varies, and mostly so that many pods are due: what is never reaped proves little.
+//! Random clusters. Every fact varies, but most pods are overdue: clusters in which no pod is reaped prove little.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use pod_reaper::{
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
-/// A cluster, what was asked for, and what becomes of the pods.
+/// A cluster, the options, and the outcomes of the pods.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub gathered: Gathered,
-    /// Nodes that were not looked at; counted where the census is.
+    /// Nodes that were not read; the census counts them.
     pub further_nodes: Vec<Standing>,
-    /// What was typed, the program's name first.
+    /// The arguments, with the program's name first.
     pub args: Vec<String>,
-    /// Of the pod with this number in its UID, or a multiple.
+    /// The outcome of the pod with this number in its UID, or a multiple.
     pub outcomes: Vec<Outcome>,
-    /// Another order of the pods: their sort keys.
+    /// Sort keys for another order of the pods.
     pub order: Vec<u32>,
 }
 
@@ -35,7 +35,7 @@ impl Case {
     }
 }
 
-/// Nodes n0 to n3 were looked at; a pod may name n4 as well.
+/// Nodes n0 to n3 were read; a pod may also name n4.
 const LOOKED_AT: usize = 4;
 const MOST_PODS: usize = 8;
 
@@ -92,7 +92,7 @@ fn gathered() -> impl Strategy<Value = Gathered> {
         })
 }
 
-/// What was typed. Thresholds are few, so that [`age`] can hit each exactly.
+/// The arguments. There are few thresholds, so that [`age`] can meet each exactly.
 fn args() -> impl Strategy<Value = Vec<String>> {
     let threshold = || select(vec!["0s", "1m", "10m"]);
     let source = prop_oneof![
@@ -245,7 +245,7 @@ fn volume() -> impl Strategy<Value = VolumeFacts> {
     )
 }
 
-/// Stand for what a volume's affinity can only say once its pod has a node.
+/// Placeholders in a volume's affinity, replaced once its pod has a node.
 const OWN_NAME: &str = "(its node's name)";
 const OWN_HOSTNAME: &str = "(its node's hostname)";
 
@@ -304,7 +304,7 @@ fn at_age(milliseconds: i64) -> Timestamp {
     now() - SignedDuration::from_millis(milliseconds)
 }
 
-/// In milliseconds: long ago, or at, just before or just after each threshold and lease duration there is.
+/// An age in milliseconds: long ago, or at, just before or just after each threshold and lease duration.
 fn age() -> impl Strategy<Value = i64> {
     const HOUR: i64 = 3_600_000;
     let edge =
@@ -320,7 +320,7 @@ fn seldom() -> impl Strategy<Value = bool> {
     prop::bool::weighted(0.03)
 }
 
-/// Mostly names; now and then what a terminal, a shell or a line break could trip over.
+/// Mostly names, and sometimes text that a terminal, a shell or a line break could handle wrongly.
 fn text() -> impl Strategy<Value = String> {
     let name =
         select(vec!["db-0", "db-1", "data", "unseal Vault after this pod has moved, then look at its log"]);

@@ -1,6 +1,7 @@
 //! Properties of the rules, the limits and the report, over random whole clusters.
 //!
-//! 10 000 clusters a property; `PROPTEST_CASES` changes that. A failure prints its seed, which `PROPTEST_RNG_SEED` repeats.
+//! Each property runs on 10,000 clusters; `PROPTEST_CASES` changes that. A failure prints its seed, which
+//! `PROPTEST_RNG_SEED` repeats.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod clusters;
@@ -32,7 +33,7 @@ use proptest::{
 use crate::clusters::{Case, case};
 
 const CASES: u32 = 10_000;
-/// How many codes of reasons there are.
+/// The number of reason codes.
 const REASONS: usize = 19;
 
 /// Checks `property` on random clusters.
@@ -40,7 +41,7 @@ fn for_every_cluster(property: impl Fn(&Case) -> TestCaseResult) {
     let mut config = ProptestConfig {
         failure_persistence: None,
         max_shrink_iters: 4_000,
-        // The default, ChaCha, takes half of the time where nothing is optimised.
+        // The default, ChaCha, takes half of the time in a build without optimisation.
         rng_algorithm: RngAlgorithm::XorShift,
         ..ProptestConfig::default()
     };
@@ -82,7 +83,7 @@ fn written(report: &Report, output: Output) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Whether the mass-outage breaker holds, by a count of its own.
+/// Whether the mass-outage breaker holds, by an independent count.
 fn breaker_holds(case: &Case, max_percent: u8) -> bool {
     match case.gathered.facts.census {
         Census::NotNeeded => false,
@@ -117,7 +118,7 @@ fn nothing_is_reaped_that_the_design_forbids() {
         seen.borrow_mut().extend(plan.pods.iter().map(Judged::code));
         Ok(())
     });
-    // A property of pods that are never reaped proves little. So does one of a few clusters.
+    // Without reaped pods, or with few clusters, the property proves little.
     let (judged, reaped, seen) = (judged.get(), reaped.get(), seen.into_inner());
     if judged >= 10_000 {
         assert!(reaped * 10 >= judged, "only {reaped} of {judged} pods are reaped");
@@ -197,7 +198,7 @@ fn a_failed_read_adds_nothing() {
     ];
     for_every_cluster(|case| {
         let mut settings = case.settings();
-        // Under a cap, what is not taken makes room for another pod.
+        // Under a cap, a pod that is left out makes room for another one.
         settings.limits = Limits { max_deletes: None, ..settings.limits };
         let whole = plan(&settings, &case.gathered);
         for fail in failures {
@@ -248,7 +249,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             objections.retain(|objection| !may_remain.contains(objection));
             prop_assert!(objections.is_empty(), "{} gets such a command, but {objections:?}", pod.uid);
         }
-        // Of a node, only where one of its pods shows that it is not expected back.
+        // Commands for a node are allowed only where one of its pods shows that it is not expected back.
         for entry in report.nodes.iter().filter(|node| node.steps.iter().any(destroys)) {
             let mut pods = case.gathered.pods.iter().filter(|pod| pod.node.as_ref() == Some(&entry.name));
             let shows = |pod: &PodFacts| {
@@ -286,7 +287,7 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
     });
 }
 
-/// Control characters, and those that show nothing or turn the direction of writing.
+/// Whether it is a control character, an invisible one or one that changes the direction of writing.
 fn steers(letter: char) -> bool {
     letter.is_control()
         || ['\u{ad}', '\u{61c}', '\u{180e}', '\u{feff}'].contains(&letter)
@@ -300,7 +301,7 @@ fn steers(letter: char) -> bool {
         .any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
-/// A word of a command as the report shows it. The words are quoted: a space in one is no place to break the line.
+/// A word of a command as the report prints it. Words are quoted: a space inside of one does not break the line.
 fn shown(word: &str) -> String {
     let shown = word.replace(['\n', '\t'], " ").replace(steers, "\u{fffd}");
     shown.trim_end().to_owned()
@@ -313,12 +314,12 @@ fn without_mark(line: &str) -> &str {
     line.strip_prefix("- ").or_else(|| unnumbered.strip_prefix(". ")).unwrap_or(line)
 }
 
-/// Letters from Hangul on count twice, as terminals show most of them.
+/// The width of a line. Letters from Hangul on count twice, as most of them are two columns wide.
 fn columns(line: &str) -> usize {
     line.chars().map(|letter| if letter < '\u{1100}' || letter == '\u{fffd}' { 1 } else { 2 }).sum()
 }
 
-/// A prediction for a node is what the rules say once that node is dead, and everything on it stuck, for real.
+/// A prediction for a node equals the verdicts of the rules once that node is dead and all its pods are stuck.
 #[test]
 fn the_prediction_for_a_node_is_what_a_run_then_decides() {
     let seen = Cell::new(0);
@@ -366,7 +367,7 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
     assert!(seen.get() > 0, "no pod is foretold to be reaped");
 }
 
-/// Deciding stops at the first rule that holds; explaining goes on. They must not part.
+/// Deciding stops at the first rule that applies, and explaining continues. Both must agree.
 #[test]
 fn the_rule_that_explains_is_the_rule_that_decides() {
     for_every_cluster(|case| {

@@ -1,4 +1,4 @@
-//! What must hold: of each write when it is sent, and of the report when the run has ended.
+//! The invariants of each write when it is sent, and of the report when the run has ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,20 +27,20 @@ use crate::{
     world::{By, claim_state, no_facts, start, unread},
 };
 
-/// Oldest look at a node that permits a write.
+/// The maximum age of a read of the node at a write.
 const FRESH: Duration = Duration::from_secs(5);
-/// Most requests under way at once.
+/// The maximum of requests at the same time.
 const AT_ONCE: usize = 8;
-/// Most writes of one pod: four tries, each repeated once where it met another version, and the Job step's.
+/// The maximum of writes to one pod: four tries, each repeated once after a conflict, and those of the Job step.
 const MOST_WRITES: usize = 10;
 
-/// What was asked of a run.
+/// The settings and limits of a run.
 pub struct Rules {
     pub settings: Arc<Settings>,
     pub mode: Mode,
-    /// Nothing new is begun after this.
+    /// The time after which no request is started.
     pub last_start: Instant,
-    /// Everything is over by this.
+    /// The time by which the run has ended.
     pub end: Instant,
 }
 
@@ -55,7 +55,7 @@ impl Rules {
 }
 
 impl Watched {
-    /// Judges a write by what the program can know, when it is sent.
+    /// Checks a write when it is sent, by what the program can know.
     pub fn judge(&mut self, request: &Request) {
         let (uid, version) = request.preconditions();
         let mut wrong = self.wrong_form(request);
@@ -118,7 +118,7 @@ impl Watched {
             }
             (options, "application/json", dry.then_some("dryRun=All"))
         } else {
-            // What the condition says is for people.
+            // The message of the condition is for people and not checked.
             let condition = request.body.pointer("/status/conditions/0").cloned().unwrap_or_default();
             let patch = json!({
                 "metadata": {"uid": uid, "resourceVersion": version},
@@ -140,7 +140,7 @@ impl Watched {
         .collect()
     }
 
-    /// Why `pod`, as it was received, must not be written.
+    /// The reasons why `pod`, as it was received, must not be written.
     fn wrong_pod(&self, request: &Request, mut pod: PodFacts) -> Vec<String> {
         let mut wrong = Vec::new();
         if (&pod.namespace, &pod.name) != (&request.namespace, &request.name) {
@@ -150,7 +150,7 @@ impl Watched {
             wrong.push("its namespace was not asked for".to_owned());
         }
         let job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING) && !pod.finished;
-        // A dry run changes nothing, so that the answer is all there is to see of the step.
+        // A dry run changes nothing, so only the answer shows that the step was done.
         let mut earlier =
             self.writes.iter().filter(|write| write.kind == Kind::Patch && write.uid == pod.uid);
         let dry_step = request.dry_run && earlier.any(|write| write.answered == Some(200));
@@ -185,7 +185,7 @@ impl Watched {
         wrong
     }
 
-    /// Judges an Event, or the look for earlier ones, when it is sent.
+    /// Checks an Event, or the list of earlier ones, when it is sent.
     pub fn judge_event(&mut self, request: &Request) {
         let about = request.body["regarding"]["uid"].as_str().unwrap_or_default().to_owned();
         let warning = request.body["type"] == "Warning";
@@ -207,7 +207,7 @@ impl Watched {
         self.violations.extend(wrong.map(|(_, wrong)| format!("{which}: {wrong}")));
     }
 
-    /// Judges the age of the look at a pod's node when a write arrives.
+    /// Checks the age of the read of a pod's node when a write arrives.
     pub fn judge_age(&mut self, request: &Request) {
         let (uid, version) = request.preconditions();
         let pod = self.received.pods.get(&(uid.to_owned(), version.to_owned()));
@@ -223,16 +223,16 @@ impl Watched {
 pub struct Ended<'a> {
     pub result: &'a Result<Report, CouldNotRun>,
     pub state: &'a Watched,
-    /// The most requests at once, and those that the program has no reason to send.
+    /// The maximum of requests at the same time, and the requests that the program has no reason to send.
     pub most_at_once: usize,
     pub not_understood: &'a [String],
-    /// The truth as the run began.
+    /// The cluster as the run began.
     pub before: &'a Gathered,
     pub at: Instant,
 }
 
 impl Ended<'_> {
-    /// Everything that does not hold.
+    /// Every invariant that does not hold.
     pub fn wrongs(&self) -> Vec<String> {
         let mut wrong = self.state.violations.clone();
         wrong.extend(self.not_understood.iter().map(|sent| format!("no reason to send {sent}")));
@@ -277,7 +277,7 @@ impl Ended<'_> {
         !trouble.is_faulty() && self.state.changes == 0 && self.at < self.state.rules.last_start
     }
 
-    /// Why a pod's outcome does not agree with what became of it.
+    /// Why a pod's outcome does not agree with the cluster.
     fn untrue(&self, pod: &PodEntry) -> Option<&'static str> {
         let state = self.state;
         let real = state.rules.mode != Mode::ServerDryRun;
@@ -293,7 +293,7 @@ impl Ended<'_> {
         let changed = truth.is_none_or(|truth| truth.changed || touched);
         let node = pod.node.as_deref().unwrap_or_default();
         let node_changed = state.world.nodes.get(node).is_none_or(|node| node.changed);
-        // The last look whether it is still there.
+        // The last list that shows whether it still exists.
         let listed = state.received.uids.get(node);
         let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
@@ -330,7 +330,7 @@ impl Ended<'_> {
         (!holds).then_some(why)
     }
 
-    /// Terminating pods of nodes that were NotReady all the time, that are missing in the report.
+    /// Terminating pods that are missing in the report, although their nodes were NotReady all the time.
     fn unreported(&self, report: &Report) -> Vec<String> {
         let Watched { world, rules, .. } = self.state;
         let reported = |pod: &PodFacts| {
@@ -349,8 +349,8 @@ impl Ended<'_> {
             .collect()
     }
 
-    /// Verdicts that the truth does not explain, where nothing but our writes changed it: a fault may hold a pod back,
-    /// and must then be named as the reason.
+    /// Verdicts that the cluster does not explain, where only the program's writes changed it. A fault may hold a pod,
+    /// but must then be its reason.
     fn misjudged(&self, report: &Report) -> Vec<String> {
         let Watched { trouble, changes, rules, .. } = self.state;
         if *changes > 0 {
@@ -385,7 +385,7 @@ impl Ended<'_> {
         outage(nodes, self.state.rules.settings.limits.max_not_ready_percent)
     }
 
-    /// Where nothing was in the way: what was to be reaped, and is not.
+    /// Pods of a run without faults that were to be reaped and were not.
     fn not_reaped(&self, report: &Report) -> Vec<String> {
         if !self.calm() {
             return Vec::new();
@@ -405,7 +405,8 @@ impl Ended<'_> {
             let by_job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING);
             let outcome = match mode {
                 Mode::Delete { .. } if by_job && lets_go_late => "still-there",
-                // Forced before, such a pod goes as soon as the Job controller lets go: maybe before our delete.
+                // Such a pod was forced before, and is removed with the Job controller's finalizer: maybe before our
+                // delete.
                 Mode::Delete { .. } if by_job && pod.grace_seconds == Some(0) => outcomes
                     .get(pod.uid.as_str())
                     .copied()
@@ -428,7 +429,7 @@ impl Ended<'_> {
     }
 }
 
-/// The exit code that the rest of the report asks for.
+/// The exit code that follows from the rest of the report.
 fn exit(report: &Report, on_manual: bool) -> u8 {
     let any = |test: &dyn Fn(&PodEntry) -> bool| report.pods.iter().any(test);
     let failures = ["failed", "denied", "still-there", "unverified", "interrupted"];

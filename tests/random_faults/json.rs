@@ -1,4 +1,4 @@
-//! Objects as the API server writes them, and what they mean.
+//! Objects as the API server writes them, and their facts.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Whole runs against a simulated API server at which anything goes wrong, while the cluster changes: after each one
-//! the rules held, and the report is true.
+//! Whole runs against a simulated API server with random faults, while the cluster changes. After each run the rules
+//! held and the report is true.
 //!
-//! Time is tokio's, paused: a run that waits for minutes takes milliseconds. A run is made of one number alone.
-//! `RANDOM_FAULTS_RUNS` changes how many there are; what a failure prints repeats the run that failed.
+//! The clock is tokio's and paused, so a run that waits for minutes takes milliseconds. A run depends only on its seed.
+//! `RANDOM_FAULTS_RUNS` sets the number of runs. A failure prints the command that repeats its run.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "its figures are shown with --nocapture")]
 
@@ -38,10 +38,10 @@ use crate::{
 };
 
 const RUNS: u64 = 5_000;
-/// How many codes of reasons there are.
+/// The number of reason codes.
 const REASONS: usize = 19;
 
-/// What came of one run.
+/// The result of one run.
 struct Ran {
     args: Vec<String>,
     result: Result<Report, CouldNotRun>,
@@ -51,10 +51,10 @@ struct Ran {
     writes: usize,
 }
 
-/// What was typed.
+/// The arguments.
 fn args(dice: &mut Dice) -> Vec<String> {
     let mode = dice.weigh(&[(12, "--yes"), (2, "--dry-run"), (1, "--dry-run=client")]);
-    // In milliseconds, and such that nothing but the end of the run falls on one of them.
+    // Odd numbers of milliseconds, on which nothing but the end of the run falls.
     let deadline = dice.weigh(&[(12, 480_001), (2, 60_002), (1, 3_001)]);
     let cap = dice.weigh(&[(8, 0), (1, 1), (1, 3)]);
     let percent = dice.weigh(&[(6, 55), (4, 100), (1, 30), (1, 90)]);
@@ -80,7 +80,7 @@ fn args(dice: &mut Dice) -> Vec<String> {
     args
 }
 
-/// What goes wrong, how often the cluster changes, in a thousand requests, and how long a page is.
+/// The faults, how often the cluster changes in a thousand requests, and the length of a page.
 fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
     let rate = |dice: &mut Dice| dice.pick(&[20, 60, 150, 350]);
     let (faults, changes) = match dice.weigh(&[(3, 0), (4, 1), (5, 2), (8, 3)]) {
@@ -93,13 +93,13 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
         let kind = if dice.permille(300) { Kind::Delete } else { dice.pick(&Kind::ALL) };
         (kind, Fault::random(kind, dice))
     });
-    // What fails at each of several hundred requests lets no run come to an end that proves anything.
+    // A fault at every one of several hundred requests would leave no run that proves anything.
     let faults = if always.is_some() { 0 } else { faults };
     let page = dice.pick(&[1, 2, 3, 500]);
     (Trouble { faults, always, latency: dice.pick(&[1, 10, 40, 150]) }, changes, page)
 }
 
-/// One run, all of it made of `seed`.
+/// Runs once. Everything depends on `seed` alone.
 fn run(seed: u64) -> Ran {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -114,7 +114,7 @@ fn run(seed: u64) -> Ran {
         let began = Instant::now();
         let deadline = settings.deadline;
         let (signal, stop) = Stop::manual(deadline);
-        // A quarter of a short deadline, or 20 s of a long one, is for what is under way.
+        // A quarter of a short deadline, or 20 s of a long one, is left for the requests that were started.
         let reserve = Duration::from_secs(20).min(deadline / 4);
         let (mut last_start, mut end) = (began + deadline - reserve, began + deadline);
         let disturbed = trouble.is_faulty() || changes > 0;
@@ -123,7 +123,7 @@ fn run(seed: u64) -> Ran {
             tokio::spawn(async move {
                 sleep_until(at).await;
                 signal.send_replace(Some(("SIGTERM", at)));
-                // For as long as the run waits for it.
+                // Keeps the sender until the run has ended.
                 signal.closed().await;
             });
             (last_start, end) = (last_start.min(at), end.min(at + Duration::from_secs(20)));
@@ -195,7 +195,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
     println!(
         "{runs} runs from seed {first}: {requests} requests, {writes} writes\n{outcomes:?}\n{reasons:?}\n{exits:?}\n{faults:?}"
     );
-    // What never comes up proves nothing. A few runs cannot show everything.
+    // A fault or reason that never comes up proves nothing. A few runs cannot cover all of them.
     if runs >= RUNS {
         assert_eq!(outcomes.len(), OutcomeCode::ALL.len(), "each outcome comes up: {outcomes:?}");
         assert_eq!(reasons.len(), REASONS, "each reason comes up: {reasons:?}");

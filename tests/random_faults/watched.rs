@@ -1,5 +1,5 @@
-//! The cluster as the server serves it, with a record of what the program has received, so that every write can be
-//! judged by what the program could know.
+//! The cluster behind the server, with a record of what the program has received. Every write is checked by what the
+//! program could know.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ pub struct Watched {
     /// Requests before which the cluster changes, in a thousand.
     pub changes: usize,
     pub writes: Vec<Write>,
-    /// The pods that Warnings were about.
+    /// The pods that have had Warnings.
     pub warned: BTreeSet<String>,
     pub violations: Vec<String>,
     dice: Dice,
@@ -40,25 +40,25 @@ pub struct Write {
     pub request: usize,
     pub kind: Kind,
     pub uid: String,
-    /// When it changed something.
+    /// The time at which it changed the pod.
     pub took_effect: Option<Instant>,
     /// The status that reached the program.
     pub answered: Option<u16>,
     pub denied: bool,
 }
 
-/// What reached the program whole.
+/// The complete answers that reached the program.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// Each node's row: whether it says Ready.
+    /// Whether each node's row shows Ready.
     pub rows: Vec<bool>,
     /// All nodes.
     pub census: Option<Vec<Standing>>,
-    /// Some node was seen to be Ready and no leaf.
+    /// Whether some node was seen that is Ready and no leaf node.
     pub real_ready: bool,
-    /// The first UID of each node: of the one that was judged.
+    /// The first UID of each node, which is that of the judged node.
     pub judged: BTreeMap<String, String>,
-    /// The last look at each node.
+    /// The last read of each node.
     pub looks: BTreeMap<String, Look>,
     pub leases: BTreeMap<String, (Instant, Option<Lease>)>,
     pub namespaces: BTreeMap<String, bool>,
@@ -66,11 +66,11 @@ pub struct Received {
     pub pods: BTreeMap<(String, String), PodFacts>,
     pub claims: BTreeMap<Key, Option<Claim>>,
     pub volumes: BTreeMap<String, Option<VolumeFacts>>,
-    /// The last whole list of each node's UIDs.
+    /// The last complete list of the UIDs on each node.
     pub uids: BTreeMap<String, (Instant, BTreeSet<String>)>,
 }
 
-/// A look at a node that reached the program.
+/// A read of a node that reached the program.
 #[derive(Debug, Clone)]
 pub struct Look {
     pub taken: Instant,
@@ -78,12 +78,12 @@ pub struct Look {
     pub facts: NodeFacts,
 }
 
-/// What an object means.
+/// The facts of an object.
 #[derive(Debug, Clone)]
 pub enum Facts {
     Node(Arc<NodeFacts>),
     Lease(Option<Lease>),
-    /// Terminating, or not.
+    /// A pod, Terminating or not.
     Pod(Arc<PodFacts>, bool),
     Namespace(String, bool),
     Claim(Claim),
@@ -204,7 +204,7 @@ impl Cluster for Watched {
         }
         let mut pod = self.world.pods.get(&key).cloned().or(before).ok_or(Refusal::NotFound)?;
         let object = json::pod(&pod);
-        // The answer says so, and the program has to believe it.
+        // The program has to rely on the answer.
         pod.facts.finished |= request.kind == Kind::Patch;
         Ok((object, Facts::Pod(Arc::new(pod.facts), true)))
     }
@@ -228,7 +228,7 @@ impl Received {
         let name = request.name.clone();
         match (request.kind, content) {
             (Kind::Node, Content::Absent) => drop(self.looks.remove(&name)),
-            // Without the server's clock there is nothing to judge a node by: such a look is none.
+            // A read without the server's clock does not count, since the node cannot be judged by it.
             (Kind::Node, Content::Object(Facts::Node(facts))) if dated => {
                 self.judged.entry(name.clone()).or_insert_with(|| facts.uid.clone());
                 self.real_ready |= facts.ready == Ready::True && facts.leaf.is_none();

@@ -1,6 +1,6 @@
-//! The cluster as it really is: what is in it, what a write does to it, and what happens to it meanwhile.
+//! The true state of the cluster: its objects, the effects of writes, and random changes.
 //!
-//! It is kept as the facts that a perfect look would find, so that the oracle can judge the truth itself.
+//! It is kept as the facts that a complete read would return, so that the oracle can judge it directly.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -27,22 +27,22 @@ pub struct World {
     pub volumes: BTreeMap<String, VolumeFacts>,
     /// Node and attachment.
     pub attachments: Vec<(String, Attachment)>,
-    /// How long the Job controller takes to let go of a failed pod.
+    /// How long the Job controller takes to remove its finalizer from a failed pod.
     pub job_controller: Option<Duration>,
-    /// UIDs of pods that are no more, and whether our delete did it.
+    /// UIDs of pods that are gone, and whether the program's delete removed them.
     pub gone: BTreeMap<String, By>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Node {
     pub facts: NodeFacts,
-    /// How it shows that it is a leaf node; its facts say that it is one.
+    /// The mark by which it is a leaf node.
     pub mark: Option<Mark>,
     pub cordoned: bool,
-    /// Whether the lease carries the server's stamp, and by how many seconds the node's own clock is wrong.
+    /// Whether the lease has the server's stamp, and by how many seconds the node's own clock is wrong.
     pub stamped: bool,
     pub skew: i64,
-    /// Something happened to it since the run began.
+    /// Whether it changed since the run began.
     pub changed: bool,
 }
 
@@ -57,11 +57,11 @@ pub enum Mark {
 
 #[derive(Debug, Clone)]
 pub struct Pod {
-    /// Its claims, which were not looked up; the deletion deadline means something only if it is Terminating.
+    /// Its facts, with claims that were not looked up. The deletion deadline is valid only if it is Terminating.
     pub facts: PodFacts,
     pub terminating: bool,
     pub changed: bool,
-    /// Whether it was this program that asked for its end at once.
+    /// Whether this program force-deleted it.
     forced_by_us: bool,
     released_at: Option<Instant>,
 }
@@ -112,7 +112,7 @@ impl World {
             world.nodes.insert(node.facts.name.clone(), node);
         }
         for name in world.nodes.keys().cloned().collect::<Vec<_>>() {
-            // At times more than there are requests at once, so that pods wait for their turn.
+            // Sometimes more pods than requests at the same time, so that pods have to wait.
             let many = dice.weigh(&[(30, 6), (1, 24)]);
             let most = if world.nodes[&name].facts.ready == Ready::True { 2 } else { many };
             for _ in 0..dice.below(most) {
@@ -184,7 +184,7 @@ impl World {
             (node.facts.ready_reason, node.facts.ready_since) = (None, None);
         }
         if node.stamped {
-            // The node's own clock must not count where the server's stamp is there.
+            // The node's own clock must not count where the server's stamp exists.
             node.skew = dice.pick(&[0, 0, -1_200, 1_200]);
         }
         if let Some(mark) = mark {
@@ -203,7 +203,7 @@ impl World {
     fn add_pod(&mut self, dice: &mut Dice, node: Option<String>) -> Key {
         let namespace = dice.pick(&NAMESPACES).to_owned();
         let mut name = format!("pod-{}", self.version());
-        // A name alone is no identity: sometimes another namespace has a pod of the same one.
+        // Sometimes another namespace has a pod of the same name, so that a name alone identifies nothing.
         let free = |name: &str| !self.pods.contains_key(&(namespace.clone(), name.to_owned()));
         if dice.permille(200)
             && let Some((_, namesake)) = self.pods.keys().find(|(_, name)| free(name))
@@ -233,7 +233,7 @@ impl World {
                 kind: dice.pick(&["StatefulSet", "ReplicaSet", "Job"]).to_owned(),
                 name: "owner".to_owned(),
             }),
-            // Without a UID: each Event about a deleted pod is about the pod itself, and can be judged.
+            // Owners have no UID, so that each Event about a deleted pod is about the pod itself and can be checked.
             controller: None,
             deletion_deadline: start() - SignedDuration::from_secs(age(dice)),
             grace_seconds: dice.pick(&[None, Some(0), Some(30), Some(30)]),
@@ -294,7 +294,7 @@ impl World {
         }
     }
 
-    /// Everything that a perfect look would find, judged at `now`.
+    /// The facts that a complete read at `now` would return.
     pub fn facts(&self, now: Timestamp) -> Gathered {
         let pods = self.pods.values().filter(|pod| pod.terminating).map(|pod| {
             let mut facts = pod.facts.clone();
@@ -317,7 +317,7 @@ impl World {
         Gathered { facts: ClusterFacts { nodes, ..no_facts(now) }, pods: pods.collect() }
     }
 
-    /// What the Job controller has done by now.
+    /// Applies the changes of the Job controller up to now.
     pub fn settle(&mut self) {
         let due = |pod: &Pod| pod.released_at.is_some_and(|at| at <= Instant::now());
         let due = self.pods.iter().filter(|(_, pod)| due(pod)).map(|(key, _)| key.clone());
@@ -392,11 +392,11 @@ impl World {
         Ok(())
     }
 
-    /// Something happens that is not our doing.
+    /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
         let what = dice.below(16);
         if what < 7 {
-            // Mostly one of those that the run is about.
+            // Mostly one of the pods that the run is about.
             let any = dice.permille(150);
             let names = self.nodes.values().filter(|node| any || node.facts.ready != Ready::True);
             let names = names.map(|node| node.facts.name.clone()).collect::<Vec<_>>();
@@ -439,7 +439,7 @@ impl World {
         match what {
             7 => self.force(&key, By::Others),
             8 => {
-                // A namesake: a pod of a StatefulSet that runs again, mostly elsewhere.
+                // A namesake: the replacement of a StatefulSet's pod, mostly on another node.
                 let mut namesake = pod.clone();
                 pod.forced_by_us = false;
                 self.remove(&key);
@@ -468,7 +468,7 @@ impl World {
                     pod.changed = true;
                 }
             }
-            // Only its version is another: a status that another client wrote.
+            // Changes only the version, as the status update of another client does.
             _ => {}
         }
     }
@@ -487,7 +487,7 @@ impl Node {
     }
 }
 
-/// What is known of a claim, from what was found.
+/// The state of a claim, from the objects that were found.
 pub fn claim_state(
     claim: Read<Option<&Claim>>,
     volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
@@ -527,7 +527,7 @@ pub fn start() -> Timestamp {
     Timestamp::from_second(1_769_828_400).unwrap()
 }
 
-/// In seconds: mostly long ago, sometimes at, just before or just after a threshold or a lease's duration.
+/// An age in seconds: mostly long ago, sometimes at, just before or just after a threshold or a lease's duration.
 fn age(dice: &mut Dice) -> i64 {
     let edge = dice.pick(&[0, 10, 40, 60, 600]) + dice.pick(&[-1, 0, 1]);
     let long = LONG + i64::try_from(dice.below(4)).unwrap();

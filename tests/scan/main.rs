@@ -1,7 +1,7 @@
-//! The scan asks for little; it must find what reading everything finds.
+//! The scan reads little, and must lead to the same verdicts as reading everything.
 //!
-//! Random clusters are read twice: through the scan, from the simulated API server, and whole, as a snapshot of the same
-//! objects. Both have to come to the same verdicts, for the same reasons.
+//! Random clusters are read twice: by the scan, from the simulated API server, and completely, as a snapshot of the
+//! same objects. Both must lead to the same verdicts for the same reasons.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::cell::Cell;
@@ -31,14 +31,14 @@ use proptest::{
 };
 use serde_json::{Value, json};
 
-/// A cluster, and how many objects of it a page has at most.
+/// A cluster, and the maximum of objects on a page.
 #[derive(Debug, Clone)]
 struct Case {
     cluster: Objects,
     page: usize,
 }
 
-/// What was typed beside the source.
+/// The options, without those of the source.
 #[derive(Debug, Clone)]
 struct Typed {
     all: bool,
@@ -62,7 +62,7 @@ impl Typed {
     }
 }
 
-/// (namespace, name, node, verdict's reason) of each pod, whatever the order.
+/// (namespace, name, node, reason) of each pod, sorted.
 type Verdicts = Vec<(String, String, Option<String>, String)>;
 
 fn verdicts(plan: &Plan) -> Verdicts {
@@ -97,7 +97,7 @@ fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) 
     );
     let Gathered { facts, pods } = saved.unwrap().gather(&settings.wanted(), None).unwrap();
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    // A snapshot shows pods of nodes that are gone; a scan without `--all` has no reason to meet them.
+    // A snapshot has pods of nodes that are gone. A scan without `--all` does not read them.
     let there = |node: &Option<String>| {
         let node = node.as_ref().and_then(|name| facts.nodes.get(name));
         node.is_some_and(|node| node.known().is_some())
@@ -123,7 +123,7 @@ fn for_every_cluster(cases: u32, property: impl Fn(&Case, &Settings) -> TestCase
 fn the_scan_chooses_what_reading_everything_chooses() {
     let (reaped, elsewhere) = (Cell::new(0), Cell::new(0));
     for_every_cluster(2_000, |case, settings| {
-        // A snapshot shows more pods, which a cap would count.
+        // A snapshot has more pods, which a cap would count.
         let mut settings = settings.clone();
         settings.limits.max_deletes = None;
         let (facts, scanned) = by_scan(case, &settings);
@@ -136,11 +136,11 @@ fn the_scan_chooses_what_reading_everything_chooses() {
         Ok(())
     });
     let (reaped, elsewhere) = (reaped.get(), elsewhere.get());
-    // Clusters in which nothing ever happens would prove nothing.
+    // Without reaped pods and pods on Ready nodes, the test would prove little.
     assert!(reaped > 50 && elsewhere > 50, "{reaped} reaped, {elsewhere} on Ready nodes");
 }
 
-/// What is explained of each pod has to be what a run decides about it, its limits included.
+/// Compares the explanation of each pod with what a run decides, with its limits.
 fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Vec<String> {
     let mut differences = Vec::new();
     for judged in &plan.pods {
@@ -244,7 +244,7 @@ fn case() -> impl Strategy<Value = Case> {
                 pod["metadata"]["name"] = json!(format!("p{at}"));
                 pod["metadata"]["uid"] = json!(format!("uid-{at}"));
                 if let Some(node) = pod["spec"]["nodeName"].as_u64() {
-                    // One more than there are: a node that is gone.
+                    // One more than exist: a node that is gone.
                     let node = usize::try_from(node).unwrap() % (names.len() + 1);
                     pod["spec"]["nodeName"] = names.get(node).cloned().unwrap_or(json!("gone"));
                 }
@@ -304,7 +304,7 @@ fn node() -> impl Strategy<Value = (Value, Option<i64>)> {
                     "name": if mark == "name" { "kosmos-" } else { "" },
                     "labels": labels, "annotations": annotations,
                 },
-                // A later version may print more of such a condition.
+                // A later version may print more about such a condition.
                 "shows": (ready == Some("malformed")).then_some("Ready,Doubtful"),
                 "spec": {"taints": taints, "unschedulable": cordoned},
                 "status": {"conditions": ready.map(condition).into_iter().collect::<Vec<_>>()}});
@@ -312,7 +312,7 @@ fn node() -> impl Strategy<Value = (Value, Option<i64>)> {
         })
 }
 
-/// A pod. `shows`, which no API server knows, is what its row prints unless another status comes first.
+/// A pod. `shows`, which is no field of the API, is what its row prints unless another status comes first.
 fn pod() -> impl Strategy<Value = Value> {
     let node = option::weighted(0.9, 0..16_u64);
     let phase = prop_oneof![6 => Just("Running"), 1 => Just("Pending"), 1 => Just("Unknown"), 1 => Just("Succeeded"), 1 => Just("Failed")];

@@ -1,4 +1,4 @@
-//! Deletes that real admission refuses: policies of the API server itself, and a webhook.
+//! Deletes that real admission refuses: by policies of the API server, and by a webhook.
 
 use std::{
     io::{Read, Write},
@@ -22,11 +22,11 @@ use crate::{
     until_overdue,
 };
 
-/// Longest that the API server may take to heed what it was told. It takes about a second.
+/// Longest wait until the API server applies a policy or webhook. It takes about a second.
 const HEEDED_WITHIN: Duration = Duration::from_secs(30);
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Denies every delete of a pod in `namespace`.
+/// Creates a policy that denies every delete of a pod in `namespace`.
 fn policy(cluster: &ControlPlane, namespace: &str, reason: Option<&str>) {
     let kind = |kind: &str, spec: Value| {
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
@@ -54,7 +54,7 @@ fn policy(cluster: &ControlPlane, namespace: &str, reason: Option<&str>) {
     cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), binding);
 }
 
-/// Asks the webhook at `address` about every delete of a pod in `namespace`.
+/// Registers the webhook at `address` for every delete of a pod in `namespace`.
 fn webhook(cluster: &ControlPlane, namespace: &str, address: SocketAddr, authority: &str) {
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -72,7 +72,7 @@ fn webhook(cluster: &ControlPlane, namespace: &str, address: SocketAddr, authori
     cluster.create(&format!("{ADMISSION}/validatingwebhookconfigurations"), configuration);
 }
 
-/// A certificate for 127.0.0.1 that vouches for itself: the files of the certificate and of its key.
+/// A self-signed certificate for 127.0.0.1: the files of the certificate and of its key.
 pub fn certificate(cluster: &ControlPlane) -> (String, String) {
     static MADE: OnceLock<()> = OnceLock::new();
     let path = |name: &str| cluster.dir.join(name).display().to_string();
@@ -89,7 +89,7 @@ pub fn certificate(cluster: &ControlPlane) -> (String, String) {
     (certificate, key)
 }
 
-/// A webhook that says no, and its address.
+/// Starts a webhook that denies everything, and returns its address.
 fn deny_all(cluster: &ControlPlane) -> SocketAddr {
     let (certificate, key) = certificate(cluster);
     let certificate = CertificateDer::from_pem_file(certificate).expect("a certificate");
@@ -107,7 +107,7 @@ fn deny_all(cluster: &ControlPlane) -> SocketAddr {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let connection = ServerConnection::new(Arc::clone(&config)).expect("the configuration is good");
-            // A connection that breaks is the API server's business.
+            // The API server handles a broken connection.
             thread::spawn(move || deny(StreamOwned::new(connection, stream)));
         }
     });
@@ -123,7 +123,7 @@ fn deny(mut stream: impl Read + Write) -> std::io::Result<()> {
             0 => return Ok(()),
             read => bytes.extend_from_slice(&piece[..read]),
         }
-        // The body is what follows the empty line, and is whole once it parses.
+        // The body follows the empty line, and is complete once it parses.
         let text = String::from_utf8_lossy(&bytes);
         if let Some((_, body)) = text.split_once("\r\n\r\n")
             && let Ok(review) = serde_json::from_str(body)
@@ -161,7 +161,7 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
     }
 }
 
-/// Each is asked once, in a dry run and in a real one, and the pod beside them goes.
+/// Each delete is sent once, in a dry run and in a real one, and the other pod is deleted.
 #[test]
 fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let cluster = fresh();
@@ -169,7 +169,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
     let (authority, _) = certificate(&cluster);
     let authority = base64(&std::fs::read(authority).expect("a certificate"));
-    // The namespace, the status that the API server answers, and words of its message.
+    // The namespace, the status that the API server answers, and a part of its message.
     let cases = [
         ("by-policy", 422, "the policy says no"),
         ("by-policy-forbidden", 403, "the policy says no"),
@@ -177,7 +177,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
         ("by-no-webhook", 500, "failed calling webhook"),
     ];
     let judged = cases.map(|(namespace, ..)| stuck(&cluster, namespace, "stuck-0"));
-    let allowed = stuck(&cluster, "by-nobody", "stuck-0");
+    let allowed = stuck(&cluster, "by-none", "stuck-0");
     policy(&cluster, "by-policy", None);
     policy(&cluster, "by-policy-forbidden", Some("Forbidden"));
     webhook(&cluster, "by-webhook", deny_all(&cluster), &authority);
@@ -195,16 +195,16 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
             assert_eq!(run.reason_and_outcome(judged), (REAP, Some("denied")), "{namespace}: {}", run.report);
             let says = run.pod(judged)["outcomeDetail"].as_str().expect("text");
             assert!(says.contains(words) && says.contains(&format!("({code})")), "{namespace}: {says}");
-            // A message of the server may hold anything: it is for the report.
+            // A message of the server may hold anything, so it is in the report only.
             assert!(!run.log.contains(words), "{namespace}: {}", run.log);
             assert_eq!(crate::uid(&cluster.get(&pod_path(namespace, "stuck-0"))), *judged, "{namespace}");
         }
         assert_eq!(proxy.seen().iter().filter(|seen| is_delete(seen)).count(), cases.len() + 1);
     }
-    assert!(cluster.try_get(&pod_path("by-nobody", "stuck-0")).is_none());
+    assert!(cluster.try_get(&pod_path("by-none", "stuck-0")).is_none());
 }
 
-/// The API server reads certificates in the form that Kubernetes gives all bytes.
+/// Kubernetes objects hold bytes as base64.
 fn base64(bytes: &[u8]) -> String {
     serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec()))
         .ok()

@@ -1,4 +1,4 @@
-//! No connection, no trust, no credentials: the run could not be had, and no other place is asked.
+//! Without connection, trust or credentials the program could not run, and contacts no other server.
 
 use std::{fs, net::TcpListener, path::PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{
     until_overdue,
 };
 
-/// The real server's kubeconfig, with something else in the place of something.
+/// The real server's kubeconfig, with `from` replaced by `to`.
 fn kubeconfig(cluster: &ControlPlane, name: &str, from: &str, to: &str) -> PathBuf {
     let real = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig").replace(&cluster.token, MARKER);
     assert!(real.contains(from), "{from}");
@@ -37,16 +37,16 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     let server = &cluster.url;
     let (authority, _) = admission::certificate(&cluster);
     let authority = format!("certificate-authority: {authority}\n    ignored:");
-    // Too long for a name, so that no resolver has to be asked to know that there is none.
+    // Too long for a host name, so that it fails without a resolver.
     let nowhere = format!("https://{}.invalid", "a".repeat(64));
     let rows = [
         ("a token that is not accepted", server.as_str(), server.as_str(), "401"),
         ("another authority", "certificate-authority-data:", &authority, "invalid peer certificate"),
-        ("nobody listens", server, &closed, "refused"),
+        ("nothing listens", server, &closed, "refused"),
         ("no such name", server, &nowhere, "dns"),
         ("a server that hangs up", server, &address, "no connection"),
     ];
-    // Takes each connection and closes it.
+    // Accepts each connection and closes it.
     std::thread::spawn(move || plain.incoming().for_each(drop));
     super::at_once(&rows, |(name, from, to, says)| {
         let run = run_in("apps", &kubeconfig(&cluster, &name.replace(' ', "-"), from, to), DEADLINE, &[]);
@@ -56,7 +56,7 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
 }
 
-/// Neither the request nor its token goes to where an answer points.
+/// Neither the request nor its token is sent to the address of a redirect.
 #[test]
 fn a_redirect_is_not_followed() {
     let cluster = fresh();
@@ -69,5 +69,5 @@ fn a_redirect_is_not_followed() {
     assert_eq!((run.code, &run.report), (1, &Value::Null), "{}", run.log);
     assert!(run.log.contains("answered 302"), "{}", run.log);
     // Nothing accepts, so a connection would wait here.
-    assert_eq!(elsewhere.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(elsewhere.accept().expect_err("nothing connected").kind(), std::io::ErrorKind::WouldBlock);
 }

@@ -1,4 +1,4 @@
-//! What a delete is answered, and what then is true of the pod. What admission answers is in `admission.rs`.
+//! Answers to a delete, and the resulting outcome of the pod. Answers of admission are in `admission.rs`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,19 +21,19 @@ use crate::{
 /// A pod of its own namespace, and one run for it.
 pub struct Row {
     name: &'static str,
-    /// Which requests go wrong: each comes with how many of the same came before.
+    /// Whether a request fails. It is called with the number of the same requests before.
     when: fn(&Seen, usize) -> bool,
     act: fn() -> Act,
     outcome: &'static str,
-    /// How often the delete is sent, where that does not depend on how fast the machine is.
+    /// How often the delete is sent, where that does not depend on the speed of the machine.
     sent: Option<usize>,
-    /// Whether the pod is there at the end.
+    /// Whether the pod exists at the end.
     left: bool,
-    /// Of the run, in seconds.
+    /// The deadline of the run, in seconds.
     deadline: u64,
 }
 
-/// The first so many deletes.
+/// The first `TIMES` deletes.
 fn deletes<const TIMES: usize>(seen: &Seen, before: usize) -> bool {
     is_delete(seen) && before < TIMES
 }
@@ -107,7 +107,7 @@ const ROWS: [Row; 21] = [
     ),
 ];
 
-/// Rows that take their time; `reads.rs` runs them beside its own.
+/// Slow rows, which `reads.rs` runs in parallel with its own.
 pub const HANGS: [Row; 4] = [
     row("the delete hangs", deletes::<EVERY>, || Act::Hang, ("failed", 4, true)),
     row("done and there is no answer", deletes::<1>, || Act::HangAfter, ("gone", 2, false)),
@@ -124,14 +124,14 @@ pub const HANGS: [Row; 4] = [
     },
 ];
 
-/// A row whose pod is there.
+/// A row whose pod exists.
 pub struct Prepared {
     row: &'static Row,
     namespace: String,
     uid: String,
 }
 
-/// Makes the pods of a table.
+/// Creates the pods of a table.
 pub fn prepare(cluster: &ControlPlane, rows: &'static [Row]) -> Vec<Prepared> {
     let rows = rows.iter().map(|row| {
         let namespace = row.name.replace(' ', "-");
@@ -142,7 +142,7 @@ pub fn prepare(cluster: &ControlPlane, rows: &'static [Row]) -> Vec<Prepared> {
 }
 
 impl Prepared {
-    /// Runs over the pod of this row.
+    /// Runs on the pod of this row.
     pub fn is_reported_truly(&self, cluster: &ControlPlane) {
         let Row { name, when, act, outcome, sent, left, deadline } = *self.row;
         let (run, proxy) =
@@ -177,7 +177,7 @@ fn the_report_is_true_whatever_a_delete_is_answered() {
     at_once(&rows, |row| row.is_reported_truly(&cluster));
 }
 
-/// While API servers restart, one of two turns requests away: here each one's first try.
+/// While API servers restart, one of two rejects requests: here the first try of each.
 #[test]
 fn a_leader_change_that_rejects_every_first_try_costs_nothing() {
     let cluster = fresh();
@@ -196,8 +196,8 @@ fn a_leader_change_that_rejects_every_first_try_costs_nothing() {
     assert_eq!(cluster.get("/api/v1/namespaces/apps/pods")["items"], json!([]));
 }
 
-/// The same without regard to whose turn it is, so that some requests are unlucky at every try: nobody knows which
-/// pods then go, but the report does.
+/// Every second request is rejected, so that some requests fail at every try. Which pods are deleted is random, but the
+/// report must be true.
 #[test]
 fn with_every_second_request_rejected_the_report_is_still_true() {
     let cluster = fresh();

@@ -1,7 +1,7 @@
-//! An API server in trouble: what is left in the cluster, what the report says of it, and that the run ends.
+//! Faults of the API server: the resulting cluster, the report, and the end of the run.
 //!
-//! A table's rows are runs of their own, beside each other on one cluster: each over the pods of its own namespace, or
-//! all over the same one where no row may delete anything. A row's name says what goes wrong.
+//! Each row of a table is one run. The runs of a table share a cluster, each on the pods of its own namespace, or all
+//! on the same namespace where no row may delete anything. The name of a row is its fault.
 //!
 //! Every run here goes through [`run_in`], so that each of these faults is also a test of safety rules 9 and 10: the
 //! secrets that [`stuck`] and the proxy plant appear nowhere, and the run ends by its own deadline.
@@ -33,12 +33,12 @@ use crate::{
 };
 
 const REAP: &str = "stuck-on-not-ready-node";
-/// Seconds. A read that is never answered takes 42: four tries of 10 s, and the pauses.
+/// In seconds. A read that is never answered takes 42: four tries of 10 s, and the pauses.
 const DEADLINE: u64 = 120;
-/// For starting and leaving a process on a machine that is busy.
+/// Time to start and end a process on a busy machine.
 const SLACK: Duration = Duration::from_secs(20);
 
-/// A pod that is stuck on `dead`, with a claim on the network and secrets where pods have them: its UID.
+/// Creates a pod that is stuck on `dead`, with a claim on network storage and with secrets. Returns its UID.
 fn stuck(cluster: &ControlPlane, namespace: &str, name: &str) -> String {
     let volume = format!("{namespace}-{name}");
     Volume::csi(&volume, "rbd.csi.ceph.com").claimed_by(namespace, name).create(cluster);
@@ -67,7 +67,7 @@ fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -
     assert!(started.elapsed() < limit, "it has to end by its deadline");
     let [out, log] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
     assert!(!out.contains(MARKER) && !log.contains(MARKER), "a secret is printed: {out}{log}");
-    // The client library's own events hold URLs and, where it parses, bodies: none of them is shown.
+    // The log events of the client library hold URLs and bodies, so none of them may be printed.
     assert!(!log.contains("http.") && !log.contains("hyper"), "{log}");
     let report = match out.as_str() {
         "" => Value::Null,
@@ -94,7 +94,7 @@ fn run_through(
         act(seen, before)
     });
     let run = run_in(namespace, &proxy.kubeconfig, deadline, &[]);
-    // Nor in what is written for everybody to read.
+    // Events may be read by more people.
     for seen in proxy.seen().iter().filter(|seen| seen.is_event()) {
         assert!(!seen.body.to_string().contains(MARKER), "a secret is printed: {}", seen.body);
     }
@@ -118,17 +118,17 @@ fn conflict() -> Act {
     Act::Instead(409, status(409, "Conflict", "the object has been modified"))
 }
 
-/// Of a load balancer, which knows no Status.
+/// The answer of a load balancer, which sends no Status.
 fn bad_gateway() -> Act {
     Act::Answer(Reply::new(502, ("Server", MARKER), format_args!("<html>{MARKER}</html>")))
 }
 
-/// As long as nobody waits for a CronJob's next tick.
+/// A longer wait than to the next run of a CronJob.
 fn come_back_in_an_hour() -> Act {
     Act::Answer(Reply::new(429, ("Retry-After", "3600"), status(429, "TooManyRequests", "much later")))
 }
 
-/// To a place where nobody must go: port 9 is the one that discards.
+/// A redirect to a place that must not be contacted: port 9 is the discard service.
 fn redirect() -> Act {
     Act::Answer(Reply::new(307, ("Location", "http://127.0.0.1:9/MARKER"), MARKER))
 }
@@ -137,12 +137,12 @@ fn is_delete(seen: &Seen) -> bool {
     seen.method == "DELETE"
 }
 
-/// The list of the node's pods: the first time to find them, then to verify.
+/// The list of the node's pods: the first one finds them, later ones verify.
 fn is_pod_list(seen: &Seen) -> bool {
     seen.path.contains("fieldSelector=spec.nodeName")
 }
 
-/// Runs every row at once.
+/// Runs all rows in parallel.
 fn at_once<T: Sync>(rows: &[T], run: impl Fn(&T) + Sync) {
     std::thread::scope(|scope| {
         for row in rows {

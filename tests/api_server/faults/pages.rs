@@ -1,4 +1,4 @@
-//! Lists of more than one page, whose token may expire in the middle.
+//! Lists of several pages, whose token may expire in between.
 
 use std::{
     collections::BTreeSet,
@@ -21,11 +21,11 @@ use crate::{
 
 /// Two pages of 500, also when some of them are gone.
 const PODS: usize = 504;
-/// A token of a list that was begun at the second revision of all, `{"rv":2,"start":"/load/dead-1"}` in full: older
-/// than what the API server itself remembers, so that it has to ask etcd.
+/// The token of a list at revision 2, `{"rv":2,"start":"/load/dead-1"}` decoded. It is older than the API server's
+/// cache, so that the server has to read from etcd.
 const OLD_TOKEN: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiIvbG9hZC9kZWFkLTFcdTAwMDAifQ";
 
-/// Forgets every older state, as etcd does of itself after five minutes: a list that was begun before cannot go on.
+/// Compacts etcd, as happens every five minutes: an older list can then not be continued.
 fn forget_history(cluster: &ControlPlane) {
     let revision = cluster.get("/api/v1/namespaces")["metadata"]["resourceVersion"].clone();
     let body = json!({"revision": revision, "physical": true}).to_string();
@@ -42,7 +42,7 @@ fn is_second_page(seen: &Seen) -> bool {
     is_pod_list(seen) && seen.path.contains("&continue=")
 }
 
-/// What the API server says to a token that has expired.
+/// The API server's own answer to an expired token.
 fn expired(seen: &Seen) -> Act {
     let (list, _) = seen.path.split_once("&continue=").expect("it is a further page");
     let (status, answer) = control_plane().request("GET", &format!("{list}&continue={OLD_TOKEN}"), None);
@@ -78,12 +78,12 @@ fn a_list_of_two_pages_is_read_whole_and_again_where_its_token_expires() {
         assert_eq!(pages(&seen), asked, "{name}");
     }
 
-    // Nothing proves that the first page is all there is.
+    // The first page alone does not prove that there are no more pods.
     let (run, seen) = run_expiring((0, 99), &[]);
     assert_eq!((run.code, &run.report["pods"]), (3, &json!([])), "{}", run.report);
     assert!(!seen.iter().any(Seen::is_write));
 
-    // The verifying list is of two pages as well: what is on the second one is not gone.
+    // The verifying list has two pages too: pods on the second page are not gone.
     for (name, times, outcome) in [
         ("in peace", (0, 0), "deleted"),
         ("it expires", (1, 2), "deleted"),

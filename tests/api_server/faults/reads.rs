@@ -1,4 +1,4 @@
-//! Safety rule 3: what cannot be read, for whatever reason, takes the pod out of the plan, and is told.
+//! Safety rule 3: a read that fails in any way takes the pod out of the plan, and is reported.
 
 use std::thread;
 
@@ -18,20 +18,20 @@ use crate::{
     until_overdue,
 };
 
-/// What is then expected of the pod.
+/// The expected result.
 #[derive(Clone, Copy)]
 enum Expected {
-    /// Nothing: the run could not begin.
+    /// The run could not begin.
     CouldNotRun,
-    /// Nothing, because nobody saw it.
+    /// The pod is not in the report, because it was not read.
     Unseen,
-    /// Its reason, or its outcome where it was to be reaped.
+    /// The reason of the pod, or its outcome where it was to be reaped.
     Reason(&'static str),
     Outcome(&'static str),
 }
 
-/// What is read, and which requests those are: how many of the same came before tells the first look from the one
-/// right before the delete.
+/// A read, and whether a request belongs to it: the number of the same requests before distinguishes the first read
+/// from the one right before the delete.
 type Read = (&'static str, fn(&Seen, usize) -> bool, Expected);
 
 const READS: [Read; 11] = [
@@ -61,7 +61,7 @@ const READS: [Read; 11] = [
         |seen, before| seen.path.contains("/leases/") && before > 0,
         Expected::Outcome("failed"),
     ),
-    // Which is asked for because each delete is told that the pod has changed.
+    // The pod is read again because each delete is answered with a conflict.
     (
         "the pod again",
         |seen, _| seen.method == "GET" && seen.path.contains("/pods/"),
@@ -73,7 +73,7 @@ fn is_census(seen: &Seen) -> bool {
     seen.path == "/api/v1/nodes/ready-1" || seen.path.starts_with("/api/v1/nodes?limit")
 }
 
-/// How a read goes wrong. All of it is for good; what passes is in `deletes.rs`.
+/// A fault of a read. All of these are permanent; temporary ones are in `deletes.rs`.
 type Wrong = (&'static str, fn() -> Act);
 
 const WRONGS: [Wrong; 11] = [
@@ -104,7 +104,7 @@ fn goes_wrong(judged: &str, &(what, when, expected): &Read, &(how, act): &Wrong)
         seen if is_delete(seen) => conflict(),
         _ => Act::Forward,
     });
-    // Without the right to list pods there is nothing to run for.
+    // Without the right to list pods the program cannot run.
     let refused = matches!(how, "forbidden" | "not authenticated");
     let expected =
         if refused && matches!(expected, Expected::Unseen) { Expected::CouldNotRun } else { expected };
@@ -137,7 +137,7 @@ fn a_read_that_fails_deletes_nothing() {
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
 }
 
-/// One odd object spoils itself only, and none of what it holds is told: safety rules 3 and 9.
+/// A malformed object affects no other, and its content is not printed: safety rules 3 and 9.
 #[test]
 fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
     let cluster = fresh();
@@ -168,7 +168,7 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_none());
 }
 
-/// Safety rule 10. A read that hangs takes four tries of 10 s, so all that can hang does so at the same time.
+/// Safety rule 10. A read that hangs takes four tries of 10 s, so all cases run in parallel.
 #[test]
 fn what_never_answers_costs_its_time_limit_and_deletes_nothing_that_should_live() {
     let cluster = fresh();

@@ -1,4 +1,4 @@
-//! The shipped manifests, applied as the README says, and the account that they make.
+//! Applies the shipped manifests as in the README, and acts as their account.
 
 use std::{
     fs,
@@ -15,15 +15,15 @@ use super::{
     program::shown,
 };
 
-/// Who the reaper is to the API server.
+/// The reaper's user name.
 pub const ACCOUNT: &str = "system:serviceaccount:pod-reaper:pod-reaper";
-/// What the README's `kubectl apply -k` is given.
+/// The folder of the README's `kubectl apply -k`.
 pub const DEFAULT: &str = "cronjob";
 pub const DRY_RUN: &str = "cronjob/overlays/dry-run";
 pub const ONE_OF_MANY: &str = "cronjob/overlays/one-of-many";
 pub const ONE_OFF: &str = "cronjob/overlays/one-off";
 
-/// How long the servers may take. A policy or a role is in force within a second, a namespace gone within ten.
+/// Longest wait for the servers. A policy or a role is in force within a second, a namespace is gone within ten.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A folder of the tree, wherever the test was started.
@@ -31,7 +31,7 @@ pub fn folder(name: &str) -> String {
     in_repository(name).display().to_string()
 }
 
-/// Runs kubectl, which has to succeed, and gives what it printed.
+/// Runs kubectl, which has to succeed, and returns its output.
 #[track_caller]
 pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
     let output = cluster.kubectl(arguments);
@@ -39,13 +39,13 @@ pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-/// Applies `what`, which must bring no warning, and waits until the account has its rights and its guard.
+/// Applies `what`, which must cause no warning, and waits until the account has its rights and its guard.
 pub fn install(cluster: &ControlPlane, what: &str) {
     kubectl(cluster, &["apply", "--warnings-as-errors", "-k", &folder(what)]);
     until("the account may read pods", || may(cluster, "list", "", "pods", ""));
     let guarded = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/pod-reaper-guard";
     if cluster.try_get(guarded).is_some() && may(cluster, "delete", "", "pods", "") {
-        // Which pod the guard sees matters: what it lets through says nothing about whether it is there yet.
+        // The probe must be a pod that the guard denies: a permitted delete would not show that the guard is in force.
         Node::ready("guarded").create(cluster);
         Pod::on("guarded", "default", "guarded").create(cluster);
         until("the guard is in force", || {
@@ -67,7 +67,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether RBAC lets the account do that, as the API server sees it now. `resource` may have a `/subresource`.
+/// Whether RBAC currently permits the account this. `resource` may have a `/subresource`.
 pub fn may(cluster: &ControlPlane, verb: &str, group: &str, resource: &str, namespace: &str) -> bool {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let review = json!({
@@ -79,12 +79,12 @@ pub fn may(cluster: &ControlPlane, verb: &str, group: &str, resource: &str, name
     cluster.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"] == true
 }
 
-/// A request in the account's name.
+/// Sends a request as the account.
 pub fn as_account(cluster: &ControlPlane, method: &str, path: &str, body: &Value) -> (u16, Value) {
     as_user(ACCOUNT, cluster, method, path, body)
 }
 
-/// A request in somebody's name: the status, and the server's message or the object. A PATCH is a strategic one.
+/// Sends a request as `user`. Returns the status, and the server's message or the object. A PATCH is a strategic one.
 pub fn as_user(user: &str, cluster: &ControlPlane, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let content_type =
         if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
@@ -96,7 +96,7 @@ pub fn as_user(user: &str, cluster: &ControlPlane, method: &str, path: &str, bod
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// A kubeconfig with a token of the ServiceAccount's own, as the kubelet asks for one.
+/// Writes a kubeconfig with a token of the ServiceAccount, requested as a kubelet does.
 pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
     let request = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -111,7 +111,7 @@ pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
     file
 }
 
-/// What the CronJob's container gets as its environment.
+/// The environment of the CronJob's container.
 pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
     let map = cluster.get("/api/v1/namespaces/pod-reaper/configmaps/pod-reaper");
     let data = map["data"].as_object().expect("settings").iter();

@@ -1,9 +1,9 @@
-//! What the test programs share: a real API server and what is in it, the program under test, a proxy between both;
+//! Shared code of the test programs: a real API server and its objects, the program under test, a proxy between both,
 //! the simulated API server, sample objects, and the oracle.
 //!
-//! There is one real server for a whole test program, started by the first test that asks for it. No controller and no
-//! kubelet runs beside it: what a test writes stays as it is, until pod-reaper or the test changes it. A test about what
-//! those do starts a cluster of its own: [`ControlPlane::start_with`].
+//! A test program has one real server, which the first test starts that needs it. No controller and no kubelet runs
+//! beside it, so that only pod-reaper and the test change objects. A test about controllers or kubelets starts a
+//! cluster of its own: [`ControlPlane::start_with`].
 //!
 //! ```ignore
 //! let cluster = pod_reaper_test_support::fresh();
@@ -54,19 +54,19 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// How long one request may take. They take milliseconds; this is for a server that hangs.
+/// Longest duration of a request. Requests take milliseconds; the limit is for a server that hangs.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long emptying the server may take before a test gives up. It takes some 50 ms.
+/// Longest duration of emptying the server. It takes some 50 ms.
 const WIPE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The API server rebuilds its set of admission policies once a second: a deleted one denies for that much longer.
+/// The API server rebuilds its set of admission policies once a second. A deleted policy denies for that much longer.
 const POLICY_REFRESH: Duration = Duration::from_millis(1_500);
 
-/// The API server makes these itself, at its start and only then.
+/// The API server creates these itself, only at its start.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// What can keep the server from accepting the deletes that empty it.
+/// Objects that can prevent the deletes that empty the server.
 const ADMISSION: [&str; 4] = [
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
@@ -74,7 +74,7 @@ const ADMISSION: [&str; 4] = [
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
 ];
 
-/// What tests leave behind apart from [`ADMISSION`] and namespaces. Of each, the server's own objects stay:
+/// Kinds of objects that tests leave, apart from [`ADMISSION`] and namespaces. The server's own objects stay:
 /// see [`is_the_servers_own`].
 const KINDS: [&str; 21] = [
     "/api/v1/pods",
@@ -100,34 +100,34 @@ const KINDS: [&str; 21] = [
     "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=!kubernetes.io/bootstrapping",
 ];
 
-/// A running API server, and a client of it that may do everything.
+/// A running API server, and a client with all rights.
 ///
-/// Its methods block, so that tests are plain functions; they may be called inside a tokio runtime too. They panic
+/// Its methods block, so that tests are plain functions. They may also be called inside a tokio runtime. They panic
 /// with the server's own message.
 pub struct ControlPlane {
     /// For pod-reaper's `--kubeconfig`: one context, named `test`, which is the current one.
     pub kubeconfig: PathBuf,
-    /// `https://127.0.0.1:PORT`, with a certificate that only the kubeconfig knows.
+    /// `https://127.0.0.1:PORT`, with a certificate that only the kubeconfig has.
     pub url: String,
     /// The bearer token of a member of `system:masters`.
     pub token: String,
     /// The kubectl of the server's version. [`ControlPlane::kubectl`] runs it.
     pub kubectl: PathBuf,
-    /// Where the servers run and write, removed with them; their logs are in `logs`.
+    /// The working folder of the servers, removed with them. Their logs are in `logs`.
     pub dir: PathBuf,
     /// The process of each node's kubelet, by the node's name.
     pub kubelets: BTreeMap<String, u32>,
     client: Client,
-    /// Its standard input is held open: `scripts/controlplane/start` stops the servers when the pipe closes, and the kernel
-    /// closes it however this process ends.
+    /// Its standard input is held open: `scripts/controlplane/start` stops the servers when the pipe closes, and the
+    /// kernel closes it however this process ends.
     servers: Child,
-    /// Held, so that a late message does not kill the script by a closed pipe.
+    /// Held open, so that a late message does not end the script by a closed pipe.
     _messages: ChildStderr,
 }
 
-/// The API server that all tests of this program share. Most want [`fresh`] instead.
+/// The API server that all tests of this program share. Most tests need [`fresh`] instead.
 pub fn control_plane() -> &'static ControlPlane {
-    // The failure is kept as well, so that every test fails with it, at once.
+    // A failure is kept too, so that every test fails with it at once.
     static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
     match SHARED.get_or_init(|| ControlPlane::start(&[])) {
         Ok(control_plane) => control_plane,
@@ -135,18 +135,18 @@ pub fn control_plane() -> &'static ControlPlane {
     }
 }
 
-/// The shared API server, emptied, and for the holder alone: pod-reaper looks at all nodes of a cluster, so two tests
-/// at once would see each other's.
+/// The shared API server, emptied, and locked for the caller: pod-reaper reads all nodes of a cluster, so two tests at
+/// the same time would see each other's.
 pub fn fresh() -> Fresh {
     static IN_USE: Mutex<()> = Mutex::new(());
-    // A test that failed left the server as it was, which the next one empties anyway.
+    // A failed test poisons the lock. The server is emptied anyway.
     let turn = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let control_plane = control_plane();
     control_plane.wipe();
     Fresh { control_plane, _turn: turn }
 }
 
-/// Hold it for as long as the test uses the server.
+/// The lock of the shared server. Hold it for as long as the test uses the server.
 #[must_use = "the next test takes the server as soon as this is dropped"]
 pub struct Fresh {
     control_plane: &'static ControlPlane,
@@ -162,7 +162,7 @@ impl Deref for Fresh {
 }
 
 impl ControlPlane {
-    /// Starts an API server of its own, with further flags, for the test that needs such. It stops when dropped.
+    /// Starts a separate API server with further flags. It stops when dropped.
     pub fn start(apiserver_flags: &[&str]) -> Result<Self, String> {
         Self::start_with(&[], apiserver_flags)
     }
@@ -207,14 +207,14 @@ impl ControlPlane {
         })
     }
 
-    /// Stops the servers, before they stop by themselves at the end of the test program.
+    /// Stops the servers before the end of the test program.
     pub fn stop(&self) {
-        // The script cleans up, and ends, in its own time.
+        // The script cleans up and ends asynchronously.
         let _ = Command::new("kill").arg(self.servers.id().to_string()).status();
     }
 
-    /// Any request: the status and the body, whatever they are. A body that is no JSON comes as a string. A PATCH is
-    /// a JSON merge patch.
+    /// Sends any request. Returns the status and the body; a body that is no JSON becomes a string. A PATCH is a JSON
+    /// merge patch.
     pub fn request(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let content_type =
             if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
@@ -241,7 +241,7 @@ impl ControlPlane {
         (status, body)
     }
 
-    /// Sends a request on for a proxy: the status, the `Date` and the body of the answer, untouched.
+    /// Forwards a request of a proxy. Returns the status, the `Date` and the body of the answer, unchanged.
     pub fn forward(
         &self,
         method: &str,
@@ -273,13 +273,13 @@ impl ControlPlane {
         }
     }
 
-    /// One object, or a list.
+    /// Reads one object, or a list.
     #[track_caller]
     pub fn get(&self, path: &str) -> Value {
         self.accepted("GET", path, None)
     }
 
-    /// One object, or nothing where the server knows none.
+    /// Reads one object, or nothing where it does not exist.
     #[track_caller]
     pub fn try_get(&self, path: &str) -> Option<Value> {
         match self.request("GET", path, None) {
@@ -295,13 +295,13 @@ impl ControlPlane {
         self.accepted("POST", collection, Some(object))
     }
 
-    /// A JSON merge patch: lists are replaced, null removes.
+    /// Sends a JSON merge patch: lists are replaced, null removes.
     #[track_caller]
     pub fn merge_patch(&self, path: &str, patch: Value) -> Value {
         self.accepted("PATCH", path, Some(patch))
     }
 
-    /// A merge patch of the status alone, given without the word `status` around it.
+    /// Sends a merge patch of the status alone. `status` is the content of that field.
     #[track_caller]
     pub fn patch_status(&self, path: &str, status: Value) -> Value {
         self.accepted("PATCH", &format!("{path}/status"), Some(json!({ "status": status })))
@@ -328,8 +328,7 @@ impl ControlPlane {
         self.kubectl_command().args(arguments).output().expect("kubectl is executable")
     }
 
-    /// kubectl, to be given more than arguments. Nothing of the user's own settings has a say, nor is anything
-    /// written outside `dir`.
+    /// A command of kubectl, for more than arguments. It uses none of the user's settings and writes only inside `dir`.
     pub fn kubectl_command(&self) -> Command {
         let mut command = Command::new(&self.kubectl);
         command
@@ -339,7 +338,7 @@ impl ControlPlane {
         command
     }
 
-    /// Removes all that tests make. Repeats until nothing is found: a policy or webhook outlives its deletion for a
+    /// Removes all objects of tests. Repeats until it finds none: a deleted policy or webhook stays in force for a
     /// moment, and may deny the first attempts.
     fn wipe(&self) {
         let started = Instant::now();
@@ -363,7 +362,7 @@ impl ControlPlane {
         }
     }
 
-    /// Deletes what is in a collection, and says how much it found.
+    /// Deletes the objects of a collection, and returns their number.
     fn clear(&self, collection: &str, refusals: &mut Vec<String>) -> usize {
         let list = self.get(collection);
         let items = list["items"].as_array().expect("a list has items");
@@ -379,7 +378,7 @@ impl ControlPlane {
         items.len()
     }
 
-    /// A namespace goes when its finalizers do. They are the namespace controller's, which does not run here.
+    /// Deletes namespaces and their finalizers, which belong to the namespace controller. It does not run here.
     fn clear_namespaces(&self, refusals: &mut Vec<String>) -> usize {
         let list = self.get("/api/v1/namespaces");
         let mut found = 0;
@@ -398,7 +397,7 @@ impl ControlPlane {
                 });
                 self.attempt("PUT", &format!("{path}/finalize"), finalized, refusals);
             } else if !namespace["metadata"]["annotations"].is_null() {
-                // They stay, but a test may have opted one out.
+                // These namespaces stay, but a test may have opted one out.
                 found += 1;
                 self.attempt("PATCH", &path, json!({"metadata": {"annotations": null}}), refusals);
             }
@@ -406,7 +405,7 @@ impl ControlPlane {
         found
     }
 
-    /// For what may be gone already, and may be denied for a while.
+    /// Sends a delete that may find nothing, and may be denied for a while.
     fn attempt(&self, method: &str, path: &str, body: Value, refusals: &mut Vec<String>) {
         match self.request(method, path, Some(body)) {
             (200..=299 | 404, _) => {}
@@ -415,9 +414,9 @@ impl ControlPlane {
     }
 }
 
-/// What the API server made for itself.
+/// Whether the API server created the object for itself.
 fn is_the_servers_own(object: &Value) -> bool {
-    // Pods and claims there are a test's, as are the leases, whose namespace was asked for by name.
+    // Pods, claims and leases in these namespaces belong to tests.
     let always_ours = object["spec"]["containers"].is_array()
         || object["spec"]["accessModes"].is_array()
         || object["spec"]["leaseDurationSeconds"].is_number();
@@ -437,7 +436,7 @@ fn item_path(collection: &str, item: &Value) -> String {
     }
 }
 
-/// Runs a future and waits for it, from wherever this is called: `block_on` panics inside another runtime.
+/// Runs a future on a runtime of its own and waits for it: `block_on` panics inside another runtime.
 fn wait_for<F>(future: F) -> F::Output
 where
     F: Future<Output: Send> + Send + 'static,
@@ -456,9 +455,9 @@ async fn connect(kubeconfig: PathBuf) -> Result<Client, String> {
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|error| error.to_string())?;
-    // A proxy of the machine's has no business on its loopback.
+    // Ignores a proxy that the environment sets: the server is local.
     config.proxy_url = None;
-    // A refusal is an answer that a test may be about; repeated, it takes minutes.
+    // No retries: a test may be about a refusal, and retries take minutes.
     config.default_retry = false;
     Client::try_from(config).map_err(|error| error.to_string())
 }
@@ -473,7 +472,7 @@ fn script(name: &str) -> PathBuf {
     in_repository("scripts/controlplane").join(name)
 }
 
-/// Where the servers are: where `tests/run` says, or where a build puts them.
+/// The folder of the servers' programs: given by `tests/run`, or built.
 fn assets() -> Result<PathBuf, String> {
     if let Some(assets) = std::env::var_os("POD_REAPER_TEST_ASSETS").filter(|assets| !assets.is_empty()) {
         return Ok(assets.into());
@@ -484,7 +483,7 @@ fn assets() -> Result<PathBuf, String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("scripts/controlplane/build: {error}"))?;
-    // Shown as it comes, since a build takes minutes, and kept, to be the message of the failure.
+    // Printed as it comes, since a build takes minutes, and kept as the message of a failure.
     let mut messages = String::new();
     for line in BufReader::new(build.stderr.take().expect("it is piped")).lines() {
         let line = line.map_err(|error| error.to_string())?;

@@ -1,31 +1,31 @@
-//! Plausible objects, in few words. `create` writes one to the API server and returns what the server made of it.
+//! Builders of realistic objects. `create` writes one to the API server and returns the server's version of it.
 //!
-//! Three things need more than one request, because the server sets them by its own rules: a status, a deletion mark,
-//! and the stamp of a lease's renewal.
+//! A status, a deletion mark and the stamp of a lease's renewal need more than one request, because the server sets
+//! them by its own rules.
 
 use serde_json::{Value, json};
 
 use super::ControlPlane;
 
-/// A moment in the past, as the API writes it.
+/// A time in the past, as the API writes it.
 pub fn seconds_ago(seconds: i64) -> String {
     let moment = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(seconds);
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The same for a lease's `renewTime`, which takes nothing without its microseconds.
+/// The same for a lease's `renewTime`, which requires microseconds.
 fn micro_seconds_ago(seconds: i64) -> String {
     seconds_ago(seconds).replace('Z', ".000000Z")
 }
 
-/// Makes a namespace, unless it is there.
+/// Creates a namespace, unless it exists.
 pub fn namespace(cluster: &ControlPlane, name: &str) {
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let (status, answer) = cluster.request("POST", "/api/v1/namespaces", Some(body));
     assert!(matches!(status, 201 | 409), "namespace {name}: {status} {}", answer["message"]);
 }
 
-/// Sets an annotation on whatever is at the path.
+/// Sets an annotation on the object at the path.
 pub fn annotate(cluster: &ControlPlane, path: &str, key: &str, value: &str) {
     cluster.merge_patch(path, json!({"metadata": {"annotations": {key: value}}}));
 }
@@ -45,7 +45,7 @@ struct Lease {
 }
 
 impl Node {
-    /// In good health, its lease just renewed.
+    /// A healthy node, whose lease was just renewed.
     pub fn ready(name: &str) -> Self {
         let object = json!({
             "apiVersion": "v1", "kind": "Node",
@@ -59,7 +59,7 @@ impl Node {
         Self { object, lease: None }.condition("True", "KubeletReady", 86_400).lease_renewed(3)
     }
 
-    /// Silent: Ready is `Unknown` and the lease has not been renewed, both for that many seconds.
+    /// A silent node: Ready is `Unknown` and the lease has not been renewed, both for that many seconds.
     pub fn not_ready(name: &str, since: i64) -> Self {
         Self::ready(name).condition("Unknown", "NodeStatusUnknown", since).lease_renewed(since)
     }
@@ -94,13 +94,13 @@ impl Node {
         self
     }
 
-    /// The lease was renewed then, by the node's clock and by the server's.
+    /// Sets the renewal of the lease, by the node's clock and by the server's.
     pub fn lease_renewed(mut self, seconds_ago: i64) -> Self {
         self.lease = Some(Lease { says: seconds_ago, stamped: seconds_ago });
         self
     }
 
-    /// The node's clock goes wrong: this is when the lease says that it was renewed, whenever it was.
+    /// Sets the renewal by the node's clock alone, as on a node whose clock is wrong.
     pub fn lease_says(mut self, seconds_ago: i64) -> Self {
         let stamped = self.lease.as_ref().map_or(seconds_ago, |lease| lease.stamped);
         self.lease = Some(Lease { says: seconds_ago, stamped });
@@ -143,7 +143,7 @@ fn lease_path(node: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
 }
 
-/// Changes the Ready condition of a node that is there, as of now.
+/// Changes the Ready condition of an existing node, as of now.
 pub fn node_becomes(cluster: &ControlPlane, name: &str, status: &str, reason: &str) -> Value {
     let condition = ready_condition(status, reason, 0);
     cluster.patch_status(&node_path(name), json!({"conditions": [condition]}))
@@ -162,8 +162,8 @@ fn ready_condition(status: &str, reason: &str, since: i64) -> Value {
     })
 }
 
-/// The server stamps each write with its own time, in `managedFields`. It takes an older stamp from a client only along
-/// with another change, and that change must leave no newer stamp behind: so a label comes and goes.
+/// The server stamps each write with its own time in `managedFields`. It accepts an older stamp from a client only with
+/// another change, and that change must leave no newer stamp behind. So a label is added and removed.
 fn create_lease(cluster: &ControlPlane, node: &str, lease: &Lease) {
     let object = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -189,14 +189,14 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// With one container, no owner and no volumes. Its namespace is made with it.
+    /// A pod with one container, no owner and no volumes. Its namespace is created with it.
     pub fn on(node: &str, namespace: &str, name: &str) -> Self {
         let mut pod = Self::without_node(namespace, name);
         pod.object["spec"]["nodeName"] = json!(node);
         pod
     }
 
-    /// Not scheduled yet. Its deletion cannot hang, unless a finalizer holds it.
+    /// A pod that is not scheduled yet. Its deletion hangs only where a finalizer holds it.
     pub fn without_node(namespace: &str, name: &str) -> Self {
         let object = json!({
             "apiVersion": "v1", "kind": "Pod",
@@ -224,7 +224,7 @@ impl Pod {
         self
     }
 
-    /// Its controller, which need not exist: nothing here looks after owners.
+    /// Sets its controller, which need not exist, since no garbage collector runs here.
     pub fn owned_by(mut self, kind: &str, name: &str) -> Self {
         let api_version = match kind {
             "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps/v1",
@@ -244,7 +244,7 @@ impl Pod {
         self.volume(claim, json!({"persistentVolumeClaim": {"claimName": claim}}))
     }
 
-    /// Mounts a generic ephemeral volume: its claim is called `<pod>-<volume>`, and is not made.
+    /// Mounts a generic ephemeral volume. Its claim is named `<pod>-<volume>`, and is not created.
     pub fn ephemeral(self, volume: &str) -> Self {
         let claim = json!({"spec": claim_spec(None)});
         self.volume(volume, json!({"ephemeral": {"volumeClaimTemplate": claim}}))
@@ -279,13 +279,13 @@ impl Pod {
         self
     }
 
-    /// Other than `Running`. The deletion of a `Succeeded` or `Failed` pod does not hang.
+    /// Sets another phase than `Running`. The deletion of a `Succeeded` or `Failed` pod does not hang.
     pub fn phase(mut self, phase: &'static str) -> Self {
         self.phase = phase;
         self
     }
 
-    /// Writes the pod, alive.
+    /// Writes the pod without a deletion mark.
     pub fn create(self, cluster: &ControlPlane) -> Value {
         let name = self.object["metadata"]["name"].as_str().expect("it was given").to_owned();
         let namespace_name = self.object["metadata"]["namespace"].as_str().expect("it was given").to_owned();
@@ -295,8 +295,8 @@ impl Pod {
         cluster.patch_status(&pod_path(&namespace_name, &name), status)
     }
 
-    /// Writes the pod and marks it for deletion. No kubelet confirms, so it stays, and is overdue when that many
-    /// seconds have passed: the server computes the deadline, no request can set one in the past.
+    /// Writes the pod and marks it for deletion. No kubelet confirms, so it stays. It is overdue when that many seconds
+    /// have passed: the server computes the deadline, and no request can set one in the past.
     ///
     /// With 0, it stays only where a finalizer holds it.
     pub fn terminating(self, cluster: &ControlPlane, grace_period_seconds: i64) -> Value {
@@ -336,22 +336,22 @@ impl Volume {
         Self { object, claim: None }
     }
 
-    /// A disk of one node. The server wants it to name which: [`Volume::on_node`].
+    /// A disk of one node. The server requires the node's name: [`Volume::on_node`].
     pub fn local(name: &str) -> Self {
         Self::new(name, "local", json!({"path": "/mnt/disk"}))
     }
 
-    /// A folder of whichever node the pod is on.
+    /// A folder of the pod's node.
     pub fn host_path(name: &str) -> Self {
         Self::new(name, "hostPath", json!({"path": "/opt/local-path-provisioner"}))
     }
 
-    /// What a storage driver provides.
+    /// A volume of a CSI driver.
     pub fn csi(name: &str, driver: &str) -> Self {
         Self::new(name, "csi", json!({"driver": driver, "volumeHandle": name}))
     }
 
-    /// What becomes of it once its claim is gone; `Retain` unless said.
+    /// Sets its reclaim policy; the default here is `Retain`.
     pub fn reclaim(mut self, policy: &str) -> Self {
         self.object["spec"]["persistentVolumeReclaimPolicy"] = json!(policy);
         self
@@ -379,13 +379,13 @@ impl Volume {
         self
     }
 
-    /// Begins another term: a node that meets any one of the terms will do.
+    /// Begins another term. A node has to meet only one of the terms.
     pub fn or_affinity(mut self, key: &str, values: &[&str]) -> Self {
         push(&mut self.object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"], json!({}));
         self.affinity(key, values)
     }
 
-    /// Bound to this claim, which is made with it, as is its namespace.
+    /// Binds it to this claim, which is created with it, as is its namespace.
     pub fn claimed_by(mut self, namespace: &str, claim: &str) -> Self {
         self.claim = Some((namespace.to_owned(), claim.to_owned()));
         self
@@ -434,7 +434,7 @@ fn claim_spec(volume: Option<&str>) -> Value {
     })
 }
 
-/// Says that a volume is attached to a node.
+/// Attaches a volume to a node.
 pub fn volume_attachment(cluster: &ControlPlane, name: &str, node: &str, volume: &str) -> Value {
     let collection = "/apis/storage.k8s.io/v1/volumeattachments";
     let object = json!({
@@ -445,7 +445,7 @@ pub fn volume_attachment(cluster: &ControlPlane, name: &str, node: &str, volume:
     cluster.patch_status(&format!("{collection}/{name}"), json!({"attached": true}))
 }
 
-/// Appends to a list that may not be there yet.
+/// Appends to a list that may not exist yet.
 fn push(list: &mut Value, item: Value) {
     if list.is_null() {
         *list = json!([]);

@@ -1,4 +1,4 @@
-//! What the design forbids, as plain conditions on the facts, written from its text and not from the rules' code.
+//! The conditions under which the design forbids a delete, written from its text and not from the code of the rules.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use pod_reaper::{
     },
 };
 
-/// Why `pod` by itself must not be deleted. Without an objection it must be.
+/// The objections to the delete of `pod`, without the limits. A pod without an objection must be deleted.
 pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<&'static str> {
     let node = pod.node.as_ref().and_then(|name| facts.nodes.get(name));
     let known = match node {
@@ -91,13 +91,13 @@ fn volumes(pod: &PodFacts) -> impl Iterator<Item = &VolumeFacts> {
     })
 }
 
-/// Only a bound claim shows its volume, and only an absent one needs none.
+/// Only a bound claim names its volume, and only an absent one needs none.
 fn unverified(state: &ClaimState) -> bool {
     !matches!(state, ClaimState::Bound { .. } | ClaimState::Absent)
 }
 
-/// Whether a node with other names than `node`'s could reach `volume`: not from its disk, and by affinity through some
-/// term that names no node, or another one too. A term without requirements matches no node at all.
+/// Whether a node with other names than `node`'s could reach `volume`: it is not on the disk of `node`, and some term
+/// of its affinity names no node, or another one too. A term without requirements matches no node at all.
 fn reachable_elsewhere(volume: &VolumeFacts, node: &NodeFacts) -> bool {
     if matches!(volume.storage, Storage::Local(_) | Storage::HostPath(_)) {
         return false;

@@ -1,4 +1,4 @@
-//! The program under test, run as a user runs it, and what it prints pasted as a user pastes it.
+//! Runs the program under test as a user does, and pastes its commands into a shell.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use super::ControlPlane;
 
-/// What the documentation says a report is.
+/// The documented schema of a report.
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     let schema = include_str!("../../../docs/report.schema.json");
     jsonschema::validator_for(&serde_json::from_str(schema).expect("JSON")).expect("a schema")
 });
 
-/// What the binary did.
+/// The result of a run of the binary.
 pub struct Run {
     /// Its exit code.
     pub code: i32,
@@ -45,11 +45,11 @@ impl Run {
 
 /// The built binary.
 pub fn executable() -> PathBuf {
-    // Known while a test program is compiled, but not while this crate is.
+    // Cargo sets the path for test programs only, not for this crate.
     std::env::var_os("CARGO_BIN_EXE_pod-reaper").expect("cargo sets it where it runs a test program").into()
 }
 
-/// The built binary, with no setting but those given.
+/// A command of the built binary, with only the given settings.
 pub fn binary(kubeconfig: &Path) -> Command {
     let mut command = Command::new(executable());
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
@@ -57,7 +57,7 @@ pub fn binary(kubeconfig: &Path) -> Command {
     command
 }
 
-/// Runs it to its end. Its report is one by the schema.
+/// Runs it to its end, and validates its report against the schema.
 pub fn run(kubeconfig: &Path, options: &[&str]) -> Run {
     run_with(kubeconfig, &[], options)
 }
@@ -75,7 +75,7 @@ pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str])
     Run { code: status.code().expect("it ended by itself"), report, log }
 }
 
-/// Asks a question by a subcommand, whose options stand after it.
+/// Runs a subcommand with its options.
 pub fn asked(kubeconfig: &Path, question: &[&str]) -> Output {
     let mut command = Command::new(executable());
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent").stdin(Stdio::null());
@@ -83,7 +83,7 @@ pub fn asked(kubeconfig: &Path, question: &[&str]) -> Output {
     command.output().expect("it starts")
 }
 
-/// The same, and its answer.
+/// The same, with the parsed answer.
 pub fn ask(kubeconfig: &Path, question: &[&str]) -> Run {
     let Output { status, stdout, stderr } = asked(kubeconfig, question);
     let log = String::from_utf8(stderr).expect("the log is text");
@@ -111,7 +111,7 @@ pub fn commands(run: &Run, uid: &str) -> Vec<String> {
     steps.filter_map(|step| step["command"].as_str()).map(str::to_owned).collect()
 }
 
-/// What a command said, on both streams.
+/// The output of a command, on both streams.
 pub fn shown(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

@@ -1,7 +1,7 @@
-//! A plain HTTP proxy between pod-reaper and the API server: it tells a test what goes over the wire, lets it act
-//! between two requests, and answers as no API server does on demand.
+//! An HTTP proxy between pod-reaper and the API server. It records the requests, lets a test act between two requests,
+//! and can answer with faults.
 //!
-//! Its kubeconfig's token and a header of every answer are [`MARKER`], which no output may repeat.
+//! The token of its kubeconfig and a header of every answer are [`MARKER`], which must not be in any output.
 
 use std::{
     fmt,
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::ControlPlane;
 
-/// What stands for every secret.
+/// The placeholder of every secret.
 pub const MARKER: &str = "MARKER";
 
 /// A request as it was sent.
@@ -26,7 +26,7 @@ pub struct Seen {
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// The form that is asked for.
+    /// The `Accept` header.
     pub accept: String,
     /// JSON, or null.
     pub body: Value,
@@ -34,7 +34,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether it would change something.
+    /// Whether it is a write.
     pub fn is_write(&self) -> bool {
         self.method != "GET"
     }
@@ -44,12 +44,12 @@ impl Seen {
         self.method == "POST" && self.path.starts_with("/apis/events.k8s.io/")
     }
 
-    /// Whether it would change something that is there.
+    /// Whether it would change an existing object.
     pub fn is_change(&self) -> bool {
         self.is_write() && !self.is_event()
     }
 
-    /// Whether the server is told not to: in the query, and where it is a delete in the body too, which alone counts there.
+    /// Whether it is marked as a dry run: in the query, and for a delete also in the body, which alone counts there.
     pub fn is_dry(&self) -> bool {
         let in_body = self.method != "DELETE" || self.body["dryRun"] == serde_json::json!(["All"]);
         in_body && self.path.contains("dryRun=All")
@@ -58,7 +58,7 @@ impl Seen {
 
 type Hook = dyn Fn(&Seen) -> Act + Send + Sync;
 
-/// What becomes of a request.
+/// The treatment of a request.
 #[derive(Clone)]
 pub enum Act {
     /// It is passed on, and so is its answer.
@@ -100,13 +100,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// With a header beside the `Date`, which every answer gets unless it brings its own.
+    /// An answer with a header. Every answer also gets a `Date`, unless it has its own.
     pub fn new(status: u16, header: (&str, &str), body: impl fmt::Display) -> Self {
         let headers = vec![(header.0.to_owned(), header.1.to_owned())];
         Self { status, headers, body: body.to_string().into_bytes() }
     }
 
-    /// The server's clock, or what has been made of it.
+    /// The `Date`: the server's clock, or a changed one.
     pub fn date(&mut self) -> Option<&mut String> {
         self.headers.iter_mut().find(|(name, _)| name == "Date").map(|(_, date)| date)
     }
@@ -115,7 +115,7 @@ impl Reply {
 /// The headers that reach the API server.
 const PASSED_ON: [&str; 4] = ["accept", "content-type", "user-agent", "impersonate-user"];
 
-/// What becomes of the `Date` of an answer.
+/// Changes the `Date` of an answer.
 pub type Clock = fn(&str) -> Option<String>;
 
 /// A running proxy; its threads end with the test program.
@@ -128,14 +128,14 @@ pub struct Proxy {
 #[derive(Default)]
 struct Log {
     seen: Vec<Seen>,
-    /// The status that the API server itself answered, by the place in `seen`.
+    /// The API server's own status, by the index in `seen`.
     passed_on: Vec<(usize, u16)>,
     under_way: usize,
     most_under_way: usize,
 }
 
 impl Proxy {
-    /// Passes everything on to `cluster`. `before` is called with each request before it is sent on.
+    /// Forwards all requests to `cluster`. `before` is called with each request before it is forwarded.
     pub fn start(cluster: &'static ControlPlane, before: impl Fn(&Seen) + Send + Sync + 'static) -> Self {
         Self::with_faults(cluster, move |seen| {
             before(seen);
@@ -143,7 +143,7 @@ impl Proxy {
         })
     }
 
-    /// As [`Proxy::start`], with another server's clock.
+    /// As [`Proxy::start`], with another clock in the answers.
     pub fn with_clock(
         cluster: &'static ControlPlane,
         clock: Clock,
@@ -155,7 +155,7 @@ impl Proxy {
         })
     }
 
-    /// As [`Proxy::start`], with answers that the API server does not give on demand.
+    /// As [`Proxy::start`], with faults.
     pub fn with_faults(
         cluster: &'static ControlPlane,
         act: impl Fn(&Seen) -> Act + Send + Sync + 'static,
@@ -175,14 +175,14 @@ impl Proxy {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (log, hook) = (Arc::clone(&shared), Arc::clone(&hook));
-                // A connection that breaks is the client's business.
+                // The client handles a broken connection.
                 thread::spawn(move || serve(cluster, &stream, &log, &*hook));
             }
         });
         Self { kubeconfig, log }
     }
 
-    /// For a run in the name of another user than the administrator.
+    /// A kubeconfig for another user than the administrator.
     pub fn kubeconfig_of(&self, user: &str) -> PathBuf {
         let own = std::fs::read_to_string(&self.kubeconfig).expect("it was written");
         let kubeconfig = self.kubeconfig.with_extension("impersonating");
@@ -197,20 +197,20 @@ impl Proxy {
         held(&self.log).seen.clone()
     }
 
-    /// The requests that the API server itself answered with 2xx, whatever the client was told.
+    /// The requests that the API server itself answered with 2xx, also where the client got another answer.
     pub fn took_effect(&self) -> Vec<Seen> {
         let log = held(&self.log);
         let good = log.passed_on.iter().filter(|(_, status)| (200..300).contains(status));
         good.map(|(at, _)| log.seen[*at].clone()).collect()
     }
 
-    /// The most requests that were under way at once.
+    /// The maximum of requests that were in progress at the same time.
     pub fn most_under_way(&self) -> usize {
         held(&self.log).most_under_way
     }
 }
 
-/// Passes a request on, and has the answer say another time, or none.
+/// Forwards a request, and changes or removes the `Date` of the answer.
 pub fn at(clock: Clock) -> Act {
     Act::rewrite(move |reply| {
         if let Some(date) = reply.date() {
@@ -307,7 +307,7 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
             }
             Act::Close => None,
         };
-        // Before the answer, which may bring the client's next request.
+        // Recorded before the answer, which the client's next request may follow.
         held(log).under_way -= 1;
         let Some(Reply { status, headers, body }) = reply else { return Ok(()) };
         write!(writer, "HTTP/1.1 {status} Answer\r\n{}: {}\r\n", PLANTED.0, PLANTED.1)?;
@@ -322,10 +322,10 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
     }
 }
 
-/// In every answer.
+/// A header of every answer.
 const PLANTED: (&str, &str) = ("X-Planted", MARKER);
 
-/// With a real answer's date, so that only what is meant to be wrong is.
+/// An answer of the proxy with the server's `Date`, so that it has no other fault than the intended one.
 fn made_here(cluster: &ControlPlane, mut reply: Reply) -> Reply {
     if reply.date().is_none() {
         let date = cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1;
@@ -334,8 +334,8 @@ fn made_here(cluster: &ControlPlane, mut reply: Reply) -> Reply {
     reply
 }
 
-/// Until the client closes the connection.
+/// Waits until the client closes the connection.
 fn wait_for_end(reader: &mut BufReader<&TcpStream>) {
-    // A client that is killed may reset it.
+    // A killed client may reset the connection.
     let _ = std::io::copy(reader, &mut std::io::sink());
 }

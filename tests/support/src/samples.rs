@@ -1,10 +1,11 @@
-//! Raw objects at fixed moments: a node failed at one, its pods should have been gone by five past, and it is three.
+//! Raw objects at fixed times: a node failed at one, its pods should have been gone by five past, and now it is three.
 //!
-//! They say as little as a test needs. Objects that a real API server accepts are in [`objects`](crate::objects).
+//! They have only the fields that a test needs. Objects that a real API server accepts are in
+//! [`objects`](crate::objects).
 
 use serde_json::{Value, json};
 
-/// When a node failed, and when it is.
+/// The time when a node failed, and the current time.
 pub const FAILED: &str = "2026-01-31T01:00:00Z";
 pub const NOW: &str = "2026-01-31T03:00:00Z";
 /// When the pods should have been gone.
@@ -20,13 +21,13 @@ pub fn namespace(name: &str) -> Value {
     json!({"kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// Renewed for the last time before the node failed.
+/// A lease that was last renewed before the node failed.
 pub fn lease(node: &str) -> Value {
     json!({"kind": "Lease", "metadata": {"namespace": "kube-node-lease", "name": node},
         "spec": {"renewTime": "2026-01-31T00:59:20Z"}})
 }
 
-/// Terminating, of a StatefulSet.
+/// A Terminating pod of a StatefulSet.
 pub fn pod(namespace: &str, name: &str, node: &str) -> Value {
     let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
     json!({"kind": "Pod",
@@ -80,7 +81,7 @@ pub fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// All of it, as `kubectl get … -o json` prints it.
+/// A list, as `kubectl get … -o json` prints it.
 pub fn list(items: impl IntoIterator<Item = Value>) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""},
         "items": items.into_iter().collect::<Vec<_>>()})

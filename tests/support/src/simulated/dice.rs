@@ -1,4 +1,4 @@
-//! Random choices that a seed repeats: the same seed makes the same ones, on every machine and in every version.
+//! Random choices by seed: the same seed gives the same choices, on every machine and in every version.
 
 /// `SplitMix64`: small, fast and good enough to choose faults by.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Others, so that one more choice here changes none there.
+    /// Returns an independent generator, so that one more choice of the one changes none of the other.
     pub fn fork(&mut self) -> Self {
         Self(self.next())
     }
@@ -27,7 +27,7 @@ impl Dice {
         usize::try_from(self.next() % u64::try_from(end).expect("it is small")).expect("it is small")
     }
 
-    /// True so often in a thousand.
+    /// True with this probability in a thousand.
     pub fn permille(&mut self, times: usize) -> bool {
         self.below(1000) < times
     }

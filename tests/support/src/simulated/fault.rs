@@ -1,4 +1,4 @@
-//! What goes wrong, and how often.
+//! The faults, and their frequencies.
 
 use std::time::Duration;
 
@@ -6,37 +6,37 @@ use serde_json::json;
 
 use super::{Dice, Kind, Request, status_object};
 
-/// What becomes of a request.
+/// The treatment of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fate {
     pub fault: Option<Fault>,
-    /// How long it takes to the server, and the answer to the client.
+    /// The durations of the request to the server, and of the answer to the client.
     pub there: Duration,
     pub back: Duration,
-    /// Chooses the object of a page that is malformed.
+    /// Selects the malformed object of a page.
     pub pick: usize,
 }
 
-/// What goes wrong with an answer. The last `bool` is whether the request took effect all the same.
+/// A fault of an answer. The last `bool` is whether the request took effect nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// 429 or 503, with `Retry-After` or without.
     Busy(u16, Option<u64>),
-    /// A status, of something in between rather than of the API server where the first flag is set.
+    /// A status. With the first flag, it comes from a load balancer and not from the API server.
     Status(u16, bool, bool),
     Hangs(bool),
     /// The connection ends.
     Lost(bool),
-    /// So many milliseconds late.
+    /// The answer is so many milliseconds late.
     Slow(u64),
-    /// The body ends too early.
+    /// The body is cut off.
     Cut,
     /// The body is no JSON.
     Garbage,
     /// The body is an object without content.
     Empty,
     NoDate,
-    /// 200, and nothing was done.
+    /// 200 without any effect.
     NoEffect,
     /// A webhook cannot be called.
     Webhook,
@@ -49,10 +49,10 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// How many there are.
+    /// The number of faults.
     pub const COUNT: usize = 14;
 
-    /// One of those that can befall a request.
+    /// A random fault that is possible for this kind of request.
     pub fn random(kind: Kind, dice: &mut Dice) -> Self {
         let effect = dice.permille(500);
         let page = dice.permille(300);
@@ -131,15 +131,15 @@ impl Fault {
     }
 }
 
-/// How much goes wrong in a run.
+/// The frequency of faults in a run.
 #[derive(Debug, Clone)]
 pub struct Trouble {
     /// Requests with a fault, in a thousand.
     pub faults: usize,
-    /// What befalls every request of a kind.
+    /// A fault of every request of a kind.
     pub always: Option<(Kind, Fault)>,
-    /// Longest way there, and back, in steps of 2 ms: whatever ends a run does so at an odd one, so that no two things
-    /// happen at once and a seed repeats its run.
+    /// Longest duration of a request, and of an answer, in steps of 2 ms. A run ends at an odd millisecond, so that no
+    /// two events coincide and a seed repeats its run.
     pub latency: usize,
 }
 
@@ -148,7 +148,7 @@ impl Trouble {
         self.faults > 0 || self.always.is_some()
     }
 
-    /// The fate of each request, in turn.
+    /// The fate of each request, in order.
     pub fn fates(self, mut dice: Dice) -> impl FnMut(&Request) -> Fate + Send + 'static {
         move |request| {
             let random = dice.permille(self.faults).then(|| Fault::random(request.kind, &mut dice));

@@ -1,8 +1,8 @@
-//! The simulated API server: in this process, behind the client that the program uses, with faults where they are
-//! wanted. It answers as the API server does, and refuses every request that the program has no reason to send.
+//! The simulated API server. It runs in the process of the test, behind the program's own client, with optional faults.
+//! It answers as the API server does, and refuses every request that the program has no reason to send.
 //!
-//! What is in the cluster is a [`Cluster`]: [`Objects`], a list of them, or whatever a test makes of it. What becomes
-//! of each request is a [`Fate`].
+//! A [`Cluster`] has the objects: [`Objects`] is a list of them, and a test may have its own implementation. A [`Fate`]
+//! describes the treatment of a request.
 
 mod dice;
 mod fault;
@@ -30,15 +30,15 @@ pub use self::{
     request::{Kind, Request, Resource},
 };
 
-/// What the server is asked about.
+/// The objects behind the server.
 pub trait Cluster: Send + 'static {
-    /// What an object means to a client that receives it.
+    /// The facts that a client can read from an object.
     type Facts: Clone + Send;
 
     /// The server's clock, in whole seconds.
     fn now(&self) -> Timestamp;
 
-    /// All objects of a kind, in the order in which they are listed. Those that `selector` excludes may be missing.
+    /// All objects of a kind, in the order of a list. Objects that `selector` excludes may be missing.
     fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Self::Facts)>;
 
     /// One object.
@@ -50,23 +50,23 @@ pub trait Cluster: Send + 'static {
         self.objects(resource, "").into_iter().find(is_it)
     }
 
-    /// A request was sent.
+    /// Called when a request is sent.
     fn sent(&mut self, _: &Request) {}
 
-    /// It has reached the server, which answers next.
+    /// Called when it reaches the server, before the answer.
     fn received(&mut self, _: &Request) {}
 
-    /// Writes to a pod, unless only the answer is wanted: what the pod is then, or was.
+    /// Writes to a pod, unless `takes_effect` is false. Returns the pod after the write, or before a delete.
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, Self::Facts), Refusal>;
 
-    /// A status is on its way to the client. It may be another than the server's own.
+    /// Called when a status is sent to the client. A fault may have replaced the server's own.
     fn answered(&mut self, _: &Request, _status: u16, _fault: Option<Fault>) {}
 
-    /// The server's own answer is on its way to the client, whole.
+    /// Called when the server's own answer is sent to the client completely.
     fn delivered(&mut self, _: &Request, _: Delivery<Self::Facts>) {}
 }
 
-/// Why a write is refused.
+/// The reason why a write is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     NotFound,
@@ -74,13 +74,13 @@ pub enum Refusal {
     WrongVersion,
 }
 
-/// What a client receives.
+/// An answer that a client receives.
 #[derive(Debug)]
 pub struct Delivery<F> {
-    /// When the server made the answer, by our clock and by its own.
+    /// The time of the answer, by the test's clock and by the server's.
     pub taken: Instant,
     pub now: Timestamp,
-    /// Whether the answer carries the server's clock.
+    /// Whether the answer has the server's `Date`.
     pub dated: bool,
     pub content: Content<F>,
 }
@@ -91,29 +91,29 @@ pub enum Content<F> {
     Object(F),
     /// The object does not exist.
     Absent,
-    /// Those objects of a page that can be read; after the last page, of the whole list.
+    /// The readable objects of a page, or of the whole list after its last page.
     Page { readable: Vec<F>, whole: Option<Whole<F>> },
 }
 
 #[derive(Debug)]
 pub struct Whole<F> {
     pub readable: Vec<F>,
-    /// Some object could not be read.
+    /// Whether an object could not be read.
     pub malformed: bool,
 }
 
-/// The server; its clones are the same one.
+/// The server. Clones share its state.
 pub struct Server<C: Cluster>(Arc<Mutex<State<C>>>);
 
 pub struct State<C: Cluster> {
     pub cluster: C,
-    /// Most objects of a page.
+    /// The maximum of objects on a page.
     pub page: usize,
     /// Every request, as `GET /path?query`.
     pub requests: Vec<String>,
-    /// The same with the time since the server began, and with its fault.
+    /// The same with the time since the start of the server, and with its fault.
     pub trace: Vec<String>,
-    /// The faults that came up, by name.
+    /// The names of the faults that occurred.
     pub faults: BTreeSet<String>,
     /// Requests that the program has no reason to send.
     pub not_understood: Vec<String>,
@@ -124,7 +124,7 @@ pub struct State<C: Cluster> {
     lists: Vec<List<C::Facts>>,
 }
 
-/// A list as it was when its first page was asked for; its later pages come from the same moment.
+/// A list at the time of its first page. All pages show that time.
 struct List<F> {
     items: Vec<(Value, F)>,
     malformed: BTreeSet<usize>,
@@ -138,7 +138,7 @@ struct Answer<F> {
     means: Means<F>,
 }
 
-/// What an answer means, if it is delivered whole.
+/// The facts of an answer, if it is delivered completely.
 enum Means<F> {
     Nothing,
     Object(F),
@@ -146,7 +146,7 @@ enum Means<F> {
     Page { list: usize, from: usize, to: usize, malformed: Option<usize> },
 }
 
-/// Counts the requests under way, also those that are given up.
+/// Counts the requests in progress, also those that are given up.
 struct UnderWay<C: Cluster>(Server<C>);
 
 impl<C: Cluster> Drop for UnderWay<C> {
@@ -162,12 +162,12 @@ impl<C: Cluster> Clone for Server<C> {
 }
 
 impl<C: Cluster> Server<C> {
-    /// Without faults.
+    /// A server without faults.
     pub fn new(cluster: C) -> Self {
         Self::with_faults(cluster, |_| Fate::default())
     }
 
-    /// `fate` is called with each request when it is sent.
+    /// A server that calls `fate` with each request when it is sent.
     pub fn with_faults(cluster: C, fate: impl FnMut(&Request) -> Fate + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(State {
             cluster,
@@ -184,7 +184,7 @@ impl<C: Cluster> Server<C> {
         })))
     }
 
-    /// With so many objects a page at most.
+    /// Sets the maximum of objects on a page.
     pub fn page(self, most: usize) -> Self {
         self.lock().page = most;
         self
@@ -251,7 +251,7 @@ impl<C: Cluster> State<C> {
         Some((request, fate))
     }
 
-    /// What the server makes of a request. The effect is here.
+    /// Answers a request, and applies its effect.
     fn handle(&mut self, request: &Request, fate: &Fate) -> Answer<C::Facts> {
         self.cluster.received(request);
         let (taken, now) = (Instant::now(), self.cluster.now());
@@ -308,7 +308,7 @@ impl<C: Cluster> State<C> {
         (200, body, Means::Page { list, from, to, malformed: malformed.map(|at| from + at) })
     }
 
-    /// What reaches the client.
+    /// The answer that reaches the client.
     fn deliver(
         &mut self,
         request: &Request,
@@ -359,7 +359,7 @@ impl Refusal {
     fn status(self, kind: Kind) -> (u16, &'static str) {
         match self {
             Self::NotFound => (404, "NotFound"),
-            // A patch names the UID as a field, which cannot be changed.
+            // A patch sets the UID as a field, which cannot be changed.
             Self::WrongUid if kind == Kind::Patch => (422, "Invalid"),
             Self::WrongUid | Self::WrongVersion => (409, "Conflict"),
         }

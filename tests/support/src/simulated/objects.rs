@@ -1,4 +1,4 @@
-//! A cluster that is a list of objects.
+//! A cluster made of a list of objects.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Cluster, Kind, Refusal, Request, Resource};
 use crate::samples::list;
 
-/// Raw objects. Nothing changes them but writes.
+/// Raw objects. Only writes change them.
 #[derive(Debug, Clone)]
 pub struct Objects {
     pub now: Timestamp,
@@ -18,7 +18,7 @@ impl Objects {
         Self { now, objects: objects.into_iter().collect() }
     }
 
-    /// All of them, as `kubectl get … -o json` prints them.
+    /// All objects, as `kubectl get … -o json` prints them.
     pub fn saved(&self) -> String {
         list(self.objects.clone()).to_string()
     }

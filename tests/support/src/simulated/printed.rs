@@ -1,4 +1,4 @@
-//! Lists as the API server prints them: whole objects, their metadata alone, or rows.
+//! Lists in the forms of the API server: whole objects, their metadata alone, or rows.
 
 use serde_json::{Value, json};
 
@@ -48,8 +48,8 @@ fn columns(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// What Kubernetes 1.33 to 1.35 print (pkg/printers/internalversion/printers.go). Where a status depends on
-/// more than our objects hold, `shows` holds the status that is printed unless another comes first.
+/// The columns as Kubernetes 1.33 to 1.35 print them (pkg/printers/internalversion/printers.go). Where a status depends
+/// on more than our objects have, `shows` is the status that is printed unless another comes first.
 fn cells(kind: Kind, object: &Value) -> Value {
     let name = &object["metadata"]["name"];
     let text = |value: &Value, absent: &str| value.as_str().unwrap_or(absent).to_owned();

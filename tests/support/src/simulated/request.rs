@@ -1,15 +1,15 @@
-//! The requests that the program sends, understood.
+//! Parses the requests that the program sends.
 
 use std::collections::BTreeMap;
 
 use http::{Method, header, request::Parts};
 use serde_json::{Value, json};
 
-/// Selects the finished pods: those whose phase is none of these.
+/// Selects the finished pods, whose phase is none of these.
 const UNFINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
 const SELECTS_NODE: &str = "spec.nodeName=";
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     NodeRows,
@@ -30,7 +30,7 @@ pub enum Kind {
     Event,
 }
 
-/// What a cluster has several of.
+/// The kinds of listed objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
     Nodes,
@@ -46,7 +46,7 @@ pub enum Resource {
 /// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Its place in the order in which they were sent.
+    /// Its number, in the order of sending.
     pub number: usize,
     pub kind: Kind,
     pub namespace: String,
@@ -58,9 +58,9 @@ pub struct Request {
     pub content_type: String,
     pub body: Value,
     pub dry_run: bool,
-    /// Most objects of a page that it wants.
+    /// The maximum of objects on a page that it requests.
     pub(super) limit: usize,
-    /// Number of a list, and of its first item on this page.
+    /// The number of a list, and of the first item on this page.
     pub(super) page: Option<(usize, usize)>,
 }
 
@@ -121,12 +121,12 @@ impl Request {
         (at["uid"].as_str().unwrap_or_default(), at["resourceVersion"].as_str().unwrap_or_default())
     }
 
-    /// The node whose pods a list asks for; empty for the pods that have none.
+    /// The node whose pods a list requests; empty for pods without a node.
     pub fn of_node(&self) -> Option<&str> {
         self.selector.strip_prefix(SELECTS_NODE)
     }
 
-    /// Whether the field selector lets an object through: all of its requirements hold.
+    /// Whether the object meets all requirements of the field selector.
     pub(super) fn selects(&self, object: &Value) -> bool {
         let requirements = self.selector.split(',').filter(|requirement| !requirement.is_empty());
         requirements.map(|requirement| requirement.split_once('=').unwrap_or((requirement, ""))).all(
@@ -138,7 +138,7 @@ impl Request {
         )
     }
 
-    /// Nothing, where the program has no reason to send it.
+    /// Parses a request. Returns nothing where the program has no reason to send it.
     pub(super) fn read(number: usize, parts: &Parts, body: &[u8]) -> Option<Self> {
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let accept = header(header::ACCEPT);
