@@ -10,6 +10,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -62,11 +63,11 @@ func main() {
 	heartbeats, err := clientset.NewForConfig(config)
 	check(err)
 
-	flags, settings := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
-		NodeName:    *name,
-		KubeletPort: freePort(),
-		MaxPods:     110,
-		NodeLabels:  parse(*labels),
+	flags, settings := with(kubemark.GetHollowKubeletConfig, map[string]any{
+		"NodeName":    *name,
+		"KubeletPort": freePort(),
+		"MaxPods":     110,
+		"NodeLabels":  parse(*labels),
 	})
 	settings.Address = "127.0.0.1"
 	settings.NodeLeaseDurationSeconds = int32(*leaseSeconds)
@@ -95,6 +96,17 @@ func main() {
 	case interface{ Run() }:
 		kubelet.Run()
 	}
+}
+
+// with calls a function whose argument has these fields, whatever its type is called: that changed between versions.
+func with[Options, Flags, Settings any](get func(*Options) (Flags, Settings), fields map[string]any) (Flags, Settings) {
+	written, err := json.Marshal(fields)
+	check(err)
+	options := new(Options)
+	decoder := json.NewDecoder(bytes.NewReader(written))
+	decoder.DisallowUnknownFields()
+	check(decoder.Decode(options))
+	return get(options)
 }
 
 func runtimeIs(ready bool) *runtimeapi.RuntimeStatus {
