@@ -44,7 +44,7 @@ struct Installed {
 }
 
 /// The shipped installation, and common changes of it. The folder is one from which kustomize accepts references.
-fn installations(cluster: &ControlPlane) -> [Installed; 5] {
+fn installations(cluster: &ControlPlane) -> [Installed; 6] {
     let rendered = |how: &str, lines: &str| {
         let dir = cluster.dir.join(how);
         fs::create_dir_all(&dir).expect("our folder");
@@ -80,6 +80,16 @@ fn installations(cluster: &ControlPlane) -> [Installed; 5] {
             namespace: "other",
             account: "system:serviceaccount:other:acme-pod-reaper-eu",
         },
+        // Settings of the operator's own, which are all that the ConfigMap then holds.
+        Installed {
+            how: "with other settings",
+            manifests: rendered(
+                "settings",
+                "configMapGenerator:\n- {name: pod-reaper, namespace: pod-reaper, behavior: replace, literals: [DRY_RUN=server]}\n",
+            ),
+            namespace: "pod-reaper",
+            account: ACCOUNT,
+        },
         Installed {
             how: "renamed by hand",
             manifests: by_hand,
@@ -97,6 +107,9 @@ impl Installed {
         let file = file.display().to_string();
         kubectl(cluster, &["apply", "--warnings-as-errors", "-f", &file]);
         own_pod(cluster, self.namespace);
+        let env = &cluster.get(&pod_path(self.namespace, OWN))["spec"]["containers"][0]["env"];
+        let required = json!({"name": "REQUIRE_GUARD", "value": "true"});
+        assert!(env.as_array().is_some_and(|env| env.contains(&required)), "{}: {env}", self.how);
         until("the guard is in force", || is_guarded(cluster, self.account, self.namespace));
     }
 }
