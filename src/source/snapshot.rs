@@ -238,7 +238,7 @@ impl Saved {
     }
 
     /// Why an object that was not kept is no proof of absence: it is malformed, or one is that does not say which it is.
-    fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
+    pub fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self.malformed.iter().find(|((bad_kind, bad_namespace, bad_name), _)| {
             may_be(bad_kind, kind) && may_be(bad_namespace, namespace) && may_be(bad_name, name)

@@ -95,6 +95,27 @@ fn explain_reports_every_rule() {
 }
 
 #[test]
+fn a_pod_that_could_not_be_read_is_not_reported_as_absent() {
+    let asked = |change: &dyn Fn(&mut Value)| {
+        let mut saved = small_cluster();
+        let mut other = saved["items"][5].clone();
+        other["metadata"]["name"] = json!("other-0");
+        other["metadata"]["deletionTimestamp"] = json!(7);
+        saved["items"].as_array_mut().expect("items").push(other);
+        change(&mut saved["items"][5]["metadata"]);
+        let run = reaper(&["explain", "compute-hive01/huebackend-0", "--snapshot", "-"]);
+        let wrong = run.input(saved.to_string()).run().exits(1);
+        let wrong = wrong.shows_on_stderr(&["pod compute-hive01/huebackend-0 could not be read: "]);
+        assert!(!wrong.err.contains("other-0"), "{}", wrong.err);
+        wrong.err
+    };
+    let malformed = asked(&|pod| pod["deletionTimestamp"] = json!(5));
+    assert!(malformed.contains("expected"), "{malformed}");
+    let without = asked(&|pod| drop(pod.as_object_mut().expect("metadata").remove("uid")));
+    assert!(without.contains("metadata.uid is missing"), "{without}");
+}
+
+#[test]
 fn an_option_that_does_not_apply_to_a_question_is_refused() {
     for (args, says) in [
         (&["what-if", "--node=ds06", "--dry-run"][..], "--dry-run does not go with what-if"),

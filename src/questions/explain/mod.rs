@@ -127,6 +127,10 @@ fn absent(asked: &PodName) -> CouldNotRun {
     ))
 }
 
+fn unread(asked: &PodName, cause: &str) -> CouldNotRun {
+    CouldNotRun::Source(format!("pod {asked} could not be read: {cause}"))
+}
+
 async fn read_snapshot(
     settings: &Settings,
     file: &Path,
@@ -135,10 +139,16 @@ async fn read_snapshot(
 ) -> Result<Read, CouldNotRun> {
     let saved = snapshot::open(file, settings.snapshot_options(now), Pods::Every).await?;
     let summary = saved.pod(&asked.namespace, &asked.name);
-    let uid = summary.as_ref().map(|pod| pod.uid.as_str());
+    let PodName { namespace, name } = asked;
+    // What could not be read may be this pod. That it is gone would then be a guess.
+    let missing = || {
+        saved.not_absent("Pod", namespace, name).map_or_else(|| absent(asked), |why| unread(asked, &why.0))
+    };
+    let summary = summary.ok_or_else(missing);
+    let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
     let gathered = saved.gather(&settings.wanted(), uid);
     let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
-    Ok(Read { summary: summary.ok_or_else(|| absent(asked))?, gathered })
+    Ok(Read { summary: summary?, gathered })
 }
 
 async fn read_cluster(settings: &Settings, cluster: &Cluster, asked: &PodName) -> Result<Read, CouldNotRun> {
@@ -168,10 +178,13 @@ fn answer(
     };
     let Some(pod) = pod else {
         if summary.terminating {
-            let causes = facts.errors.iter().map(|error| format!("{}: {}", error.what, error.cause));
-            let causes = causes.collect::<Vec<_>>().join("; ");
             let PodSummary { namespace, name, .. } = summary;
-            return Err(CouldNotRun::Source(format!("pod {namespace}/{name} could not be read: {causes}")));
+            let asked = PodName { namespace, name };
+            let own = format!("pod {asked}");
+            let cause = facts.errors.iter().find(|error| error.what.eq_ignore_ascii_case(&own));
+            let cause =
+                cause.map_or("it is Terminating, but lacks what a verdict needs", |error| &error.cause);
+            return Err(unread(&asked, cause));
         }
         explanation.detail = not_terminating(&summary, facts.now);
         return Ok(explanation);
