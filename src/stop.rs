@@ -19,7 +19,7 @@ const FAR: Duration = Duration::from_hours(24 * 365);
 /// A signal, and when it came.
 type Signalled = Option<(&'static str, Instant)>;
 
-/// Tells, at any moment, whether new work may still be begun. Cheap to clone.
+/// Says at any moment whether new work may still be begun. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Stop {
     signalled: watch::Receiver<Signalled>,

@@ -10,7 +10,7 @@ use crate::{decide::spoken, facts::PodFacts, report::phrases::clean, stop::Stop}
 const PREVIEW: usize = 20;
 
 /// An answer that takes longer is none: only the pods and their nodes are read again before the deletes, and how many
-/// nodes are NotReady, or who has opted out, may be another story by then.
+/// nodes are NotReady, or who has opted out, may have changed by then.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Shows what would be deleted, and in which `place`, and waits for a yes. Anything else is a no, as is the end of the run's time.
