@@ -115,5 +115,11 @@ pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
 pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
     let map = cluster.get("/api/v1/namespaces/pod-reaper/configmaps/pod-reaper");
     let data = map["data"].as_object().expect("settings").iter();
-    data.map(|(name, value)| (name.clone(), value.as_str().expect("text").to_owned())).collect()
+    let cronjob = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper");
+    let container = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
+    // An entry of its own wins over the ConfigMap. What the kubelet would fill in has no value.
+    let own = container["env"].as_array().expect("variables").iter();
+    let own = own.filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), entry.get("value")?)));
+    let all = data.map(|(name, value)| (name.clone(), value)).chain(own);
+    all.map(|(name, value)| (name, value.as_str().expect("text").to_owned())).collect()
 }
