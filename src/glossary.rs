@@ -16,8 +16,7 @@ pub fn reason(code: &str) -> (&'static str, &'static str) {
 }
 
 fn between(text: &'static str, start: &str, end: &str) -> &'static str {
-    let rest = text.split_once(start).unwrap_or_default().1;
-    rest.split_once(end).unwrap_or_default().0
+    text.split_once(start).unwrap_or_default().1.split_once(end).unwrap_or_default().0
 }
 
 #[cfg(test)]

@@ -197,8 +197,7 @@ impl Cluster {
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
         let lease = lease.map(|raw| raw.map(Lease::from)).map_err(|failure| Unread(failure.to_string()));
         let facts = answer.parse_named::<RawNode>(name)?.into_facts(lease, self.leaf_selector.as_ref());
-        let facts = facts.map_err(Failure::Unreadable)?;
-        Ok(Some(NodeLook { facts, now, at }))
+        Ok(Some(NodeLook { facts: facts.map_err(Failure::Unreadable)?, now, at }))
     }
 
     /// The Terminating ones of `pods`.

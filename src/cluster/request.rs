@@ -102,8 +102,7 @@ impl Cluster {
         let mut limit = self.stop.at_most(REQUEST_LIMIT);
         // Renewing credentials and connecting come first and take their time too: what has not left by then, never does.
         if let Some(until) = fresh_until {
-            let left = until.checked_duration_since(Instant::now()).ok_or(Failure::NotSent)?;
-            limit = limit.min(left);
+            limit = limit.min(until.checked_duration_since(Instant::now()).ok_or(Failure::NotSent)?);
         }
         // One limit around both, so that a body that never ends is cut off too, connection and all.
         let exchange = tokio::time::timeout(limit, async {
@@ -141,6 +140,5 @@ fn unreadable(error: &serde_json::Error) -> Failure {
 }
 
 pub(super) fn http_date(value: &str) -> Option<Timestamp> {
-    let parser = jiff::fmt::rfc2822::DateTimeParser::new();
-    parser.parse_timestamp(value).ok()
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()
 }

@@ -73,8 +73,7 @@ pub fn evaluate(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &
             decides.get_or_insert(number);
         }
         let number = Some(number);
-        let decides = decides == number;
-        Evaluation { number, asks: rule.asks, holds, decides, seen }
+        Evaluation { number, asks: rule.asks, holds, decides: decides == number, seen }
     });
     evaluations.collect()
 }

@@ -210,24 +210,8 @@ impl Reason {
     /// Whether it says that the pod's node is not expected back: NotReady for long enough, real, and not opted out (the
     /// rules up to 10 let the pod through).
     pub fn node_is_dead(&self) -> bool {
-        match self {
-            Self::AlreadyForced { .. }
-            | Self::Finalizers { .. }
-            | Self::LocalVolume { .. }
-            | Self::VolumeUnverified { .. }
-            | Self::OwnerKind { .. }
-            | Self::Stuck { .. } => true,
-            Self::MirrorPod
-            | Self::OptedOut(_)
-            | Self::NodeGone { .. }
-            | Self::NodeReady
-            | Self::NotOverdue { .. }
-            | Self::LeafNode(_)
-            | Self::FactsUnread(_)
-            | Self::NodeRecovering { .. }
-            | Self::KubeletAlive { .. }
-            | Self::NodeJustFailed { .. } => false,
-        }
+        use ReasonCode::{AlreadyForced, Finalizers, LocalVolume, OwnerKind, Stuck, VolumeUnverified};
+        matches!(self.code(), AlreadyForced | Finalizers | LocalVolume | OwnerKind | Stuck | VolumeUnverified)
     }
 
     /// Its kind.

@@ -168,8 +168,7 @@ impl Entries<'_> {
             NodeRead::Known(node) if node.ready == Ready::True => return None,
             NodeRead::Known(node) => Some(node),
         };
-        let now = self.facts.now;
-        let since = |moment: Timestamp| now.duration_since(moment).as_secs();
+        let since = |moment: Timestamp| self.facts.now.duration_since(moment).as_secs();
         let here = || pods.iter().filter(|judged| judged.pod.node.as_deref() == Some(name));
         let attachments = self.facts.attachments.get(name).map(Vec::as_slice).unwrap_or_default();
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);

@@ -108,7 +108,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Ex
             }
         }
     };
-    answer(settings, stop.or_stopped(reading).await?)
+    answer(settings, asked, stop.or_stopped(reading).await?)
 }
 
 /// Answers for `asked` on a cluster that is connected already.
@@ -117,13 +117,13 @@ pub async fn run_on(
     settings: &Settings,
     asked: &PodName,
 ) -> Result<Explanation, CouldNotRun> {
-    answer(settings, read_cluster(settings, cluster, asked).await?)
+    answer(settings, asked, read_cluster(settings, cluster, asked).await?)
 }
 
 fn absent(asked: &PodName) -> CouldNotRun {
-    let PodName { namespace, .. } = asked;
     CouldNotRun::Source(format!(
-        "there is no pod {asked}: it may be gone already; see which there are with: kubectl get pods -n {namespace}"
+        "there is no pod {asked}: it may be gone already; see which there are with: kubectl get pods -n {}",
+        asked.namespace
     ))
 }
 
@@ -139,11 +139,9 @@ async fn read_snapshot(
 ) -> Result<Read, CouldNotRun> {
     let saved = snapshot::open(file, settings.snapshot_options(now), Pods::Every).await?;
     let summary = saved.pod(&asked.namespace, &asked.name);
-    let PodName { namespace, name } = asked;
     // What could not be read may be this pod. That it is gone would then be a guess.
-    let missing = || {
-        saved.not_absent("Pod", namespace, name).map_or_else(|| absent(asked), |why| unread(asked, &why.0))
-    };
+    let cause = saved.not_absent("Pod", &asked.namespace, &asked.name);
+    let missing = || cause.map_or_else(|| absent(asked), |cause| unread(asked, &cause.0));
     let summary = summary.ok_or_else(missing);
     let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
     let gathered = saved.gather(&settings.wanted(), uid);
@@ -162,6 +160,7 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster, asked: &PodName) -
 
 fn answer(
     settings: &Settings,
+    asked: &PodName,
     Read { summary, gathered: Gathered { facts, pods } }: Read,
 ) -> Result<Explanation, CouldNotRun> {
     let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
@@ -178,13 +177,11 @@ fn answer(
     };
     let Some(pod) = pod else {
         if summary.terminating {
-            let PodSummary { namespace, name, .. } = summary;
-            let asked = PodName { namespace, name };
             let own = format!("pod {asked}");
             let cause = facts.errors.iter().find(|error| error.what.eq_ignore_ascii_case(&own));
             let cause =
                 cause.map_or("it is Terminating, but lacks what a verdict needs", |error| &error.cause);
-            return Err(unread(&asked, cause));
+            return Err(unread(asked, cause));
         }
         explanation.detail = not_terminating(&summary, facts.now);
         return Ok(explanation);
@@ -205,14 +202,13 @@ fn answer(
         return Ok(explanation);
     };
     let Advice { risk, steps } = advise(judged, plan.hold.as_ref(), &settings.task.kubectl());
-    let notes = notes(judged);
     let unread = judged.code() == ReasonCode::FactsUnread;
     Ok(Explanation {
         limits: limits(&plan, judged),
         verdict: Some(judged.verdict()),
         reason: Some(judged.code()),
         detail: judged.sentence(),
-        note: (!notes.is_empty()).then(|| notes.join("; ")),
+        note: Some(notes(judged).join("; ")).filter(|note| !note.is_empty()),
         risk,
         steps,
         exit: if unread { Exit::Incomplete } else { explanation.exit },

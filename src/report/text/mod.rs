@@ -102,8 +102,7 @@ impl Page {
 
     pub(crate) fn heading(&mut self, style: Style, text: &str) {
         self.text.push('\n');
-        let painted = self.paint(style, text);
-        self.line(&painted);
+        self.line(&self.paint(style, text));
     }
 
     fn title(&mut self, report: &Report) {
