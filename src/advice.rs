@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     decide::{PinnedClaim, Reason, UnverifiedClaim},
-    facts::{Leaf, PodFacts},
+    facts::{Leaf, LeafKind, PodFacts},
     limits::{Hold, HoldReason, Judged},
     selector::Target,
 };
@@ -238,16 +238,39 @@ fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
     let node = node_name(pod);
     let look =
         step("See what this cluster knows about the leaf node.", kubectl.command(["describe", "node", node]));
-    if !leaf.kosmos {
-        return Advice {
-            risk: Some(
-                "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
-                 start a second copy."
-                    .to_owned(),
-            ),
-            steps: vec![look],
-        };
-    }
+    let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
+                  start a second copy.";
+    let plain = |what: String| Step { what, command: None };
+    let (risk, steps) = match leaf.kind {
+        LeafKind::Kosmos => return kosmos_leaf(pod, leaf, look, kubectl),
+        LeafKind::Selected => (unseen.to_owned(), vec![look]),
+        LeafKind::Virtual => (
+            format!("{unseen} When it is back, the node deletes the first copy by name."),
+            vec![
+                look,
+                plain(format!(
+                    "See why what runs the pods of {node} ({}) does not report: its process, its credentials, its \
+                     provider. When it is back, it ends the pods whose deletion was asked for by itself.",
+                    leaf.maker
+                )),
+            ],
+        ),
+        LeafKind::Edge => (
+            unseen.to_owned(),
+            vec![
+                look,
+                plain(format!(
+                    "See whether the machine {node} runs, and mend its link; its agent ({}) then ends the pods whose \
+                     deletion was asked for.",
+                    leaf.maker
+                )),
+            ],
+        ),
+    };
+    Advice { risk: Some(risk), steps }
+}
+
+fn kosmos_leaf(pod: &PodFacts, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Advice {
     let mut steps = vec![
         look,
         step(

@@ -61,6 +61,7 @@ pub struct ReadError {
 
 /// One look at a node by name.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly every one is Known")]
 pub enum NodeRead {
     /// It exists.
     Known(NodeFacts),
@@ -91,8 +92,10 @@ pub struct NodeFacts {
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
     pub ready_reason: Option<String>,
-    /// `lastTransitionTime` of the `Ready` condition.
+    /// `lastTransitionTime` of the `Ready` condition: by the kubelet's own clock, where it is the kubelet that says so.
     pub ready_since: Option<Timestamp>,
+    /// When the node controller gave it the not-ready or unreachable taint `NoSchedule`, by the control plane's clock.
+    pub tainted_since: Option<Timestamp>,
     /// Label `kubernetes.io/hostname`, which local volumes are bound to.
     pub hostname: Option<String>,
     /// Set where the node stands for something other than one machine.
@@ -103,6 +106,14 @@ pub struct NodeFacts {
     pub opted_out: bool,
     /// Its lease in `kube-node-lease`; `None` where it has none.
     pub lease: Read<Option<Lease>>,
+}
+
+impl NodeFacts {
+    /// Since when it has been NotReady, as known at `now`: the later of what condition and taint say. A condition of the
+    /// future says nothing: that kubelet's clock is off.
+    pub fn not_ready_since(&self, now: Timestamp) -> Option<Timestamp> {
+        self.ready_since.filter(|since| *since <= now).max(self.tainted_since)
+    }
 }
 
 codes! {
@@ -135,11 +146,26 @@ impl Lease {
     }
 }
 
+/// What a leaf node stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafKind {
+    /// A leaf cluster of Kosmos.
+    Kosmos,
+    /// No machine: what runs its pods is elsewhere.
+    Virtual,
+    /// A machine at the edge, which works on without its cluster.
+    Edge,
+    /// What `--leaf-node-selector` selects.
+    Selected,
+}
+
 /// Why a node counts as a leaf node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaf {
-    /// A Kosmos mark was seen, not only the operator's own selector.
-    pub kosmos: bool,
+    /// The kind of the first mark that was seen.
+    pub kind: LeafKind,
+    /// Who makes nodes with that mark; empty for the operator's selector.
+    pub maker: &'static str,
     /// The marks that were seen, as phrases ("label kosmos.io/node").
     pub marks: Vec<String>,
     /// The leaf cluster, where the node names it.

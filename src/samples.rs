@@ -21,6 +21,7 @@ pub fn node() -> NodeFacts {
         ready: Ready::Unknown,
         ready_reason: Some("NodeStatusUnknown".to_owned()),
         ready_since: Some(an_hour_ago()),
+        tainted_since: Some(an_hour_ago()),
         hostname: Some("ds06.example".to_owned()),
         leaf: None,
         control_plane: false,

@@ -64,7 +64,7 @@ pub struct Rules {
     #[arg(long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
     pub manual_owner_kind: Vec<String>,
 
-    /// Treat nodes that this label selector selects as leaf nodes, besides those that Kosmos marks
+    /// Treat nodes that this label selector selects as leaf nodes, besides those that bear a known mark
     #[arg(long, hide_short_help = true, env, value_name = "SELECTOR", value_parser = values::selector)]
     pub leaf_node_selector: Option<Selector>,
 }

@@ -114,7 +114,7 @@ pub(super) fn regex(text: &str) -> Result<Regex, String> {
 }
 
 pub(super) fn selector(text: &str) -> Result<Selector, String> {
-    text.parse().map_err(|cause| format!("{cause}; write a label selector such as type=virtual-kubelet"))
+    text.parse().map_err(|cause| format!("{cause}; write a label selector such as example.org/leaf=true"))
 }
 
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {

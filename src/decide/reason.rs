@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    facts::{Leaf, Owner, Ready},
+    facts::{Leaf, LeafKind, Owner, Ready},
 };
 
 codes! {
@@ -36,6 +36,10 @@ codes! {
         NotOverdue = "not-overdue",
         /// Rule 6, by a mark of Kosmos.
         KosmosLeaf = "kosmos-leaf",
+        /// Rule 6, by a mark of what runs pods elsewhere than on a machine.
+        VirtualNode = "virtual-node",
+        /// Rule 6, by a mark of a machine that works on without its cluster.
+        EdgeNode = "edge-node",
         /// Rule 6, by `--leaf-node-selector`.
         LeafNode = "leaf-node",
         /// Rule 7, or nodes that could not be counted for the breaker.
@@ -79,6 +83,8 @@ impl ReasonCode {
             | Self::MassOutage
             | Self::OverCap => Verdict::Wait,
             Self::KosmosLeaf
+            | Self::VirtualNode
+            | Self::EdgeNode
             | Self::LeafNode
             | Self::AlreadyForced
             | Self::Finalizers
@@ -222,8 +228,12 @@ impl Reason {
             Self::NodeGone { .. } => ReasonCode::NodeGone,
             Self::NodeReady => ReasonCode::NodeReady,
             Self::NotOverdue { .. } => ReasonCode::NotOverdue,
-            Self::LeafNode(leaf) if leaf.kosmos => ReasonCode::KosmosLeaf,
-            Self::LeafNode(_) => ReasonCode::LeafNode,
+            Self::LeafNode(leaf) => match leaf.kind {
+                LeafKind::Kosmos => ReasonCode::KosmosLeaf,
+                LeafKind::Virtual => ReasonCode::VirtualNode,
+                LeafKind::Edge => ReasonCode::EdgeNode,
+                LeafKind::Selected => ReasonCode::LeafNode,
+            },
             Self::FactsUnread(_) => ReasonCode::FactsUnread,
             Self::NodeRecovering { .. } => ReasonCode::NodeRecovering,
             Self::KubeletAlive { .. } => ReasonCode::KubeletAlive,
@@ -250,7 +260,7 @@ impl Reason {
                     Optout::Namespace => "Its namespace",
                     Optout::Node => "Its node",
                 };
-                format!("{who} is annotated pod-reaper.io/skip: \"true\".")
+                format!("{who} is opted out by pod-reaper.io/skip.")
             }
             Self::NodeGone { node: None } => {
                 "It was never given a node; the pod garbage collector takes care of it.".to_owned()
@@ -273,17 +283,28 @@ impl Reason {
                 spoken(*threshold)
             ),
             Self::LeafNode(leaf) => {
-                let what = match (&leaf.cluster, leaf.kosmos) {
-                    (Some(cluster), _) => format!("Its node stands for the Kosmos leaf cluster {cluster}"),
-                    (None, true) => {
+                let Leaf { maker, marks, .. } = leaf;
+                let what = match (leaf.kind, &leaf.cluster) {
+                    (LeafKind::Kosmos, Some(cluster)) => {
+                        format!("Its node stands for the Kosmos leaf cluster {cluster}")
+                    }
+                    (LeafKind::Kosmos, None) => {
                         "Its node is a Kosmos leaf node and stands for another cluster".to_owned()
                     }
-                    (None, false) => "Its node matches --leaf-node-selector".to_owned(),
+                    (LeafKind::Virtual, _) => {
+                        format!("Its node is a virtual node of {maker}, and no machine")
+                    }
+                    (LeafKind::Edge, _) => format!("Its node is an edge node of {maker}"),
+                    (LeafKind::Selected, _) => "Its node matches --leaf-node-selector".to_owned(),
                 };
-                format!(
-                    "{what} (seen: {}). There, NotReady means that the link is cut: the pod may well be running.",
-                    leaf.marks.join(", ")
-                )
+                let means = match leaf.kind {
+                    LeafKind::Virtual => "There, NotReady means that what runs its pods does not report",
+                    LeafKind::Edge => {
+                        "It works on without its cluster, so NotReady means that the link is cut"
+                    }
+                    LeafKind::Kosmos | LeafKind::Selected => "There, NotReady means that the link is cut",
+                };
+                format!("{what} (seen: {}). {means}: the pod may well be running.", marks.join(", "))
             }
             Self::FactsUnread(what) => unread(what),
             Self::NodeRecovering { lease_age } => format!(

@@ -107,7 +107,7 @@ pub(super) const RULES: [Rule; 16] = [
     Rule {
         asks: "Is the pod, its namespace or its node opted out?",
         holds: Holds::Always(opted_out),
-        otherwise: |_| "None that could be read is annotated pod-reaper.io/skip: \"true\".".to_owned(),
+        otherwise: |_| "None that could be read is opted out by pod-reaper.io/skip.".to_owned(),
     },
     Rule {
         asks: "Is its node gone?",
@@ -141,7 +141,7 @@ pub(super) const RULES: [Rule; 16] = [
         otherwise: |case| match case.known() {
             Some(node) => {
                 format!(
-                    "Node {} carries no mark of Kosmos, nor does --leaf-node-selector select it.",
+                    "Node {} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it.",
                     node.name
                 )
             }
@@ -186,13 +186,16 @@ pub(super) const RULES: [Rule; 16] = [
     Rule {
         asks: "Has its node been NotReady for less than --node-not-ready-for?",
         holds: Holds::OnNode(node_just_failed),
-        otherwise: |case| match case.known() {
-            Some(NodeFacts { ready_since: Some(since), ready, .. }) if *ready != Ready::True => format!(
-                "It has been NotReady for {}, of {} asked for.",
-                spoken(case.now.duration_since(*since)),
-                spoken(case.policy.node_not_ready_for)
-            ),
-            _ => case.ready(),
+        otherwise: |case| {
+            let node = case.known().filter(|node| node.ready != Ready::True);
+            match node.and_then(|node| node.not_ready_since(case.now)) {
+                Some(since) => format!(
+                    "It has been NotReady for {}, of {} asked for.",
+                    spoken(case.now.duration_since(since)),
+                    spoken(case.policy.node_not_ready_for)
+                ),
+                None => case.ready(),
+            }
         },
     },
     Rule {
@@ -315,7 +318,7 @@ fn node_just_failed(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
         return None;
     }
     let threshold = case.policy.node_not_ready_for;
-    let not_ready_for = node.ready_since.map(|since| case.now.duration_since(since));
+    let not_ready_for = node.not_ready_since(case.now).map(|since| case.now.duration_since(since));
     let just = not_ready_for.is_none_or(|not_ready_for| not_ready_for < threshold);
     just.then_some(Reason::NodeJustFailed { not_ready_for, threshold })
 }

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::*;
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, JOB_TRACKING, Leaf, Lease, NodeFacts, Owner, Ready,
+        AffinityTerm, ClaimFacts, ClaimState, JOB_TRACKING, Leaf, LeafKind, Lease, NodeFacts, Owner, Ready,
         Requirement, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
@@ -130,7 +130,12 @@ impl Node {
     }
 
     fn since(mut self, since: Option<Timestamp>) -> Self {
-        self.0.ready_since = since;
+        (self.0.ready_since, self.0.tainted_since) = (since, None);
+        self
+    }
+
+    fn tainted(mut self, since: Timestamp) -> Self {
+        self.0.tainted_since = Some(since);
         self
     }
 
@@ -182,14 +187,20 @@ fn lease(renewed: Option<Timestamp>) -> Lease {
 
 fn kosmos_leaf() -> Leaf {
     Leaf {
-        kosmos: true,
+        kind: LeafKind::Kosmos,
+        maker: "Kosmos",
         marks: owned(&["label kosmos.io/node", "taint kosmos.io/node"]),
         cluster: Some("edge-1".to_owned()),
     }
 }
 
 fn selected_leaf() -> Leaf {
-    Leaf { kosmos: false, marks: owned(&["label selector type=virtual-kubelet"]), cluster: None }
+    Leaf {
+        kind: LeafKind::Selected,
+        maker: "",
+        marks: owned(&["label selector type=virtual-kubelet"]),
+        cluster: None,
+    }
 }
 
 fn volume(storage: Storage, affinity: Vec<AffinityTerm>) -> VolumeFacts {
@@ -462,7 +473,24 @@ fn rule_10_a_node_that_has_just_failed_is_given_time() {
     check([
         ("exactly long enough", pod().on(node().since(Some(ago("10m")))), stuck()),
         ("a second short", pod().on(node().since(Some(ago("9m 59s")))), just_failed(Some(span("9m 59s")))),
-        ("since the future", pod().on(node().since(Some(ahead("1h")))), just_failed(Some(-span("1h")))),
+        ("since the future", pod().on(node().since(Some(ahead("1h")))), just_failed(None)),
+        (
+            "tainted later",
+            pod().on(node().since(Some(ago("2h"))).tainted(ago("9m"))),
+            just_failed(Some(span("9m"))),
+        ),
+        (
+            "tainted earlier",
+            pod().on(node().since(Some(ago("9m"))).tainted(ago("2h"))),
+            just_failed(Some(span("9m"))),
+        ),
+        (
+            "since the future, tainted long ago",
+            pod().on(node().since(Some(ahead("1h"))).tainted(ago("2h"))),
+            stuck(),
+        ),
+        ("tainted, since no one knows when", pod().on(node().since(None).tainted(ago("2h"))), stuck()),
+        ("tainted in the future", pod().on(node().tainted(ahead("1m"))), just_failed(Some(-span("1m")))),
         ("since no one knows when", pod().on(node().since(None)), just_failed(None)),
         (
             "Ready False as well",
@@ -721,7 +749,7 @@ const TRIGGERS: [Trigger; 15] = [
         scene.policy.unreachable_only = true;
         scene.node.ready = Ready::False;
     }),
-    (10, "node-just-failed", |scene| scene.node.ready_since = Some(ago("1m"))),
+    (10, "node-just-failed", |scene| scene.node.tainted_since = Some(ago("1m"))),
     (11, "already-forced", |scene| {
         scene.pod.finalizers = owned(&[FOREIGN]);
         scene.pod.grace_seconds = Some(0);
@@ -902,11 +930,11 @@ fn every_reason_states_what_was_seen() {
     let sentences = every_reason().iter().fold(String::new(), |sentences, reason| {
         sentences + &format!("{}: {}\n", reason.code(), reason.sentence())
     });
-    expect![[r#"
+    expect![[r"
         mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror means nothing.
-        opted-out: The pod is annotated pod-reaper.io/skip: "true".
-        opted-out: Its namespace is annotated pod-reaper.io/skip: "true".
-        opted-out: Its node is annotated pod-reaper.io/skip: "true".
+        opted-out: The pod is opted out by pod-reaper.io/skip.
+        opted-out: Its namespace is opted out by pod-reaper.io/skip.
+        opted-out: Its node is opted out by pod-reaper.io/skip.
         node-gone: It was never given a node; the pod garbage collector takes care of it.
         node-gone: Node ds06 does not exist any more; the pod garbage collector takes care of it.
         node-ready: Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
@@ -931,7 +959,7 @@ fn every_reason_states_what_was_seen() {
         owner-kind: It belongs to StatefulSet/db, and --manual-owner-kind names that kind.
         stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
         stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
-    "#]].assert_eq(&sentences);
+    "]].assert_eq(&sentences);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct ListMeta {
 /// `metadata` of any object, and the whole of one that is asked for by metadata alone.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Meta {
+pub struct Meta<A = Annotations> {
     /// Name.
     pub name: Option<String>,
     /// Namespace.
@@ -43,15 +43,15 @@ pub struct Meta {
     pub(super) deletion_timestamp: Option<Timestamp>,
     pub(super) deletion_grace_period_seconds: Option<i64>,
     pub(super) labels: Option<BTreeMap<String, String>>,
-    pub(super) annotations: Option<Annotations>,
+    pub(super) annotations: Option<A>,
     pub(super) finalizers: Option<Vec<String>>,
     pub(super) owner_references: Option<Vec<OwnerReference>>,
     pub(super) creation_timestamp: Option<Timestamp>,
 }
 
 /// The annotations that a rule asks for. The others, up to 256 KiB an object, are passed over as they are read.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Annotations {
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Annotations {
     /// The reaper keeps away.
     #[serde(rename = "pod-reaper.io/skip")]
     pub(super) skip: Option<String>,
@@ -61,9 +61,6 @@ pub(super) struct Annotations {
     /// Set by the kubelet on the API's copy of a static pod.
     #[serde(rename = "kubernetes.io/config.mirror")]
     pub(super) mirror: Option<String>,
-    /// Of which leaf cluster a node is, says Kosmos.
-    #[serde(rename = "kosmos-io/owned-by-cluster")]
-    pub(super) kosmos_owner: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -81,19 +78,29 @@ impl Meta {
         pick(self.annotations.as_ref()?).as_deref()
     }
 
+    /// Whether it is opted out.
+    pub fn opted_out(&self) -> bool {
+        opts_out(self.label(SKIP)) || opts_out(self.annotation(|known| &known.skip))
+    }
+}
+
+impl<A> Meta<A> {
     pub(super) fn label(&self, key: &str) -> Option<&str> {
         self.labels.as_ref()?.get(key).map(String::as_str)
-    }
-
-    /// Whether it carries the opt-out annotation.
-    pub fn opted_out(&self) -> bool {
-        self.annotation(|known| &known.skip) == Some("true")
     }
 
     /// Whether its deletion was asked for.
     pub fn terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
+}
+
+/// Annotation or label: the reaper keeps away.
+pub(super) const SKIP: &str = "pod-reaper.io/skip";
+
+/// Whether a value of [`SKIP`] opts out. Only `false` does not: a slip of the key must not delete.
+pub(super) fn opts_out(value: Option<&str>) -> bool {
+    value.is_some_and(|value| value != "false")
 }
 
 /// Any object of which only the metadata matters: a namespace, or a pod that is looked for by UID.

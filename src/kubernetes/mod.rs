@@ -5,6 +5,7 @@
 
 mod event;
 mod lease;
+mod marks;
 mod meta;
 mod node;
 mod observed;
@@ -14,8 +15,9 @@ mod volume;
 pub use self::{
     event::RawEvent,
     lease::RawLease,
+    marks::KOSMOS_PREFIX,
     meta::{ListMeta, RawList, RawObject, identity_of_malformed, malformed},
-    node::{KOSMOS_PREFIX, RawNode},
+    node::RawNode,
     observed::Observed,
     pod::RawPod,
     volume::{RawAttachment, RawClaim, RawVolume},

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::meta::{Meta, required};
+use super::meta::{Meta, SKIP, required};
 use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
@@ -84,10 +84,11 @@ struct PodCondition {
 }
 
 impl RawPod {
-    /// Without its labels, which no rule asks for: tens of thousands of pods are held at once.
+    /// Without the labels that no rule asks for: tens of thousands of pods are held at once.
     #[must_use]
     pub fn without_labels(mut self) -> Self {
-        self.metadata.labels = None;
+        self.metadata.labels.iter_mut().for_each(|labels| labels.retain(|key, _| key == SKIP));
+        self.metadata.labels = self.metadata.labels.filter(|labels| !labels.is_empty());
         self
     }
 

@@ -174,12 +174,13 @@ impl Entries<'_> {
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
         let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
         let lease = known.and_then(lease_renewed);
+        let not_ready_since = known.and_then(|node| node.not_ready_since(self.facts.now));
         Some(NodeEntry {
             name: name.to_owned(),
             ready: known.map(|node| node.ready),
             reason: known.and_then(|node| node.ready_reason.clone()),
-            since: known.and_then(|node| node.ready_since),
-            not_ready_seconds: known.and_then(|node| node.ready_since).map(since),
+            since: not_ready_since,
+            not_ready_seconds: not_ready_since.map(since),
             lease_renewed: lease,
             lease_age_seconds: lease.map(since),
             leaf_marks: known

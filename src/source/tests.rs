@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     decide::{Policy, ReasonCode},
-    facts::{Census, ClusterFacts, NodeRead},
+    facts::{Census, ClusterFacts, LeafKind, NodeRead},
     limits::{Limits, Plan},
     selector::Selector,
 };
@@ -804,6 +804,33 @@ fn the_servers_stamp_of_a_renewal_beats_the_nodes_clock() {
     }
 }
 
+/// Annotation or label, and any value but `false`: a slip of the key must not delete.
+#[test]
+fn whatever_is_not_false_opts_out() {
+    for (value, out) in
+        [("true", true), ("", true), ("yes", true), ("True", true), ("flase", true), ("false", false)]
+    {
+        for place in ["annotations", "labels"] {
+            let skip = json!({"metadata": {place: {"pod-reaper.io/skip": value}}});
+            let others = |kind: &str, name: &str| {
+                cluster()
+                    .into_iter()
+                    .filter(|item| item["kind"] != kind || item["metadata"]["name"] != name)
+                    .collect::<Vec<_>>()
+            };
+            let on_pod = cluster_with([with(pod("a"), skip.clone())]);
+            let on_node =
+                [others("Node", "ds06"), vec![with(node("ds06", "Unknown"), skip.clone()), pod("a")]];
+            let on_namespace =
+                [others("Namespace", "data"), vec![with(namespace("data"), skip.clone()), pod("a")]];
+            for text in [on_pod, list(on_node.concat()), list(on_namespace.concat())] {
+                let code = judged(gathered(&text)).pods[0].code();
+                assert_eq!(code == ReasonCode::OptedOut, out, "{place} {value:?}: {code}");
+            }
+        }
+    }
+}
+
 // Leaf nodes.
 
 #[test]
@@ -850,12 +877,81 @@ fn each_kosmos_mark_alone_makes_a_leaf_node() {
         let Gathered { facts, pods } = gathered.clone();
         let leaf = facts.node_of(&pods[0]).and_then(NodeRead::known).and_then(|node| node.leaf.clone());
         let leaf = leaf.expect(name);
-        assert!(leaf.kosmos, "{name}");
+        assert_eq!(leaf.kind, LeafKind::Kosmos, "{name}");
         assert_eq!(leaf.marks, marks, "{name}");
         assert_eq!(leaf.cluster.as_deref(), names_cluster, "{name}");
         assert_eq!(judged(gathered).pods[0].code(), ReasonCode::KosmosLeaf, "{name}");
         let Census::Counted { all, .. } = facts.census else { panic!("{:?}", facts.census) };
         assert_eq!(all.not_ready, usize::from(name == "name"), "{name}: a leaf node is no real node");
+    }
+}
+
+/// Without its mark the node would count as a dead machine, and its pod would be force-deleted.
+#[test]
+fn each_mark_of_a_virtual_or_edge_node_alone_makes_a_leaf_node() {
+    let label = |key: &str, value: &str| json!({"metadata": {"labels": {key: value}}});
+    let annotation = |key: &str, value: &str| json!({"metadata": {"annotations": {key: value}}});
+    let taint = |key: &str| json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
+    let version = |version: &str| json!({"status": {"nodeInfo": {"kubeletVersion": version}}});
+    let virtual_nodes = [
+        ("Liqo", label("liqo.io/type", "virtual-node")),
+        ("Liqo", taint("virtual-node.liqo.io/not-allowed")),
+        ("interLink", label("virtual-node.interlink/type", "x")),
+        ("interLink", taint("virtual-node.interlink/no-schedule")),
+        ("Alibaba Cloud", label("k8s.aliyun.com/vnode", "")),
+        ("Alibaba Cloud", taint("k8s.aliyun.com/vnode")),
+        ("Tencent Cloud", label("node.kubernetes.io/instance-type", "eklet")),
+        ("Tencent Cloud", taint("eks.tke.cloud.tencent.com/eklet")),
+        ("Koupleless", label("virtual-kubelet.koupleless.io/component", "vnode")),
+        ("Koupleless", taint("schedule.koupleless.io/virtual-node")),
+        ("KWOK", label("kwok.x-k8s.io/node", "fake")),
+        ("KWOK", annotation("kwok.x-k8s.io/node", "fake")),
+        ("KWOK", version("kwok-0.8.0")),
+        ("vcluster", label("vcluster.loft.sh/fake-node", "true")),
+        ("Virtual Kubelet", label("type", "virtual-kubelet")),
+        ("Virtual Kubelet", label("virtual-kubelet.io/provider", "azure")),
+        ("Virtual Kubelet", taint("virtual-kubelet.io/provider")),
+        ("Virtual Kubelet", annotation("virtual-kubelet.io/last-applied-node-status", "{}")),
+        ("Virtual Kubelet", version("v1.15.2-vk-N/A")),
+        ("Virtual Kubelet", version("v1.15.2-vk-v1.11.0")),
+    ];
+    let edge_nodes = [
+        ("KubeEdge", version("v1.29.5-kubeedge-v1.18.0")),
+        ("OpenYurt", label("openyurt.io/is-edge-worker", "true")),
+        ("OpenYurt", annotation("apps.openyurt.io/binding", "true")),
+        ("OpenYurt", annotation("node.beta.openyurt.io/autonomy", "true")),
+        ("OpenYurt", annotation("node.openyurt.io/autonomy-duration", "2h")),
+        ("SuperEdge", label("superedge.io/node-edge", "enable")),
+    ];
+    let all = virtual_nodes.map(|(maker, mark)| (maker, mark, LeafKind::Virtual, ReasonCode::VirtualNode));
+    let edge = edge_nodes.map(|(maker, mark)| (maker, mark, LeafKind::Edge, ReasonCode::EdgeNode));
+    for (maker, mark, kind, code) in all.into_iter().chain(edge) {
+        let others = cluster().into_iter().filter(|item| item["metadata"]["name"] != "ds06");
+        let marked = with(node("ds06", "Unknown"), mark.clone());
+        let gathered = gathered(&list(others.chain([marked, lease("ds06"), pod("a")])));
+        let Gathered { facts, pods } = gathered.clone();
+        let leaf = facts.node_of(&pods[0]).and_then(NodeRead::known).and_then(|node| node.leaf.clone());
+        let leaf = leaf.unwrap_or_else(|| panic!("{mark} is no mark"));
+        assert_eq!((leaf.kind, leaf.maker, leaf.marks.len()), (kind, maker, 1), "{mark}");
+        assert_eq!(judged(gathered).pods[0].code(), code, "{mark}");
+        let Census::Counted { all, .. } = facts.census else { panic!("{:?}", facts.census) };
+        assert_eq!((all.total, all.not_ready), (2, 0), "{mark}: it is no real node");
+    }
+}
+
+/// Real nodes are named so too.
+#[test]
+fn the_name_of_a_kosmos_node_counts_where_it_is_of_no_machine() {
+    for (info, leaf) in [
+        (json!({}), true),
+        (json!({"machineID": "", "systemUUID": ""}), true),
+        (json!({"machineID": "5f2c"}), false),
+        (json!({"systemUUID": "ec2f"}), false),
+    ] {
+        let named = with(node("kosmos-1", "Unknown"), json!({"status": {"nodeInfo": info}}));
+        let on_it = with(pod("a"), json!({"spec": {"nodeName": "kosmos-1"}}));
+        let plan = judged(gathered(&cluster_with([named, lease("kosmos-1"), on_it])));
+        assert_eq!(plan.pods[0].code() == ReasonCode::KosmosLeaf, leaf, "{info}");
     }
 }
 
@@ -865,6 +961,18 @@ fn what_only_looks_like_a_mark_is_none() {
         json!({"metadata": {"labels": {"kosmos-io/node": "true", "kubernetes.io/role": "agent"}}}),
         json!({"metadata": {"annotations": {"kosmos.io/owned-by-cluster": "c"}}}),
         json!({"spec": {"taints": [{"key": "kosmos-io/node"}]}}),
+        json!({"metadata": {"labels": {"type": "worker", "liqo.io/type": "other"}}}),
+        json!({"metadata": {"labels": {"node.kubernetes.io/instance-type": "eklet-like"}}}),
+        json!({"metadata": {"labels": {"node-role.kubernetes.io/edge": "", "kubernetes.io/role": "agent"}}}),
+        json!({"metadata": {"labels": {"node.kubernetes.io/exclude-from-external-load-balancers": "true"}}}),
+        json!({"metadata": {"labels": {"eks.amazonaws.com/compute-type": "fargate"}}}),
+        json!({"metadata": {"labels": {"openyurt.io/is-edge-worker": "false", "superedge.io/node-edge": "disable"}}}),
+        json!({"metadata": {"annotations": {"cluster.x-k8s.io/machine": "m", "apps.openyurt.io/binding": "false"}}}),
+        json!({"metadata": {"annotations": {"node.openyurt.io/autonomy-duration": ""}}}),
+        json!({"spec": {"providerID": ""}}),
+        json!({"status": {"nodeInfo": {"kubeletVersion": "v1.35.4", "machineID": "", "systemUUID": ""}}}),
+        json!({"status": {"nodeInfo": {"kubeletVersion": "v1.35-vk-1"}}}),
+        json!({"status": {"nodeInfo": {"kubeletVersion": "v1.35.4-eks-vk-1"}}}),
     ];
     for more in ordinary {
         let others = cluster().into_iter().filter(|item| item["metadata"]["name"] != "ds06");
@@ -879,10 +987,10 @@ fn what_only_looks_like_a_mark_is_none() {
 #[test]
 fn the_selector_adds_leaf_nodes() {
     let virtual_kubelet =
-        with(node("vk", "Unknown"), json!({"metadata": {"labels": {"type": "virtual-kubelet"}}}));
+        with(node("vk", "Unknown"), json!({"metadata": {"labels": {"type": "stands-for-another"}}}));
     let on_it = with(pod("a"), json!({"spec": {"nodeName": "vk"}}));
     let text = cluster_with([virtual_kubelet, on_it, pod("b")]);
-    let selector: Selector = "type=virtual-kubelet".parse().expect("a selector");
+    let selector: Selector = "type=stands-for-another".parse().expect("a selector");
     let wanted = Wanted { policy: &policy(), namespaces: &NamespaceFilter::default(), all: false };
     let options = Options { now: Some(moment(NOW)), leaf_selector: Some(selector) };
     let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");

@@ -76,7 +76,12 @@ fn nodes(cluster: &ControlPlane) {
     Node::not_ready("by-annotation", 3600).annotation("kosmos-io/owned-by-cluster", "one").create(cluster);
     Node::not_ready("by-taint", 3600).taint("kosmos.io/node", "true", "NoSchedule").create(cluster);
     Node::not_ready("kosmos-two", 3600).create(cluster);
-    Node::not_ready("by-selector", 3600).label("type", "virtual-kubelet").create(cluster);
+    Node::not_ready("virtual", 3600).label("type", "virtual-kubelet").create(cluster);
+    Node::not_ready("virtual-by-taint", 3600)
+        .taint("virtual-kubelet.io/provider", "azure", "NoSchedule")
+        .create(cluster);
+    Node::not_ready("edge", 3600).annotation("apps.openyurt.io/binding", "true").create(cluster);
+    Node::not_ready("by-selector", 3600).label("example.org/leaf", "true").create(cluster);
 }
 
 #[test]
@@ -136,6 +141,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     // Reasons of the pod itself.
     cast.add("mirror", "mirror-pod", 1, |pod| pod.annotation("kubernetes.io/config.mirror", "abc"));
     cast.add("skipped", "opted-out", 1, |pod| pod.annotation("pod-reaper.io/skip", "true"));
+    cast.add("skipped-by-label", "opted-out", 1, |pod| pod.label("pod-reaper.io/skip", "until-tuesday"));
     cast.add("within-grace", "not-overdue", 3600, |pod| pod);
     cast.add("finalizer", "finalizers", 1, |pod| pod.finalizer("example.org/backup"));
     cast.add("forced-already", "already-forced", 0, |pod| pod.finalizer("example.org/backup"));
@@ -153,6 +159,9 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     cast.add_on("by-annotation", "leaf-by-annotation", "kosmos-leaf", 1, |pod| pod);
     cast.add_on("by-taint", "leaf-by-taint", "kosmos-leaf", 1, |pod| pod);
     cast.add_on("kosmos-two", "leaf-by-name", "kosmos-leaf", 1, |pod| pod);
+    cast.add_on("virtual", "virtual-by-label", "virtual-node", 1, |pod| pod);
+    cast.add_on("virtual-by-taint", "virtual-by-taint", "virtual-node", 1, |pod| pod);
+    cast.add_on("edge", "edge-by-annotation", "edge-node", 1, |pod| pod);
     cast.add_on("by-selector", "leaf-by-selector", "leaf-node", 1, |pod| pod);
     cast.add_on("ready-1", "node-ready", "node-ready", 1, |pod| pod);
     cast.add_on("no-such-node", "node-gone", "node-gone", 1, |pod| pod);
@@ -171,7 +180,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     let options = [
         &SHORT[..],
         &["--all", "--namespace-regex", "^apps", "--namespace-exclude-regex", "excluded"],
-        &["--leaf-node-selector", "type=virtual-kubelet", "--manual-owner-kind", "workflow"],
+        &["--leaf-node-selector", "example.org/leaf=true", "--manual-owner-kind", "workflow"],
     ];
     let run = run(&cluster.kubeconfig, &options.concat());
 

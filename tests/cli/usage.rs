@@ -53,9 +53,9 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
             "no set",
             &[],
             &[("LEAF_NODE_SELECTOR", "a in b")],
-            ["--leaf-node-selector", "type=virtual-kubelet"],
+            ["--leaf-node-selector", "example.org/leaf=true"],
         ),
-        ("empty", &["--leaf-node-selector", ""], &[], ["--leaf-node-selector", "type=virtual-kubelet"]),
+        ("empty", &["--leaf-node-selector", ""], &[], ["--leaf-node-selector", "example.org/leaf=true"]),
         ("empty", &["--manual-owner-kind", ""], &[], ["--manual-owner-kind", "StatefulSet"]),
         (
             "nothing after a comma",

@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     cli::Cli,
     facts::{
-        Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, Lease, NodeFacts,
-        NodeRead, Owner, PodFacts, ReadError, Ready, Requirement, Standing, Storage, Unread, VolumeFacts,
+        Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, LeafKind, Lease,
+        NodeFacts, NodeRead, Owner, PodFacts, ReadError, Ready, Requirement, Standing, Storage, Unread,
+        VolumeFacts,
     },
     outcome::{Outcome, OutcomeCode},
     settings::Settings,
@@ -127,8 +128,13 @@ fn node() -> impl Strategy<Value = NodeRead> {
         1 => Just(Ready::True), 4 => Just(Ready::False), 12 => Just(Ready::Unknown), 1 => Just(Ready::Absent)
     ];
     let hostname = option::of(select(vec!["h0", "h1", "n0", "n1", "node.example"]));
-    let leaf = (any::<bool>(), vec(text(), 1..3), option::of(text()))
-        .prop_map(|(kosmos, marks, cluster)| Leaf { kosmos, marks, cluster });
+    let kind = select(vec![LeafKind::Kosmos, LeafKind::Virtual, LeafKind::Edge, LeafKind::Selected]);
+    let leaf = (kind, vec(text(), 1..3), option::of(text())).prop_map(|(kind, marks, cluster)| Leaf {
+        kind,
+        maker: "somebody",
+        marks,
+        cluster,
+    });
     let lease = prop_oneof![
         2 => Just(Ok(None)),
         10 => (option::weighted(0.9, age()), select(vec![10, 40])).prop_map(|(renewed, duration)| {
@@ -139,27 +145,30 @@ fn node() -> impl Strategy<Value = NodeRead> {
     let known = (
         ready,
         option::of(text()),
-        option::weighted(0.95, age()),
+        (option::weighted(0.95, age()), option::weighted(0.5, age())),
         hostname,
         option::weighted(0.1, leaf),
         often(2),
         seldom(),
         lease,
     )
-        .prop_map(|(ready, ready_reason, since, hostname, leaf, control_plane, opted_out, lease)| {
-            NodeRead::Known(NodeFacts {
-                name: String::new(),
-                uid: "node".to_owned(),
-                ready,
-                ready_reason,
-                ready_since: since.map(at_age),
-                hostname: hostname.map(str::to_owned),
-                leaf,
-                control_plane,
-                opted_out,
-                lease,
-            })
-        });
+        .prop_map(
+            |(ready, ready_reason, (since, tainted), hostname, leaf, control_plane, opted_out, lease)| {
+                NodeRead::Known(NodeFacts {
+                    name: String::new(),
+                    uid: "node".to_owned(),
+                    ready,
+                    ready_reason,
+                    ready_since: since.map(at_age),
+                    tainted_since: tainted.map(at_age),
+                    hostname: hostname.map(str::to_owned),
+                    leaf,
+                    control_plane,
+                    opted_out,
+                    lease,
+                })
+            },
+        );
     prop_oneof![
         18 => known,
         1 => Just(NodeRead::Gone),

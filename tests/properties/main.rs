@@ -33,8 +33,8 @@ use proptest::{
 use crate::clusters::{Case, case};
 
 const CASES: u32 = 10_000;
-/// The number of reason codes.
-const REASONS: usize = 19;
+/// How many codes of reasons there are.
+const REASONS: usize = 21;
 
 /// Checks `property` on random clusters.
 fn for_every_cluster(property: impl Fn(&Case) -> TestCaseResult) {
@@ -340,7 +340,7 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
         let ago = after.facts.now - SignedDuration::from_hours(2);
         for node in &dead {
             if let Some(NodeRead::Known(node)) = after.facts.nodes.get_mut(node) {
-                (node.ready, node.ready_since) = (Ready::Unknown, Some(ago));
+                (node.ready, node.ready_since, node.tainted_since) = (Ready::Unknown, Some(ago), Some(ago));
                 if let Ok(Some(lease)) = &mut node.lease {
                     lease.renewed = Some(ago);
                 }

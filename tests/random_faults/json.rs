@@ -39,8 +39,20 @@ fn node(node: &Node) -> Value {
         Some(Mark::Label) => labels["kosmos.io/node"] = json!("true"),
         Some(Mark::Annotation) => annotations["kosmos-io/owned-by-cluster"] = json!("leaf"),
         Some(Mark::Taint) => taints = json!([{"key": "kosmos.io/node", "effect": "NoSchedule"}]),
-        Some(Mark::Selector) => labels["type"] = json!("virtual-kubelet"),
+        Some(Mark::Virtual) => {
+            taints = json!([{"key": "virtual-kubelet.io/provider", "effect": "NoSchedule"}]);
+        }
+        Some(Mark::Edge) => labels["openyurt.io/is-edge-worker"] = json!("true"),
+        Some(Mark::Selector) => labels["type"] = json!("stands-for-another"),
         Some(Mark::Name) | None => {}
+    }
+    let tainted = |effect: &str, since: String| json!({"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": since});
+    if let (Some(since), Some(taints)) = (facts.tainted_since, taints.as_array_mut()) {
+        // The other one is renewed by a restart of the controller manager: it says nothing.
+        taints.extend([
+            tainted("NoSchedule", time(since)),
+            tainted("NoExecute", "2026-01-31T03:00:00Z".to_owned()),
+        ]);
     }
     let mut conditions = json!([{"type": "MemoryPressure", "status": "Unknown"}]);
     if facts.ready != Ready::Absent {

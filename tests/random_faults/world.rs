@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{
-    Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, Lease, NodeFacts, NodeRead,
-    Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
+    Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, LeafKind, Lease, NodeFacts,
+    NodeRead, Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
 };
 use pod_reaper::source::Gathered;
 use pod_reaper_test_support::simulated::{Dice, Refusal};
@@ -52,7 +52,20 @@ pub enum Mark {
     Annotation,
     Taint,
     Name,
+    Virtual,
+    Edge,
     Selector,
+}
+
+impl Mark {
+    fn kind(self) -> LeafKind {
+        match self {
+            Self::Label | Self::Annotation | Self::Taint | Self::Name => LeafKind::Kosmos,
+            Self::Virtual => LeafKind::Virtual,
+            Self::Edge => LeafKind::Edge,
+            Self::Selector => LeafKind::Selected,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -148,7 +161,15 @@ impl World {
     }
 
     fn random_node(&mut self, dice: &mut Dice, number: usize, dead: bool) -> Node {
-        let mark = dice.pick(&[Mark::Label, Mark::Annotation, Mark::Taint, Mark::Name, Mark::Selector]);
+        let mark = dice.pick(&[
+            Mark::Label,
+            Mark::Annotation,
+            Mark::Taint,
+            Mark::Name,
+            Mark::Virtual,
+            Mark::Edge,
+            Mark::Selector,
+        ]);
         let mark = dice.permille(90).then_some(mark);
         let name = if mark == Some(Mark::Name) { format!("kosmos-{number}") } else { format!("n{number}") };
         let ready = if dead {
@@ -168,6 +189,7 @@ impl World {
                 ready,
                 ready_reason: Some("NodeStatusUnknown".to_owned()),
                 ready_since: dice.permille(970).then(|| start() - SignedDuration::from_secs(age(dice))),
+                tainted_since: dice.permille(700).then(|| start() - SignedDuration::from_secs(age(dice))),
                 hostname: dice.permille(800).then(|| format!("h{number}")),
                 leaf: None,
                 control_plane: dice.permille(200),
@@ -416,7 +438,8 @@ impl World {
                 1 => node.renew(now),
                 2 => {
                     node.facts.uid = uid;
-                    node.facts.ready_since = Some(now - SignedDuration::from_secs(LONG));
+                    (node.facts.ready_since, node.facts.tainted_since) =
+                        (Some(now - SignedDuration::from_secs(LONG)), None);
                 }
                 3 => node.mark_as_leaf(Mark::Annotation),
                 4 => node.facts.opted_out = true,
@@ -477,7 +500,7 @@ impl World {
 impl Node {
     fn mark_as_leaf(&mut self, mark: Mark) {
         self.mark = Some(mark);
-        self.facts.leaf = Some(Leaf { kosmos: mark != Mark::Selector, marks: Vec::new(), cluster: None });
+        self.facts.leaf = Some(Leaf { kind: mark.kind(), maker: "", marks: Vec::new(), cluster: None });
     }
 
     fn renew(&mut self, now: Timestamp) {

@@ -68,6 +68,8 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_pods{cluster="prod-eu",verdict="leave",reason="node-ready"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="not-overdue"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="kosmos-leaf"} 0
+        pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="virtual-node"} 0
+        pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="edge-node"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="leaf-node"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="facts-unread"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="node-recovering"} 0

@@ -179,7 +179,7 @@ pub fn suppose(
         {
             node.ready = Ready::Unknown;
             node.ready_reason = Some("NodeStatusUnknown".to_owned());
-            node.ready_since = Some(Timestamp::MIN);
+            (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
             if let Ok(Some(lease)) = &mut node.lease {
                 lease.renewed = Some(Timestamp::MIN);
             }

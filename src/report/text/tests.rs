@@ -62,7 +62,7 @@ fn an_audit_of_a_dead_node() {
 
         LEFT ALONE: 2
           compute-hive01/quiet-0  StatefulSet/quiet  on ds06  overdue 1h 55m  [opted-out]
-              The pod is annotated pod-reaper.io/skip: "true".
+              The pod is opted out by pod-reaper.io/skip.
           compute-hive01/slow-0  StatefulSet/slow  on ds01  overdue 1h 55m  [node-ready]
               Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
 

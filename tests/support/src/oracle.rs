@@ -40,7 +40,10 @@ pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<
         (
             "the node has just failed",
             on(&|node| {
-                !node.ready_since.is_some_and(|since| passed(facts.now, since, policy.node_not_ready_for))
+                let condition = node.ready_since.filter(|since| *since <= facts.now);
+                let known = condition.into_iter().chain(node.tainted_since).collect::<Vec<_>>();
+                known.is_empty()
+                    || !known.into_iter().all(|since| passed(facts.now, since, policy.node_not_ready_for))
             }),
         ),
         ("a finalizer holds it", !pod.finalizers.iter().all(|finalizer| finalizer == JOB_TRACKING)),

@@ -1,0 +1,88 @@
+//! The marks by which a node is known to stand for something that this cluster does not see, or to work on without it.
+//!
+//! Each alone is enough. They are from the sources of the projects named, and from nodes of a real Kosmos, Virtual Kubelet
+//! and KWOK. What real nodes bear too is none: the role `agent`, an empty providerID, a role `edge`, a label that keeps
+//! load balancers away.
+
+use crate::facts::LeafKind::{self, Edge, Kosmos, Virtual};
+
+/// Names of Kosmos's leaf nodes begin so, in its default mode.
+pub const KOSMOS_PREFIX: &str = "kosmos-";
+
+/// Where a mark is. Where only one value makes it a mark, that value is given.
+pub(super) enum Place {
+    Label(&'static str, Option<&'static str>),
+    Annotation(&'static str, Option<&'static str>),
+    /// Any annotation whose key begins so.
+    Annotations(&'static str),
+    Taint(&'static str),
+    /// What it says is its kubelet's version.
+    Version(fn(&str) -> bool),
+}
+use Place::{Annotation, Annotations, Label, Taint, Version};
+
+/// What a node is, who makes such nodes, and the mark.
+pub(super) const MARKS: [(LeafKind, &str, Place); 28] = [
+    // Two spellings; label and taint share one key.
+    (Kosmos, "Kosmos", Label("kosmos.io/node", None)),
+    (Kosmos, "Kosmos", Annotation(KOSMOS_OWNER, None)),
+    (Kosmos, "Kosmos", Taint("kosmos.io/node")),
+    (Virtual, "Liqo", Label("liqo.io/type", Some("virtual-node"))),
+    (Virtual, "Liqo", Taint("virtual-node.liqo.io/not-allowed")),
+    (Virtual, "interLink", Label("virtual-node.interlink/type", None)),
+    (Virtual, "interLink", Taint("virtual-node.interlink/no-schedule")),
+    (Virtual, "Alibaba Cloud", Label("k8s.aliyun.com/vnode", None)),
+    (Virtual, "Alibaba Cloud", Taint("k8s.aliyun.com/vnode")),
+    (Virtual, "Tencent Cloud", Label("node.kubernetes.io/instance-type", Some("eklet"))),
+    (Virtual, "Tencent Cloud", Taint("eks.tke.cloud.tencent.com/eklet")),
+    (Virtual, "Koupleless", Label("virtual-kubelet.koupleless.io/component", Some("vnode"))),
+    (Virtual, "Koupleless", Taint("schedule.koupleless.io/virtual-node")),
+    (Virtual, "KWOK", Label("kwok.x-k8s.io/node", Some("fake"))),
+    (Virtual, "KWOK", Annotation("kwok.x-k8s.io/node", Some("fake"))),
+    (Virtual, "KWOK", Version(|version| version.starts_with("kwok-"))),
+    (Virtual, "vcluster", Label("vcluster.loft.sh/fake-node", Some("true"))),
+    (Virtual, "Virtual Kubelet", Label("type", Some("virtual-kubelet"))),
+    (Virtual, "Virtual Kubelet", Label("virtual-kubelet.io/provider", None)),
+    (Virtual, "Virtual Kubelet", Taint("virtual-kubelet.io/provider")),
+    // Its library writes two of them, for every provider that is built on it.
+    (Virtual, "Virtual Kubelet", Annotations("virtual-kubelet.io/")),
+    (Virtual, "Virtual Kubelet", Version(is_virtual_kubelet)),
+    (Edge, "KubeEdge", Version(|version| version.contains("-kubeedge-"))),
+    (Edge, "OpenYurt", Label("openyurt.io/is-edge-worker", Some("true"))),
+    (Edge, "OpenYurt", Annotation("apps.openyurt.io/binding", Some("true"))),
+    (Edge, "OpenYurt", Annotation("node.beta.openyurt.io/autonomy", Some("true"))),
+    (Edge, "OpenYurt", Annotation("node.openyurt.io/autonomy-duration", None)),
+    (Edge, "SuperEdge", Label("superedge.io/node-edge", Some("enable"))),
+];
+/// Its value is the leaf cluster's name.
+pub(super) const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
+/// An empty value of these is none.
+pub(super) const NOT_EMPTY: [&str; 1] = ["node.openyurt.io/autonomy-duration"];
+
+/// `v1.15.2-vk-v1.11.0`
+fn is_virtual_kubelet(version: &str) -> bool {
+    let numbers = version.strip_prefix('v').and_then(|version| version.split_once("-vk-"));
+    numbers.is_some_and(|(numbers, _)| {
+        let parts = numbers.split('.').collect::<Vec<_>>();
+        parts.len() == 3 && parts.iter().all(|part| part.parse::<u32>().is_ok())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_names_every_mark() {
+        const README: &str = include_str!("../../README.md");
+        for (kind, maker, place) in MARKS {
+            let mark = match place {
+                Label(key, Some(value)) | Annotation(key, Some(value)) => format!("{key}={value}"),
+                Label(key, None) | Annotation(key, None) | Annotations(key) | Taint(key) => key.to_owned(),
+                Version(_) => "kubelet version".to_owned(),
+            };
+            let rows = README.lines().filter(|line| line.starts_with("| `") && line.contains(maker));
+            assert!(rows.into_iter().any(|row| row.contains(&mark)), "{kind:?} {maker}: {mark}");
+        }
+    }
+}
