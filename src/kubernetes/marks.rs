@@ -70,6 +70,10 @@ fn is_virtual_kubelet(version: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -83,6 +87,34 @@ mod tests {
             };
             let rows = README.lines().filter(|line| line.starts_with("| `") && line.contains(maker));
             assert!(rows.into_iter().any(|row| row.contains(&mark)), "{kind:?} {maker}: {mark}");
+        }
+    }
+
+    /// The CronJob's pod may start on no node that a label or taint marks. A mark that is added here is to be added there.
+    #[test]
+    fn the_reapers_own_pod_is_kept_off_every_node_with_a_mark_that_scheduling_knows() {
+        let manifest: Value =
+            serde_saphyr::from_str(include_str!("../../cronjob/base/cronjob.yaml")).expect("YAML");
+        let pod = &manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+        let required = &pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        let terms = required["nodeSelectorTerms"].as_array().expect("terms");
+        assert_eq!(terms.len(), 1, "a node has to match only one of several terms");
+        let of_labels = MARKS.iter().filter_map(|(_, _, place)| match place {
+            Label(key, None) => Some(json!({"key": key, "operator": "DoesNotExist"})),
+            Label(key, Some(value)) => Some(json!({"key": key, "operator": "NotIn", "values": [value]})),
+            _ => None,
+        });
+        let linux = json!({"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]});
+        let expected: BTreeSet<_> =
+            of_labels.chain([linux]).map(|expression| expression.to_string()).collect();
+        let expressions = terms[0]["matchExpressions"].as_array().expect("expressions").iter();
+        assert_eq!(expressions.map(ToString::to_string).collect::<BTreeSet<_>>(), expected);
+
+        for toleration in pod["tolerations"].as_array().expect("tolerations") {
+            let key = toleration["key"].as_str().unwrap_or_default();
+            assert_ne!(key, "", "{toleration} is of any taint");
+            let tolerated = MARKS.iter().find(|(_, _, place)| matches!(place, Taint(mark) if *mark == key));
+            assert!(tolerated.is_none(), "{toleration} is of a mark");
         }
     }
 }
