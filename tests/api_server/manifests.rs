@@ -104,6 +104,34 @@ fn it_is_applied_without_a_warning() {
     }
 }
 
+/// A unit test checks the base against the table of marks, and `live` has the scheduler place the pod.
+#[test]
+fn every_overlay_keeps_the_pod_off_leaf_nodes() {
+    let cluster = fresh();
+    // A dry run would not create it.
+    namespace(&cluster, "pod-reaper");
+    let placement = |what: &str| {
+        let arguments = ["apply", "--dry-run=server", "--output=json", "-k", &folder(what)];
+        let list: Value = serde_json::from_str(&kubectl(&cluster, &arguments)).expect("a list");
+        let objects = list["items"].as_array().expect("items");
+        let mut templates = objects.iter().filter_map(|object| match object["kind"].as_str() {
+            Some("CronJob") => Some(&object["spec"]["jobTemplate"]["spec"]["template"]["spec"]),
+            Some("Job") => Some(&object["spec"]["template"]["spec"]),
+            _ => None,
+        });
+        let pod = templates.next().expect("a template");
+        assert_eq!(templates.next(), None, "{what}");
+        let field = |name: &str| pod.get(name).cloned().unwrap_or_default();
+        ["affinity", "tolerations", "nodeSelector", "nodeName"].map(field)
+    };
+    let base = placement("cronjob/base");
+    let leaf = json!({"key": "kosmos.io/node", "operator": "DoesNotExist"});
+    assert!(base[0].to_string().contains(&leaf.to_string()), "{}", base[0]);
+    for what in EVERYTHING {
+        assert_eq!(placement(what), base, "{what}");
+    }
+}
+
 /// Installs each over the other, as on the way from a dry run to the complete installation and back.
 #[test]
 fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_other() {

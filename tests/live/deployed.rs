@@ -1,5 +1,5 @@
-//! `cronjob/` with the real controllers: why its runs replace each other, which pods the guard for Kosmos keeps, and
-//! that its removal is complete.
+//! `cronjob/` with the real controllers: where its pod is placed, why its runs replace each other, which pods the guard
+//! for Kosmos keeps, and that its removal is complete.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     support::{
         ControlPlane,
         installed::{DEFAULT, ONE_OFF, as_user, folder, install, kubectl, until},
-        objects::pod_path,
+        objects::{Node, node_path, pod_path, renew_lease},
     },
 };
 
@@ -167,6 +167,102 @@ fn refusals(cluster: &ControlPlane) -> usize {
             && line.contains("policy=\"kosmos-guard\"")
     });
     of_guard.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+}
+
+/// The scheduler places the pod on no node with a leaf mark that is a label or a taint, whoever made the node. It does
+/// place it on a control plane node whose labels have the same keys and another meaning.
+#[test]
+fn the_scheduler_places_its_pod_on_no_leaf_node() {
+    let labels = [
+        ("kosmos.io/node", "true"),
+        ("type", "virtual-kubelet"),
+        ("virtual-kubelet.io/provider", "azure"),
+        ("liqo.io/type", "virtual-node"),
+        ("virtual-node.interlink/type", "virtual-kubelet"),
+        ("k8s.aliyun.com/vnode", "true"),
+        ("node.kubernetes.io/instance-type", "eklet"),
+        ("virtual-kubelet.koupleless.io/component", "vnode"),
+        ("kwok.x-k8s.io/node", "fake"),
+        ("vcluster.loft.sh/fake-node", "true"),
+        ("openyurt.io/is-edge-worker", "true"),
+        ("superedge.io/node-edge", "enable"),
+    ];
+    let taints = [
+        ("kosmos.io/node", "true"),
+        ("virtual-kubelet.io/provider", "mock"),
+        ("virtual-node.liqo.io/not-allowed", "true"),
+        ("virtual-node.interlink/no-schedule", "true"),
+        ("k8s.aliyun.com/vnode", "true"),
+        ("eks.tke.cloud.tencent.com/eklet", "true"),
+        ("schedule.koupleless.io/virtual-node", "true"),
+    ];
+    let ordinary = [
+        ("type", "worker"),
+        ("liqo.io/type", "worker"),
+        ("node.kubernetes.io/instance-type", "m5.large"),
+        ("kwok.x-k8s.io/node", "real"),
+        ("openyurt.io/is-edge-worker", "false"),
+        ("superedge.io/node-edge", "disable"),
+    ];
+    let cluster =
+        ControlPlane::start_with(&["--controllers"], &[]).unwrap_or_else(|message| panic!("{message}"));
+    let mut nodes = Vec::new();
+    for (at, (key, value)) in labels.into_iter().enumerate() {
+        nodes.push(format!("label-{at}"));
+        Node::ready(&nodes[at]).label(key, value).create(&cluster);
+    }
+    for (at, (key, value)) in taints.into_iter().enumerate() {
+        nodes.push(format!("taint-{at}"));
+        Node::ready(&format!("taint-{at}")).taint(key, value, "NoSchedule").create(&cluster);
+    }
+    install(&cluster, DEFAULT);
+    let cronjob = cluster.get(&format!("{CRONJOBS}/pod-reaper"));
+    let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    let terms = &template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    for expression in terms["nodeSelectorTerms"][0]["matchExpressions"].as_array().expect("expressions") {
+        let is_here = labels.iter().any(|(key, _)| expression["key"] == *key);
+        assert!(is_here || expression["key"] == "kubernetes.io/os", "no node here is for {expression}");
+    }
+
+    // No kubelet does that for these nodes.
+    let keep_ready = |nodes: &[String]| {
+        for node in nodes {
+            renew_lease(&cluster, node);
+        }
+    };
+    until("the controller has taken its own taints away", || {
+        keep_ready(&nodes);
+        let list = cluster.get("/api/v1/nodes");
+        !list["items"].to_string().contains("\"node.kubernetes.io/not-ready\"")
+    });
+    kubectl(&cluster, &["create", "job", "--namespace=pod-reaper", "--from=cronjob/pod-reaper", "now"]);
+    let all = format!("0/{} nodes are available", nodes.len());
+    let by_label = format!("{} node(s) didn't match Pod's node affinity/selector", labels.len());
+    until("it is refused by every node, by those with a label for that label", || {
+        keep_ready(&nodes);
+        let pods = cluster.get(IN_THE_NAMESPACE);
+        let pod = &pods["items"][0];
+        assert_eq!(pod["spec"].get("nodeName"), None, "{pod}");
+        let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let message = conditions.iter().filter_map(|condition| condition["message"].as_str());
+        message.into_iter().any(|message| message.contains(&all) && message.contains(&by_label))
+    });
+
+    let plain = Node::ready("plain").taint("node-role.kubernetes.io/control-plane", "", "NoSchedule");
+    ordinary.into_iter().fold(plain, |node, (key, value)| node.label(key, value)).create(&cluster);
+    nodes.push("plain".to_owned());
+    until("it is placed", || {
+        keep_ready(&nodes);
+        let pods = cluster.get(IN_THE_NAMESPACE);
+        pods["items"][0]["spec"].get("nodeName").is_some()
+    });
+    assert_eq!(cluster.get(IN_THE_NAMESPACE)["items"][0]["spec"]["nodeName"], "plain");
+    // The scheduler has refused the others for their marks, and not because they were not Ready.
+    for (node, (key, _)) in nodes[labels.len()..].iter().zip(taints) {
+        let taints = cluster.get(&node_path(node))["spec"]["taints"].clone();
+        assert_eq!((taints.as_array().map(Vec::len), &taints[0]["key"]), (Some(1), &json!(key)), "{node}");
+    }
+    cluster.stop();
 }
 
 /// Applies each overlay, starts a run of it, and then runs `kubectl delete -k`.
