@@ -182,13 +182,18 @@ impl World {
             renewed: dice.permille(950).then(|| start() - SignedDuration::from_secs(renewed)),
             duration: SignedDuration::from_secs(dice.pick(&[10, 40])),
         };
+        let mut ready_age = age(dice);
+        // A time in the future does not count, but would a second later: the verdict would change though nothing did.
+        if ready_age == -1 {
+            ready_age = 0;
+        }
         let mut node = Node {
             facts: NodeFacts {
                 name,
                 uid: self.uid(),
                 ready,
                 ready_reason: Some("NodeStatusUnknown".to_owned()),
-                ready_since: dice.permille(970).then(|| start() - SignedDuration::from_secs(age(dice))),
+                ready_since: dice.permille(970).then(|| start() - SignedDuration::from_secs(ready_age)),
                 tainted_since: dice.permille(700).then(|| start() - SignedDuration::from_secs(age(dice))),
                 hostname: dice.permille(800).then(|| format!("h{number}")),
                 leaf: None,
