@@ -24,6 +24,10 @@ use crate::{
 pub(super) const PAGE: usize = 500;
 /// Rows of one page: 0.3 MB.
 const ROWS: usize = 1_000;
+/// Lets the API server answer from its cache, where before 1.31 it reads every pod from etcd. Such a list may be some
+/// seconds old: what is written by it, is under the version that it shows. It comes in one piece whatever the limit, so
+/// only the pods of one node are asked for in this way.
+const CACHED: &str = "&resourceVersion=0";
 /// A continue token has expired (the API server's history is five minutes long).
 const EXPIRED: u16 = 410;
 /// Each node's lease has the node's name.
@@ -202,12 +206,13 @@ impl Cluster {
 
     /// The Terminating ones of `pods`.
     pub async fn terminating_pods(&self, pods: &PodsOf) -> Result<Listed<RawPod>, Failure> {
-        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector={}", pods.selector());
+        let cached = if matches!(pods, PodsOf::Node(_)) { CACHED } else { "" };
+        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector={}{cached}", pods.selector());
         self.list(&path, Form::Object, |pod: RawPod| pod.metadata.terminating().then(|| pod.without_labels()))
             .await
     }
 
-    /// The UIDs of all pods of `node`.
+    /// The UIDs of all pods of `node`, as they are now: the cache may not know yet of a delete.
     pub async fn pod_uids(&self, node: &str) -> Result<Vec<String>, Failure> {
         let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}", encode(node));
         let pods = self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid).await?;
@@ -270,9 +275,10 @@ impl Cluster {
         }
     }
 
-    /// All pods of `node`, Terminating or not.
+    /// All pods of `node`, Terminating or not, for an outlook: nothing is written by it.
     pub async fn pods_of(&self, node: &str) -> Result<Listed<RawPod>, Failure> {
-        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}", encode(node));
+        let path =
+            format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}{CACHED}", encode(node));
         self.list(&path, Form::Object, Some).await
     }
 
@@ -316,6 +322,8 @@ impl Cluster {
     ) -> Result<S, Failure> {
         let (mut taken, mut next, mut restarted) = (S::default(), String::new(), false);
         loop {
+            // A token says itself which version it continues. A server whose cache is not ready gives one.
+            let path = if next.is_empty() { path } else { path.trim_end_matches(CACHED) };
             let answer = match self.get(&format!("{path}{next}"), form).await {
                 Err(failure) if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted => {
                     (taken, next, restarted) = (S::default(), String::new(), true);

@@ -2,7 +2,10 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use pod_reaper_test_support::simulated::{Fate, Fault, Objects, Server};
+use pod_reaper_test_support::{
+    samples::pod,
+    simulated::{Fate, Fault, Objects, Server},
+};
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -210,6 +213,40 @@ async fn no_pause_between_tries_outlasts_the_run() {
     let failure = cluster.pod_uids("n").await.expect_err("the server is busy");
     assert_eq!(failure.code(), Some(503), "the last answer, not a request without time");
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
+}
+
+/// A server with two pods on the node `n`, one a page, and a client of it.
+fn two_pages() -> (Server<Objects>, Cluster) {
+    let pods = ["a", "b"].map(|name| pod("shop", name, "n"));
+    let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, pods)).page(1);
+    let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1, None);
+    (server, cluster)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
+    let (server, cluster) = two_pages();
+    let found = cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await.map(|pods| pods.items.len());
+    let of_what_if = cluster.pods_of("n").await.map(|pods| pods.items.len());
+    let list = "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dn";
+    // A list that is continued has a version already.
+    let pages = ["&resourceVersion=0", "&continue=l0i1", "&resourceVersion=0", "&continue=l1i1"];
+    assert_eq!(server.lock().requests, pages.map(|page| format!("{list}{page}")));
+    assert_eq!((found, of_what_if), (Ok(2), Ok(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache() {
+    let (server, cluster) = two_pages();
+    let uids = cluster.pod_uids("n").await.map(|uids| uids.len());
+    let places = cluster.places_of_terminating_pods().await.map(|places| places.len());
+    let unplaced = cluster.terminating_pods(&PodsOf::NoNode).await.map(|pods| pods.items.len());
+    let finished = cluster.terminating_pods(&PodsOf::Finished).await.map(|pods| pods.items.len());
+    let requests = server.lock().requests.clone();
+    let cached = requests.into_iter().filter(|sent| sent.contains("resourceVersion")).collect::<Vec<_>>();
+    assert_eq!(cached, Vec::<String>::new());
+    // Without a phase, both count as finished.
+    assert_eq!([uids, places, unplaced, finished], [Ok(2), Ok(2), Ok(0), Ok(2)]);
 }
 
 /// An error with a cause.

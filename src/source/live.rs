@@ -52,9 +52,9 @@ pub async fn gather(
     let asked_uid = asked.as_ref().and_then(|pod| pod.metadata.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
     pods.retain(|pod| pod.metadata.namespace.as_ref().is_none_or(|name| wanted.namespaces.matches(name)));
-    if pods.iter().all(|pod| pod.metadata.uid != asked_uid) {
-        pods.extend(asked);
-    }
+    // As it was asked about: the list may show it as it was before.
+    pods.retain(|pod| asked_uid.is_none() || pod.metadata.uid != asked_uid);
+    pods.extend(asked);
     gathered.add_pods(pods, &namespaces);
     // A node may be opted out, or gone, though it was not looked at so far.
     let others = gathered.pods.iter().filter(|pod| wanted.all || is_asked(pod));

@@ -12,6 +12,7 @@ mod watched;
 mod world;
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     hash::{BuildHasher, RandomState},
     sync::Arc,
@@ -33,7 +34,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     invariants::{Ended, Rules},
-    watched::Watched,
+    watched::{Cache, Watched},
     world::{World, start},
 };
 
@@ -49,6 +50,7 @@ struct Ran {
     trace: Vec<String>,
     faults: BTreeSet<String>,
     writes: usize,
+    stale_lists: usize,
 }
 
 /// The arguments.
@@ -109,7 +111,13 @@ fn run(seed: u64) -> Ran {
         let settings = Cli::try_from_args(args.iter().map(Into::into)).unwrap();
         let settings = Arc::new(Settings::from(settings));
         let (trouble, changes, page) = trouble(&mut dice);
-        let world = World::random(&mut dice);
+        let mut world = World::random(&mut dice);
+        // Without changes, the server's cache is as new as the cluster.
+        let keeps_up = if changes > 0 { dice.pick(&[0, 300, 1000, 1000]) } else { 1000 };
+        let cache = Cache { pods: world.pods.clone(), keeps_up, stale_lists: Cell::new(0) };
+        for _ in 0..if keeps_up == 1000 { 0 } else { dice.below(4) } {
+            world.change(&mut dice);
+        }
         let before = world.facts(start());
         let began = Instant::now();
         let deadline = settings.deadline;
@@ -131,7 +139,7 @@ fn run(seed: u64) -> Ran {
         let rules = Rules::new(Arc::clone(&settings), last_start, end);
         let mode = rules.mode;
         let fates = trouble.clone().fates(dice.fork());
-        let watched = Watched::new(world, rules, trouble, changes, dice.fork());
+        let watched = Watched::new(world, cache, rules, trouble, changes, dice.fork());
         let server = Server::with_faults(watched, fates).page(page);
         let cluster = Cluster::new(server.client(), stop.clone(), settings.leaf_selector.clone());
         let result = run_on(&cluster, &settings, mode, &stop).await;
@@ -146,8 +154,9 @@ fn run(seed: u64) -> Ran {
             before: &before,
             at: Instant::now(),
         };
-        let (wrongs, writes) = (ended.wrongs(), state.writes.len());
-        Ran { args, wrongs, trace: server.trace.clone(), faults: server.faults.clone(), writes, result }
+        let (wrongs, writes, stale_lists) = (ended.wrongs(), state.writes.len(), state.stale_lists());
+        let (trace, faults) = (server.trace.clone(), server.faults.clone());
+        Ran { args, result, wrongs, trace, faults, writes, stale_lists }
     })
 }
 
@@ -166,7 +175,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
     let (runs, first) = (variable("RANDOM_FAULTS_RUNS").unwrap_or(RUNS), first_seed());
     let (mut outcomes, mut reasons) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
     let (mut exits, mut faults) = (BTreeMap::<_, usize>::new(), BTreeSet::new());
-    let (mut requests, mut writes) = (0, 0);
+    let (mut requests, mut writes, mut stale_lists) = (0, 0, 0);
     for seed in (0..runs).map(|number| first.wrapping_add(number)) {
         let ran = run(seed);
         assert!(
@@ -179,6 +188,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         );
         requests += ran.trace.len();
         writes += ran.writes;
+        stale_lists += ran.stale_lists;
         faults.extend(ran.faults);
         let code = match &ran.result {
             Ok(report) => report.exit.code(),
@@ -193,13 +203,15 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         }
     }
     println!(
-        "{runs} runs from seed {first}: {requests} requests, {writes} writes\n{outcomes:?}\n{reasons:?}\n{exits:?}\n{faults:?}"
+        "{runs} runs from seed {first}: {requests} requests, {writes} writes, {stale_lists} lists from \
+         an old cache\n{outcomes:?}\n{reasons:?}\n{exits:?}\n{faults:?}"
     );
     // A fault or reason that never comes up proves nothing. A few runs cannot cover all of them.
     if runs >= RUNS {
         assert_eq!(outcomes.len(), OutcomeCode::ALL.len(), "each outcome comes up: {outcomes:?}");
         assert_eq!(reasons.len(), REASONS, "each reason comes up: {reasons:?}");
         assert_eq!(exits.len(), 5, "each exit code comes up: {exits:?}");
+        assert!(stale_lists > 200, "only {stale_lists} lists were old");
         assert_eq!(faults.len(), Fault::COUNT, "each fault comes up: {faults:?}");
     }
 }

@@ -2,6 +2,7 @@
 //! program could know.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -17,11 +18,13 @@ use tokio::time::Instant;
 use crate::{
     invariants::Rules,
     json,
-    world::{Claim, Key, World},
+    world::{Claim, Key, Pod, World},
 };
 
 pub struct Watched {
     pub world: World,
+    /// The pods as the server's cache has them.
+    cache: Cache,
     pub received: Received,
     pub rules: Rules,
     pub trouble: Trouble,
@@ -32,6 +35,15 @@ pub struct Watched {
     pub warned: BTreeSet<String>,
     pub violations: Vec<String>,
     dice: Dice,
+}
+
+/// A cache that may be behind the cluster.
+pub struct Cache {
+    pub pods: BTreeMap<Key, Pod>,
+    /// How often it takes over the state of the cluster, in a thousand requests.
+    pub keeps_up: usize,
+    /// Lists that were not as the cluster was.
+    pub stale_lists: Cell<usize>,
 }
 
 /// A write that was sent.
@@ -92,9 +104,17 @@ pub enum Facts {
 }
 
 impl Watched {
-    pub fn new(world: World, rules: Rules, trouble: Trouble, changes: usize, dice: Dice) -> Self {
+    pub fn new(
+        world: World,
+        cache: Cache,
+        rules: Rules,
+        trouble: Trouble,
+        changes: usize,
+        dice: Dice,
+    ) -> Self {
         Self {
             world,
+            cache,
             received: Received::default(),
             rules,
             trouble,
@@ -104,6 +124,10 @@ impl Watched {
             violations: Vec::new(),
             dice,
         }
+    }
+
+    pub fn stale_lists(&self) -> usize {
+        self.cache.stale_lists.get()
     }
 
     fn write_of(&mut self, request: &Request) -> Option<&mut Write> {
@@ -123,13 +147,7 @@ impl Cluster for Watched {
         match resource {
             Resource::Nodes => nodes.values().map(json::node_and_facts).collect(),
             Resource::Leases => nodes.values().filter_map(json::lease_and_facts).collect(),
-            Resource::Pods => {
-                let node = selector.strip_prefix("spec.nodeName=");
-                let may_match = |pod: &&crate::world::Pod| {
-                    node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node)
-                };
-                pods.values().filter(may_match).map(json::pod_and_facts).collect()
-            }
+            Resource::Pods => selected(pods, selector).map(json::pod_and_facts).collect(),
             Resource::Namespaces => namespaces
                 .iter()
                 .map(|(name, opted_out)| {
@@ -151,6 +169,15 @@ impl Cluster for Watched {
                 .collect(),
             Resource::Events => Vec::new(),
         }
+    }
+
+    fn cached(&self, _: Resource, selector: &str) -> Vec<(Value, Facts)> {
+        let Cache { pods, stale_lists, .. } = &self.cache;
+        let versions = |pods| selected(pods, selector).map(|pod| &pod.facts.resource_version);
+        if !versions(pods).eq(versions(&self.world.pods)) {
+            stale_lists.set(stale_lists.get() + 1);
+        }
+        selected(pods, selector).map(json::pod_and_facts).collect()
     }
 
     fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Facts)> {
@@ -186,6 +213,9 @@ impl Cluster for Watched {
         while self.dice.permille(self.changes) {
             self.world.change(&mut self.dice);
         }
+        if self.dice.permille(self.cache.keeps_up) {
+            self.cache.pods.clone_from(&self.world.pods);
+        }
         if request.kind.writes() {
             self.judge_age(request);
         }
@@ -219,6 +249,13 @@ impl Cluster for Watched {
     fn delivered(&mut self, request: &Request, delivery: Delivery<Facts>) {
         self.received.note(request, delivery);
     }
+}
+
+/// The pods that a list with this field selector may have.
+fn selected<'a>(pods: &'a BTreeMap<Key, Pod>, selector: &'a str) -> impl Iterator<Item = &'a Pod> {
+    let node = selector.strip_prefix("spec.nodeName=");
+    pods.values()
+        .filter(move |pod| node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node))
 }
 
 impl Received {

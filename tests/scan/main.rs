@@ -21,7 +21,10 @@ use pod_reaper::{
     },
     stop::Stop,
 };
-use pod_reaper_test_support::simulated::{Objects, Server};
+use pod_reaper_test_support::{
+    samples,
+    simulated::{Objects, Server},
+};
 use proptest::{
     collection::vec,
     option,
@@ -197,6 +200,28 @@ fn what_is_explained_is_what_a_run_decides() {
     });
     let (over_cap, held) = (over_cap.get(), held.get());
     assert!(over_cap > 5 && held > 5, "{over_cap} over the cap, {held} held");
+}
+
+#[test]
+fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
+    let stuck = samples::pod("shop", "db-0", "n1");
+    let opted_out = samples::annotated(stuck.clone(), "pod-reaper.io/skip", "true");
+    let others = [samples::node("n1", "Unknown"), samples::node("n2", "True"), samples::namespace("shop")];
+    let mut objects = Objects::new(samples::NOW.parse().unwrap(), others.into_iter().chain([opted_out]));
+    objects.cached = Some(vec![stuck]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
+        let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
+        let cluster = Cluster::new(Server::new(objects).client(), stop, None);
+        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None).await.unwrap();
+        // The run's delete would be refused, as the pod has another version.
+        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+        assert_eq!(plan.pods[0].code(), ReasonCode::Stuck);
+        let asked = PodName { namespace: "shop".to_owned(), name: "db-0".to_owned() };
+        let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
+        assert_eq!(explained.reason, Some(ReasonCode::OptedOut));
+    });
 }
 
 fn now() -> Timestamp {

@@ -137,9 +137,14 @@ fn is_delete(seen: &Seen) -> bool {
     seen.method == "DELETE"
 }
 
-/// The list of the node's pods: the first one finds them, later ones verify.
+/// A list of the node's pods: the first one finds them, later ones verify.
 fn is_pod_list(seen: &Seen) -> bool {
     seen.path.contains("fieldSelector=spec.nodeName")
+}
+
+/// Only this one may come from the server's cache.
+fn is_first_pod_list(seen: &Seen) -> bool {
+    is_pod_list(seen) && seen.path.ends_with("&resourceVersion=0")
 }
 
 /// Runs all rows in parallel.

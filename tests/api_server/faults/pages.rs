@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{DEADLINE, REAP, is_pod_list, run_in};
+use super::{DEADLINE, REAP, is_first_pod_list, is_pod_list, run_in};
 use crate::{
     Run, load, one_dead_of_three,
     support::{
@@ -50,12 +50,19 @@ fn expired(seen: &Seen) -> Act {
     Act::Instead(status, answer)
 }
 
+/// The first list as of a server whose cache is not ready: in pages.
+fn from_etcd(seen: &Seen) -> Option<Act> {
+    let list = seen.path.strip_suffix("&resourceVersion=0").filter(|_| is_first_pod_list(seen))?;
+    let (status, answer) = control_plane().request("GET", list, None);
+    Some(Act::Instead(status, answer))
+}
+
 /// Runs with the token expired for the second pages from `first` up to before `end`.
 fn run_expiring((first, end): (usize, usize), options: &[&str]) -> (Run, Vec<Seen>) {
     let turn = AtomicUsize::new(0);
     let proxy = Proxy::with_faults(control_plane(), move |seen| {
         let expires = is_second_page(seen) && (first..end).contains(&turn.fetch_add(1, Ordering::SeqCst));
-        if expires { expired(seen) } else { Act::Forward }
+        if expires { expired(seen) } else { from_etcd(seen).unwrap_or(Act::Forward) }
     });
     let run = run_in("load", &proxy.kubeconfig, DEADLINE, options);
     (run, proxy.seen())

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, conflict, deletes, internal, is_delete,
-    is_pod_list, redirect, run_through, status, stuck,
+    is_first_pod_list, redirect, run_through, status, stuck,
 };
 use crate::{
     one_dead_of_three,
@@ -36,7 +36,7 @@ type Read = (&'static str, fn(&Seen, usize) -> bool, Expected);
 
 const READS: [Read; 11] = [
     ("all nodes", |seen, _| seen.path.starts_with("/api/v1/nodes?includeObject"), Expected::CouldNotRun),
-    ("pods of the node", |seen, _| is_pod_list(seen), Expected::Unseen),
+    ("pods of the node", |seen, _| is_first_pod_list(seen), Expected::Unseen),
     ("the node", |seen, _| seen.path == "/api/v1/nodes/dead", Expected::Reason("facts-unread")),
     ("the lease", |seen, _| seen.path.contains("/leases/"), Expected::Reason("facts-unread")),
     ("namespaces", |seen, _| seen.path.starts_with("/api/v1/namespaces?"), Expected::Reason("facts-unread")),
@@ -143,8 +143,8 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let judged = scene(&cluster);
-    let (run, _) = run_through("apps", DEADLINE, |seen, before| {
-        if !is_pod_list(seen) || before > 0 {
+    let (run, _) = run_through("apps", DEADLINE, |seen, _| {
+        if !is_first_pod_list(seen) {
             return Act::Forward;
         }
         Act::rewrite(|reply| {

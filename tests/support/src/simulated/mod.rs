@@ -41,6 +41,11 @@ pub trait Cluster: Send + 'static {
     /// All objects of a kind, in the order of a list. Objects that `selector` excludes may be missing.
     fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Self::Facts)>;
 
+    /// The same as [`objects`](Self::objects), from a cache that may be behind.
+    fn cached(&self, resource: Resource, selector: &str) -> Vec<(Value, Self::Facts)> {
+        self.objects(resource, selector)
+    }
+
     /// One object.
     fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Self::Facts)> {
         let is_it = |(object, _): &(Value, Self::Facts)| {
@@ -289,7 +294,14 @@ impl<C: Cluster> State<C> {
 
     fn page(&mut self, request: &Request, pick: usize, malformed: bool) -> (u16, Value, Means<C::Facts>) {
         let (list, from) = request.page.unwrap_or_else(|| {
-            let objects = self.cluster.objects(request.kind.resource(), &request.selector);
+            let (resource, selector) = (request.kind.resource(), &request.selector);
+            // A cache ignores the limit. Its list has pages here all the same, as where a server is not ready to answer
+            // from it.
+            let objects = if request.cached {
+                self.cluster.cached(resource, selector)
+            } else {
+                self.cluster.objects(resource, selector)
+            };
             let selected = objects.into_iter().filter(|(object, _)| request.selects(object));
             let items =
                 selected.map(|(object, facts)| (printed::item(request.kind, object), facts)).collect();

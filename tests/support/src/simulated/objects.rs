@@ -11,11 +11,13 @@ use crate::samples::list;
 pub struct Objects {
     pub now: Timestamp,
     pub objects: Vec<Value>,
+    /// The objects as the server's cache has them, where that is behind.
+    pub cached: Option<Vec<Value>>,
 }
 
 impl Objects {
     pub fn new(now: Timestamp, objects: impl IntoIterator<Item = Value>) -> Self {
-        Self { now, objects: objects.into_iter().collect() }
+        Self { now, objects: objects.into_iter().collect(), cached: None }
     }
 
     /// All objects, as `kubectl get … -o json` prints them.
@@ -32,21 +34,11 @@ impl Cluster for Objects {
     }
 
     fn objects(&self, resource: Resource, _: &str) -> Vec<(Value, ())> {
-        let kind = match resource {
-            Resource::Nodes => "Node",
-            Resource::Leases => "Lease",
-            Resource::Namespaces => "Namespace",
-            Resource::Pods => "Pod",
-            Resource::Claims => "PersistentVolumeClaim",
-            Resource::Volumes => "PersistentVolume",
-            Resource::Attachments => "VolumeAttachment",
-            Resource::Events => "Event",
-        };
-        self.objects
-            .iter()
-            .filter(|object| object["kind"] == kind)
-            .map(|object| (object.clone(), ()))
-            .collect()
+        of_kind(&self.objects, resource)
+    }
+
+    fn cached(&self, resource: Resource, _: &str) -> Vec<(Value, ())> {
+        of_kind(self.cached.as_ref().unwrap_or(&self.objects), resource)
     }
 
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, ()), Refusal> {
@@ -77,4 +69,18 @@ impl Cluster for Objects {
         let held = pod["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
         Ok((if held { pod.clone() } else { self.objects.remove(at) }, ()))
     }
+}
+
+fn of_kind(objects: &[Value], resource: Resource) -> Vec<(Value, ())> {
+    let kind = match resource {
+        Resource::Nodes => "Node",
+        Resource::Leases => "Lease",
+        Resource::Namespaces => "Namespace",
+        Resource::Pods => "Pod",
+        Resource::Claims => "PersistentVolumeClaim",
+        Resource::Volumes => "PersistentVolume",
+        Resource::Attachments => "VolumeAttachment",
+        Resource::Events => "Event",
+    };
+    objects.iter().filter(|object| object["kind"] == kind).map(|object| (object.clone(), ())).collect()
 }

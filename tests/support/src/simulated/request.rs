@@ -58,6 +58,8 @@ pub struct Request {
     pub content_type: String,
     pub body: Value,
     pub dry_run: bool,
+    /// Whether the server may answer from its cache.
+    pub cached: bool,
     /// The maximum of objects on a page that it requests.
     pub(super) limit: usize,
     /// The number of a list, and of the first item on this page.
@@ -199,6 +201,13 @@ impl Request {
                 Some((list.parse().ok()?, item.parse().ok()?))
             }
         };
+        // Only the first list of one node's pods may be old. A token says itself which version it continues.
+        let by_name = selector.strip_prefix(SELECTS_NODE).is_some_and(|node| !node.is_empty());
+        let cached = match query.get("resourceVersion") {
+            Some(&"0") if page.is_none() && kind == Kind::Pods && by_name => true,
+            None if page.is_some() || kind != Kind::Pods || !by_name => false,
+            _ => return None,
+        };
         let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).ok()? };
         let dry_run = query.get("dryRun") == Some(&"All") || body["dryRun"] == json!(["All"]);
         Some(Self {
@@ -211,6 +220,7 @@ impl Request {
             content_type: header(header::CONTENT_TYPE).to_owned(),
             body,
             dry_run,
+            cached,
             limit: if rows { 1000 } else { 500 },
             page,
         })
