@@ -9,8 +9,9 @@ use crate::{facts::PodFacts, outcome::Outcome};
 
 /// How long the Job controller is given to let go of its pods.
 const JOB_PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two looks for them.
-const JOB_PAUSE: Duration = Duration::from_millis(500);
+/// The first pause between two looks for them, and the longest: each look makes an API server before 1.31 read every
+/// pod of the cluster.
+const JOB_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 impl Run<'_> {
     /// Looks whether what was sent to one node's pods worked.
@@ -25,15 +26,17 @@ impl Run<'_> {
         // Why the last look failed, where an earlier one did not.
         let mut later = None;
         let deadline = Instant::now() + JOB_PATIENCE;
+        let (mut pause, longest) = JOB_PAUSES;
         while let Ok(uids) = &present
             && uids.iter().any(|uid| by_job.contains(uid))
-            && Instant::now() < deadline
+            && Instant::now() + pause <= deadline
             && self.stop.reason().is_none()
         {
             tokio::select! {
-                () = tokio::time::sleep(JOB_PAUSE) => {}
+                () = tokio::time::sleep(pause) => {}
                 _ = self.stop.stopped() => {}
             }
+            pause = longest.min(2 * pause);
             match self.cluster.pod_uids(node).await {
                 Ok(uids) => present = Ok(uids),
                 Err(failure) => {
