@@ -27,7 +27,7 @@ fn settings() -> Settings {
 fn stuck() -> (Timestamp, NodeRead, PodFacts) {
     let objects =
         [node("ds06", "Unknown"), namespace("impala"), lease("ds06"), pod("impala", "catalogd-0", "ds06")];
-    let options = Options { now: Some(NOW.parse().unwrap()), leaf_selector: None };
+    let options = Options { now: Some(NOW.parse().unwrap()), ..Options::default() };
     let saved = Saved::read(list(objects).to_string().as_bytes(), options, Pods::Terminating).unwrap();
     let mut gathered = saved.gather(&settings().wanted(), None).unwrap();
     (gathered.facts.now, gathered.facts.nodes.remove("ds06").unwrap(), gathered.pods.remove(0))

@@ -30,6 +30,10 @@ pub struct ClusterFacts {
     pub attachments: BTreeMap<String, Vec<Attachment>>,
     /// How many nodes the cluster has, Ready ones included.
     pub node_count: usize,
+    /// By node, the pods in matching namespaces whose deletion nobody has asked for.
+    pub unasked: BTreeMap<String, Vec<Unasked>>,
+    /// How many namespaces there are, where the filter matches none of them.
+    pub unmatched_namespaces: Option<usize>,
     /// What could not be read although it should have been.
     pub errors: Vec<ReadError>,
     /// What the source does not show by its nature (a snapshot without leases, say), as sentences.
@@ -48,6 +52,9 @@ pub fn on_ready_node(nodes: &BTreeMap<String, NodeRead>, pod: &PodFacts) -> bool
     let node = pod.node.as_ref().and_then(|name| nodes.get(name)).and_then(NodeRead::known);
     node.is_some_and(|node| node.ready == Ready::True)
 }
+
+/// The value of `pod-reaper.io/skip` by which each namespace is opted out, where it is, by its name.
+pub type Namespaces = BTreeMap<String, Option<String>>;
 
 /// Something that could not be read; it makes the run end with exit code 3.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -98,12 +105,18 @@ pub struct NodeFacts {
     pub tainted_since: Option<Timestamp>,
     /// Label `kubernetes.io/hostname`, which local volumes are bound to.
     pub hostname: Option<String>,
+    /// What its own machine reported besides the lease, and when.
+    pub heartbeats: Vec<Sign>,
+    /// The mark by which somebody says that its power or disks are cut, as a phrase.
+    pub fenced: Option<String>,
+    /// Carries the taint `node.kubernetes.io/out-of-service`: the pod garbage collector deletes its Terminating pods.
+    pub out_of_service: bool,
     /// Set where the node stands for something other than one machine.
     pub leaf: Option<Leaf>,
     /// Carries the control-plane role.
     pub control_plane: bool,
-    /// Annotated `pod-reaper.io/skip: "true"`.
-    pub opted_out: bool,
+    /// The value of `pod-reaper.io/skip`, annotation or label, where that opts it out.
+    pub opted_out: Option<String>,
     /// Its lease in `kube-node-lease`; `None` where it has none.
     pub lease: Read<Option<Lease>>,
 }
@@ -113,6 +126,87 @@ impl NodeFacts {
     /// future says nothing: that kubelet's clock is off.
     pub fn not_ready_since(&self, now: Timestamp) -> Option<Timestamp> {
         self.ready_since.filter(|since| *since <= now).max(self.tainted_since)
+    }
+
+    /// What shows at `now` that its machine lives although it is not Ready: reports that only that machine can have
+    /// written, fresh, and later than the moment since when it is NotReady. A report from the future shows nothing,
+    /// apart from what the clocks of two API servers may differ by.
+    pub fn signs_of_life(&self, now: Timestamp) -> Vec<Sign> {
+        if self.ready == Ready::True {
+            return Vec::new();
+        }
+        let lease = self.lease.as_ref().ok().and_then(Option::as_ref).filter(|lease| lease.holds_at(now));
+        let lease = lease.and_then(|lease| Some(Sign { by: SignBy::Lease, at: lease.renewed? }));
+        let fresh = self.heartbeats.iter().filter(|sign| now.duration_since(sign.at) <= sign.by.lasts());
+        let since = self.not_ready_since(now);
+        let shows = |sign: &Sign| {
+            sign.at.duration_since(now) <= CLOCK_SKEW && since.is_none_or(|since| sign.at > since)
+        };
+        let mut signs = lease.into_iter().chain(fresh.cloned()).filter(shows).collect::<Vec<_>>();
+        // The newest of each.
+        signs.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));
+        signs.dedup_by_key(|sign| sign.by);
+        signs
+    }
+
+    /// Whether its machine lives, or may, as far as reports tell: one that could not be read may be a sign of life.
+    pub fn may_live(&self, now: Timestamp) -> bool {
+        self.lease.is_err() || !self.signs_of_life(now).is_empty()
+    }
+
+    /// The mark by which it is certainly off. A machine that shows a sign of life is not, whatever the mark says.
+    pub fn fenced_at(&self, now: Timestamp) -> Option<&str> {
+        self.fenced.as_deref().filter(|_| !self.may_live(now))
+    }
+}
+
+codes! {
+    /// `--kubelet-alive`: which pods a sign of life on their NotReady node protects.
+    pub enum KubeletAlive {
+        /// Those of which two must not run at once.
+        HoldUnique = "hold-unique",
+        /// All.
+        Hold = "hold",
+        /// None.
+        Reap = "reap",
+    }
+}
+
+/// By how much two API servers' clocks may differ: a stamp may be that far ahead of the answer's `Date`.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
+
+/// A report of a node's own machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "SignEntry"))]
+pub struct Sign {
+    /// Who reported: `lease`, `node-problem-detector` or `virt-handler`.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub by: SignBy,
+    /// When: by the API server's stamp where there is one, else by the node's own clock.
+    pub at: Timestamp,
+}
+
+codes! {
+    /// Who reports from a node.
+    pub enum SignBy {
+        /// The kubelet, by renewing its lease.
+        Lease = "lease",
+        /// node-problem-detector, by the heartbeat of one of its conditions.
+        ProblemDetector = "node-problem-detector",
+        /// `KubeVirt`'s virt-handler, by its annotation.
+        VirtHandler = "virt-handler",
+    }
+}
+
+impl SignBy {
+    /// For how long a report counts. node-problem-detector reports every 5 min, virt-handler every 1 to 2 min; a lease
+    /// says itself how long it holds.
+    pub const fn lasts(self) -> SignedDuration {
+        match self {
+            Self::Lease => SignedDuration::MAX,
+            Self::ProblemDetector => SignedDuration::from_mins(11),
+            Self::VirtHandler => SignedDuration::from_mins(5),
+        }
     }
 }
 
@@ -262,8 +356,10 @@ pub struct PodFacts {
     pub resource_version: String,
     /// `spec.nodeName`.
     pub node: Option<String>,
-    /// The controlling owner.
+    /// The controlling owner; another one, where none is that.
     pub owner: Option<Owner>,
+    /// What people call that: a `ReplicaSet`'s Deployment, a Job's `CronJob`, by their names.
+    pub workload: Option<Owner>,
     /// What distinguishes that owner from its namesakes, where it is the pod's controller.
     pub controller: Option<Identity>,
     /// `metadata.deletionTimestamp`, which already includes the grace period.
@@ -276,15 +372,19 @@ pub struct PodFacts {
     pub finished: bool,
     /// The mirror of a static pod.
     pub mirror: bool,
-    /// Annotated `pod-reaper.io/skip: "true"`.
-    pub opted_out: bool,
-    /// Its namespace is annotated so.
-    pub namespace_opted_out: Read<bool>,
+    /// The value of `pod-reaper.io/skip`, annotation or label, where that opts it out.
+    pub opted_out: Option<String>,
+    /// The same of its namespace.
+    pub namespace_opted_out: Read<Option<String>>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
     /// The claims it uses.
     pub claims: Vec<ClaimFacts>,
 }
+
+/// Kinds of which one pod is as good as another, and their API groups.
+const INTERCHANGEABLE: [(&str, &str); 4] =
+    [("ReplicaSet", "apps"), ("ReplicationController", ""), ("Job", "batch"), ("DaemonSet", "apps")];
 
 /// The Job controller's finalizer: the one that the reaper knows how to have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -298,8 +398,7 @@ impl PodFacts {
     /// When its deletion was asked for: the deadline is that moment and the grace. A later request with a shorter
     /// grace moves the deadline and the grace alike.
     pub fn deletion_requested(&self) -> Option<Timestamp> {
-        let grace = SignedDuration::from_secs(self.grace_seconds.filter(|grace| *grace >= 0)?);
-        self.deletion_deadline.checked_sub(grace).ok()
+        deletion_requested(self.deletion_deadline, self.grace_seconds?)
     }
 
     /// The finalizers other than the Job controller's.
@@ -307,10 +406,27 @@ impl PodFacts {
         self.finalizers.iter().filter(|finalizer| *finalizer != JOB_TRACKING).cloned().collect()
     }
 
+    /// Whether two of it must not run at once: what made it keeps each of its pods unique, or it has a disk that outlives
+    /// it. Kinds count only in Kubernetes' own API groups: others use the same names.
+    pub fn unique(&self) -> bool {
+        let claims = self.claims.iter().any(|claim| !claim.ephemeral);
+        let Some(owner) = &self.owner else { return claims };
+        let group = self.controller.as_ref().map(Identity::group);
+        let interchangeable = INTERCHANGEABLE
+            .iter()
+            .any(|(kind, of)| owner.kind == *kind && group.is_none_or(|group| group == *of));
+        claims || !interchangeable
+    }
+
     /// Whether the Job controller still holds it.
     pub fn held_by_job(&self) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING)
     }
+}
+
+/// When a deletion was asked for that has to be over at `deadline` after so much grace.
+pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Timestamp> {
+    (grace_seconds >= 0).then(|| deadline.checked_sub(SignedDuration::from_secs(grace_seconds)).ok())?
 }
 
 /// What is known about any pod, Terminating or not, before something happens to it.
@@ -350,7 +466,7 @@ impl PodSummary {
 }
 
 /// Why a pod stays on a node that is silent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stay {
     /// It mirrors a static pod.
     Static,
@@ -358,6 +474,23 @@ pub enum Stay {
     DaemonSet,
     /// It tolerates a silent node without a time limit.
     Tolerates,
+}
+
+/// A pod that neither has finished nor is Terminating. There may be tens of thousands.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unasked {
+    /// `metadata.namespace`.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// What people call the controller that made it.
+    pub workload: Option<Owner>,
+    /// Why Kubernetes never evicts it from a silent node.
+    pub stays: Option<Stay>,
+    /// For how many seconds it tolerates a node whose kubelet is silent; `None` is for ever.
+    pub tolerates_silence: Option<i64>,
+    /// The same of one whose kubelet says that it is not Ready.
+    pub tolerates_not_ready: Option<i64>,
 }
 
 /// The object that made a pod.
@@ -379,13 +512,67 @@ pub struct Identity {
     pub uid: String,
 }
 
+impl Identity {
+    /// The API's group, without its version.
+    fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
 /// A claim that a pod uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimFacts {
     /// The claim's name, in the pod's namespace.
     pub name: String,
+    /// The pod's generic ephemeral volume asks for it, so that it is to be this pod's alone.
+    pub ephemeral: bool,
     /// What is known about it.
     pub state: ClaimState,
+}
+
+/// What a look at a claim found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimLook {
+    /// UIDs of its owners.
+    pub owners: Vec<String>,
+    /// What is known about it.
+    pub state: ClaimState,
+}
+
+impl From<ClaimState> for ClaimLook {
+    /// A claim that was not found has no owner.
+    fn from(state: ClaimState) -> Self {
+        Self { owners: Vec::new(), state }
+    }
+}
+
+impl PodFacts {
+    /// Puts down what a look at its claims found, by namespace and name. A claim that its own generic ephemeral volume made,
+    /// which its UID as the owner proves, goes with the pod.
+    pub fn note_claims(&mut self, look: impl Fn(&str, &str) -> Option<ClaimLook>) {
+        for claim in &mut self.claims {
+            if let Some(ClaimLook { owners, state }) = look(&self.namespace, &claim.name) {
+                let own = claim.ephemeral && owners.contains(&self.uid);
+                claim.state = if own { ClaimState::Own } else { state };
+            }
+        }
+    }
+
+    /// The volumes that its claims are bound to, as far as they were looked up.
+    pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
+        self.claims.iter().filter_map(|claim| match &claim.state {
+            ClaimState::Bound { volume, .. } => Some(volume),
+            _ => None,
+        })
+    }
+
+    /// The same, to complete them.
+    pub fn volumes_mut(&mut self) -> impl Iterator<Item = &mut VolumeFacts> {
+        self.claims.iter_mut().filter_map(|claim| match &mut claim.state {
+            ClaimState::Bound { volume, .. } => Some(volume),
+            _ => None,
+        })
+    }
 }
 
 /// What is known about a claim.
@@ -397,6 +584,8 @@ pub enum ClaimState {
     Unread(Unread),
     /// It does not exist: it pins nothing.
     Absent,
+    /// It was made for this pod alone, and goes with it.
+    Own,
     /// It exists and names no volume that exists: lost, or not bound.
     WithoutVolume {
         /// The volume that is missing, where the claim names one.
@@ -408,6 +597,8 @@ pub enum ClaimState {
     Bound {
         /// The claim's UID.
         uid: String,
+        /// Several nodes may write its raw disk at once: `ReadWriteMany` with volumeMode `Block`.
+        shared_disk: bool,
         /// Its volume.
         volume: VolumeFacts,
     },
@@ -433,14 +624,24 @@ pub enum Storage {
     Local(String),
     /// `spec.hostPath`, with its path.
     HostPath(String),
+    /// Longhorn's `dataLocality: strict-local`: on the node that uses it, without any affinity.
+    StrictLocal,
     /// Behind a driver, which says by affinity where it can be reached.
     Driver,
 }
 
 /// Requirements that must all hold.
-pub type AffinityTerm = Vec<Requirement>;
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AffinityTerm {
+    /// Of labels; a term without any matches no node.
+    pub requirements: Vec<Requirement>,
+    /// It asks for a field of the node as well.
+    pub fields: bool,
+    /// Real nodes that satisfy it, zones and regions left out: all of them, or two of more. Asked only where it matters.
+    pub satisfied_by: Option<Read<Vec<String>>>,
+}
 
-/// A requirement on one label, or on `metadata.name`.
+/// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     /// The label's key.
@@ -449,4 +650,48 @@ pub struct Requirement {
     pub operator: String,
     /// The values it speaks of.
     pub values: Vec<String>,
+}
+
+impl Requirement {
+    /// Whether it asks for a zone or a region: these hold many nodes.
+    pub fn of_zone(&self) -> bool {
+        self.key.ends_with("zone") || self.key.ends_with("region")
+    }
+}
+
+impl AffinityTerm {
+    /// What it asks for apart from zones and regions, as a label selector; `None` where that is nothing. An error says why
+    /// no selector can ask for it.
+    pub fn selector(&self) -> Read<Option<String>> {
+        if self.fields {
+            return Err(Unread("it asks for a field of the node".to_owned()));
+        }
+        let parts = self.requirements.iter().filter(|requirement| !requirement.of_zone());
+        let parts = parts.map(Requirement::selector).collect::<Read<Vec<_>>>()?;
+        Ok((!parts.is_empty()).then(|| parts.join(",")))
+    }
+}
+
+impl Requirement {
+    fn selector(&self) -> Read<String> {
+        let Self { key, operator, values } = self;
+        // Nothing that would mean more, inside of a selector, than one word.
+        let plain = |word: &String| {
+            word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
+        };
+        let all = values.join(",");
+        let selector = match (operator.as_str(), values.as_slice()) {
+            ("In", [_, ..]) => format!("{key} in ({all})"),
+            ("NotIn", [_, ..]) => format!("{key} notin ({all})"),
+            ("Exists", []) => key.clone(),
+            ("DoesNotExist", []) => format!("!{key}"),
+            ("Gt", [value]) => format!("{key}>{value}"),
+            ("Lt", [value]) => format!("{key}<{value}"),
+            _ => return Err(Unread(format!("no label selector says {key} {operator} ({all})"))),
+        };
+        if key.is_empty() || !plain(key) || !values.iter().all(plain) {
+            return Err(Unread(format!("{key} {operator} ({all}) is of no valid label")));
+        }
+        Ok(selector)
+    }
 }

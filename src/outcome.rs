@@ -15,6 +15,8 @@ codes! {
         NodeRecovered = "node-recovered",
         /// See [`Outcome::NodeChanged`].
         NodeChanged = "node-changed",
+        /// See [`Outcome::OptedOut`].
+        OptedOut = "opted-out",
         /// See [`Outcome::Denied`].
         Denied = "denied",
         /// See [`Outcome::Failed`].
@@ -43,6 +45,8 @@ pub enum Outcome {
     NodeRecovered,
     /// The node is not the one that was judged, or not to be judged so any more: how, as a sentence.
     NodeChanged(String),
+    /// Its namespace was opted out after it was judged.
+    OptedOut,
     /// Rights or admission forbid it: the API server's message.
     Denied(String),
     /// Anything else: the cause.
@@ -66,6 +70,7 @@ impl Outcome {
             Self::Changed(_) => OutcomeCode::Changed,
             Self::NodeRecovered => OutcomeCode::NodeRecovered,
             Self::NodeChanged(_) => OutcomeCode::NodeChanged,
+            Self::OptedOut => OutcomeCode::OptedOut,
             Self::Denied(_) => OutcomeCode::Denied,
             Self::Failed(_) => OutcomeCode::Failed,
             Self::StillThere => OutcomeCode::StillThere,
@@ -87,6 +92,10 @@ impl Outcome {
                 "The node was Ready again right before the delete: not deleted.".to_owned()
             }
             Self::NodeChanged(how) | Self::Changed(how) => format!("{how} Not deleted."),
+            Self::OptedOut => {
+                "Its namespace was opted out by pod-reaper.io/skip after the pod was judged: not deleted."
+                    .to_owned()
+            }
             Self::Denied(message) => format!("The API server refused the delete: {message}"),
             Self::Failed(cause) => format!("It could not be deleted: {cause}"),
             Self::StillThere => {

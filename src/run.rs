@@ -40,7 +40,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
             Ok(Report::new(settings, &gathered.facts, &plan, &BTreeMap::new()))
         }
         Task::Reap { target, mode } => {
-            let cluster = Cluster::connect(target, stop, settings.leaf_selector.as_ref());
+            let cluster = Cluster::connect(target, stop, &settings.node_selectors);
             run_on(&stop.or_stopped(cluster).await?, settings, *mode, stop).await
         }
     }

@@ -23,30 +23,35 @@ pub fn node() -> NodeFacts {
         ready_since: Some(an_hour_ago()),
         tainted_since: Some(an_hour_ago()),
         hostname: Some("ds06.example".to_owned()),
+        heartbeats: Vec::new(),
+        fenced: None,
+        out_of_service: false,
         leaf: None,
         control_plane: false,
-        opted_out: false,
+        opted_out: None,
         lease: Ok(Some(Lease { renewed: Some(an_hour_ago()), duration: SignedDuration::from_secs(40) })),
     }
 }
 
 /// A pod of ds06 that only the last rule applies to.
 pub fn pod() -> PodFacts {
+    let owner = Some(Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() });
     PodFacts {
         namespace: "shop".to_owned(),
         name: "db-0".to_owned(),
         uid: "u-1".to_owned(),
         resource_version: "7".to_owned(),
         node: Some("ds06".to_owned()),
-        owner: Some(Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() }),
+        workload: owner.clone(),
+        owner,
         controller: None,
         deletion_deadline: an_hour_ago(),
         grace_seconds: Some(30),
         finalizers: Vec::new(),
         finished: false,
         mirror: false,
-        opted_out: false,
-        namespace_opted_out: Ok(false),
+        opted_out: None,
+        namespace_opted_out: Ok(None),
         after_reap: None,
         claims: Vec::new(),
     }

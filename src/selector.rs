@@ -46,6 +46,70 @@ impl fmt::Display for NamespaceFilter {
     }
 }
 
+/// What the operator says of nodes, besides the marks that they bear.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeSelectors {
+    /// Treat those that any of these selects as leaf nodes.
+    pub leaf: Vec<NodeSelector>,
+    /// Those that any of these selects are certainly off.
+    pub fenced: Vec<NodeSelector>,
+}
+
+/// What selects nodes: labels, an annotation or a taint, the latter two by their key and, where one is given, their value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeSelector {
+    /// A label selector.
+    Labels(Selector),
+    /// `annotation:KEY[=VALUE]`
+    Annotation(String, Option<String>),
+    /// `taint:KEY[=VALUE]`
+    Taint(String, Option<String>),
+}
+
+impl FromStr for NodeSelector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let key_and_value = |text: &str| {
+            let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
+            Ok::<_, String>((label_key(key)?, value.map(str::to_owned)))
+        };
+        if let Some(annotation) = text.strip_prefix("annotation:") {
+            let (key, value) = key_and_value(annotation)?;
+            Ok(Self::Annotation(key, value))
+        } else if let Some(taint) = text.strip_prefix("taint:") {
+            let (key, value) = key_and_value(taint)?;
+            Ok(Self::Taint(key, value.as_deref().map(label_value).transpose()?))
+        } else {
+            text.parse().map(Self::Labels)
+        }
+    }
+}
+
+/// As it is reported: "label selector type=virtual".
+impl fmt::Display for NodeSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, key, value) = match self {
+            Self::Labels(selector) => return write!(f, "label selector {selector}"),
+            Self::Annotation(key, value) => ("annotation", key, value),
+            Self::Taint(key, value) => ("taint", key, value),
+        };
+        write!(f, "{what} {key}")?;
+        value.as_ref().map_or(Ok(()), |value| write!(f, "={value}"))
+    }
+}
+
+impl NodeSelector {
+    /// As it was typed.
+    pub fn typed(&self) -> String {
+        match self {
+            Self::Labels(selector) => selector.to_string(),
+            Self::Annotation(..) | Self::Taint(..) => self.to_string().replacen(' ', ":", 1),
+        }
+    }
+}
+
 /// A label selector: requirements that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
@@ -65,6 +129,8 @@ enum Test {
     Absent,
     In(Vec<String>),
     NotIn(Vec<String>),
+    Above(i64),
+    Below(i64),
 }
 
 impl Selector {
@@ -72,11 +138,14 @@ impl Selector {
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements.iter().all(|Requirement { key, test }| {
             let value = labels.get(key);
+            let number = |value: Option<&String>| value?.parse::<i64>().ok();
             match test {
                 Test::Exists => value.is_some(),
                 Test::Absent => value.is_none(),
                 Test::In(values) => value.is_some_and(|value| values.contains(value)),
                 Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+                Test::Above(least) => number(value).is_some_and(|number| number > *least),
+                Test::Below(most) => number(value).is_some_and(|number| number < *most),
             }
         })
     }
@@ -91,7 +160,7 @@ impl fmt::Display for Selector {
 impl FromStr for Selector {
     type Err = String;
 
-    /// Reads `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a` and `!a`, separated by commas.
+    /// Reads `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`, separated by commas.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let requirements = split(text)?.into_iter().map(Requirement::parse).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { text: text.trim().to_owned(), requirements })
@@ -137,6 +206,10 @@ impl Requirement {
             (key, Test::NotIn(vec![label_value(value.trim())?]))
         } else if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
             (key, Test::In(vec![label_value(value.trim())?]))
+        } else if let Some(at) = text.find(['>', '<']) {
+            let (key, value) = (&text[..at], &text[at + 1..]);
+            let value = value.trim().parse().map_err(|_| format!("{value:?} is no whole number"))?;
+            (key, if text[at..].starts_with('>') { Test::Above(value) } else { Test::Below(value) })
         } else if let Some(key) = text.strip_prefix('!') {
             (key, Test::Absent)
         } else {
@@ -190,7 +263,7 @@ mod tests {
 
     #[test]
     fn selects_as_kubernetes_does() {
-        let node = labels(&[("type", "virtual-kubelet"), ("example.com/zone", "a")]);
+        let node = labels(&[("type", "virtual-kubelet"), ("example.com/zone", "a"), ("disks", "3")]);
         for (selector, matches) in [
             ("type=virtual-kubelet", true),
             ("type==virtual-kubelet", true),
@@ -207,9 +280,28 @@ mod tests {
             ("absent in (a)", false),
             ("type=virtual-kubelet,example.com/zone in (b,c)", false),
             ("type=virtual-kubelet, !absent", true),
+            ("disks>2", true),
+            ("disks>3", false),
+            ("disks < 4", true),
+            ("disks<3", false),
+            ("type>2", false),
+            ("absent<3", false),
         ] {
             let parsed: Selector = selector.parse().expect(selector);
             assert_eq!(parsed.matches(&node), matches, "{selector}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_selected_by_annotation_and_taint_too() {
+        for text in
+            ["type=edge,!spare", "annotation:example.org/off", "annotation:a=b c", "taint:a/b=c", "taint:a"]
+        {
+            let selector: NodeSelector = text.parse().expect(text);
+            assert_eq!(selector.typed(), text);
+        }
+        for text in ["annotation:", "taint:", "annotation:a b", "taint:a=b c", "annotation:=b", "label:a"] {
+            assert!(text.parse::<NodeSelector>().is_err(), "{text:?}");
         }
     }
 
@@ -228,6 +320,9 @@ mod tests {
             "/a",
             "a within (b)",
             "a=b c",
+            "a>b",
+            "a>",
+            ">1",
         ] {
             assert!(text.parse::<Selector>().is_err(), "{text:?}");
         }

@@ -7,8 +7,9 @@ use crate::{
     cli::{self, Cli, Command, DryRun, Form, MetricsTo},
     codes::codes,
     decide::Policy,
+    facts::KubeletAlive,
     limits::Limits,
-    selector::{NamespaceFilter, Selector, Target},
+    selector::{NamespaceFilter, NodeSelectors, Target},
     source::{Wanted, snapshot},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -27,8 +28,8 @@ pub struct Settings {
     pub policy: Policy,
     /// The run's limits.
     pub limits: Limits,
-    /// Further leaf nodes.
-    pub leaf_selector: Option<Selector>,
+    /// What the operator says of nodes.
+    pub node_selectors: NodeSelectors,
     /// Whether the guard has to prove itself before a run that may write.
     pub require_guard: bool,
     /// Report Terminating pods on Ready nodes too.
@@ -164,7 +165,7 @@ impl Settings {
 
     /// How a snapshot is to be read, to be judged at `now`.
     pub fn snapshot_options(&self, now: Option<Timestamp>) -> snapshot::Options {
-        snapshot::Options { now, leaf_selector: self.leaf_selector.clone() }
+        snapshot::Options { now, selectors: self.node_selectors.clone() }
     }
 }
 
@@ -177,7 +178,13 @@ impl From<Cli> for Settings {
         // `namespace` is a `namespace_regex` by now.
         let cli::Namespaces { namespace_regex, namespace: _, namespace_exclude_regex } = namespaces;
         let cli::Thresholds { reap_older_than, node_not_ready_for } = thresholds;
-        let cli::Rules { unreachable_only, manual_owner_kind, leaf_node_selector } = rules;
+        let cli::Rules {
+            kubelet_alive,
+            unreachable_only,
+            manual_owner_kind,
+            leaf_node_selector,
+            fenced_node_selector,
+        } = rules;
         let cli::Changes { dry_run, yes, require_guard } = changes;
         let cli::Limits { max_deletes, max_not_ready_percent, deadline } = limits;
         let cli::Reporting { all, exit_on_manual, cluster_name, no_events } = reporting;
@@ -200,11 +207,12 @@ impl From<Cli> for Settings {
             policy: Policy {
                 reap_older_than: signed(reap_older_than),
                 node_not_ready_for: signed(node_not_ready_for.map_or(reap_older_than, Into::into)),
+                kubelet_alive: if unreachable_only { KubeletAlive::Hold } else { kubelet_alive },
                 unreachable_only,
                 manual_owner_kinds: manual_owner_kind,
             },
             limits: Limits { max_deletes: (max_deletes > 0).then_some(max_deletes), max_not_ready_percent },
-            leaf_selector: leaf_node_selector,
+            node_selectors: NodeSelectors { leaf: leaf_node_selector, fenced: fenced_node_selector },
             require_guard,
             all,
             deadline: deadline.into(),

@@ -14,6 +14,7 @@ use kube::{Client, client::Body};
 use libfuzzer_sys::fuzz_target;
 use pod_reaper::{
     cluster::{Cluster, PodsOf},
+    selector::NodeSelectors,
     stop::Stop,
 };
 
@@ -49,8 +50,9 @@ fuzz_target!(|data: &[u8]| {
     let Ok(runtime) = runtime else { return };
     runtime.block_on(async {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
-        let cluster = Cluster::new(Client::new(tower::service_fn(serve), "default"), stop, None);
-        match question % 11 {
+        let client = Client::new(tower::service_fn(serve), "default");
+        let cluster = Cluster::new(client, stop, NodeSelectors::default());
+        match question % 12 {
             0 => drop(cluster.scan().await),
             1 => drop(cluster.attachments().await),
             2 => drop(cluster.node("n").await),
@@ -58,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
                 // As in a run, listed objects become facts.
                 if let Ok(listed) = cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await {
                     for pod in listed.items {
-                        let _ = pod.into_facts(Ok(false));
+                        let _ = pod.into_facts(Ok(None));
                     }
                 }
             }
@@ -68,7 +70,8 @@ fuzz_target!(|data: &[u8]| {
             7 => drop(cluster.claim("n", "n").await),
             8 => drop(cluster.census().await),
             9 => drop(cluster.places_of_terminating_pods().await),
-            _ => drop(cluster.warned("n", |_| true).await),
+            10 => drop(cluster.warned("n", |_| true).await),
+            _ => drop(cluster.real_nodes("disk in (ssd)").await),
         }
     });
 });

@@ -1,12 +1,13 @@
-//! The values of options: a label selector, durations, and enumerations.
+//! The values of options: selectors of labels and of nodes, durations, and enumerations.
 #![no_main]
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum as _;
 use libfuzzer_sys::fuzz_target;
 use pod_reaper::{
     cli::{DryRun, Output, Span},
-    selector::Selector,
+    selector::{NodeSelector, Selector},
 };
 
 fuzz_target!(|data: &[u8]| {
@@ -16,6 +17,9 @@ fuzz_target!(|data: &[u8]| {
         selector.matches(&labels);
         // A value reads back as it is printed.
         assert_eq!(selector.to_string().parse::<Selector>().as_ref(), Ok(&selector));
+    }
+    if let Ok(selector) = text.parse::<NodeSelector>() {
+        assert_eq!(selector.typed().parse::<NodeSelector>().as_ref(), Ok(&selector));
     }
     let _ = text.parse::<Span>();
     let _ = DryRun::from_str(text, false);

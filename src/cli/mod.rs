@@ -18,6 +18,8 @@ use clap::{
 };
 use clap_complete::Shell;
 
+use crate::facts::KubeletAlive;
+
 pub use self::{
     gateway::{Login, PushGateway},
     options::{Changes, Form, Limits, MetricsTo, Namespaces, Reporting, Rules, Source, Thresholds},
@@ -216,6 +218,12 @@ impl Cli {
             }
             self.options.common.namespaces.namespace_regex =
                 Some(values::regex(&format!("^{}$", regex::escape(name)))?);
+        }
+        let rules = &self.options.common.rules;
+        if rules.unreachable_only && rules.kubelet_alive == KubeletAlive::Reap {
+            return Err(
+                "--unreachable-only and --kubelet-alive=reap contradict each other; leave one out".to_owned()
+            );
         }
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.

@@ -11,7 +11,7 @@ use super::{
     gateway::PushGateway,
     values::{self, DryRun, LogFormat, Output, Span, UrlParser},
 };
-use crate::selector::Selector;
+use crate::{facts::KubeletAlive, selector::NodeSelector};
 
 const WHICH: &str = "Which pods";
 const LIMITS: &str = "How far to go";
@@ -55,18 +55,29 @@ pub struct Thresholds {
 #[derive(Debug, Args)]
 #[command(next_help_heading = WHICH)]
 pub struct Rules {
-    /// Reap only where the node's Ready is Unknown: wait where its kubelet may still report
+    /// What a sign of life protects on a NotReady node (its lease is renewed, node-problem-detector or virt-handler reports):
+    /// "hold-unique" the pods of which two must not run at once, such as a StatefulSet's; "hold" all; "reap" none
+    #[arg(long, hide_short_help = true, env, hide_possible_values = true, ignore_case = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
+    pub kubelet_alive: KubeletAlive,
+
+    /// --kubelet-alive=hold, and reap only where the node's Ready is Unknown: not where its kubelet may still report
     #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = clap::ArgAction::Set)]
     pub unreachable_only: bool,
 
-    /// Flag pods whose owner is of this kind (such as StatefulSet) instead of reaping them; repeatable, or with commas
+    /// Flag pods whose owner, or the Deployment or CronJob above it, is of this kind (such as StatefulSet) instead of reaping
+    /// them; repeatable, or with commas
     #[arg(long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
     pub manual_owner_kind: Vec<String>,
 
-    /// Treat nodes that this label selector selects as leaf nodes, besides those that bear a known mark
-    #[arg(long, hide_short_help = true, env, value_name = "SELECTOR", value_parser = values::selector)]
-    pub leaf_node_selector: Option<Selector>,
+    /// Treat nodes that this selects as leaf nodes, besides those that bear a known mark: a label selector,
+    /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or with semicolons
+    #[arg(long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
+    pub leaf_node_selector: Vec<NodeSelector>,
+
+    /// Treat nodes that this selects as certainly off (fenced); as --leaf-node-selector
+    #[arg(long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
+    pub fenced_node_selector: Vec<NodeSelector>,
 }
 
 /// What a run may change.

@@ -7,7 +7,7 @@ use clap::{CommandFactory, ValueEnum};
 use proptest::prelude::*;
 
 use super::{
-    values::{kind, moment, path, regex, selector},
+    values::{kind, moment, node_selector, path, regex},
     *,
 };
 
@@ -86,7 +86,7 @@ proptest! {
         let _ = DryRun::from_str(&text, false);
         let _ = Output::from_str(&text, false);
         let _ = regex(&text);
-        let _ = selector(&text);
+        let _ = node_selector(&text);
         let _ = moment(&text);
         let _ = kind(&text);
         let _ = path(&text);

@@ -12,7 +12,10 @@ use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::gateway::PushGateway;
-use crate::selector::{Selector, is_name};
+use crate::{
+    facts::KubeletAlive,
+    selector::{NodeSelector, is_name},
+};
 
 /// A duration as a person types it: `10m`, `1h 30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,8 +116,8 @@ pub(super) fn regex(text: &str) -> Result<Regex, String> {
     })
 }
 
-pub(super) fn selector(text: &str) -> Result<Selector, String> {
-    text.parse().map_err(|cause| format!("{cause}; write a label selector such as example.org/leaf=true"))
+pub(super) fn node_selector(text: &str) -> Result<NodeSelector, String> {
+    text.parse().map_err(|cause| format!("{cause}; write a label selector such as example.org/leaf=true, or annotation:KEY[=VALUE], or taint:KEY[=VALUE]"))
 }
 
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
@@ -196,6 +199,17 @@ pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
 
 fn name(text: &str) -> Result<String, String> {
     if is_name(text) { Ok(text.to_owned()) } else { Err("it is no name of Kubernetes".to_owned()) }
+}
+
+/// `--kubelet-alive`.
+pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
+    let words = PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str));
+    words.try_map(|word| {
+        KubeletAlive::ALL
+            .into_iter()
+            .find(|known| known.as_str().eq_ignore_ascii_case(&word))
+            .ok_or("it is none of these")
+    })
 }
 
 /// `--log-level`.

@@ -23,7 +23,7 @@ use tower::{BoxError, ServiceBuilder};
 use super::{Cluster, request::REQUEST_LIMIT};
 use crate::{
     exit::CouldNotRun,
-    selector::{Selector, Target},
+    selector::{NodeSelectors, Target},
     stop::Stop,
 };
 
@@ -35,14 +35,14 @@ impl Cluster {
     pub async fn connect(
         target: &Target,
         stop: &Stop,
-        leaf_selector: Option<&Selector>,
+        selectors: &NodeSelectors,
     ) -> Result<Self, CouldNotRun> {
         let config = config(target).await?;
         // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit; its error
         // holds the plugin's output and environment, so none of it is repeated.
         let client = tokio::task::spawn_blocking(move || client(config));
         match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
-            Ok(Ok(Ok(client))) => Ok(Self::new(client, stop.clone(), leaf_selector.cloned())),
+            Ok(Ok(Ok(client))) => Ok(Self::new(client, stop.clone(), selectors.clone())),
             Ok(Ok(Err(error))) => Err(CouldNotRun::Source(format!(
                 "the credentials in the kubeconfig cannot be used ({}); try `kubectl get nodes` with the same one",
                 kind(&error)

@@ -23,7 +23,7 @@ pub use self::{
     write::{NotDown, StillDown, WriteMode},
 };
 pub(crate) use self::{failure::root, request::USER_AGENT};
-use crate::{selector::Selector, stop::Stop};
+use crate::{selector::NodeSelectors, stop::Stop};
 
 /// Most requests under way at once. The API server's own fairness gives a client of this kind some tens of seats;
 /// HTTP/1.1 means a connection each, so more would mostly cost handshakes.
@@ -34,7 +34,7 @@ pub struct Cluster {
     client: Client,
     permits: Semaphore,
     stop: Stop,
-    leaf_selector: Option<Selector>,
+    selectors: NodeSelectors,
 }
 
 #[cfg(test)]

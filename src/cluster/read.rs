@@ -13,7 +13,10 @@ use super::{
     request::{Answer, Form},
 };
 use crate::{
-    facts::{Attachment, Census, ClaimState, Lease, NodeFacts, PodSummary, Standing, Unread},
+    facts::{
+        Attachment, Census, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodSummary, Standing,
+        Unasked, Unread,
+    },
     kubernetes::{
         KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawVolume,
         identity_of_malformed, malformed,
@@ -22,6 +25,8 @@ use crate::{
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
 pub(super) const PAGE: usize = 500;
+/// Nodes of one page where two are enough.
+const FEW: usize = 10;
 /// Rows of one page: 0.3 MB.
 const ROWS: usize = 1_000;
 /// Lets the API server answer from its cache, where before 1.31 it reads every pod from etcd. Such a list may be some
@@ -102,6 +107,17 @@ pub struct Listed<T> {
     pub items: Vec<T>,
     /// Objects that could not be read, each with its cause.
     pub malformed: Vec<String>,
+}
+
+/// What a list of pods brought.
+#[derive(Debug)]
+pub struct Terminating {
+    /// The Terminating ones.
+    pub items: Vec<RawPod>,
+    /// Pods that could not be read, each with its cause.
+    pub malformed: Vec<String>,
+    /// Those that could be.
+    pub unasked: Vec<Unasked>,
 }
 
 impl<T> Default for Listed<T> {
@@ -200,16 +216,23 @@ impl Cluster {
         };
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
         let lease = lease.map(|raw| raw.map(Lease::from)).map_err(|failure| Unread(failure.to_string()));
-        let facts = answer.parse_named::<RawNode>(name)?.into_facts(lease, self.leaf_selector.as_ref());
+        let facts = answer.parse_named::<RawNode>(name)?.into_facts(lease, &self.selectors);
         Ok(Some(NodeLook { facts: facts.map_err(Failure::Unreadable)?, now, at }))
     }
 
-    /// The Terminating ones of `pods`.
-    pub async fn terminating_pods(&self, pods: &PodsOf) -> Result<Listed<RawPod>, Failure> {
+    /// The Terminating ones of `pods`, and of the others what tells why they are not.
+    pub async fn terminating_pods(&self, pods: &PodsOf) -> Result<Terminating, Failure> {
         let cached = if matches!(pods, PodsOf::Node(_)) { CACHED } else { "" };
         let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector={}{cached}", pods.selector());
-        self.list(&path, Form::Object, |pod: RawPod| pod.metadata.terminating().then(|| pod.without_labels()))
-            .await
+        let pages = self.pages(&path, Form::Object, |answer, (listed, unasked): &mut (_, Vec<_>)| {
+            let keep = |pod: RawPod| {
+                unasked.extend(pod.unasked());
+                pod.metadata.terminating().then(|| pod.without_labels())
+            };
+            answer.items(keep, listed)
+        });
+        let (Listed { items, malformed }, unasked) = pages.await?;
+        Ok(Terminating { items, malformed, unasked })
     }
 
     /// The UIDs of all pods of `node`, as they are now: the cache may not know yet of a delete.
@@ -228,8 +251,8 @@ impl Cluster {
         self.find(&format!("/api/v1/namespaces/{}/pods/", encode(namespace)), name).await
     }
 
-    /// Whether each namespace is opted out.
-    pub async fn namespaces(&self) -> Result<BTreeMap<String, bool>, Failure> {
+    /// The value by which each namespace is opted out, where it is.
+    pub async fn namespaces(&self) -> Result<Namespaces, Failure> {
         let path = format!("/api/v1/namespaces?limit={PAGE}");
         let listed = self
             .list(&path, Form::MetadataList, |namespace: RawObject| {
@@ -242,13 +265,13 @@ impl Cluster {
     }
 
     /// A claim and the volume it is bound to.
-    pub async fn claim(&self, namespace: &str, name: &str) -> ClaimState {
+    pub async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
         let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/", encode(namespace));
         let unread = |failure: Failure| Unread(failure.to_string());
         let claim = match self.find::<RawClaim>(&path, name).await {
             Ok(Some(claim)) => claim,
-            Ok(None) => return ClaimState::Absent,
-            Err(failure) => return ClaimState::Unread(unread(failure)),
+            Ok(None) => return ClaimState::Absent.into(),
+            Err(failure) => return ClaimState::Unread(unread(failure)).into(),
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
@@ -257,7 +280,25 @@ impl Cluster {
                 found.map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
             }
         };
-        claim.into_state(volume)
+        claim.into_look(volume)
+    }
+
+    /// The names of real nodes that the label selector selects: all of them, or two where there are more.
+    pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
+        let path = format!("/api/v1/nodes?limit={FEW}&labelSelector={}", encode(selector));
+        let pages = self.pages(&path, Form::Object, |answer, found: &mut Listed<String>| {
+            let real =
+                |node: RawNode| node.metadata.name.clone().filter(|_| !node.standing(&self.selectors).leaf);
+            let next = answer.items(real, found)?;
+            Ok(next.filter(|_| found.items.len() < 2))
+        });
+        let mut found = pages.await?;
+        found.items.truncate(2);
+        match found.malformed.into_iter().next() {
+            // It may be one.
+            Some(malformed) if found.items.len() < 2 => Err(Failure::Unreadable(malformed)),
+            _ => Ok(found.items),
+        }
     }
 
     /// What every node counts as, by reading all of them. A malformed one fails all: what it counts as is not known.
@@ -265,7 +306,7 @@ impl Cluster {
         let path = format!("/api/v1/nodes?limit={PAGE}");
         let nodes = self
             .list(&path, Form::Object, |node: RawNode| {
-                let standing = node.standing(self.leaf_selector.as_ref());
+                let standing = node.standing(&self.selectors);
                 node.metadata.name.map(|name| (name, standing))
             })
             .await?;
@@ -376,7 +417,7 @@ impl Answer {
     /// Adds what `keep` keeps of a page to `listed`; gives how to ask for the next.
     fn items<T: DeserializeOwned, U>(
         &self,
-        keep: impl Fn(T) -> Option<U>,
+        mut keep: impl FnMut(T) -> Option<U>,
         listed: &mut Listed<U>,
     ) -> Result<Option<String>, Failure> {
         let list = self.parse::<RawList<'_>>()?;

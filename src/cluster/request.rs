@@ -12,7 +12,7 @@ use super::{
     Cluster, MAX_IN_FLIGHT,
     failure::{Failure, root, status_of},
 };
-use crate::{kubernetes::malformed, selector::Selector, stop::Stop};
+use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
 
 /// Longest wait for one answer, connection and body included. API servers answer these reads within a second; a
 /// server that needs longer is not one whose words should delete pods.
@@ -55,8 +55,8 @@ impl Form {
 
 impl Cluster {
     /// Over a client that is already set up.
-    pub fn new(client: Client, stop: Stop, leaf_selector: Option<Selector>) -> Self {
-        Self { client, permits: Semaphore::new(MAX_IN_FLIGHT), stop, leaf_selector }
+    pub fn new(client: Client, stop: Stop, selectors: NodeSelectors) -> Self {
+        Self { client, permits: Semaphore::new(MAX_IN_FLIGHT), stop, selectors }
     }
 
     /// Reads `path`, trying again what may pass.

@@ -13,6 +13,8 @@ use kube::client::AuthError;
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use crate::selector::NodeSelectors;
+
 use super::{
     failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, status_of},
     request::{Answer, http_date},
@@ -208,7 +210,7 @@ async fn no_pause_between_tries_outlasts_the_run() {
     let busy = Fate { fault: Some(Fault::Busy(503, Some(5))), ..Fate::default() };
     let server = Server::with_faults(Objects::new(Timestamp::UNIX_EPOCH, []), move |_| busy);
     let (_signal, stop) = Stop::manual(Duration::from_secs(12));
-    let cluster = Cluster::new(server.client(), stop, None);
+    let cluster = Cluster::new(server.client(), stop, NodeSelectors::default());
     let begun = Instant::now();
     let failure = cluster.pod_uids("n").await.expect_err("the server is busy");
     assert_eq!(failure.code(), Some(503), "the last answer, not a request without time");
@@ -219,7 +221,8 @@ async fn no_pause_between_tries_outlasts_the_run() {
 fn two_pages() -> (Server<Objects>, Cluster) {
     let pods = ["a", "b"].map(|name| pod("shop", name, "n"));
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, pods)).page(1);
-    let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1, None);
+    let cluster =
+        Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1, NodeSelectors::default());
     (server, cluster)
 }
 
@@ -281,7 +284,7 @@ fn the_root_cause_is_reported_but_not_what_a_credential_plugin_prints() {
 async fn an_event_of_a_dry_run_is_marked_as_one() {
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, []));
     let stop = Stop::manual(Duration::from_mins(1)).1;
-    let cluster = Cluster::new(server.client(), stop, None);
+    let cluster = Cluster::new(server.client(), stop, NodeSelectors::default());
     let event = Event {
         namespace: "app".to_owned(),
         name: None,

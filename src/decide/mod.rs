@@ -1,4 +1,4 @@
-//! The sixteen rules: what should be done with one Terminating pod.
+//! The eighteen rules: what should be done with one Terminating pod.
 //!
 //! Pure. Time is an argument, the facts are plain values, and nothing in reach could ask a server. The first rule
 //! that holds decides; the order is part of the contract, because it keeps commands that destroy a volume from
@@ -12,9 +12,16 @@ mod volume;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-pub use self::reason::{Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, spoken, unread};
 use self::rules::{BEFORE_VOLUMES, Case, Finding, RULES};
-use crate::facts::{NodeRead, PodFacts};
+pub use self::{
+    reason::{
+        ConfinedClaim, Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, seen, spoken,
+        unread,
+    },
+    rules::shared_disk,
+    volume::to_ask,
+};
+use crate::facts::{KubeletAlive, NodeRead, PodFacts};
 
 /// What the operator chose, as far as it bears on a single pod.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,16 +30,46 @@ pub struct Policy {
     pub reap_older_than: SignedDuration,
     /// How long its node must have been NotReady. Not negative.
     pub node_not_ready_for: SignedDuration,
-    /// Reap only where `Ready` is `Unknown`.
+    /// Which pods a sign of life of their node protects.
+    pub kubelet_alive: KubeletAlive,
+    /// Reap only where `Ready` is `Unknown`, and no pod of a node that shows a sign of life.
     pub unreachable_only: bool,
-    /// Owner kinds that are left to a person. Case does not count: a slip of the shift key must not delete.
+    /// Kinds of owner or workload that are left to a person.
     pub manual_owner_kinds: Vec<String>,
+}
+
+impl Policy {
+    /// Whether a sign of life on its node protects `pod`.
+    fn protects(&self, pod: &PodFacts) -> bool {
+        match self.kubelet_alive {
+            KubeletAlive::Hold => true,
+            KubeletAlive::HoldUnique => pod.unique(),
+            KubeletAlive::Reap => false,
+        }
+    }
+
+    /// Whether `--manual-owner-kind` names `kind`.
+    fn flags(&self, kind: &str) -> bool {
+        self.manual_owner_kinds.iter().any(|listed| same_kind(listed, kind))
+    }
+}
+
+/// Whether two words name one kind. A slip of the shift key, or a plural, must not delete.
+pub fn same_kind(one: &str, other: &str) -> bool {
+    let bare = |kind: &str| kind.to_ascii_lowercase().trim_end_matches('s').to_owned();
+    bare(one) == bare(other)
 }
 
 /// Judges `pod` at `now`. `node` is what was read of the pod's node, `None` where nothing was.
 pub fn decide(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> Reason {
     let case = Case { now, policy, node, pod };
-    RULES.iter().find_map(|rule| rule.finding(&case).reason()).unwrap_or_else(|| case.node_unread())
+    // Of a rule that needs an unknown node nothing follows but that a fact is missing.
+    let decided = RULES.iter().find_map(|rule| match rule.finding(&case) {
+        Finding::Holds(reason) => Some(reason),
+        Finding::Not => None,
+        Finding::NodeUnknown => Some(case.node_unread()),
+    });
+    decided.unwrap_or_else(|| case.node_unread())
 }
 
 /// Whether the rules before the volume rules let the pod through, so that its claims have to be looked up.

@@ -1,10 +1,10 @@
 //! Every reason a verdict can have: its code, its verdict and its sentence, each in one place.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     codes::codes,
-    facts::{Leaf, LeafKind, Owner, Ready},
+    facts::{Leaf, LeafKind, Owner, Ready, Sign, SignBy},
 };
 
 codes! {
@@ -47,9 +47,9 @@ codes! {
         /// Rule 8.
         NodeRecovering = "node-recovering",
         /// Rule 9.
-        KubeletAlive = "kubelet-alive",
-        /// Rule 10.
         NodeJustFailed = "node-just-failed",
+        /// Rule 10.
+        KubeletAlive = "kubelet-alive",
         /// Rule 11.
         AlreadyForced = "already-forced",
         /// Rule 12.
@@ -57,10 +57,14 @@ codes! {
         /// Rule 13.
         LocalVolume = "local-volume",
         /// Rule 14.
-        VolumeUnverified = "volume-unverified",
+        VolumeConfined = "volume-confined",
         /// Rule 15.
-        OwnerKind = "owner-kind",
+        VolumeUnverified = "volume-unverified",
         /// Rule 16.
+        SharedDisk = "shared-disk",
+        /// Rule 17.
+        OwnerKind = "owner-kind",
+        /// Rule 18.
         Stuck = "stuck-on-not-ready-node",
         /// The breaker.
         MassOutage = "mass-outage",
@@ -73,9 +77,7 @@ impl ReasonCode {
     /// What should be done.
     pub fn verdict(self) -> Verdict {
         match self {
-            Self::MirrorPod | Self::OptedOut | Self::NodeGone | Self::NodeReady | Self::KubeletAlive => {
-                Verdict::Leave
-            }
+            Self::MirrorPod | Self::OptedOut | Self::NodeGone | Self::NodeReady => Verdict::Leave,
             Self::NotOverdue
             | Self::FactsUnread
             | Self::NodeRecovering
@@ -86,10 +88,13 @@ impl ReasonCode {
             | Self::VirtualNode
             | Self::EdgeNode
             | Self::LeafNode
+            | Self::KubeletAlive
             | Self::AlreadyForced
             | Self::Finalizers
             | Self::LocalVolume
+            | Self::VolumeConfined
             | Self::VolumeUnverified
+            | Self::SharedDisk
             | Self::OwnerKind => Verdict::Manual,
             Self::Stuck => Verdict::Reap,
         }
@@ -102,7 +107,12 @@ pub enum Reason {
     /// Rule 1.
     MirrorPod,
     /// Rule 2.
-    OptedOut(Optout),
+    OptedOut {
+        /// Who is.
+        who: Optout,
+        /// The value of `pod-reaper.io/skip` there.
+        value: String,
+    },
     /// Rule 3. `None`: the pod was never given a node.
     NodeGone {
         /// The node that does not exist.
@@ -127,16 +137,18 @@ pub enum Reason {
         lease_age: SignedDuration,
     },
     /// Rule 9.
-    KubeletAlive {
-        /// What the node's `Ready` is.
-        ready: Ready,
-    },
-    /// Rule 10.
     NodeJustFailed {
         /// How long the node has been NotReady, where that is known.
         not_ready_for: Option<SignedDuration>,
         /// How long it would have to be.
         threshold: SignedDuration,
+    },
+    /// Rule 10.
+    KubeletAlive {
+        /// What the node's `Ready` is.
+        ready: Ready,
+        /// What shows that its machine lives, as phrases; none where `--unreachable-only` alone holds the pod.
+        signs: Vec<String>,
     },
     /// Rule 11.
     AlreadyForced {
@@ -154,23 +166,30 @@ pub enum Reason {
         claims: Vec<PinnedClaim>,
     },
     /// Rule 14.
+    VolumeConfined {
+        /// The claims whose volumes no other node can reach, at least one.
+        claims: Vec<ConfinedClaim>,
+    },
+    /// Rule 15.
     VolumeUnverified {
         /// The unverified claims, at least one.
         claims: Vec<UnverifiedClaim>,
     },
-    /// Rule 15.
+    /// Rule 16: what two machines could write, as a phrase.
+    SharedDisk(String),
+    /// Rule 17.
     OwnerKind {
-        /// The owner of that kind.
+        /// The owner, or the workload above it, of that kind.
         owner: Owner,
     },
-    /// Rule 16.
+    /// Rule 18.
     Stuck {
-        /// Volumes that only some nodes can reach, as phrases.
-        confined: Vec<String>,
+        /// What to remember once it is reaped, as phrases.
+        notes: Vec<String>,
     },
 }
 
-/// Who carries the opt-out annotation.
+/// Who carries the opt-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Optout {
     /// The pod.
@@ -196,6 +215,17 @@ pub struct PinnedClaim {
     pub bond: String,
 }
 
+/// A claim whose volume no node but the dead one can reach, though it may not be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfinedClaim {
+    /// The claim.
+    pub claim: String,
+    /// Its volume.
+    pub volume: String,
+    /// What the volume asks of a node, as a phrase.
+    pub place: String,
+}
+
 /// A claim whose volume could not be verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnverifiedClaim {
@@ -216,15 +246,16 @@ impl Reason {
     /// Whether it says that the pod's node is not expected back: NotReady for long enough, real, and not opted out (the
     /// rules up to 10 let the pod through).
     pub fn node_is_dead(&self) -> bool {
-        use ReasonCode::{AlreadyForced, Finalizers, LocalVolume, OwnerKind, Stuck, VolumeUnverified};
-        matches!(self.code(), AlreadyForced | Finalizers | LocalVolume | OwnerKind | Stuck | VolumeUnverified)
+        // Codes are declared in the order of the rules.
+        let from_rule_11 = ReasonCode::AlreadyForced as u8..=ReasonCode::Stuck as u8;
+        from_rule_11.contains(&(self.code() as u8))
     }
 
     /// Its kind.
     pub fn code(&self) -> ReasonCode {
         match self {
             Self::MirrorPod => ReasonCode::MirrorPod,
-            Self::OptedOut(_) => ReasonCode::OptedOut,
+            Self::OptedOut { .. } => ReasonCode::OptedOut,
             Self::NodeGone { .. } => ReasonCode::NodeGone,
             Self::NodeReady => ReasonCode::NodeReady,
             Self::NotOverdue { .. } => ReasonCode::NotOverdue,
@@ -241,7 +272,9 @@ impl Reason {
             Self::AlreadyForced { .. } => ReasonCode::AlreadyForced,
             Self::Finalizers { .. } => ReasonCode::Finalizers,
             Self::LocalVolume { .. } => ReasonCode::LocalVolume,
+            Self::VolumeConfined { .. } => ReasonCode::VolumeConfined,
             Self::VolumeUnverified { .. } => ReasonCode::VolumeUnverified,
+            Self::SharedDisk(_) => ReasonCode::SharedDisk,
             Self::OwnerKind { .. } => ReasonCode::OwnerKind,
             Self::Stuck { .. } => ReasonCode::Stuck,
         }
@@ -254,13 +287,17 @@ impl Reason {
                 "It mirrors a static pod, which its node's kubelet owns; deleting the mirror means nothing."
                     .to_owned()
             }
-            Self::OptedOut(who) => {
+            Self::OptedOut { who, value } => {
                 let who = match who {
                     Optout::Pod => "The pod",
                     Optout::Namespace => "Its namespace",
                     Optout::Node => "Its node",
                 };
-                format!("{who} is opted out by pod-reaper.io/skip.")
+                let odd = match value.as_str() {
+                    "true" => String::new(),
+                    odd => format!(" Its value {odd:?} is neither true nor false, and counts as true."),
+                };
+                format!("{who} is opted out by pod-reaper.io/skip.{odd}")
             }
             Self::NodeGone { node: None } => {
                 "It was never given a node; the pod garbage collector takes care of it.".to_owned()
@@ -309,15 +346,20 @@ impl Reason {
             Self::FactsUnread(what) => unread(what),
             Self::NodeRecovering { lease_age } => format!(
                 "The node's lease was renewed {} ago, so its kubelet is alive and about to report.",
-                spoken(*lease_age)
+                spoken((*lease_age).max(SignedDuration::ZERO))
             ),
-            Self::KubeletAlive { ready } => format!(
+            Self::KubeletAlive { ready, signs } if signs.is_empty() => format!(
                 "The node's Ready is {}, not Unknown: its kubelet may still report, and --unreachable-only is set.",
                 ready.as_str()
             ),
+            Self::KubeletAlive { ready, signs } => format!(
+                "The node's Ready is {}, but its machine lives: {}. So the pod's containers most likely run on.",
+                ready.as_str(),
+                signs.join(", ")
+            ),
             Self::NodeJustFailed { not_ready_for: Some(time), threshold } => format!(
                 "The node has been NotReady for {} only; {} are asked for.",
-                spoken(*time),
+                spoken((*time).max(SignedDuration::ZERO)),
                 spoken(*threshold)
             ),
             Self::NodeJustFailed { not_ready_for: None, .. } => {
@@ -337,6 +379,15 @@ impl Reason {
                 });
                 format!("Its storage is on the dead node: {}.", each.collect::<Vec<_>>().join("; "))
             }
+            Self::VolumeConfined { claims } => {
+                let each = claims.iter().map(|ConfinedClaim { claim, volume, place }| {
+                    format!("claim {claim} is bound to volume {volume}, which needs {place}")
+                });
+                format!("No other node reaches its storage: {}.", each.collect::<Vec<_>>().join("; "))
+            }
+            Self::SharedDisk(what) => format!(
+                "Two machines could write its disk at once ({what}), and its node is not certainly off."
+            ),
             Self::VolumeUnverified { claims } => {
                 let each = claims.iter().map(|claim| format!("claim {}: {}", claim.claim, claim.cause));
                 format!(
@@ -354,6 +405,15 @@ impl Reason {
                 "It is stuck Terminating on a NotReady node and nothing binds it there.".to_owned()
             }
         }
+    }
+}
+
+/// What was reported from a node, with its age: "its kubelet renewed its lease 4s ago".
+pub fn seen(Sign { by, at }: &Sign, now: Timestamp) -> String {
+    let age = spoken(now.duration_since(*at).max(SignedDuration::ZERO));
+    match by {
+        SignBy::Lease => format!("its kubelet renewed its lease {age} ago"),
+        by => format!("{by} reported {age} ago"),
     }
 }
 

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 
 use super::{
     Policy,
-    reason::{Optout, Reason, spoken},
+    reason::{Optout, Reason, seen, spoken},
     volume,
 };
-use crate::facts::{NodeFacts, NodeRead, PodFacts, Ready};
+use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready};
 
 /// What a rule may look at.
 pub(super) struct Case<'a> {
@@ -47,27 +47,22 @@ impl Rule {
         let reason = match (&self.holds, case.known()) {
             (Holds::Always(holds), _) => holds(case),
             (Holds::OnNode(holds), Some(node)) => holds(case, node),
+            // It asks about a node that there is not.
+            (Holds::OnNode(_), None) if case.nowhere() => None,
             (Holds::OnNode(_), None) => return Finding::NodeUnknown,
         };
         reason.map_or(Finding::Not, Finding::Holds)
     }
 }
 
-impl Finding {
-    /// The reason to decide by, `None` where the next rule is to be asked. Of a rule that needs an unknown node nothing
-    /// follows but that a fact is missing.
-    pub fn reason(self) -> Option<Reason> {
-        match self {
-            Self::Holds(reason) => Some(reason),
-            Self::Not => None,
-            Self::NodeUnknown => Some(Reason::FactsUnread("the node: nobody looked".to_owned())),
-        }
-    }
-}
-
 impl<'a> Case<'a> {
     fn known(&self) -> Option<&'a NodeFacts> {
         self.node.and_then(NodeRead::known)
+    }
+
+    /// Whether there is no node that it could be on.
+    fn nowhere(&self) -> bool {
+        self.pod.node.is_none() || matches!(self.node, Some(NodeRead::Gone))
     }
 
     /// The reason where there is no look at the node.
@@ -89,16 +84,19 @@ impl<'a> Case<'a> {
                 format!("Node {}'s Ready is {} ({reason}).", self.node_name(), ready.as_str())
             }
             Some(node) => format!("Node {}'s Ready is {}.", self.node_name(), node.ready.as_str()),
+            None if self.nowhere() => NOWHERE.to_owned(),
             None => format!("Whether {} is Ready is not known.", self.node_name()),
         }
     }
 }
 
+const NOWHERE: &str = "There is no node to ask about.";
+
 /// How many rules come before the first that asks about volumes: claims are read only of pods that these let through.
 pub(super) const BEFORE_VOLUMES: usize = 12;
 
 /// Rule 1 first.
-pub(super) const RULES: [Rule; 16] = [
+pub(super) const RULES: [Rule; 18] = [
     Rule {
         asks: "Is it the mirror of a static pod?",
         holds: Holds::Always(|case| case.pod.mirror.then_some(Reason::MirrorPod)),
@@ -110,10 +108,13 @@ pub(super) const RULES: [Rule; 16] = [
         otherwise: |_| "None that could be read is opted out by pod-reaper.io/skip.".to_owned(),
     },
     Rule {
-        asks: "Is its node gone?",
+        asks: "Is its node gone, and no finalizer but the Job controller's left?",
         holds: Holds::Always(node_gone),
         otherwise: |case| match case.known() {
             Some(node) => format!("Node {} exists.", node.name),
+            None if case.nowhere() => {
+                "Its node is gone, but the pod garbage collector cannot end what finalizers hold.".to_owned()
+            }
             None => format!("Whether {} exists is not known.", case.node_name()),
         },
     },
@@ -145,6 +146,7 @@ pub(super) const RULES: [Rule; 16] = [
                     node.name
                 )
             }
+            None if case.nowhere() => NOWHERE.to_owned(),
             None => format!("Whether {} carries a mark is not known.", case.node_name()),
         },
     },
@@ -166,21 +168,7 @@ pub(super) const RULES: [Rule; 16] = [
                 None => "The node's lease was never renewed.".to_owned(),
             },
             Some((Ready::Unknown, Ok(None))) => "The node has no lease.".to_owned(),
-            _ => format!("The lease has no say. {}", case.ready()),
-        },
-    },
-    Rule {
-        asks: "With --unreachable-only: may its kubelet still report?",
-        holds: Holds::OnNode(|case, node| {
-            let alive = case.policy.unreachable_only && node.ready != Ready::Unknown;
-            alive.then_some(Reason::KubeletAlive { ready: node.ready })
-        }),
-        otherwise: |case| {
-            if case.policy.unreachable_only {
-                case.ready()
-            } else {
-                "--unreachable-only is not set.".to_owned()
-            }
+            _ => format!("The lease has no say here. {}", case.ready()),
         },
     },
     Rule {
@@ -199,13 +187,38 @@ pub(super) const RULES: [Rule; 16] = [
         },
     },
     Rule {
+        asks: "Does its node show a sign of life that protects it?",
+        holds: Holds::OnNode(kubelet_alive),
+        otherwise: |case| match case.known() {
+            None => NOWHERE.to_owned(),
+            Some(node) => {
+                let signs = signs(case, node);
+                match (signs.is_empty(), case.policy.kubelet_alive) {
+                    (true, _) => "Nothing shows that its machine lives.".to_owned(),
+                    (false, KubeletAlive::Reap) => {
+                        format!("--kubelet-alive=reap protects no pod, though {}.", signs.join(", "))
+                    }
+                    (false, _) => {
+                        format!(
+                            "It is not one of those of which two must not run at once, though {}.",
+                            signs.join(", ")
+                        )
+                    }
+                }
+            }
+        },
+    },
+    Rule {
         asks: "Was it force-deleted already, and is still held by finalizers?",
         holds: Holds::Always(|case| {
             let finalizers = case.pod.foreign_finalizers();
-            let forced = case.pod.grace_seconds == Some(0) && !finalizers.is_empty();
+            let forced = case.pod.grace_seconds == Some(0) && !case.pod.finished && !finalizers.is_empty();
             forced.then_some(Reason::AlreadyForced { finalizers })
         }),
         otherwise: |case| match case.pod.grace_seconds {
+            Some(0) if !case.pod.foreign_finalizers().is_empty() => {
+                "It has finished, so that it was given no grace without force.".to_owned()
+            }
             Some(0) => unheld(case),
             _ => "It was not force-deleted yet.".to_owned(),
         },
@@ -224,10 +237,15 @@ pub(super) const RULES: [Rule; 16] = [
             let claims = volume::check(&case.pod.claims, node).pinned;
             (!claims.is_empty()).then_some(Reason::LocalVolume { claims })
         }),
-        otherwise: |case| match claims(case) {
-            Some(claims) => format!("None that could be read is bound to the node: {claims}."),
-            None => "It uses no claim.".to_owned(),
-        },
+        otherwise: |case| of_claims(case, "None that could be read is bound to the node"),
+    },
+    Rule {
+        asks: "Can its storage be reached from no other node?",
+        holds: Holds::OnNode(|case, node| {
+            let claims = volume::check(&case.pod.claims, node).confined;
+            (!claims.is_empty()).then_some(Reason::VolumeConfined { claims })
+        }),
+        otherwise: |case| of_claims(case, "None that could be read is confined to the node"),
     },
     Rule {
         asks: "Could a claim or its volume not be verified?",
@@ -235,51 +253,72 @@ pub(super) const RULES: [Rule; 16] = [
             let claims = volume::check(&case.pod.claims, node).unverified;
             (!claims.is_empty()).then_some(Reason::VolumeUnverified { claims })
         }),
-        otherwise: |case| match claims(case) {
-            Some(claims) => format!("Each was read: {claims}."),
-            None => "It uses no claim.".to_owned(),
+        otherwise: |case| of_claims(case, "Each was read"),
+    },
+    Rule {
+        asks: "Could two machines write its disk, and is its node not fenced?",
+        holds: Holds::OnNode(|case, node| {
+            let what = shared_disk(case.pod)?;
+            node.fenced_at(case.now).is_none().then_some(Reason::SharedDisk(what))
+        }),
+        otherwise: |case| match (shared_disk(case.pod), case.known()) {
+            (None, _) => "It has no disk that several machines could write at once.".to_owned(),
+            (Some(_), Some(node)) => match node.fenced_at(case.now) {
+                Some(mark) => format!("Its node is certainly off: {mark}."),
+                None => "Its node is not fenced.".to_owned(),
+            },
+            (Some(_), None) => NOWHERE.to_owned(),
         },
     },
     Rule {
-        asks: "Is its owner's kind one of --manual-owner-kind?",
+        asks: "Is the kind of its owner, or of the workload above, one of --manual-owner-kind?",
         holds: Holds::Always(|case| {
-            let owner = case.pod.owner.as_ref()?;
-            let mut kinds = case.policy.manual_owner_kinds.iter();
-            let listed = kinds.any(|kind| kind.eq_ignore_ascii_case(&owner.kind));
-            listed.then(|| Reason::OwnerKind { owner: owner.clone() })
+            let mut owners = owners(case.pod);
+            let owner = owners.find(|owner| case.policy.flags(&owner.kind))?;
+            Some(Reason::OwnerKind { owner: owner.clone() })
         }),
         otherwise: |case| {
-            let kind = case.pod.owner.as_ref().map_or("nobody's", |owner| &owner.kind);
+            let of = owners(case.pod).map(|owner| owner.kind.as_str()).collect::<Vec<_>>();
+            let of = match of.join(", which belongs to a ") {
+                none if none.is_empty() => "It belongs to nobody".to_owned(),
+                kinds => format!("It belongs to a {kinds}"),
+            };
             match case.policy.manual_owner_kinds.join(", ") {
-                none if none.is_empty() => format!("It is {kind}; --manual-owner-kind names no kind."),
-                kinds => format!("It is {kind}; --manual-owner-kind names {kinds}."),
+                none if none.is_empty() => format!("{of}; --manual-owner-kind names no kind."),
+                kinds => format!("{of}; --manual-owner-kind names {kinds}."),
             }
         },
     },
     Rule {
         asks: "Does nothing bind it to its node?",
         holds: Holds::OnNode(|case, node| {
-            Some(Reason::Stuck { confined: volume::check(&case.pod.claims, node).confined })
+            let mut notes = volume::check(&case.pod.claims, node).notes;
+            let signs = signs(case, node);
+            if !signs.is_empty() {
+                notes.push(format!(
+                    "its containers there may still run until node {} is mended or powered off: {}",
+                    node.name,
+                    signs.join(", ")
+                ));
+            }
+            Some(Reason::Stuck { notes })
         }),
         otherwise: |_| String::new(),
     },
 ];
 
 fn opted_out(case: &Case<'_>) -> Option<Reason> {
-    let who = if case.pod.opted_out {
-        Optout::Pod
-    } else if case.pod.namespace_opted_out == Ok(true) {
-        Optout::Namespace
-    } else if case.known().is_some_and(|node| node.opted_out) {
-        Optout::Node
-    } else {
-        return None;
-    };
-    Some(Reason::OptedOut(who))
+    let node = || Some((Optout::Node, case.known()?.opted_out.clone()?));
+    let namespace = || Some((Optout::Namespace, case.pod.namespace_opted_out.clone().ok()??));
+    let pod = case.pod.opted_out.clone().map(|value| (Optout::Pod, value));
+    let (who, value) = pod.or_else(namespace).or_else(node)?;
+    Some(Reason::OptedOut { who, value })
 }
 
 fn node_gone(case: &Case<'_>) -> Option<Reason> {
     match (&case.pod.node, case.node) {
+        // Finalizers hold it, whoever deletes it.
+        _ if !case.pod.foreign_finalizers().is_empty() => None,
         (None, _) => Some(Reason::NodeGone { node: None }),
         (Some(name), Some(NodeRead::Gone)) => Some(Reason::NodeGone { node: Some(name.clone()) }),
         _ => None,
@@ -287,17 +326,23 @@ fn node_gone(case: &Case<'_>) -> Option<Reason> {
 }
 
 fn facts_unread(case: &Case<'_>) -> Option<Reason> {
+    if case.nowhere() {
+        return None;
+    }
     let Some(node) = case.known() else {
         return Some(case.node_unread());
     };
     if let Err(unread) = &case.pod.namespace_opted_out {
         return Some(Reason::FactsUnread(format!("the namespace: {}", unread.0)));
     }
-    // Only here does a rule need the lease: while Ready is False, the kubelet itself says so.
+    // Where Ready is Unknown, it shows a recovery; else it is needed only where a sign of life would protect the pod.
+    let needed = match node.ready {
+        Ready::True => false,
+        Ready::Unknown => true,
+        Ready::False | Ready::Absent => case.policy.protects(case.pod),
+    };
     match &node.lease {
-        Err(unread) if node.ready == Ready::Unknown => {
-            Some(Reason::FactsUnread(format!("the node's lease: {}", unread.0)))
-        }
+        Err(unread) if needed => Some(Reason::FactsUnread(format!("the node's lease: {}", unread.0))),
         _ => None,
     }
 }
@@ -323,6 +368,43 @@ fn node_just_failed(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
     just.then_some(Reason::NodeJustFailed { not_ready_for, threshold })
 }
 
+/// What shows that the node's machine lives, as phrases.
+fn signs(case: &Case<'_>, node: &NodeFacts) -> Vec<String> {
+    node.signs_of_life(case.now).iter().map(|sign| seen(sign, case.now)).collect()
+}
+
+fn kubelet_alive(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
+    let Case { policy, pod, .. } = case;
+    let signs = signs(case, node);
+    let may_report = policy.unreachable_only && !matches!(node.ready, Ready::True | Ready::Unknown);
+    let protected = policy.protects(pod) && !signs.is_empty();
+    (may_report || protected).then_some(Reason::KubeletAlive { ready: node.ready, signs })
+}
+
+/// What of `pod` two machines could write at once, as a phrase.
+pub fn shared_disk(pod: &PodFacts) -> Option<String> {
+    let shared = |state: &ClaimState| matches!(state, ClaimState::Bound { shared_disk: true, .. });
+    let claim = pod.claims.iter().find(|claim| shared(&claim.state));
+    let runs_one = |owner: &&Owner| {
+        owner.kind == VIRTUAL_MACHINE || owner.kind == "Pod" && owner.name.starts_with(LAUNCHER_PREFIX)
+    };
+    let machine = || pod.owner.as_ref().filter(runs_one);
+    claim
+        .map(|claim| format!("claim {} is ReadWriteMany and a raw block device", claim.name))
+        .or_else(|| machine().map(|owner| format!("it is of the virtual machine {}", owner.name)))
+}
+
+/// The kind that makes `KubeVirt`'s pods; its disks are shared for live migration.
+const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";
+/// Names of those pods begin so. One that hands them a disk while they run belongs to them.
+const LAUNCHER_PREFIX: &str = "virt-launcher-";
+
+/// What made `pod`, and the workload above that where it is another object.
+fn owners(pod: &PodFacts) -> impl Iterator<Item = &Owner> {
+    let above = pod.workload.as_ref().filter(|workload| Some(*workload) != pod.owner.as_ref());
+    pod.owner.iter().chain(above)
+}
+
 fn unheld(case: &Case<'_>) -> String {
     if case.pod.held_by_job() {
         "Only the Job controller's finalizer is on it, which a reap has released.".to_owned()
@@ -331,8 +413,8 @@ fn unheld(case: &Case<'_>) -> String {
     }
 }
 
-/// The names of its claims, where it has any.
-fn claims(case: &Case<'_>) -> Option<String> {
+/// What was seen of its claims, with their names.
+fn of_claims(case: &Case<'_>, seen: &str) -> String {
     let names = case.pod.claims.iter().map(|claim| claim.name.as_str()).collect::<Vec<_>>();
-    (!names.is_empty()).then(|| names.join(", "))
+    if names.is_empty() { "It uses no claim.".to_owned() } else { format!("{seen}: {}.", names.join(", ")) }
 }

@@ -5,8 +5,8 @@ use expect_test::expect;
 use super::*;
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, JOB_TRACKING, Leaf, LeafKind, Lease, NodeFacts, Owner, Ready,
-        Requirement, Storage, Unread, VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimLook, ClaimState, Identity, JOB_TRACKING, Leaf, LeafKind, Lease,
+        NodeFacts, Owner, Ready, Requirement, Sign, SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -29,6 +29,10 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+fn yes() -> String {
+    "true".to_owned()
+}
+
 fn not_read() -> Unread {
     Unread("it is forbidden".to_owned())
 }
@@ -37,6 +41,7 @@ fn policy() -> Policy {
     Policy {
         reap_older_than: span("10m"),
         node_not_ready_for: span("10m"),
+        kubelet_alive: KubeletAlive::HoldUnique,
         unreachable_only: false,
         manual_owner_kinds: Vec::new(),
     }
@@ -86,11 +91,11 @@ impl Pod {
     }
 
     fn opted_out(mut self) -> Self {
-        self.0.opted_out = true;
+        self.0.opted_out = Some(yes());
         self
     }
 
-    fn namespace(mut self, opted_out: Result<bool, Unread>) -> Self {
+    fn namespace(mut self, opted_out: Result<Option<String>, Unread>) -> Self {
         self.0.namespace_opted_out = opted_out;
         self
     }
@@ -107,7 +112,24 @@ impl Pod {
 
     fn owner(mut self, kind: Option<&str>) -> Self {
         self.0.owner = kind.map(|kind| Owner { kind: kind.to_owned(), name: "db".to_owned() });
+        self.0.workload.clone_from(&self.0.owner);
         self
+    }
+
+    fn workload(mut self, kind: &str) -> Self {
+        self.0.workload = Some(Owner { kind: kind.to_owned(), name: "db".to_owned() });
+        self
+    }
+
+    fn controlled_by(mut self, kind: &str, api_version: &str) -> Self {
+        self = self.owner(Some(kind));
+        self.0.controller = Some(Identity { api_version: api_version.to_owned(), uid: "o-1".to_owned() });
+        self
+    }
+
+    /// One of several alike.
+    fn one_of_many(self) -> Self {
+        self.owner(Some("ReplicaSet"))
     }
 
     fn with(mut self, claim: ClaimFacts) -> Self {
@@ -145,7 +167,17 @@ impl Node {
     }
 
     fn opted_out(mut self) -> Self {
-        self.0.opted_out = true;
+        self.0.opted_out = Some(yes());
+        self
+    }
+
+    fn reported(mut self, by: SignBy, at: Timestamp) -> Self {
+        self.0.heartbeats.push(Sign { by, at });
+        self
+    }
+
+    fn fenced(mut self) -> Self {
+        self.0.fenced = Some("annotation fencing/state=fenced".to_owned());
         self
     }
 
@@ -211,8 +243,19 @@ fn local() -> VolumeFacts {
     volume(Storage::Local("/mnt/d1".to_owned()), Vec::new())
 }
 
-fn reachable(terms: Vec<AffinityTerm>) -> VolumeFacts {
-    volume(Storage::Driver, terms)
+/// A volume behind a driver. Nobody has asked which nodes satisfy its terms.
+fn reachable(terms: Vec<Vec<Requirement>>) -> VolumeFacts {
+    volume(Storage::Driver, terms.into_iter().map(term).collect())
+}
+
+fn term(requirements: Vec<Requirement>) -> AffinityTerm {
+    AffinityTerm { requirements, ..AffinityTerm::default() }
+}
+
+/// The same volume, its terms satisfied by these nodes.
+fn satisfied(mut volume: VolumeFacts, by: &[&str]) -> VolumeFacts {
+    volume.affinity.iter_mut().for_each(|term| term.satisfied_by = Some(Ok(owned(by))));
+    volume
 }
 
 fn requirement(key: &str, operator: &str, values: &[&str]) -> Requirement {
@@ -224,11 +267,15 @@ fn within(key: &str, values: &[&str]) -> Requirement {
 }
 
 fn claim(state: ClaimState) -> ClaimFacts {
-    ClaimFacts { name: "data".to_owned(), state }
+    ClaimFacts { name: "data".to_owned(), ephemeral: false, state }
 }
 
 fn bound(volume: VolumeFacts) -> ClaimFacts {
-    claim(ClaimState::Bound { uid: "c-1".to_owned(), volume })
+    claim(ClaimState::Bound { uid: "c-1".to_owned(), shared_disk: false, volume })
+}
+
+fn shared(volume: VolumeFacts) -> ClaimFacts {
+    claim(ClaimState::Bound { uid: "c-1".to_owned(), shared_disk: true, volume })
 }
 
 fn not_bound() -> ClaimFacts {
@@ -236,7 +283,7 @@ fn not_bound() -> ClaimFacts {
 }
 
 fn stuck() -> Reason {
-    Reason::Stuck { confined: Vec::new() }
+    Reason::Stuck { notes: Vec::new() }
 }
 
 fn not_overdue(overdue: SignedDuration) -> Reason {
@@ -283,8 +330,24 @@ fn without_volume(volume: &str) -> Reason {
     Reason::VolumeUnverified { claims: vec![unverified_claim("data", Some(volume), &cause)] }
 }
 
-fn confined(to: &str) -> Reason {
-    Reason::Stuck { confined: vec![format!("pv-1 needs {to}")] }
+/// Reaped, with the note that its replacement has to find such a node.
+fn free(to: &str) -> Reason {
+    let note = format!("its replacement waits for a node that its volume allows: pv-1 needs {to}");
+    Reason::Stuck { notes: vec![note] }
+}
+
+fn confined(place: &str) -> Reason {
+    let [claim, volume, place] = ["data", "pv-1", place].map(str::to_owned);
+    Reason::VolumeConfined { claims: vec![ConfinedClaim { claim, volume, place }] }
+}
+
+/// Held because of what was reported.
+fn alive(ready: Ready, signs: &[&str]) -> Reason {
+    Reason::KubeletAlive { ready, signs: owned(signs) }
+}
+
+fn reported(by: SignBy, age: &str) -> String {
+    format!("{by} reported {age} ago")
 }
 
 type Row = (&'static str, Pod, Reason);
@@ -312,20 +375,24 @@ fn rule_1_a_mirror_pod_is_left() {
 
 #[test]
 fn rule_2_a_pod_that_is_opted_out_is_left() {
-    let out = Reason::OptedOut;
+    let out = |who| Reason::OptedOut { who, value: "true".to_owned() };
     check([
         ("the pod", pod().opted_out(), out(Optout::Pod)),
-        ("its namespace", pod().namespace(Ok(true)), out(Optout::Namespace)),
+        ("its namespace", pod().namespace(Ok(Some(yes()))), out(Optout::Namespace)),
         ("its node", pod().on(node().opted_out()), out(Optout::Node)),
-        ("all three", pod().on(node().opted_out()).opted_out().namespace(Ok(true)), out(Optout::Pod)),
+        ("all three", pod().on(node().opted_out()).opted_out().namespace(Ok(Some(yes()))), out(Optout::Pod)),
         (
             "its namespace and its node",
-            pod().on(node().opted_out()).namespace(Ok(true)),
+            pod().on(node().opted_out()).namespace(Ok(Some(yes()))),
             out(Optout::Namespace),
         ),
         ("the pod, the namespace unread", pod().opted_out().namespace(Err(not_read())), out(Optout::Pod)),
         ("the pod, the node unread", pod().on(unread()).opted_out(), out(Optout::Pod)),
-        ("its namespace, the node unread", pod().on(unread()).namespace(Ok(true)), out(Optout::Namespace)),
+        (
+            "its namespace, the node unread",
+            pod().on(unread()).namespace(Ok(Some(yes()))),
+            out(Optout::Namespace),
+        ),
     ]);
 }
 
@@ -338,6 +405,28 @@ fn rule_3_a_pod_whose_node_is_gone_is_left() {
         ("nor is the pod overdue", pod().on(gone()).overdue("1m"), node_gone()),
         ("nor can the namespace be read", pod().on(gone()).namespace(Err(not_read())), node_gone()),
         ("the pod was never given one", pod().on(NOT_LOOKED_UP).without_node(), no_node()),
+        ("only the Job controller holds it", pod().on(gone()).held_by(&[JOB_TRACKING]), node_gone()),
+        ("a local volume", pod().on(gone()).with(bound(local())), node_gone()),
+    ]);
+}
+
+#[test]
+fn where_there_is_no_node_finalizers_are_for_a_person() {
+    let held = || Reason::Finalizers { finalizers: owned(&[FOREIGN]) };
+    let forced = Reason::AlreadyForced { finalizers: owned(&[FOREIGN]) };
+    let gone_and_held = || pod().on(gone()).held_by(&[FOREIGN]);
+    check([
+        ("the node is gone", gone_and_held(), held()),
+        ("the pod was never given one", pod().on(NOT_LOOKED_UP).without_node().held_by(&[FOREIGN]), held()),
+        ("forced already", gone_and_held().grace(Some(0)), forced),
+        ("within the threshold", gone_and_held().overdue("1m"), not_overdue(span("1m"))),
+        ("the namespace is unread", gone_and_held().namespace(Err(not_read())), held()),
+        ("with a local volume", gone_and_held().with(bound(local())), held()),
+        (
+            "the node is unread",
+            pod().on(unread()).held_by(&[FOREIGN]),
+            facts_unread("the node: it is forbidden"),
+        ),
     ]);
 }
 
@@ -422,16 +511,32 @@ fn rule_7_what_was_not_read_waits() {
             facts_unread("the node's lease: it is forbidden"),
         ),
         (
-            "the lease, which Ready False does not need",
+            "the lease, which would protect a unique pod",
             pod().on(node().ready(Ready::False).lease(Err(not_read()))),
+            facts_unread("the node's lease: it is forbidden"),
+        ),
+        (
+            "the lease, Ready absent",
+            pod().on(node().ready(Ready::Absent).lease(Err(not_read()))),
+            facts_unread("the node's lease: it is forbidden"),
+        ),
+        (
+            "the lease, which would not protect this pod",
+            pod().one_of_many().on(node().ready(Ready::False).lease(Err(not_read()))),
             stuck(),
         ),
         (
-            "the lease, which Ready absent does not need",
-            pod().on(node().ready(Ready::Absent).lease(Err(not_read()))),
-            stuck(),
+            "the lease, which Unknown needs for any pod",
+            pod().one_of_many().on(node().lease(Err(not_read()))),
+            facts_unread("the node's lease: it is forbidden"),
         ),
     ]);
+    let nobody = Policy { kubelet_alive: KubeletAlive::Reap, ..policy() };
+    let unread = || pod().on(node().ready(Ready::False).lease(Err(not_read())));
+    check_under(&nobody, [("the lease, which protects nobody", unread(), stuck())]);
+    let everybody = Policy { kubelet_alive: KubeletAlive::Hold, ..policy() };
+    let why = facts_unread("the node's lease: it is forbidden");
+    check_under(&everybody, [("the lease, which protects everybody", unread().one_of_many(), why)]);
 }
 
 #[test]
@@ -444,32 +549,21 @@ fn rule_8_a_node_whose_lease_holds_is_recovering() {
         ("stamped in the future", pod().on(node().lease_renewed(ahead("1h"))), recovering(-span("1h"))),
         ("never renewed", pod().on(node().lease(Ok(Some(lease(None))))), stuck()),
         ("no lease", pod().on(node().lease(Ok(None))), stuck()),
-        ("renewed, yet Ready is False", pod().on(node().ready(Ready::False).lease_renewed(now())), stuck()),
-        ("renewed, yet Ready is absent", pod().on(node().ready(Ready::Absent).lease_renewed(now())), stuck()),
+        (
+            "renewed, yet Ready is False",
+            pod().on(node().ready(Ready::False).lease_renewed(now())),
+            alive(Ready::False, &["its kubelet renewed its lease 0s ago"]),
+        ),
+        (
+            "whatever --kubelet-alive says",
+            pod().one_of_many().on(node().lease_renewed(now())),
+            recovering(SignedDuration::ZERO),
+        ),
     ]);
 }
 
 #[test]
-fn rule_9_unreachable_only_leaves_a_kubelet_that_may_report() {
-    let alive = |ready| Reason::KubeletAlive { ready };
-    check_under(
-        &Policy { unreachable_only: true, ..policy() },
-        [
-            ("Ready False", pod().on(node().ready(Ready::False)), alive(Ready::False)),
-            ("Ready absent", pod().on(node().ready(Ready::Absent)), alive(Ready::Absent)),
-            ("Ready Unknown", pod(), stuck()),
-            (
-                "Ready Unknown, lease fresh",
-                pod().on(node().lease_renewed(now())),
-                recovering(SignedDuration::ZERO),
-            ),
-        ],
-    );
-    check([("not asked for", pod().on(node().ready(Ready::False)), stuck())]);
-}
-
-#[test]
-fn rule_10_a_node_that_has_just_failed_is_given_time() {
+fn rule_9_a_node_that_has_just_failed_is_given_time() {
     check([
         ("exactly long enough", pod().on(node().since(Some(ago("10m")))), stuck()),
         ("a second short", pod().on(node().since(Some(ago("9m 59s")))), just_failed(Some(span("9m 59s")))),
@@ -497,6 +591,11 @@ fn rule_10_a_node_that_has_just_failed_is_given_time() {
             pod().on(node().ready(Ready::False).since(Some(ago("1m")))),
             just_failed(Some(span("1m"))),
         ),
+        (
+            "though its lease is renewed",
+            pod().on(node().ready(Ready::False).since(Some(ago("1m"))).lease_renewed(now())),
+            just_failed(Some(span("1m"))),
+        ),
     ]);
     let at_once = Policy { node_not_ready_for: SignedDuration::ZERO, ..policy() };
     let never = Reason::NodeJustFailed { not_ready_for: None, threshold: SignedDuration::ZERO };
@@ -507,6 +606,154 @@ fn rule_10_a_node_that_has_just_failed_is_given_time() {
             ("asked for 0, since no one knows when", pod().on(node().since(None)), never),
         ],
     );
+}
+
+#[test]
+fn rule_10_a_report_of_the_node_itself_protects_a_unique_pod() {
+    use SignBy::{Lease as Renewal, ProblemDetector, VirtHandler};
+    let lease = |age: &str| format!("its kubelet renewed its lease {age} ago");
+    let on_false = |node: Node| pod().on(node.ready(Ready::False));
+    let held_by = |ready, sign: String| alive(ready, &[&sign]);
+    let silent = |by, at| pod().on(node().reported(by, at));
+    assert_eq!(Renewal.as_str(), "lease");
+    check([
+        ("lease just renewed", on_false(node().lease_renewed(now())), held_by(Ready::False, lease("0s"))),
+        ("lease at its end", on_false(node().lease_renewed(ago("40s"))), held_by(Ready::False, lease("40s"))),
+        ("lease a second past its end", on_false(node().lease_renewed(ago("41s"))), stuck()),
+        (
+            "another server's clock is ahead",
+            on_false(node().lease_renewed(ahead("30s"))),
+            held_by(Ready::False, lease("0s")),
+        ),
+        ("lease of the future", on_false(node().lease_renewed(ahead("31s"))), stuck()),
+        (
+            "lease, Ready absent",
+            pod().on(node().ready(Ready::Absent).lease_renewed(now())),
+            held_by(Ready::Absent, lease("0s")),
+        ),
+        (
+            "detector at 11 min",
+            silent(ProblemDetector, ago("11m")),
+            held_by(Ready::Unknown, reported(ProblemDetector, "11m")),
+        ),
+        ("detector a second later", silent(ProblemDetector, ago("11m 1s")), stuck()),
+        ("detector of the future", silent(ProblemDetector, ahead("31s")), stuck()),
+        (
+            "virt-handler at 5 min",
+            silent(VirtHandler, ago("5m")),
+            held_by(Ready::Unknown, reported(VirtHandler, "5m")),
+        ),
+        ("virt-handler a second later", silent(VirtHandler, ago("5m 1s")), stuck()),
+        (
+            "the newest counts",
+            pod().on(node()
+                .reported(VirtHandler, ago("4m"))
+                .reported(VirtHandler, ago("1m"))
+                .reported(ProblemDetector, ago("9m"))),
+            alive(Ready::Unknown, &[&reported(ProblemDetector, "9m"), &reported(VirtHandler, "1m")]),
+        ),
+        (
+            "one of the future hides none",
+            pod().on(node().reported(ProblemDetector, ahead("1h")).reported(ProblemDetector, ago("2m"))),
+            held_by(Ready::Unknown, reported(ProblemDetector, "2m")),
+        ),
+    ]);
+    // Only what is later than the failure tells of the time after it.
+    let at_once = Policy { node_not_ready_for: SignedDuration::ZERO, ..policy() };
+    let reported_then = |at| pod().on(node().since(Some(ago("2m"))).reported(ProblemDetector, at));
+    check_under(
+        &at_once,
+        [
+            ("as it failed", reported_then(ago("2m")), stuck()),
+            (
+                "a second after",
+                reported_then(ago("1m 59s")),
+                held_by(Ready::Unknown, reported(ProblemDetector, "1m 59s")),
+            ),
+            (
+                "before its taint",
+                pod().on(node()
+                    .since(Some(ago("5m")))
+                    .tainted(ago("2m"))
+                    .reported(ProblemDetector, ago("3m"))),
+                stuck(),
+            ),
+        ],
+    );
+}
+
+/// Reaped from a node that shows that it lives.
+fn beside(sign: &str) -> Reason {
+    let note = format!("its containers there may still run until node ds06 is mended or powered off: {sign}");
+    Reason::Stuck { notes: vec![note] }
+}
+
+#[test]
+fn rule_10_protects_whom_the_operator_wants() {
+    let living = || node().ready(Ready::False).lease_renewed(ago("4s"));
+    let sign = "its kubelet renewed its lease 4s ago";
+    let held = || alive(Ready::False, &[sign]);
+    let own = |ephemeral| ClaimFacts { ephemeral, ..claim(ClaimState::Own) };
+    let on = |pod: Pod| pod.on(living());
+    let rows = || {
+        [
+            ("StatefulSet", on(pod()), true),
+            ("StatefulSet of Kubernetes", on(pod().controlled_by("StatefulSet", "apps/v1")), true),
+            ("a kind nobody knows", on(pod().owner(Some("Impala"))), true),
+            ("ReplicaSet", on(pod().one_of_many()), false),
+            ("ReplicaSet of Kubernetes", on(pod().controlled_by("ReplicaSet", "apps/v1")), false),
+            ("ReplicationController", on(pod().controlled_by("ReplicationController", "v1")), false),
+            ("Job", on(pod().controlled_by("Job", "batch/v1")), false),
+            ("another's Job", on(pod().controlled_by("Job", "batch.volcano.sh/v1alpha1")), true),
+            ("DaemonSet", on(pod().controlled_by("DaemonSet", "apps/v1")), false),
+            ("nobody's", on(pod().owner(None)), false),
+            ("nobody's, with a claim", on(pod().owner(None).with(claim(ClaimState::Absent))), true),
+            ("ReplicaSet, with a claim", on(pod().one_of_many().with(claim(ClaimState::Absent))), true),
+            ("ReplicaSet, with a claim of its own", on(pod().one_of_many().with(own(true))), false),
+            ("ReplicaSet, with one of that name", on(pod().one_of_many().with(own(false))), true),
+        ]
+    };
+    for (name, pod, unique) in rows() {
+        assert_eq!(pod.0.unique(), unique, "{name}");
+        let reaped = || {
+            let Reason::Stuck { mut notes } = beside(sign) else { unreachable!("it is") };
+            if pod.0.claims.iter().any(|claim| claim.state == ClaimState::Own) {
+                notes.insert(0, "claim data is its own alone and goes with it, data and all".to_owned());
+            }
+            Reason::Stuck { notes }
+        };
+        let by_default = if unique { held() } else { reaped() };
+        assert_eq!(pod.judged_by(&policy()), by_default, "{name}");
+        let hold = Policy { kubelet_alive: KubeletAlive::Hold, ..policy() };
+        assert_eq!(pod.judged_by(&hold), held(), "{name}, held");
+        let reap = Policy { kubelet_alive: KubeletAlive::Reap, ..policy() };
+        assert_eq!(pod.judged_by(&reap), reaped(), "{name}, reaped");
+    }
+}
+
+#[test]
+fn unreachable_only_leaves_a_kubelet_that_may_report() {
+    let unreachable_only = Policy { kubelet_alive: KubeletAlive::Hold, unreachable_only: true, ..policy() };
+    let may_report = |ready| Reason::KubeletAlive { ready, signs: Vec::new() };
+    check_under(
+        &unreachable_only,
+        [
+            ("Ready False", pod().one_of_many().on(node().ready(Ready::False)), may_report(Ready::False)),
+            ("Ready absent", pod().one_of_many().on(node().ready(Ready::Absent)), may_report(Ready::Absent)),
+            ("Ready Unknown", pod(), stuck()),
+            (
+                "Ready Unknown, lease fresh",
+                pod().on(node().lease_renewed(now())),
+                recovering(SignedDuration::ZERO),
+            ),
+            (
+                "Ready Unknown, a sign of life",
+                pod().one_of_many().on(node().reported(SignBy::VirtHandler, ago("1m"))),
+                alive(Ready::Unknown, &[&reported(SignBy::VirtHandler, "1m")]),
+            ),
+        ],
+    );
+    check([("not asked for", pod().on(node().ready(Ready::False)), stuck())]);
 }
 
 #[test]
@@ -544,6 +791,7 @@ fn rules_11_and_12_finalizers_are_for_a_person() {
         ("job tracking and another", by(&[JOB_TRACKING, FOREIGN]), held()),
         ("another and job tracking, forced already", by(&[FOREIGN, JOB_TRACKING]).grace(Some(0)), forced()),
         ("none, forced already", pod().grace(Some(0)), stuck()),
+        ("one, finished and deleted by hand", by(&[FOREIGN]).grace(Some(0)).finished(), held()),
     ]);
 }
 
@@ -558,12 +806,15 @@ fn the_job_controller_holds_a_pod_by_its_own_finalizer_only() {
 #[test]
 fn rule_13_a_volume_on_the_disk_of_the_dead_node_is_for_a_person() {
     let elsewhere = vec![vec![within("kubernetes.io/hostname", &["ds07"])]];
-    let local_elsewhere = volume(Storage::Local("/mnt/d1".to_owned()), elsewhere);
+    let local_elsewhere =
+        volume(Storage::Local("/mnt/d1".to_owned()), elsewhere.into_iter().map(term).collect());
+    let strict = volume(Storage::StrictLocal, Vec::new());
     let host_path = volume(Storage::HostPath("/var/x".to_owned()), Vec::new());
     check([
         ("local", pod().with(bound(local())), local_volume("local, at /mnt/d1")),
         ("hostPath", pod().with(bound(host_path)), local_volume("hostPath, at /var/x")),
         ("local, whatever it says", pod().with(bound(local_elsewhere)), local_volume("local, at /mnt/d1")),
+        ("Longhorn's", pod().with(bound(strict)), local_volume("Longhorn, dataLocality strict-local")),
     ]);
 }
 
@@ -600,37 +851,116 @@ fn rule_13_a_volume_whose_affinity_names_only_the_dead_node_is_for_a_person() {
 }
 
 #[test]
-fn a_volume_that_another_node_reaches_pins_nothing() {
+fn a_volume_that_another_node_reaches_binds_nothing() {
     let name = |names: &[&str]| within("metadata.name", names);
     let not_here = requirement("metadata.name", "NotIn", &["ds06"]);
-    let zone = within("zone", &["a"]);
+    let zone = || within("topology.kubernetes.io/zone", &["a"]);
     let affinities = [
-        ("to a zone", vec![vec![zone.clone()]], "zone In (a)"),
         ("to two nodes", vec![vec![name(&["ds06", "ds07"])]], "metadata.name In (ds06, ds07)"),
         ("to another node", vec![vec![name(&["ds07"])]], "metadata.name In (ds07)"),
         ("to a namesake's beginning", vec![vec![name(&["ds06-2"])]], "metadata.name In (ds06-2)"),
         ("to any but this node", vec![vec![not_here]], "metadata.name NotIn (ds06)"),
         ("to a label's presence", vec![vec![requirement("ds06", "Exists", &[])]], "ds06 Exists"),
         ("to a label's absence", vec![vec![requirement("ds06", "DoesNotExist", &[])]], "ds06 DoesNotExist"),
-        ("to no value at all", vec![vec![within("zone", &[])]], "zone In ()"),
-        ("to a number", vec![vec![requirement("disks", "Gt", &["ds06"])]], "disks Gt (ds06)"),
+        ("to a number", vec![vec![requirement("disks", "Gt", &["2"])]], "disks Gt (2)"),
+    ];
+    for (what, terms, to) in affinities {
+        let volume = || reachable(terms.clone());
+        check([
+            (what, pod().with(bound(satisfied(volume(), &["ds07"]))), free(to)),
+            (what, pod().with(bound(satisfied(volume(), &["ds06", "ds07"]))), free(to)),
+            (what, pod().with(bound(satisfied(volume(), &["ds06"]))), confined(to)),
+            (what, pod().with(bound(satisfied(volume(), &[]))), confined(to)),
+            (
+                what,
+                pod().with(bound(volume())),
+                unverified("whether another node reaches its volume pv-1 is not known: nobody asked"),
+            ),
+        ]);
+    }
+    let zones = [
+        ("to a zone", vec![vec![zone()]], "topology.kubernetes.io/zone In (a)"),
+        (
+            "to a region",
+            vec![vec![within("topology.ebs.csi.aws.com/region", &["ds06"])]],
+            "topology.ebs.csi.aws.com/region In (ds06)",
+        ),
+        ("to a zone of this node's name", vec![vec![within("rack-zone", &["ds06"])]], "rack-zone In (ds06)"),
         (
             "to this node or a zone",
-            vec![vec![name(&["ds06"])], vec![zone]],
-            "metadata.name In (ds06) or zone In (a)",
+            vec![vec![name(&["ds06"])], vec![zone()]],
+            "metadata.name In (ds06) or topology.kubernetes.io/zone In (a)",
         ),
     ];
-    check(affinities.map(|(name, terms, to)| (name, pod().with(bound(reachable(terms))), confined(to))));
+    // Nobody has to ask, nor does it matter which nodes there are now.
+    check(zones.map(|(what, terms, to)| (what, pod().with(bound(reachable(terms))), free(to))));
     check([("without affinity", pod().with(bound(reachable(Vec::new()))), stuck())]);
 }
 
 #[test]
-fn a_hostname_counts_only_where_the_node_has_it() {
-    let claim = || bound(reachable(vec![vec![within("kubernetes.io/hostname", &["ds06.example"])]]));
-    let elsewhere = || confined("kubernetes.io/hostname In (ds06.example)");
+fn rule_14_a_volume_that_no_other_node_reaches_is_for_a_person() {
+    let rack = || within("example.org/rack", &["r1"]);
+    let zone = || within("topology.kubernetes.io/zone", &["a"]);
+    let racks = |nodes: &[&str]| satisfied(reachable(vec![vec![rack(), zone()]]), nodes);
+    let spelled = "example.org/rack In (r1) and topology.kubernetes.io/zone In (a)";
+    let mut two = reachable(vec![vec![rack()], vec![within("example.org/rack", &["r2"])]]);
+    two.affinity[0].satisfied_by = Some(Ok(owned(&["ds06"])));
+    two.affinity[1].satisfied_by = Some(Ok(owned(&["ds07"])));
+    let spelled_two = "example.org/rack In (r1) or example.org/rack In (r2)";
     check([
-        ("no hostname", pod().on(node().hostname(None)).with(claim()), elsewhere()),
-        ("another hostname", pod().on(node().hostname(Some("ds06"))).with(claim()), elsewhere()),
+        ("this node alone", pod().with(bound(racks(&["ds06"]))), confined(spelled)),
+        ("no node at all", pod().with(bound(racks(&[]))), confined(spelled)),
+        ("another one too", pod().with(bound(racks(&["ds06", "ds07"]))), free(spelled)),
+        ("another one, by its second term", pod().with(bound(two)), free(spelled_two)),
+        ("a node at any place", pod().with(bound(reachable(vec![vec![]]))), confined("what no node has")),
+    ]);
+}
+
+#[test]
+fn rule_15_an_affinity_that_cannot_be_asked_about_is_unverified() {
+    let fields = |requirements| AffinityTerm { fields: true, ..term(requirements) };
+    let by_field = || volume(Storage::Driver, vec![fields(Vec::new())]);
+    let why = |cause: &str| {
+        unverified(&format!("whether another node reaches its volume pv-1 is not known: {cause}"))
+    };
+    let refused =
+        |operator: &str, values: &[&str]| reachable(vec![vec![requirement("disks", operator, values)]]);
+    let mut unread = reachable(vec![vec![within("rack", &["r1"])]]);
+    unread.affinity[0].satisfied_by = Some(Err(not_read()));
+    let mut either = volume(Storage::Driver, vec![fields(Vec::new()), term(vec![within("rack", &["r1"])])]);
+    either.affinity[1].satisfied_by = Some(Ok(owned(&["ds07"])));
+    let free_by_rack = free("a field of the node or rack In (r1)");
+    check([
+        ("by a field", pod().with(bound(by_field())), why("it asks for a field of the node")),
+        (
+            "by no known operator",
+            pod().with(bound(refused("Near", &["x"]))),
+            why("no label selector says disks Near (x)"),
+        ),
+        ("by an empty value", pod().with(bound(refused("In", &[""]))), why("nobody asked")),
+        ("by no value", pod().with(bound(refused("In", &[]))), why("no label selector says disks In ()")),
+        (
+            "by what is no value",
+            pod().with(bound(refused("In", &["a),b"]))),
+            why("disks In (a),b) is of no valid label"),
+        ),
+        ("the answer is unread", pod().with(bound(unread)), why("it is forbidden")),
+        ("another term has a node", pod().with(bound(either)), free_by_rack),
+    ]);
+}
+
+#[test]
+fn a_hostname_counts_only_where_the_node_has_it() {
+    let claim = || {
+        bound(satisfied(
+            reachable(vec![vec![within("kubernetes.io/hostname", &["ds06.example"])]]),
+            &["ds06"],
+        ))
+    };
+    let only_here = || confined("kubernetes.io/hostname In (ds06.example)");
+    check([
+        ("no hostname", pod().on(node().hostname(None)).with(claim()), only_here()),
+        ("another hostname", pod().on(node().hostname(Some("ds06"))).with(claim()), only_here()),
     ]);
 }
 
@@ -640,7 +970,7 @@ fn a_term_without_requirements_matches_no_node() {
     let name = || vec![within("metadata.name", &["ds06"])];
     let zone = || vec![within("zone", &["a"])];
     let codes = [
-        ("empty terms only", vec![vec![]], "local-volume"),
+        ("empty terms only", vec![vec![], vec![]], "volume-confined"),
         ("an empty term beside a pinned one", vec![vec![], name()], "local-volume"),
         ("an empty term beside a free one", vec![vec![], zone()], "stuck-on-not-ready-node"),
     ];
@@ -650,7 +980,29 @@ fn a_term_without_requirements_matches_no_node() {
 }
 
 #[test]
-fn rule_14_a_claim_that_could_not_be_verified_is_for_a_person() {
+fn a_claim_of_the_pods_own_binds_nothing() {
+    let look = |owners: &[&str]| ClaimLook { owners: owned(owners), state: bound(local()).state };
+    let looked_up = |ephemeral, name: &str, look: &ClaimLook| {
+        let mut pod = pod().one_of_many().with(ClaimFacts { ephemeral, ..claim(ClaimState::NotLookedUp) });
+        pod.0.note_claims(|_, asked| (asked == name).then(|| look.clone()));
+        pod
+    };
+    let own = Reason::Stuck {
+        notes: vec!["claim data is its own alone and goes with it, data and all".to_owned()],
+    };
+    let pinned = || local_volume("local, at /mnt/d1");
+    check([
+        ("by volume, name and owner", looked_up(true, "data", &look(&["u-0", "u-1"])), own),
+        ("owned by a former pod", looked_up(true, "data", &look(&["u-0"])), pinned()),
+        ("owned by nobody", looked_up(true, "data", &look(&[])), pinned()),
+        ("owned, yet an ordinary claim", looked_up(false, "data", &look(&["u-1"])), pinned()),
+        ("another's look", looked_up(true, "logs", &look(&["u-1"])), unverified("nobody looked")),
+        ("absent", looked_up(true, "data", &ClaimState::Absent.into()), stuck()),
+    ]);
+}
+
+#[test]
+fn rule_15_a_claim_that_could_not_be_verified_is_for_a_person() {
     let without = |missing: Option<&str>, phase: Option<&str>| ClaimState::WithoutVolume {
         missing: missing.map(str::to_owned),
         phase: phase.map(str::to_owned),
@@ -670,16 +1022,20 @@ fn rule_14_a_claim_that_could_not_be_verified_is_for_a_person() {
 #[test]
 fn every_claim_is_checked() {
     let named = |name: &str, claim: ClaimFacts| ClaimFacts { name: name.to_owned(), ..claim };
-    let free = || named("free", bound(reachable(vec![vec![within("zone", &["a"])]])));
+    let somewhere = || named("free", bound(reachable(vec![vec![within("zone", &["a"])]])));
     let absent = || named("absent", claim(ClaimState::Absent));
     let second = PinnedClaim { claim: "logs".to_owned(), ..pinned("local, at /mnt/d1") };
     check([
         (
             "the last is pinned",
-            pod().with(absent()).with(free()).with(bound(local())),
+            pod().with(absent()).with(somewhere()).with(bound(local())),
             local_volume("local, at /mnt/d1"),
         ),
-        ("the first is pinned", pod().with(bound(local())).with(free()), local_volume("local, at /mnt/d1")),
+        (
+            "the first is pinned",
+            pod().with(bound(local())).with(somewhere()),
+            local_volume("local, at /mnt/d1"),
+        ),
         (
             "two are pinned",
             pod().with(bound(local())).with(named("logs", bound(local()))),
@@ -687,15 +1043,55 @@ fn every_claim_is_checked() {
         ),
         (
             "the last is unbound",
-            pod().with(free()).with(not_bound()),
+            pod().with(somewhere()).with(not_bound()),
             unverified("it names no volume (phase Pending)"),
         ),
-        ("none binds it", pod().with(absent()).with(free()), confined("zone In (a)")),
+        ("none binds it", pod().with(absent()).with(somewhere()), free("zone In (a)")),
     ]);
 }
 
 #[test]
-fn rule_15_owner_kinds_are_for_a_person_in_any_case() {
+fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
+    let disk = || shared(reachable(Vec::new()));
+    let machine = || pod().owner(Some("VirtualMachineInstance"));
+    let block = || Reason::SharedDisk("claim data is ReadWriteMany and a raw block device".to_owned());
+    let by_machine = || Reason::SharedDisk("it is of the virtual machine db".to_owned());
+    let hotplug = |name: &str| {
+        let mut pod = pod();
+        pod.0.owner = Some(Owner { kind: "Pod".to_owned(), name: name.to_owned() });
+        pod
+    };
+    let fenced = || node().fenced();
+    let reported = || fenced().reported(SignBy::VirtHandler, ago("1m"));
+    let sign = "virt-handler reported 1m ago";
+    check([
+        ("a shared block device", pod().with(disk()), block()),
+        ("of one of many", pod().one_of_many().with(disk()), block()),
+        ("an ordinary claim", pod().with(bound(reachable(Vec::new()))), stuck()),
+        ("a virtual machine", machine(), by_machine()),
+        (
+            "what hands it a disk",
+            hotplug("virt-launcher-db"),
+            Reason::SharedDisk("it is of the virtual machine virt-launcher-db".to_owned()),
+        ),
+        ("another pod's pod", hotplug("launcher"), stuck()),
+        ("a shared block device, fenced", pod().with(disk()).on(fenced()), stuck()),
+        ("a virtual machine, fenced", machine().on(fenced()), stuck()),
+        ("fenced, yet it lives", machine().on(reported()), alive(Ready::Unknown, &[sign])),
+        ("on its disk as well", pod().with(shared(local())), local_volume("local, at /mnt/d1")),
+    ]);
+    let reap = Policy { kubelet_alive: KubeletAlive::Reap, ..policy() };
+    check_under(
+        &reap,
+        [("fenced, yet it lives, which nobody minds", machine().on(reported()), by_machine())],
+    );
+    // Whether it lives is not known, so it is not known to be off.
+    let unread = pod().with(disk()).on(fenced().ready(Ready::False).lease(Err(not_read())));
+    check_under(&reap, [("fenced, its lease unread", unread, block())]);
+}
+
+#[test]
+fn rule_17_owner_kinds_are_for_a_person_in_any_spelling() {
     let manual = |kinds: &[&str]| Policy { manual_owner_kinds: owned(kinds), ..policy() };
     let of_kind =
         |kind: &str| Reason::OwnerKind { owner: Owner { kind: kind.to_owned(), name: "db".to_owned() } };
@@ -708,14 +1104,27 @@ fn rule_15_owner_kinds_are_for_a_person_in_any_case() {
         ("only the beginning of it", &["Set"], Some("StatefulSet"), stuck()),
         ("no owner", &["StatefulSet"], None, stuck()),
         ("none named", &[], Some("StatefulSet"), stuck()),
+        ("in the plural", &["statefulsets"], Some("StatefulSet"), of_kind("StatefulSet")),
     ];
     for (name, kinds, owner, reason) in rows {
         check_under(&manual(kinds), [(name, pod().owner(owner), reason)]);
     }
+    let deployed = || pod().one_of_many().workload("Deployment");
+    check_under(
+        &manual(&["deployments"]),
+        [
+            ("the workload above", deployed(), of_kind("Deployment")),
+            ("no workload above", pod().one_of_many(), stuck()),
+        ],
+    );
+    check_under(
+        &manual(&["ReplicaSet", "Deployment"]),
+        [("the owner first", deployed(), of_kind("ReplicaSet"))],
+    );
 }
 
 #[test]
-fn rule_16_the_rest_is_reaped() {
+fn rule_18_the_rest_is_reaped() {
     let control_plane = Node(NodeFacts { control_plane: true, ..node().0 });
     check([
         ("a pod like any other", pod(), stuck()),
@@ -735,33 +1144,37 @@ struct Scene {
 /// A change that makes a rule apply.
 type Trigger = (u8, &'static str, fn(&mut Scene));
 
-/// The rules in their order; the sixteenth always applies.
-const TRIGGERS: [Trigger; 15] = [
+/// The rules in their order; the eighteenth always applies.
+const TRIGGERS: [Trigger; 17] = [
     (1, "mirror-pod", |scene| scene.pod.mirror = true),
-    (2, "opted-out", |scene| scene.pod.opted_out = true),
+    (2, "opted-out", |scene| scene.pod.opted_out = Some(yes())),
     (3, "node-gone", |scene| scene.pod.node = None),
     (4, "node-ready", |scene| scene.node.ready = Ready::True),
     (5, "not-overdue", |scene| scene.pod.deletion_deadline = ago("1m")),
     (6, "kosmos-leaf", |scene| scene.node.leaf = Some(kosmos_leaf())),
     (7, "facts-unread", |scene| scene.pod.namespace_opted_out = Err(not_read())),
     (8, "node-recovering", |scene| scene.node.lease = Ok(Some(lease(Some(now()))))),
-    (9, "kubelet-alive", |scene| {
-        scene.policy.unreachable_only = true;
-        scene.node.ready = Ready::False;
+    (9, "node-just-failed", |scene| scene.node.tainted_since = Some(ago("1m"))),
+    (10, "kubelet-alive", |scene| {
+        scene.node.heartbeats = vec![Sign { by: SignBy::VirtHandler, at: ago("10s") }];
     }),
-    (10, "node-just-failed", |scene| scene.node.tainted_since = Some(ago("1m"))),
     (11, "already-forced", |scene| {
         scene.pod.finalizers = owned(&[FOREIGN]);
         scene.pod.grace_seconds = Some(0);
     }),
     (12, "finalizers", |scene| scene.pod.finalizers = owned(&[FOREIGN])),
     (13, "local-volume", |scene| scene.pod.claims.push(bound(local()))),
-    (14, "volume-unverified", |scene| scene.pod.claims.push(not_bound())),
-    (15, "owner-kind", |scene| scene.policy.manual_owner_kinds = owned(&["StatefulSet"])),
+    (14, "volume-confined", |scene| {
+        let only_here = reachable(vec![vec![within("rack", &["r1"])]]);
+        scene.pod.claims.push(bound(satisfied(only_here, &["ds06"])));
+    }),
+    (15, "volume-unverified", |scene| scene.pod.claims.push(not_bound())),
+    (16, "shared-disk", |scene| scene.pod.claims.push(shared(reachable(Vec::new())))),
+    (17, "owner-kind", |scene| scene.policy.manual_owner_kinds = owned(&["StatefulSet"])),
 ];
 
-/// Each of these rules needs another Ready status of the node, so that no two apply to one pod.
-const EXCLUSIVE: [u8; 3] = [4, 8, 9];
+/// Rule 3 does not hold where finalizers remain, so that rules 11 and 12 decide there.
+const EXCLUSIVE: [(u8, u8); 2] = [(3, 11), (3, 12)];
 
 fn code_under(triggers: &[Trigger]) -> &'static str {
     let mut scene = Scene { policy: policy(), node: node().0, pod: pod().0 };
@@ -775,10 +1188,10 @@ fn code_under(triggers: &[Trigger]) -> &'static str {
 fn the_first_rule_that_holds_decides() {
     assert_eq!(code_under(&[]), "stuck-on-not-ready-node");
     for (at, first) in TRIGGERS.iter().enumerate() {
-        // The sixteenth rule needs no trigger.
+        // The eighteenth rule needs no trigger.
         assert_eq!(code_under(&[*first]), first.1, "rule {} alone", first.0);
         for second in &TRIGGERS[at + 1..] {
-            if EXCLUSIVE.contains(&first.0) && EXCLUSIVE.contains(&second.0) {
+            if EXCLUSIVE.contains(&(first.0, second.0)) {
                 continue;
             }
             assert_eq!(code_under(&[*first, *second]), first.1, "rule {} before rule {}", first.0, second.0);
@@ -791,7 +1204,7 @@ fn the_first_rule_that_holds_decides() {
 fn the_order_holds_for_every_form_of_a_rule() {
     let fresh = |node: Node| node.lease_renewed(now());
     let young = |node: Node| node.since(Some(ago("1m")));
-    let optout = Reason::OptedOut(Optout::Node);
+    let optout = Reason::OptedOut { who: Optout::Node, value: "true".to_owned() };
     let unread_lease = facts_unread("the node's lease: it is forbidden");
     check([
         ("opted-out node before Ready node", pod().on(node().opted_out().ready(Ready::True)), optout),
@@ -843,7 +1256,7 @@ fn claims_are_asked_for_only_where_they_can_matter() {
     }
     let manual = Policy { manual_owner_kinds: owned(&["StatefulSet"]), ..policy() };
     let Pod(facts, look) = with_claim();
-    assert!(needs_claims(now(), &manual, look.as_ref(), &facts), "rule 13 is before rule 15");
+    assert!(needs_claims(now(), &manual, look.as_ref(), &facts), "rule 13 is before rule 17");
 }
 
 /// Every reason, with each form of its sentence.
@@ -861,11 +1274,12 @@ fn every_reason() -> Vec<Reason> {
             PinnedClaim { claim: "logs".to_owned(), ..pinned("hostPath, at /var/x") },
         ],
     };
+    let out = |who, value: &str| Reason::OptedOut { who, value: value.to_owned() };
     vec![
         Reason::MirrorPod,
-        Reason::OptedOut(Optout::Pod),
-        Reason::OptedOut(Optout::Namespace),
-        Reason::OptedOut(Optout::Node),
+        out(Optout::Pod, "true"),
+        out(Optout::Namespace, "true"),
+        out(Optout::Node, "True"),
         Reason::NodeGone { node: None },
         Reason::NodeGone { node: Some("ds06".to_owned()) },
         Reason::NodeReady,
@@ -873,24 +1287,33 @@ fn every_reason() -> Vec<Reason> {
         Reason::NotOverdue { overdue: -span("30s"), threshold },
         Reason::LeafNode(kosmos_leaf()),
         Reason::LeafNode(Leaf { cluster: None, ..kosmos_leaf() }),
+        Reason::LeafNode(of_kind(LeafKind::Virtual, "Liqo", "label liqo.io/type=virtual-node")),
+        Reason::LeafNode(of_kind(LeafKind::Edge, "KubeEdge", "kubelet version v1.22.6-kubeedge-v1.12.1")),
         Reason::LeafNode(selected_leaf()),
         facts_unread("the node: it is forbidden"),
         facts_unread("the namespace: it ends with a full stop."),
         recovering(span("10s")),
-        Reason::KubeletAlive { ready: Ready::False },
-        Reason::KubeletAlive { ready: Ready::Absent },
         just_failed(Some(span("1m"))),
         just_failed(None),
+        alive(Ready::False, &["its kubelet renewed its lease 4s ago"]),
+        alive(Ready::Unknown, &["node-problem-detector reported 2m ago", "virt-handler reported 1m ago"]),
+        alive(Ready::Absent, &[]),
         Reason::AlreadyForced { finalizers: owned(&[FOREIGN]) },
         Reason::Finalizers { finalizers: owned(&[FOREIGN]) },
         Reason::Finalizers { finalizers: owned(&[FOREIGN, "foregroundDeletion"]) },
         local_volume("local, at /mnt/d1"),
         pinned_two,
+        confined("rack In (r1)"),
         unverified_two,
+        Reason::SharedDisk("claim data is ReadWriteMany and a raw block device".to_owned()),
         Reason::OwnerKind { owner: Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() } },
         stuck(),
-        confined("zone In (a)"),
+        free("zone In (a)"),
     ]
+}
+
+fn of_kind(kind: LeafKind, maker: &'static str, mark: &str) -> Leaf {
+    Leaf { kind, maker, marks: owned(&[mark]), cluster: None }
 }
 
 /// Codes and verdicts are part of every report's contract.
@@ -910,15 +1333,19 @@ fn codes_and_verdicts_are_those_of_the_contract() {
             ("node-ready", "leave"),
             ("not-overdue", "wait"),
             ("kosmos-leaf", "manual"),
+            ("virtual-node", "manual"),
+            ("edge-node", "manual"),
             ("leaf-node", "manual"),
             ("facts-unread", "wait"),
             ("node-recovering", "wait"),
-            ("kubelet-alive", "leave"),
             ("node-just-failed", "wait"),
+            ("kubelet-alive", "manual"),
             ("already-forced", "manual"),
             ("finalizers", "manual"),
             ("local-volume", "manual"),
+            ("volume-confined", "manual"),
             ("volume-unverified", "manual"),
+            ("shared-disk", "manual"),
             ("owner-kind", "manual"),
             ("stuck-on-not-ready-node", "reap"),
         ]
@@ -930,11 +1357,11 @@ fn every_reason_states_what_was_seen() {
     let sentences = every_reason().iter().fold(String::new(), |sentences, reason| {
         sentences + &format!("{}: {}\n", reason.code(), reason.sentence())
     });
-    expect![[r"
+    expect![[r#"
         mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror means nothing.
         opted-out: The pod is opted out by pod-reaper.io/skip.
         opted-out: Its namespace is opted out by pod-reaper.io/skip.
-        opted-out: Its node is opted out by pod-reaper.io/skip.
+        opted-out: Its node is opted out by pod-reaper.io/skip. Its value "True" is neither true nor false, and counts as true.
         node-gone: It was never given a node; the pod garbage collector takes care of it.
         node-gone: Node ds06 does not exist any more; the pod garbage collector takes care of it.
         node-ready: Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
@@ -942,24 +1369,29 @@ fn every_reason_states_what_was_seen() {
         not-overdue: It is within its grace period for another 30s; it counts as stuck 10m after that.
         kosmos-leaf: Its node stands for the Kosmos leaf cluster edge-1 (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
         kosmos-leaf: Its node is a Kosmos leaf node and stands for another cluster (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
+        virtual-node: Its node is a virtual node of Liqo, and no machine (seen: label liqo.io/type=virtual-node). There, NotReady means that what runs its pods does not report: the pod may well be running.
+        edge-node: Its node is an edge node of KubeEdge (seen: kubelet version v1.22.6-kubeedge-v1.12.1). It works on without its cluster, so NotReady means that the link is cut: the pod may well be running.
         leaf-node: Its node matches --leaf-node-selector (seen: label selector type=virtual-kubelet). There, NotReady means that the link is cut: the pod may well be running.
         facts-unread: Something that has to be known could not be read: the node: it is forbidden.
         facts-unread: Something that has to be known could not be read: the namespace: it ends with a full stop.
         node-recovering: The node's lease was renewed 10s ago, so its kubelet is alive and about to report.
-        kubelet-alive: The node's Ready is False, not Unknown: its kubelet may still report, and --unreachable-only is set.
-        kubelet-alive: The node's Ready is absent, not Unknown: its kubelet may still report, and --unreachable-only is set.
         node-just-failed: The node has been NotReady for 1m only; 10m are asked for.
         node-just-failed: The node is NotReady, but does not say since when.
+        kubelet-alive: The node's Ready is False, but its machine lives: its kubelet renewed its lease 4s ago. So the pod's containers most likely run on.
+        kubelet-alive: The node's Ready is Unknown, but its machine lives: node-problem-detector reported 2m ago, virt-handler reported 1m ago. So the pod's containers most likely run on.
+        kubelet-alive: The node's Ready is absent, not Unknown: its kubelet may still report, and --unreachable-only is set.
         already-forced: It was force-deleted already and is held by finalizer example.com/backup; another delete changes nothing.
         finalizers: It is held by finalizer example.com/backup, whose controller has something to do before the pod may go.
         finalizers: It is held by finalizers example.com/backup, foregroundDeletion, whose controller has something to do before the pod may go.
         local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
         local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1); claim logs is bound to volume pv-1 (hostPath, at /var/x).
+        volume-confined: No other node reaches its storage: claim data is bound to volume pv-1, which needs rack In (r1).
         volume-unverified: Whether its storage is on the dead node could not be verified: claim data: nobody looked; claim logs: it is forbidden.
+        shared-disk: Two machines could write its disk at once (claim data is ReadWriteMany and a raw block device), and its node is not certainly off.
         owner-kind: It belongs to StatefulSet/db, and --manual-owner-kind names that kind.
         stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
         stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
-    "]].assert_eq(&sentences);
+    "#]].assert_eq(&sentences);
 }
 
 #[test]

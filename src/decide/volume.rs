@@ -1,43 +1,82 @@
-//! Is a pod's storage bound to the dead node?
+//! What binds a pod's storage to its node?
 //!
-//! A volume that only the dead node can reach keeps the replacement waiting for ever, and giving it up loses data:
-//! that is for a person. Affinity to a zone is not such a bond.
+//! A volume on the node itself is lost with it, and giving it up is for a person. One that some other node can reach lets
+//! the replacement start there. What is between the two, or is not known, is for a person too: without any command that
+//! destroys, because the data may be elsewhere.
 
-use super::reason::{PinnedClaim, UnverifiedClaim};
-use crate::facts::{AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Requirement, Storage, VolumeFacts};
+use super::reason::{ConfinedClaim, PinnedClaim, UnverifiedClaim};
+use crate::facts::{
+    AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Read, Requirement, Storage, Unread, VolumeFacts,
+};
 
 /// What a pod's claims say about its moving elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// Bound to this node.
+    /// On this node.
     pub pinned: Vec<PinnedClaim>,
-    /// That is not known.
+    /// Reachable from this node alone.
+    pub confined: Vec<ConfinedClaim>,
+    /// Which of that is not known.
     pub unverified: Vec<UnverifiedClaim>,
-    /// Free of this node, yet only reachable from some: phrases for a note.
-    pub confined: Vec<String>,
+    /// What to remember about those that bind nothing, as phrases.
+    pub notes: Vec<String>,
+}
+
+/// Where a volume can be reached.
+enum Reach {
+    /// Nowhere but on this node: how that is known, as a phrase.
+    Pinned(String),
+    /// From no other node.
+    Confined,
+    /// From others too.
+    Free,
+    Unverified(String),
 }
 
 /// Sorts `claims` by what they mean for a pod on `node`.
 pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     let mut checked = Claims::default();
-    for claim in claims {
+    for ClaimFacts { name: claim, state, .. } in claims {
         let mut missing_volume = None;
-        let cause = match &claim.state {
+        let cause = match state {
             ClaimState::Absent => continue,
-            ClaimState::Bound { uid, volume } => {
-                if let Some(bond) = bond(volume, node) {
+            ClaimState::Own => {
+                checked.notes.push(format!("claim {claim} is its own alone and goes with it, data and all"));
+                continue;
+            }
+            ClaimState::Bound { uid, volume, .. } => match reach(volume, node) {
+                Reach::Pinned(bond) => {
                     checked.pinned.push(PinnedClaim {
-                        claim: claim.name.clone(),
+                        claim: claim.clone(),
                         claim_uid: uid.clone(),
                         volume: volume.name.clone(),
                         reclaim_policy: volume.reclaim_policy.clone(),
                         bond,
                     });
-                } else if !volume.affinity.is_empty() {
-                    checked.confined.push(format!("{} needs {}", volume.name, spell(&volume.affinity)));
+                    continue;
                 }
-                continue;
-            }
+                Reach::Confined => {
+                    let place = spell(&volume.affinity);
+                    checked.confined.push(ConfinedClaim {
+                        claim: claim.clone(),
+                        volume: volume.name.clone(),
+                        place,
+                    });
+                    continue;
+                }
+                Reach::Free if volume.affinity.is_empty() => continue,
+                Reach::Free => {
+                    checked.notes.push(format!(
+                        "its replacement waits for a node that its volume allows: {} needs {}",
+                        volume.name,
+                        spell(&volume.affinity)
+                    ));
+                    continue;
+                }
+                Reach::Unverified(cause) => {
+                    format!("whether another node reaches its volume {} is not known: {cause}", volume.name)
+                }
+            },
             ClaimState::NotLookedUp => "nobody looked".to_owned(),
             ClaimState::Unread(unread) => unread.0.clone(),
             ClaimState::WithoutVolume { missing: Some(volume), .. } => {
@@ -48,34 +87,63 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                 format!("it names no volume (phase {})", phase.as_deref().unwrap_or("not set"))
             }
         };
-        checked.unverified.push(UnverifiedClaim { claim: claim.name.clone(), missing_volume, cause });
+        checked.unverified.push(UnverifiedClaim { claim: claim.clone(), missing_volume, cause });
     }
     checked
 }
 
-/// How `volume` is bound to `node`, as a phrase; `None` where another node could reach it.
-fn bond(volume: &VolumeFacts, node: &NodeFacts) -> Option<String> {
+/// Where `volume`, which a pod on `node` uses, can be reached.
+fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     match &volume.storage {
-        Storage::Local(path) => return Some(format!("local, at {path}")),
-        Storage::HostPath(path) => return Some(format!("hostPath, at {path}")),
+        Storage::Local(path) => return Reach::Pinned(format!("local, at {path}")),
+        Storage::HostPath(path) => return Reach::Pinned(format!("hostPath, at {path}")),
+        Storage::StrictLocal => return Reach::Pinned("Longhorn, dataLocality strict-local".to_owned()),
+        Storage::Driver if volume.affinity.is_empty() => return Reach::Free,
         Storage::Driver => {}
     }
-    if volume.affinity.is_empty() {
-        return None;
+    // A term that asks for nothing matches no node (Kubernetes' own reading), so it opens no way out.
+    let terms = volume.affinity.iter().filter(|term| term.fields || !term.requirements.is_empty());
+    if terms.clone().count() == 0 {
+        return Reach::Confined;
     }
-    // A term without a requirement matches no node (Kubernetes' own reading), so it opens no way out.
-    volume
-        .affinity
-        .iter()
-        .filter(|term| !term.is_empty())
-        .all(|term| term.iter().any(|requirement| names_only(requirement, node)))
-        .then(|| format!("reachable only from this node, by {}", spell(&volume.affinity)))
+    if terms.clone().all(|term| term.requirements.iter().any(|requirement| names_only(requirement, node))) {
+        return Reach::Pinned(format!("reachable only from this node, by {}", spell(&volume.affinity)));
+    }
+    let mut unverified = None;
+    for term in terms {
+        match elsewhere(term, node) {
+            Ok(true) => return Reach::Free,
+            Ok(false) => {}
+            Err(Unread(cause)) => unverified = Some(cause),
+        }
+    }
+    unverified.map_or(Reach::Confined, Reach::Unverified)
 }
 
-/// Whether `requirement` holds on `node` and nowhere else. Drivers use label keys of their own (TopoLVM
+/// Whether a real node other than `node` satisfies `term`, zones and regions left out: where nothing else is asked for,
+/// a node may come up there any time.
+fn elsewhere(term: &AffinityTerm, node: &NodeFacts) -> Read<bool> {
+    if term.selector()?.is_none() {
+        return Ok(true);
+    }
+    match &term.satisfied_by {
+        Some(Ok(nodes)) => Ok(nodes.iter().any(|name| *name != node.name)),
+        Some(Err(unread)) => Err(unread.clone()),
+        None => Err(Unread("nobody asked".to_owned())),
+    }
+}
+
+/// Whether `term` of a volume's affinity has to be asked about: whether another node satisfies it.
+pub fn to_ask<'a>(volume: &'a VolumeFacts, node: &NodeFacts) -> impl Iterator<Item = &'a AffinityTerm> {
+    let open = matches!(reach(volume, node), Reach::Unverified(_));
+    volume.affinity.iter().filter(move |_| open)
+}
+
+/// Whether `requirement` names this node and no other. Drivers use label keys of their own (TopoLVM
 /// `topology.topolvm.io/node`, OpenEBS `openebs.io/nodename`), so the values decide, not the key.
 fn names_only(requirement: &Requirement, node: &NodeFacts) -> bool {
     requirement.operator == "In"
+        && !requirement.of_zone()
         && !requirement.values.is_empty()
         && requirement
             .values
@@ -86,11 +154,15 @@ fn names_only(requirement: &Requirement, node: &NodeFacts) -> bool {
 /// Terms as a phrase: "zone in (a, b) or zone in (c)".
 fn spell(terms: &[AffinityTerm]) -> String {
     let term = |term: &AffinityTerm| {
-        let requirements = term.iter().map(|Requirement { key, operator, values }| match operator.as_str() {
-            "Exists" | "DoesNotExist" => format!("{key} {operator}"),
-            _ => format!("{key} {operator} ({})", values.join(", ")),
-        });
-        requirements.collect::<Vec<_>>().join(" and ")
+        let requirements =
+            term.requirements.iter().map(|Requirement { key, operator, values }| match operator.as_str() {
+                "Exists" | "DoesNotExist" => format!("{key} {operator}"),
+                _ if values == &[""] => format!("{key} {operator} (\"\")"),
+                _ => format!("{key} {operator} ({})", values.join(", ")),
+            });
+        let fields = term.fields.then(|| "a field of the node".to_owned());
+        requirements.chain(fields).collect::<Vec<_>>().join(" and ")
     };
-    terms.iter().map(term).collect::<Vec<_>>().join(" or ")
+    let terms = terms.iter().map(term).filter(|term| !term.is_empty()).collect::<Vec<_>>();
+    if terms.is_empty() { "what no node has".to_owned() } else { terms.join(" or ") }
 }

@@ -8,7 +8,7 @@ use super::{Look, Node, Run, Sent, log_outcome};
 use crate::{
     cluster::{Failure, NotDown, StatusKind, StillDown, WriteMode},
     decide::{Reason, Verdict, decide},
-    facts::{ClaimFacts, NodeRead, PodFacts},
+    facts::{NodeRead, PodFacts},
     outcome::Outcome,
 };
 
@@ -22,6 +22,10 @@ impl Run<'_> {
     pub(super) async fn reap(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
         if let Some(why) = self.stop.reason() {
             return Sent::Settled(Outcome::Interrupted(why.to_owned()));
+        }
+        if let Some(outcome) = self.opted_out_since(pod) {
+            log_outcome(pod, &outcome);
+            return Sent::Settled(outcome);
         }
         tracing::info!(
             dry_run = self.mode == WriteMode::DryRun,
@@ -37,6 +41,19 @@ impl Run<'_> {
             Sent::Accepted | Sent::Unsure(_) => {}
         }
         sent
+    }
+
+    /// The outcome of a pod whose namespace was opted out after it was judged, or cannot be said not to be.
+    fn opted_out_since(&self, pod: &PodFacts) -> Option<Outcome> {
+        let unread = |why: &str| Outcome::Failed(format!("its namespace could not be read again: {why}"));
+        match &self.namespaces {
+            Err(failure) => Some(unread(&failure.to_string())),
+            Ok(namespaces) => match namespaces.get(&pod.namespace) {
+                None => Some(unread("it was not in the list")),
+                Some(None) => None,
+                Some(Some(_)) => Some(Outcome::OptedOut),
+            },
+        }
     }
 
     async fn send(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
@@ -170,10 +187,9 @@ impl Run<'_> {
         // A pod's volumes never change: what was found about its claims still holds. One that is new was never looked
         // up, which the rules do not let through.
         for claim in &mut again.claims {
-            let known = judged.claims.iter().find(|known| known.name == claim.name);
-            *claim = known
-                .cloned()
-                .unwrap_or_else(|| ClaimFacts { name: claim.name.clone(), state: claim.state.clone() });
+            if let Some(known) = judged.claims.iter().find(|known| known.name == claim.name) {
+                claim.clone_from(known);
+            }
         }
         let reason = decide(self.now, self.policy, Some(&NodeRead::Known(node.judged.clone())), &again);
         if reason.verdict() == Verdict::Reap { Ok(Some(again)) } else { Err(changed(&reason.sentence())) }

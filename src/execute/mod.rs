@@ -15,7 +15,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode},
     decide::Policy,
-    facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts},
+    facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts},
     outcome::Outcome,
     stop::Stop,
 };
@@ -55,7 +55,9 @@ pub async fn execute(
             None => groups.push((Node { judged, last: Mutex::new(None) }, vec![pod])),
         }
     }
-    let run = &Run { cluster, stop, policy, mode, now: facts.now };
+    // Once more, right before the first delete: the question at a terminal may have been open for long.
+    let namespaces = if groups.is_empty() { Ok(Namespaces::new()) } else { cluster.namespaces().await };
+    let run = &Run { cluster, stop, policy, mode, namespaces, now: facts.now };
     let turns = groups.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
     let sent = stream::iter(turns.enumerate())
         .map(|(turn, (node, pod))| async move {
@@ -110,6 +112,7 @@ struct Run<'a> {
     stop: &'a Stop,
     policy: &'a Policy,
     mode: WriteMode,
+    namespaces: Result<Namespaces, Failure>,
     now: Timestamp,
 }
 

@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     facts::JOB_TRACKING,
     report::samples::{audit, held_by, judged, lease, namespace, node, pod},
+    selector::NodeSelectors,
 };
 
 fn finished(mut pod: Value) -> Value {
@@ -36,7 +37,7 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
         Fate { fault: fails.then_some(Fault::Status(403, false, false)), ..Fate::default() }
     });
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-    let cluster = Cluster::new(server.client(), stop.clone(), None);
+    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
     let pods = plan.reaps().collect::<Vec<_>>();
     let outcomes = execute(&cluster, &stop, &settings.policy, WriteMode::Real, &facts, &pods, &|| {}).await;
     let codes =
@@ -58,7 +59,7 @@ async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     let (facts, plan) = judged(&settings, &objects);
     let server = Server::new(Objects::new(facts.now, objects));
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-    let cluster = Cluster::new(server.client(), stop.clone(), None);
+    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
     let pods = plan.reaps().collect::<Vec<_>>();
     let outcomes = execute(&cluster, &stop, &settings.policy, WriteMode::Real, &facts, &pods, &|| {}).await;
     assert_eq!(outcomes["uid-shop-held-0"], Outcome::StillThere);

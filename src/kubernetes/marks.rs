@@ -22,7 +22,7 @@ pub(super) enum Place {
 use Place::{Annotation, Annotations, Label, Taint, Version};
 
 /// What a node is, who makes such nodes, and the mark.
-pub(super) const MARKS: [(LeafKind, &str, Place); 28] = [
+pub(super) const MARKS: [(LeafKind, &str, Place); 29] = [
     // Two spellings; label and taint share one key.
     (Kosmos, "Kosmos", Label("kosmos.io/node", None)),
     (Kosmos, "Kosmos", Annotation(KOSMOS_OWNER, None)),
@@ -39,6 +39,8 @@ pub(super) const MARKS: [(LeafKind, &str, Place); 28] = [
     (Virtual, "Koupleless", Taint("schedule.koupleless.io/virtual-node")),
     (Virtual, "KWOK", Label("kwok.x-k8s.io/node", Some("fake"))),
     (Virtual, "KWOK", Annotation("kwok.x-k8s.io/node", Some("fake"))),
+    // Of its own template. A pod that lands there is said to have run, and has not.
+    (Virtual, "KWOK", Label("type", Some("kwok"))),
     (Virtual, "KWOK", Version(|version| version.starts_with("kwok-"))),
     (Virtual, "vcluster", Label("vcluster.loft.sh/fake-node", Some("true"))),
     (Virtual, "Virtual Kubelet", Label("type", Some("virtual-kubelet"))),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, value::RawValue};
 
 /// A list of objects, each still unparsed, so that a malformed one spoils only itself.
 #[derive(Debug, Deserialize)]
@@ -28,10 +28,11 @@ pub struct ListMeta {
     pub next: Option<String>,
 }
 
-/// `metadata` of any object, and the whole of one that is asked for by metadata alone.
+/// `metadata` of any object, and the whole of one that is asked for by metadata alone. `M`: what is kept of each entry of
+/// `managedFields`, which are most of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Meta<A = Annotations> {
+pub struct Meta<A = Annotations, M = IgnoredAny> {
     /// Name.
     pub name: Option<String>,
     /// Namespace.
@@ -47,6 +48,7 @@ pub struct Meta<A = Annotations> {
     pub(super) finalizers: Option<Vec<String>>,
     pub(super) owner_references: Option<Vec<OwnerReference>>,
     pub(super) creation_timestamp: Option<Timestamp>,
+    pub(super) managed_fields: Option<Vec<M>>,
 }
 
 /// The annotations that a rule asks for. The others, up to 256 KiB an object, are passed over as they are read.
@@ -61,6 +63,27 @@ pub struct Annotations {
     /// Set by the kubelet on the API's copy of a static pod.
     #[serde(rename = "kubernetes.io/config.mirror")]
     pub(super) mirror: Option<String>,
+}
+
+/// An entry of `managedFields`: what somebody has written, and when, by the API server's stamp.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Written {
+    time: Option<Timestamp>,
+    /// Parsed only where it is asked about: it is long.
+    fields_v1: Option<Box<RawValue>>,
+}
+
+impl<A> Meta<A, Written> {
+    /// When the field was last written, by a pointer into the fields that each entry owns.
+    pub(super) fn written(&self, field: &str) -> Option<Timestamp> {
+        let owns = |entry: &&Written| {
+            let fields =
+                entry.fields_v1.as_ref().and_then(|fields| serde_json::from_str::<Value>(fields.get()).ok());
+            fields.is_some_and(|fields| fields.pointer(field).is_some())
+        };
+        self.managed_fields.iter().flatten().filter(owns).filter_map(|entry| entry.time).max()
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -78,13 +101,13 @@ impl Meta {
         pick(self.annotations.as_ref()?).as_deref()
     }
 
-    /// Whether it is opted out.
-    pub fn opted_out(&self) -> bool {
-        opts_out(self.label(SKIP)) || opts_out(self.annotation(|known| &known.skip))
+    /// The value by which it is opted out.
+    pub fn opted_out(&self) -> Option<String> {
+        opts_out([self.label(SKIP), self.annotation(|known| &known.skip)])
     }
 }
 
-impl<A> Meta<A> {
+impl<A, M> Meta<A, M> {
     pub(super) fn label(&self, key: &str) -> Option<&str> {
         self.labels.as_ref()?.get(key).map(String::as_str)
     }
@@ -98,9 +121,9 @@ impl<A> Meta<A> {
 /// Annotation or label: the reaper keeps away.
 pub(super) const SKIP: &str = "pod-reaper.io/skip";
 
-/// Whether a value of [`SKIP`] opts out. Only `false` does not: a slip of the key must not delete.
-pub(super) fn opts_out(value: Option<&str>) -> bool {
-    value.is_some_and(|value| value != "false")
+/// The value of [`SKIP`] that opts out. Only `false` does not: a slip of the key must not delete.
+pub(super) fn opts_out(values: [Option<&str>; 2]) -> Option<String> {
+    values.into_iter().flatten().find(|value| *value != "false").map(str::to_owned)
 }
 
 /// Any object of which only the metadata matters: a namespace, or a pod that is looked for by UID.

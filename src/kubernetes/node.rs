@@ -7,11 +7,11 @@ use serde::Deserialize;
 
 use super::{
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place},
-    meta::{Meta, SKIP, opts_out, required},
+    meta::{Meta, SKIP, Written, opts_out, required},
 };
 use crate::{
-    facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Standing},
-    selector::{Selector, is_name},
+    facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing},
+    selector::{NodeSelector, NodeSelectors, is_name},
 };
 
 /// What the node controller gives a node whose `Ready` is `False`, and `Unknown`.
@@ -20,12 +20,38 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.
 const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
+/// Conditions that node-problem-detector writes, on the node's own machine. Not `NetworkUnavailable`, nor Harvester's
+/// `Drained`: the control plane writes those.
+const PROBLEMS: [&str; 9] = [
+    "KernelDeadlock",
+    "ReadonlyFilesystem",
+    "KubeletUnhealthy",
+    "ContainerRuntimeUnhealthy",
+    "FrequentKubeletRestart",
+    "FrequentContainerdRestart",
+    "FrequentDockerRestart",
+    "FrequentUnregisterNetDevice",
+    "CorruptDockerOverlay2",
+];
+/// virt-handler's heartbeat.
+const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
+/// That, as an entry of `managedFields` says that it owns it.
+const VIRT_FIELD: &str = "/f:metadata/f:annotations/f:kubevirt.io~1heartbeat";
+/// kube-fencing's word that its fencing Job succeeded; its other states prove nothing.
+const FENCED: (&str, &str) = ("fencing/state", "fenced");
+/// The cloud says that the machine is stopped. That is sure on AWS EC2 and `OpenStack` alone.
+const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
+/// Names of Fargate's nodes begin so: on them the taint says the inverse.
+const FARGATE_PREFIX: &str = "fargate-";
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
 /// A node.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RawNode {
     /// Its metadata.
-    pub metadata: Meta<BTreeMap<String, String>>,
+    pub metadata: Meta<BTreeMap<String, String>, Written>,
     spec: NodeSpec,
     status: NodeStatus,
 }
@@ -51,11 +77,14 @@ struct NodeInfo {
 #[serde(default)]
 struct NodeSpec {
     taints: Option<Vec<Taint>>,
+    #[serde(rename = "providerID")]
+    provider_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Taint {
     key: Option<String>,
+    value: Option<String>,
     effect: Option<String>,
     #[serde(rename = "timeAdded")]
     time_added: Option<Timestamp>,
@@ -94,13 +123,28 @@ impl RawNode {
         }
     }
 
+    /// Without what only a NotReady node is asked about: it is long, and nodes are many.
+    #[must_use]
+    pub fn without_idle_stamps(mut self) -> Self {
+        if self.ready() == Ready::True {
+            self.metadata.managed_fields = None;
+        }
+        self
+    }
+
     /// Its standing among the nodes, for a count.
-    pub fn standing(&self, selector: Option<&Selector>) -> Standing {
+    pub fn standing(&self, selectors: &NodeSelectors) -> Standing {
         Standing {
             ready: self.ready() == Ready::True,
-            leaf: self.leaf(selector).is_some(),
+            leaf: self.leaf(selectors).is_some(),
             control_plane: self.control_plane(),
         }
+    }
+
+    /// Its labels.
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        const NONE: &BTreeMap<String, String> = &BTreeMap::new();
+        self.metadata.labels.as_ref().unwrap_or(NONE)
     }
 
     /// Whether it carries the control-plane role.
@@ -110,11 +154,10 @@ impl RawNode {
 
     /// Whether it stands for something that this cluster does not see, or works on without it: by any one mark, or the
     /// operator's selector.
-    pub fn leaf(&self, selector: Option<&Selector>) -> Option<Leaf> {
-        let mut found =
-            MARKS.iter().filter_map(|(kind, maker, place)| Some((*kind, *maker, self.mark(place)?)));
+    fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
+        let found = MARKS.iter().filter_map(|(kind, maker, place)| Some((*kind, *maker, self.mark(place)?)));
         let (mut first, mut marks) = (None, Vec::new());
-        for (kind, maker, mark) in found.by_ref() {
+        for (kind, maker, mark) in found {
             first.get_or_insert((kind, maker));
             marks.push(mark);
         }
@@ -123,17 +166,65 @@ impl RawNode {
             first.get_or_insert((LeafKind::Kosmos, "Kosmos"));
             marks.push(format!("name prefix {KOSMOS_PREFIX}"));
         }
-        let none = BTreeMap::new();
-        if let Some(selector) = selector
-            && selector.matches(self.metadata.labels.as_ref().unwrap_or(&none))
-        {
+        for selector in selectors.leaf.iter().filter(|selector| self.is_selected(selector)) {
             first.get_or_insert((LeafKind::Selected, ""));
-            marks.push(format!("label selector {selector}"));
+            marks.push(selector.to_string());
         }
         let (kind, maker) = first?;
         // It becomes part of commands to paste: only what can be the name of an object may.
         let cluster = self.annotation(KOSMOS_OWNER).filter(|cluster| is_name(cluster));
         Some(Leaf { kind, maker, marks, cluster: cluster.map(str::to_owned) })
+    }
+
+    fn is_selected(&self, selector: &NodeSelector) -> bool {
+        let is = |wanted: &Option<String>, value: &str| wanted.as_ref().is_none_or(|wanted| wanted == value);
+        match selector {
+            NodeSelector::Labels(selector) => selector.matches(self.labels()),
+            NodeSelector::Annotation(key, wanted) => {
+                self.annotation(key).is_some_and(|value| is(wanted, value))
+            }
+            NodeSelector::Taint(key, wanted) => {
+                self.taints(key).any(|taint| is(wanted, taint.value.as_deref().unwrap_or_default()))
+            }
+        }
+    }
+
+    fn taints<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Taint> {
+        self.spec.taints.iter().flatten().filter(move |taint| taint.key.as_deref() == Some(key))
+    }
+
+    /// What its machine has reported besides the lease, by the API server's stamp where there is one.
+    fn heartbeats(&self) -> Vec<Sign> {
+        let problems = self.status.conditions.iter().flatten().filter_map(|condition| {
+            let kind = condition.kind.as_deref().filter(|kind| PROBLEMS.contains(kind))?;
+            let heartbeat = condition.last_heartbeat_time?;
+            let field = format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
+            let at = self.metadata.written(&field).unwrap_or(heartbeat);
+            Some(Sign { by: SignBy::ProblemDetector, at })
+        });
+        let virt_handler = self.annotation(VIRT_HEARTBEAT).and_then(|value| value.parse().ok());
+        let virt_handler = virt_handler.map(|heartbeat| Sign {
+            by: SignBy::VirtHandler,
+            at: self.metadata.written(VIRT_FIELD).unwrap_or(heartbeat),
+        });
+        problems.chain(virt_handler).collect()
+    }
+
+    /// The mark by which somebody says that its power or disks are cut.
+    fn fenced(&self, selectors: &NodeSelectors) -> Option<String> {
+        let (key, value) = FENCED;
+        if self.annotation(key) == Some(value) {
+            return Some(format!("annotation {key}={value}"));
+        }
+        let provider = self.spec.provider_id.as_deref().unwrap_or_default();
+        let fargate = self.metadata.name.as_deref().is_some_and(|name| name.starts_with(FARGATE_PREFIX));
+        if self.taints(SHUTDOWN).next().is_some()
+            && SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
+            && !fargate
+        {
+            return Some(format!("taint {SHUTDOWN}"));
+        }
+        selectors.fenced.iter().find(|selector| self.is_selected(selector)).map(ToString::to_string)
     }
 
     /// The mark at that place, as a phrase, where it is there.
@@ -156,10 +247,7 @@ impl RawNode {
                 let key = annotations.keys().find(|key| key.starts_with(prefix))?;
                 Some(format!("annotation {key}"))
             }
-            Place::Taint(wanted) => {
-                let mut taints = self.spec.taints.iter().flatten();
-                taints.any(|taint| taint.key.as_deref() == Some(wanted)).then(|| format!("taint {wanted}"))
-            }
+            Place::Taint(wanted) => self.taints(wanted).next().map(|_| format!("taint {wanted}")),
             Place::Version(is_one) => {
                 let version = self.status.node_info.as_ref()?.kubelet_version.as_deref()?;
                 is_one(version).then(|| format!("kubelet version {version}"))
@@ -185,13 +273,16 @@ impl RawNode {
     pub fn into_facts(
         self,
         lease: Read<Option<Lease>>,
-        selector: Option<&Selector>,
+        selectors: &NodeSelectors,
     ) -> Result<NodeFacts, String> {
         let ready = self.ready();
-        let leaf = self.leaf(selector);
+        let leaf = self.leaf(selectors);
+        let heartbeats = self.heartbeats();
+        let fenced = self.fenced(selectors);
+        let out_of_service = self.taints(OUT_OF_SERVICE).next().is_some();
         let control_plane = self.control_plane();
         let hostname = self.metadata.label(HOSTNAME).map(str::to_owned);
-        let opted_out = opts_out(self.metadata.label(SKIP)) || opts_out(self.annotation(SKIP));
+        let opted_out = opts_out([self.metadata.label(SKIP), self.annotation(SKIP)]);
         let (ready_reason, ready_since) = self
             .ready_condition()
             .map_or((None, None), |condition| (condition.reason.clone(), condition.last_transition_time));
@@ -209,6 +300,9 @@ impl RawNode {
             ready_since,
             tainted_since,
             hostname,
+            heartbeats,
+            fenced,
+            out_of_service,
             leaf,
             control_plane,
             opted_out,

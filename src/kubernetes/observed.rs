@@ -4,8 +4,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{lease::LeaseSpec, node::Conditions};
+use crate::facts::deletion_requested;
 
-/// The moments at which an object was observed. A `deletionTimestamp` is none of them: it may lie in the future.
+/// The moments at which an object was observed. A `deletionTimestamp` is none of them: it may lie in the future. The moment
+/// at which the deletion was asked for is one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Observed {
@@ -18,6 +20,8 @@ pub struct Observed {
 #[serde(rename_all = "camelCase", default)]
 struct ObservedMeta {
     creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
+    deletion_grace_period_seconds: Option<i64>,
     managed_fields: Option<Vec<Written>>,
 }
 
@@ -31,10 +35,12 @@ impl Observed {
     pub fn newest(&self) -> Option<Timestamp> {
         let conditions = self.status.conditions.iter().flatten();
         let managed = self.metadata.managed_fields.iter().flatten();
+        let deletion = self.metadata.deletion_timestamp.zip(self.metadata.deletion_grace_period_seconds);
+        let asked_for = deletion.and_then(|(deadline, grace)| deletion_requested(deadline, grace));
         conditions
             .flat_map(|condition| [condition.last_transition_time, condition.last_heartbeat_time])
             .chain(managed.map(|entry| entry.time))
-            .chain([self.metadata.creation_timestamp, self.spec.renew_time])
+            .chain([self.metadata.creation_timestamp, self.spec.renew_time, asked_for])
             .flatten()
             .max()
     }

@@ -3,13 +3,20 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::meta::{Meta, SKIP, required};
-use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay};
+use super::meta::{Meta, OwnerReference, SKIP, required};
+use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// The same of a node whose kubelet says that it is not Ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+/// For how many seconds a pod that says nothing tolerates either: Kubernetes writes that into each new pod.
+const DEFAULT_SECONDS: i64 = 300;
 /// Set by the Deployment controller: the end of the `ReplicaSet`'s name.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// A `CronJob` names its Jobs after itself and the time in minutes since 1970: eight digits until 2160. Fewer may be anything.
+const CRON_DIGITS: usize = 8;
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
@@ -41,12 +48,11 @@ struct Toleration {
 }
 
 impl Toleration {
-    /// Whether it tolerates the taint that Kubernetes gives a node whose kubelet is silent, by Kubernetes' own rule. That
-    /// taint has no value.
-    fn of_silence(&self) -> bool {
+    /// Whether it tolerates the taint `NoExecute` of that key, by Kubernetes' own rule. The taint has no value.
+    fn of(&self, taint: &str) -> bool {
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         given(&self.effect).is_none_or(|effect| effect == "NoExecute")
-            && given(&self.key).is_none_or(|key| key == UNREACHABLE)
+            && given(&self.key).is_none_or(|key| key == taint)
             && match given(&self.operator).as_deref() {
                 Some("Exists") => true,
                 None | Some("Equal") => given(&self.value).is_none(),
@@ -83,11 +89,21 @@ struct PodCondition {
     status: Option<String>,
 }
 
+impl From<&OwnerReference> for Owner {
+    fn from(owner: &OwnerReference) -> Self {
+        Self { kind: owner.kind.clone().unwrap_or_default(), name: owner.name.clone().unwrap_or_default() }
+    }
+}
+
 impl RawPod {
     /// Without the labels that no rule asks for: tens of thousands of pods are held at once.
     #[must_use]
     pub fn without_labels(mut self) -> Self {
-        self.metadata.labels.iter_mut().for_each(|labels| labels.retain(|key, _| key == SKIP));
+        let kept = [SKIP, POD_TEMPLATE_HASH];
+        self.metadata
+            .labels
+            .iter_mut()
+            .for_each(|labels| labels.retain(|key, _| kept.contains(&key.as_str())));
         self.metadata.labels = self.metadata.labels.filter(|labels| !labels.is_empty());
         self
     }
@@ -99,19 +115,39 @@ impl RawPod {
         self
     }
 
+    /// Its node, where it has one.
+    pub fn node(&self) -> Option<&str> {
+        self.spec.node_name.as_deref().filter(|node| !node.is_empty())
+    }
+
+    /// The toleration of the taint that counts: the first that fits, as in Kubernetes.
+    fn toleration(&self, taint: &str) -> Option<&Toleration> {
+        self.spec.tolerations.iter().flatten().find(|toleration| toleration.of(taint))
+    }
+
+    /// What there is to know about one that runs on a node that may be dead; `None` where it is finished or Terminating.
+    pub fn unasked(&self) -> Option<Unasked> {
+        let PodSummary { namespace, name, workload, stays, terminating, finished, .. } = self.summary();
+        let seconds =
+            |taint| self.toleration(taint).map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds);
+        (!terminating && !finished).then(|| Unasked {
+            namespace,
+            name,
+            workload,
+            stays,
+            tolerates_silence: seconds(UNREACHABLE),
+            tolerates_not_ready: seconds(NOT_READY),
+        })
+    }
+
     /// What there is to know about a pod that is not Terminating, or not only that.
     pub fn summary(&self) -> PodSummary {
         let owner = self.metadata.owner_references.iter().flatten();
         let controller = owner.clone().find(|owner| owner.controller == Some(true));
-        let controller = controller.map(|owner| Owner {
-            kind: owner.kind.clone().unwrap_or_default(),
-            name: owner.name.clone().unwrap_or_default(),
-        });
+        let controller = controller.map(Owner::from);
         let mirror = self.metadata.annotation(|known| &known.mirror).is_some();
         let daemon = controller.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
-        // The first toleration that fits is the one that counts, as in Kubernetes.
-        let tolerates = self.spec.tolerations.iter().flatten().find(|toleration| toleration.of_silence());
-        let stays = match tolerates {
+        let stays = match self.toleration(UNREACHABLE) {
             _ if mirror => Some(Stay::Static),
             _ if daemon => Some(Stay::DaemonSet),
             Some(toleration) if toleration.seconds.is_none() => Some(Stay::Tolerates),
@@ -126,7 +162,7 @@ impl RawPod {
             namespace: self.metadata.namespace.clone().unwrap_or_default(),
             name: self.metadata.name.clone().unwrap_or_default(),
             uid: self.metadata.uid.clone().unwrap_or_default(),
-            node: self.spec.node_name.clone().filter(|node| !node.is_empty()),
+            node: self.node().map(str::to_owned),
             serves: phase == "Running" && !terminating && !unready,
             finished: matches!(phase.as_str(), "Succeeded" | "Failed"),
             phase,
@@ -138,8 +174,17 @@ impl RawPod {
         }
     }
 
-    /// What people call the pod's workload: its Deployment, where a `ReplicaSet` is only one of that one's versions.
+    /// What people call the pod's workload: its Deployment, where a `ReplicaSet` is only one of that one's versions; its
+    /// `CronJob`, where a Job is only one of its times.
     fn workload(&self, controller: &Owner) -> Owner {
+        let time = controller.name.rsplit_once('-').filter(|(name, time)| {
+            !name.is_empty() && time.len() >= CRON_DIGITS && time.chars().all(|digit| digit.is_ascii_digit())
+        });
+        if let Some((name, _)) = time
+            && controller.kind == "Job"
+        {
+            return Owner { kind: "CronJob".to_owned(), name: name.to_owned() };
+        }
         let version = self.metadata.label(POD_TEMPLATE_HASH).map(|hash| format!("-{hash}"));
         let deployment = version.and_then(|version| controller.name.strip_suffix(version.as_str()));
         match deployment {
@@ -152,35 +197,38 @@ impl RawPod {
 
     /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a
     /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
-    pub fn into_facts(self, namespace_opted_out: Read<bool>) -> Result<PodFacts, String> {
+    pub fn into_facts(self, namespace_opted_out: Read<Option<String>>) -> Result<PodFacts, String> {
         let name = required(self.metadata.name.clone(), "metadata.name")?;
         let mut claims = Vec::new();
+        let owner = self.metadata.owner_references.iter().flatten();
+        let owner = owner.max_by_key(|owner| owner.controller == Some(true));
+        let controller = owner.filter(|owner| owner.controller == Some(true)).and_then(|owner| {
+            Some(Identity { api_version: owner.api_version.clone()?, uid: owner.uid.clone()? })
+        });
+        let owner = owner.map(Owner::from);
+        let workload = owner.as_ref().map(|owner| self.workload(owner));
         for volume in self.spec.volumes.into_iter().flatten() {
+            let ephemeral = volume.persistent_volume_claim.is_none();
             let claim = match (volume.persistent_volume_claim, volume.ephemeral) {
                 (Some(source), _) => required(source.claim_name, "persistentVolumeClaim.claimName")?,
                 // A generic ephemeral volume's claim is named after pod and volume.
                 (None, Some(_)) => format!("{name}-{}", required(volume.name, "the name of a volume")?),
                 (None, None) => continue,
             };
-            claims.push(ClaimFacts { name: claim, state: ClaimState::NotLookedUp });
+            claims.push(ClaimFacts { name: claim, ephemeral, state: ClaimState::NotLookedUp });
         }
-        claims.sort_by(|a, b| a.name.cmp(&b.name));
+        // One that the pod also names as any other claim is not its own.
+        claims.sort_by(|a, b| (&a.name, a.ephemeral).cmp(&(&b.name, b.ephemeral)));
         claims.dedup_by(|a, b| a.name == b.name);
-        let owner = self.metadata.owner_references.iter().flatten();
-        let owner = owner.max_by_key(|owner| owner.controller == Some(true));
         Ok(PodFacts {
             namespace: required(self.metadata.namespace.clone(), "metadata.namespace")?,
             name,
             uid: required(self.metadata.uid.clone(), "metadata.uid")?,
             resource_version: required(self.metadata.resource_version.clone(), "metadata.resourceVersion")?,
             node: self.spec.node_name.filter(|node| !node.is_empty()),
-            owner: owner.map(|owner| Owner {
-                kind: owner.kind.clone().unwrap_or_default(),
-                name: owner.name.clone().unwrap_or_default(),
-            }),
-            controller: owner.filter(|owner| owner.controller == Some(true)).and_then(|owner| {
-                Some(Identity { api_version: owner.api_version.clone()?, uid: owner.uid.clone()? })
-            }),
+            owner,
+            workload,
+            controller,
             deletion_deadline: self
                 .metadata
                 .deletion_timestamp

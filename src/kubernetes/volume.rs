@@ -3,7 +3,9 @@
 use serde::Deserialize;
 
 use super::meta::{Meta, required};
-use crate::facts::{AffinityTerm, Attachment, ClaimState, Read, Requirement, Storage, Unread, VolumeFacts};
+use crate::facts::{
+    AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread, VolumeFacts,
+};
 
 /// A `PersistentVolumeClaim`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -19,6 +21,8 @@ pub struct RawClaim {
 #[serde(rename_all = "camelCase", default)]
 struct ClaimSpec {
     volume_name: Option<String>,
+    access_modes: Option<Vec<String>>,
+    volume_mode: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -34,14 +38,22 @@ impl RawClaim {
     }
 
     /// As facts, with the look that was taken at its volume: `Ok(None)` where there is none of that name.
-    pub fn into_state(self, volume: Read<Option<RawVolume>>) -> ClaimState {
+    pub fn into_look(self, volume: Read<Option<RawVolume>>) -> ClaimLook {
+        let owners = self.metadata.owner_references.iter().flatten();
+        let owners = owners.filter_map(|owner| owner.uid.clone()).collect();
+        ClaimLook { owners, state: self.into_state(volume) }
+    }
+
+    fn into_state(self, volume: Read<Option<RawVolume>>) -> ClaimState {
+        let shared_disk = self.spec.volume_mode.as_deref() == Some("Block")
+            && self.spec.access_modes.iter().flatten().any(|mode| mode == "ReadWriteMany");
         let lost = self.status.phase.as_deref() == Some("Lost");
         let missing = self.volume_name().map(str::to_owned);
         match volume {
             Err(unread) => ClaimState::Unread(unread),
             Ok(Some(volume)) if !lost && missing.is_some() => {
                 match required(self.metadata.uid, "metadata.uid") {
-                    Ok(uid) => ClaimState::Bound { uid, volume: volume.into() },
+                    Ok(uid) => ClaimState::Bound { uid, shared_disk, volume: volume.into() },
                     Err(why) => ClaimState::Unread(Unread(why)),
                 }
             }
@@ -64,6 +76,7 @@ pub struct RawVolume {
 struct VolumeSpec {
     local: Option<VolumePath>,
     host_path: Option<VolumePath>,
+    csi: Option<CsiSource>,
     persistent_volume_reclaim_policy: Option<String>,
     node_affinity: Option<VolumeNodeAffinity>,
 }
@@ -71,6 +84,28 @@ struct VolumeSpec {
 #[derive(Debug, Clone, Deserialize)]
 struct VolumePath {
     path: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CsiSource {
+    driver: Option<String>,
+    volume_attributes: Option<CsiAttributes>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CsiAttributes {
+    data_locality: Option<String>,
+}
+
+impl CsiSource {
+    /// Whether the volume is on the node that uses it, without any affinity.
+    fn strict_local(&self) -> bool {
+        let locality =
+            self.volume_attributes.as_ref().and_then(|attributes| attributes.data_locality.as_deref());
+        self.driver.as_deref() == Some("driver.longhorn.io") && locality == Some("strict-local")
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -103,6 +138,9 @@ impl From<RawVolume> for VolumeFacts {
         let storage = match (raw.spec.local, raw.spec.host_path) {
             (Some(local), _) => Storage::Local(local.path.unwrap_or_default()),
             (None, Some(host)) => Storage::HostPath(host.path.unwrap_or_default()),
+            (None, None) if raw.spec.csi.as_ref().is_some_and(CsiSource::strict_local) => {
+                Storage::StrictLocal
+            }
             (None, None) => Storage::Driver,
         };
         let required = raw.spec.node_affinity.and_then(|affinity| affinity.required);
@@ -118,13 +156,16 @@ impl From<RawVolume> for VolumeFacts {
 
 impl From<NodeSelectorTerm> for AffinityTerm {
     fn from(term: NodeSelectorTerm) -> Self {
-        let all = term.match_expressions.into_iter().chain(term.match_fields).flatten();
-        all.map(|expression| Requirement {
+        let requirements = term.match_expressions.into_iter().flatten().map(|expression| Requirement {
             key: expression.key.unwrap_or_default(),
             operator: expression.operator.unwrap_or_default(),
             values: expression.values.unwrap_or_default(),
-        })
-        .collect()
+        });
+        Self {
+            requirements: requirements.collect(),
+            fields: term.match_fields.is_some_and(|fields| !fields.is_empty()),
+            satisfied_by: None,
+        }
     }
 }
 

@@ -35,13 +35,13 @@ impl Judged {
 }
 
 fn stuck() -> Reason {
-    Reason::Stuck { confined: Vec::new() }
+    Reason::Stuck { notes: Vec::new() }
 }
 
 /// One pod of each verdict but `reap`.
 fn others() -> [Judged; 3] {
     [
-        pod("shop", "left", "08:00").because(Reason::OptedOut(Optout::Pod)),
+        pod("shop", "left", "08:00").because(Reason::OptedOut { who: Optout::Pod, value: "true".to_owned() }),
         pod("shop", "manual", "08:01").because(Reason::OwnerKind {
             owner: Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() },
         }),
@@ -252,8 +252,8 @@ fn only_what_is_reaped_counts_against_the_cap() {
 
 #[test]
 fn a_reaped_pod_keeps_what_was_seen() {
-    let confined = Reason::Stuck { confined: vec!["pv-1 needs zone In (a)".to_owned()] };
+    let noted = Reason::Stuck { notes: vec!["pv-1 needs zone In (a)".to_owned()] };
     let plan =
-        Plan::limited(vec![pod("shop", "db-0", "09:00").because(confined.clone())], &workers(1, 9), &cap(1));
-    assert_eq!(plan.pods[0].reason, confined);
+        Plan::limited(vec![pod("shop", "db-0", "09:00").because(noted.clone())], &workers(1, 9), &cap(1));
+    assert_eq!(plan.pods[0].reason, noted);
 }

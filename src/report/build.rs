@@ -12,6 +12,7 @@ use crate::{
     facts::{ClusterFacts, Lease, NodeFacts, NodeRead, Ready},
     limits::{Hold, HoldReason, Judged, Plan},
     outcome::{Outcome, OutcomeCode},
+    selector::NodeSelector,
     settings::Settings,
 };
 
@@ -84,14 +85,22 @@ impl From<&Settings> for SettingsEntry {
             namespace_exclude_regex: regex(&settings.namespaces.exclude),
             reap_older_than_seconds: settings.policy.reap_older_than.as_secs(),
             node_not_ready_for_seconds: settings.policy.node_not_ready_for.as_secs(),
+            kubelet_alive: settings.policy.kubelet_alive,
             unreachable_only: settings.policy.unreachable_only,
             manual_owner_kinds: settings.policy.manual_owner_kinds.clone(),
             max_deletes: settings.limits.max_deletes.unwrap_or(0),
             max_not_ready_percent: settings.limits.max_not_ready_percent,
-            leaf_node_selector: settings.leaf_selector.as_ref().map(ToString::to_string),
+            leaf_node_selector: joined(&settings.node_selectors.leaf),
+            fenced_node_selector: joined(&settings.node_selectors.fenced),
             all: settings.all,
         }
     }
+}
+
+/// Selectors as they were typed, joined.
+fn joined(selectors: &[NodeSelector]) -> Option<String> {
+    let typed = selectors.iter().map(NodeSelector::typed).collect::<Vec<_>>();
+    (!typed.is_empty()).then(|| typed.join(";"))
 }
 
 impl From<&Hold> for BreakerEntry {
@@ -138,7 +147,7 @@ struct Entries<'a> {
 impl Entries<'_> {
     fn pod(&self, judged: &Judged, outcome: Option<&Outcome>) -> PodEntry {
         let pod = &judged.pod;
-        let Advice { risk, steps } = advice::advise(judged, self.hold, &self.kubectl);
+        let Advice { risk, steps } = advice::advise(judged, self.facts, self.hold, &self.kubectl);
         let notes = notes(judged);
         PodEntry {
             namespace: pod.namespace.clone(),
@@ -183,13 +192,16 @@ impl Entries<'_> {
             not_ready_seconds: not_ready_since.map(since),
             lease_renewed: lease,
             lease_age_seconds: lease.map(since),
+            signs_of_life: known.map_or_else(Vec::new, |node| node.signs_of_life(self.facts.now)),
+            fenced: known.and_then(|node| node.fenced_at(self.facts.now)).map(str::to_owned),
+            out_of_service: known.is_some_and(|node| node.out_of_service),
             leaf_marks: known
                 .and_then(|node| node.leaf.as_ref())
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
             pods: by_verdict(here().map(Judged::verdict)),
             volume_attachments: attachments.to_vec(),
             steps: known.map_or_else(Vec::new, |node| {
-                advice::advise_node(&node.name, reaped, dead, attachments.len(), &self.kubectl)
+                advice::advise_node(node, self.facts.now, reaped, dead, attachments.len(), &self.kubectl)
             }),
         })
     }
@@ -198,11 +210,9 @@ impl Entries<'_> {
 /// What to remember once the pod is reaped.
 pub(crate) fn notes(judged: &Judged) -> Vec<String> {
     let mut notes = Vec::new();
-    if let (Reason::Stuck { confined }, None) = (&judged.reason, &judged.limit) {
+    if let (Reason::Stuck { notes: more }, None) = (&judged.reason, &judged.limit) {
         notes.extend(judged.pod.after_reap.clone());
-        let waits =
-            |place: &String| format!("its replacement waits for a node that its volume allows: {place}");
-        notes.extend(confined.iter().map(waits));
+        notes.extend(more.iter().cloned());
     }
     notes
 }

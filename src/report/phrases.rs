@@ -76,7 +76,7 @@ pub fn node(node: &NodeEntry) -> String {
     }
     match (node.not_ready_seconds, node.ready) {
         (_, None) => "could not be read".clone_into(&mut says),
-        (Some(time), _) => says += &format!(" for {}", seconds(time)),
+        (Some(time), _) => says += &format!(" for {}", seconds(time.max(0))),
         (None, _) => says += ", since when is not known",
     }
     if let Some(age) = node.lease_age_seconds {

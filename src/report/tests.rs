@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{samples::*, *};
 use crate::{
     decide::{ReasonCode, Verdict},
+    facts::KubeletAlive,
     limits::Limits,
     outcome::OutcomeCode,
     settings::{GuardCode, ModeCode, Settings},
@@ -235,6 +236,10 @@ pub fn mode(_: &mut SchemaGenerator) -> Schema {
 
 pub fn guard(_: &mut SchemaGenerator) -> Schema {
     codes(GuardCode::ALL.map(GuardCode::as_str))
+}
+
+pub fn kubelet_alive(_: &mut SchemaGenerator) -> Schema {
+    codes(KubeletAlive::ALL.map(KubeletAlive::as_str))
 }
 
 pub fn exit_code(_: &mut SchemaGenerator) -> Schema {

@@ -9,7 +9,7 @@ use crate::{
     advice::Step,
     decide::{ReasonCode, Verdict},
     exit::Exit,
-    facts::{Attachment, Owner, ReadError, Ready},
+    facts::{Attachment, KubeletAlive, Owner, ReadError, Ready, Sign},
     outcome::OutcomeCode,
     settings::{GuardCode, ModeCode},
 };
@@ -70,6 +70,9 @@ pub struct SettingsEntry {
     pub reap_older_than_seconds: i64,
     /// `--node-not-ready-for`.
     pub node_not_ready_for_seconds: i64,
+    /// `--kubelet-alive`; `hold` with `--unreachable-only`.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::kubelet_alive"))]
+    pub kubelet_alive: KubeletAlive,
     /// `--unreachable-only`.
     pub unreachable_only: bool,
     /// `--manual-owner-kind`.
@@ -78,8 +81,10 @@ pub struct SettingsEntry {
     pub max_deletes: usize,
     /// `--max-not-ready-percent`.
     pub max_not_ready_percent: u8,
-    /// `--leaf-node-selector`.
+    /// `--leaf-node-selector`; several are joined by semicolons.
     pub leaf_node_selector: Option<String>,
+    /// `--fenced-node-selector`, likewise.
+    pub fenced_node_selector: Option<String>,
     /// `--all`.
     pub all: bool,
 }
@@ -111,7 +116,8 @@ pub struct NodeEntry {
     pub ready: Option<Ready>,
     /// Reason of that condition.
     pub reason: Option<String>,
-    /// Since when.
+    /// Since when it is NotReady: the later of what its condition and its `NoSchedule` taint say; null where neither says
+    /// so, and where the condition says a time in the future.
     pub since: Option<Timestamp>,
     /// For how long, in seconds.
     pub not_ready_seconds: Option<i64>,
@@ -119,6 +125,12 @@ pub struct NodeEntry {
     pub lease_renewed: Option<Timestamp>,
     /// How long ago that is, in seconds.
     pub lease_age_seconds: Option<i64>,
+    /// What shows that its machine lives although it is not Ready; empty where nothing does.
+    pub signs_of_life: Vec<Sign>,
+    /// The mark by which it is certainly off; null where none says so, or where it shows a sign of life.
+    pub fenced: Option<String>,
+    /// It has the taint `node.kubernetes.io/out-of-service`: Kubernetes itself deletes its Terminating pods.
+    pub out_of_service: bool,
     /// The marks by which it is a leaf node; empty where it is none.
     pub leaf_marks: Vec<String>,
     /// Its Terminating pods by verdict.

@@ -14,8 +14,8 @@ use crate::{
     decide::needs_claims,
     exit::CouldNotRun,
     facts::{
-        Census, ClaimState, ClusterFacts, NodeRead, PodFacts, PodSummary, Read, ReadError, Ready, Unread,
-        on_ready_node,
+        Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read,
+        ReadError, Ready, Unasked, Unread, on_ready_node,
     },
     kubernetes::RawPod,
     limits::FEW_NODES,
@@ -43,8 +43,13 @@ pub async fn gather(
         cluster.attachments(),
     );
     gathered.facts.nodes.extend(nodes);
-    let (mut pods, unread) = pods?;
-    gathered.facts.errors.extend(unread);
+    let Lists { mut pods, unasked, errors } = pods?;
+    gathered.facts.errors.extend(errors);
+    for (node, mut pods) in unasked {
+        pods.retain(|pod| wanted.namespaces.matches(&pod.namespace));
+        gathered.facts.unasked.insert(node, pods);
+    }
+    gathered.facts.unmatched_namespaces = namespaces.as_ref().ok().and_then(|known| wanted.unmatched(known));
     match attachments {
         Ok(attachments) => gathered.facts.attachments = attachments,
         Err(failure) => gathered.unread("VolumeAttachments", &failure),
@@ -73,6 +78,7 @@ pub async fn gather(
     let (claims, census) =
         tokio::join!(read_claims(cluster, wanted, &gathered, is_asked), take_census(cluster, &scan, judged));
     gathered.add_claims(&claims);
+    ask_about_affinity(cluster, &mut gathered).await;
     match census {
         Ok(census) => gathered.facts.census = census,
         Err(failure) => gathered.census_unread(&failure),
@@ -126,6 +132,32 @@ pub async fn gather_whole(
 pub async fn look_up_claims(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut Gathered) {
     let claims = read_claims(cluster, wanted, gathered, |_| false).await;
     gathered.add_claims(&claims);
+    ask_about_affinity(cluster, gathered).await;
+}
+
+/// Asks which real nodes satisfy the volumes' affinity, where the rules need that: one request a distinct term.
+async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
+    let answers = stream::iter(gathered.affinity_to_ask())
+        .map(|selector| async move {
+            let nodes = cluster.real_nodes(&selector).await;
+            (selector, nodes)
+        })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect::<Vec<_>>()
+        .await;
+    let answers = answers.into_iter().map(|(selector, nodes)| {
+        let nodes = nodes.map_err(|failure| {
+            // A refused selector will be refused again: nothing failed to be read.
+            if failure.code() != Some(400) {
+                gathered.unread(&format!("nodes that a volume allows ({selector})"), &failure);
+            }
+            Unread(failure.to_string())
+        });
+        (selector, nodes)
+    });
+    let answers = answers.collect();
+    gathered.note_affinity(&answers);
+    gathered.facts.errors.sort();
 }
 
 /// A cheap look over all nodes.
@@ -146,6 +178,8 @@ fn before_any_look(scan: &Scan) -> Result<Gathered, CouldNotRun> {
         census: Census::NotNeeded,
         attachments: BTreeMap::new(),
         node_count: scan.nodes,
+        unasked: BTreeMap::new(),
+        unmatched_namespaces: None,
         errors: Vec::new(),
         unseen: Vec::new(),
     };
@@ -171,12 +205,18 @@ async fn read_nodes(
         .await
 }
 
-/// Lists the Terminating pods of `nodes`, or of all nodes.
-async fn list_pods(
-    cluster: &Cluster,
-    nodes: &[String],
-    all: bool,
-) -> Result<(Vec<RawPod>, Vec<ReadError>), CouldNotRun> {
+/// What lists of pods brought.
+#[derive(Default)]
+struct Lists {
+    /// The Terminating ones.
+    pods: Vec<RawPod>,
+    /// By node, the others.
+    unasked: BTreeMap<String, Vec<Unasked>>,
+    errors: Vec<ReadError>,
+}
+
+/// Lists the Terminating pods of `nodes`, or of all nodes, and the others of `nodes`.
+async fn list_pods(cluster: &Cluster, nodes: &[String], all: bool) -> Result<Lists, CouldNotRun> {
     let mut places = nodes.iter().cloned().map(PodsOf::Node).collect::<BTreeSet<_>>();
     if all {
         let elsewhere = cluster.places_of_terminating_pods().await;
@@ -187,19 +227,24 @@ async fn list_pods(
         .buffer_unordered(MAX_IN_FLIGHT)
         .collect::<Vec<_>>()
         .await;
-    let (mut raw, mut errors) = (Vec::new(), Vec::new());
+    let mut read = Lists::default();
     for (pods, place) in lists {
+        let unread = |cause| ReadError { what: place.what(), cause };
         match pods {
             Ok(pods) => {
-                raw.extend(pods.items);
-                errors
-                    .extend(pods.malformed.into_iter().map(|cause| ReadError { what: place.what(), cause }));
+                read.pods.extend(pods.items);
+                read.errors.extend(pods.malformed.into_iter().map(unread));
+                if let PodsOf::Node(name) = &place
+                    && nodes.contains(name)
+                {
+                    read.unasked.insert(name.clone(), pods.unasked);
+                }
             }
             Err(failure) if failure.forbids() => return Err(could_not("list pods", &failure)),
-            Err(failure) => errors.push(ReadError { what: place.what(), cause: failure.to_string() }),
+            Err(failure) => read.errors.push(unread(failure.to_string())),
         }
     }
-    Ok((raw, errors))
+    Ok(read)
 }
 
 /// Reads each claim of the pods that the rules before the volume rules let through, and of those that `also` picks, by
@@ -209,7 +254,7 @@ async fn read_claims(
     wanted: &Wanted<'_>,
     Gathered { facts, pods }: &Gathered,
     also: impl Fn(&PodFacts) -> bool,
-) -> BTreeMap<(String, String), ClaimState> {
+) -> BTreeMap<(String, String), ClaimLook> {
     let candidates = pods
         .iter()
         .filter(|pod| also(pod) || needs_claims(facts.now, wanted.policy, facts.node_of(pod), pod))
@@ -217,8 +262,8 @@ async fn read_claims(
     // A claim may be several pods'.
     stream::iter(candidates.collect::<BTreeSet<_>>())
         .map(|(namespace, name)| async move {
-            let state = cluster.claim(&namespace, &name).await;
-            ((namespace, name), state)
+            let look = cluster.claim(&namespace, &name).await;
+            ((namespace, name), look)
         })
         .buffer_unordered(MAX_IN_FLIGHT)
         .collect()
@@ -244,7 +289,7 @@ async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<Cen
 
 impl Gathered {
     /// Makes facts of `pods`: one a UID. Those that lack what identifies them become errors.
-    fn add_pods(&mut self, pods: Vec<RawPod>, namespaces: &Result<BTreeMap<String, bool>, Failure>) {
+    fn add_pods(&mut self, pods: Vec<RawPod>, namespaces: &Result<Namespaces, Failure>) {
         if let Err(failure) = namespaces {
             self.unread("namespaces", failure);
         }
@@ -263,18 +308,14 @@ impl Gathered {
     }
 
     /// Puts what was found about claims where it belongs.
-    fn add_claims(&mut self, claims: &BTreeMap<(String, String), ClaimState>) {
-        for ((namespace, name), state) in claims {
-            if let ClaimState::Unread(Unread(cause)) = state {
+    fn add_claims(&mut self, claims: &BTreeMap<(String, String), ClaimLook>) {
+        for ((namespace, name), look) in claims {
+            if let ClaimState::Unread(Unread(cause)) = &look.state {
                 self.unread(&format!("claim {namespace}/{name}"), cause);
             }
         }
         for pod in &mut self.pods {
-            for claim in &mut pod.claims {
-                if let Some(state) = claims.get(&(pod.namespace.clone(), claim.name.clone())) {
-                    claim.state = state.clone();
-                }
-            }
+            pod.note_claims(|namespace, name| claims.get(&(namespace.to_owned(), name.to_owned())).cloned());
         }
         self.facts.errors.sort();
     }
@@ -306,9 +347,9 @@ impl Gathered {
 }
 
 /// Whether `namespace` is opted out, by the list of them.
-fn opted_out(namespaces: &Result<BTreeMap<String, bool>, Failure>, namespace: &str) -> Read<bool> {
+fn opted_out(namespaces: &Result<Namespaces, Failure>, namespace: &str) -> Read<Option<String>> {
     match namespaces {
-        Ok(known) => known.get(namespace).copied().ok_or_else(|| Unread("it was not in the list".to_owned())),
+        Ok(known) => known.get(namespace).cloned().ok_or_else(|| Unread("it was not in the list".to_owned())),
         Err(failure) => Err(Unread(failure.to_string())),
     }
 }

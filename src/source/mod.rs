@@ -5,11 +5,11 @@ pub mod live;
 pub mod snapshot;
 mod stream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    decide::Policy,
-    facts::{ClusterFacts, PodFacts, PodSummary, Standing},
+    decide::{Policy, to_ask},
+    facts::{ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing},
     selector::NamespaceFilter,
 };
 
@@ -24,6 +24,14 @@ pub struct Wanted<'a> {
     pub all: bool,
 }
 
+impl Wanted<'_> {
+    /// How many namespaces there are, where the filter matches none of them.
+    fn unmatched(&self, namespaces: &Namespaces) -> Option<usize> {
+        let none = !namespaces.keys().any(|name| self.namespaces.matches(name));
+        (none && !namespaces.is_empty()).then_some(namespaces.len())
+    }
+}
+
 /// What was gathered.
 #[derive(Debug, Clone)]
 pub struct Gathered {
@@ -32,6 +40,29 @@ pub struct Gathered {
     /// The Terminating pods in matching namespaces, their claims looked up where a rule asks for them. Apart from the
     /// facts, because they go over into the plan: of tens of thousands there must be no second copy.
     pub pods: Vec<PodFacts>,
+}
+
+impl Gathered {
+    /// The selectors of the volumes' affinity to which the rules need the answer: which real nodes satisfy it?
+    fn affinity_to_ask(&self) -> BTreeSet<String> {
+        let volumes = self.pods.iter().flat_map(|pod| {
+            let node = self.facts.node_of(pod).and_then(NodeRead::known);
+            pod.volumes().filter_map(move |volume| Some((volume, node?)))
+        });
+        let terms = volumes.flat_map(|(volume, node)| to_ask(volume, node));
+        terms.filter_map(|term| term.selector().ok().flatten()).collect()
+    }
+
+    /// Puts the answers where they belong.
+    fn note_affinity(&mut self, answers: &BTreeMap<String, Read<Vec<String>>>) {
+        for term in
+            self.pods.iter_mut().flat_map(PodFacts::volumes_mut).flat_map(|volume| &mut volume.affinity)
+        {
+            if let Ok(Some(selector)) = term.selector() {
+                term.satisfied_by = answers.get(&selector).cloned();
+            }
+        }
+    }
 }
 
 /// What was gathered of some nodes, with all of their pods.

@@ -22,14 +22,14 @@ use super::{Gathered, Wanted, Whole, stream};
 use crate::{
     exit::CouldNotRun,
     facts::{
-        Census, ClaimFacts, ClaimState, ClusterFacts, Lease, NodeRead, PodSummary, Read, ReadError, Unread,
-        on_ready_node,
+        Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodSummary, Read,
+        ReadError, Ready, Unasked, Unread, on_ready_node,
     },
     kubernetes::{
         Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawVolume,
         identity_of_malformed, malformed,
     },
-    selector::Selector,
+    selector::{NodeSelectors, Selector},
 };
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -58,8 +58,8 @@ pub enum SnapshotError {
 pub struct Options {
     /// The moment to judge at, where it is given.
     pub now: Option<Timestamp>,
-    /// Further leaf nodes.
-    pub leaf_selector: Option<Selector>,
+    /// What the operator says of nodes.
+    pub selectors: NodeSelectors,
 }
 
 /// Which pods of a snapshot are kept.
@@ -79,7 +79,9 @@ pub struct Saved {
     pods: Vec<RawPod>,
     any_pod: bool,
     every_pod: bool,
-    namespaces: BTreeMap<String, bool>,
+    /// By node, the pods whose deletion nobody has asked for.
+    unasked: BTreeMap<String, Vec<Unasked>>,
+    namespaces: Namespaces,
     claims: BTreeMap<(String, String), RawClaim>,
     volumes: BTreeMap<String, RawVolume>,
     leases: BTreeMap<String, Lease>,
@@ -175,12 +177,13 @@ impl Saved {
         match kind {
             "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
             "Node" => self.keep(kind, text, |saved, node: RawNode| {
-                saved.nodes.insert(node.metadata.name.clone()?, node);
+                saved.nodes.insert(node.metadata.name.clone()?, node.without_idle_stamps());
                 Some(())
             }),
             "Pod" => {
                 self.any_pod = true;
                 self.keep(kind, text, |saved, pod: RawPod| {
+                    saved.keep_unasked(&pod);
                     let kept = saved.every_pod || pod.metadata.terminating();
                     saved.pods.extend(kept.then_some(pod));
                     Some(())
@@ -213,6 +216,16 @@ impl Saved {
             }),
             // Whatever else was saved along is nothing that the rules ask about.
             _ => {}
+        }
+    }
+
+    /// Keeps of a pod that nobody has asked to go what tells why, unless its node is known to be Ready: kubectl prints the
+    /// nodes first.
+    fn keep_unasked(&mut self, pod: &RawPod) {
+        let node =
+            pod.node().filter(|name| self.nodes.get(*name).is_none_or(|node| node.ready() != Ready::True));
+        if let (Some(node), Some(unasked)) = (node, pod.unasked()) {
+            self.unasked.entry(node.to_owned()).or_default().push(unasked);
         }
     }
 
@@ -258,29 +271,31 @@ impl Saved {
         if !self.any_pod {
             return Err(SnapshotError::Missing("pods"));
         }
-        let Options { now, leaf_selector } = std::mem::take(&mut self.options);
-        let leaf_selector = leaf_selector.as_ref();
+        let Options { now, selectors } = std::mem::take(&mut self.options);
         let now = now.or(self.newest).ok_or(SnapshotError::Undated)?;
-        let census = if self.any_malformed("Node") {
-            Census::Unread(Unread("a node of the snapshot could not be read".to_owned()))
-        } else {
-            Census::count(self.nodes.values().map(|node| node.standing(leaf_selector)))
+        let node_unread =
+            self.any_malformed("Node").then(|| Unread("a node of the snapshot could not be read".to_owned()));
+        let census = match &node_unread {
+            Some(unread) => Census::Unread(unread.clone()),
+            None => Census::count(self.nodes.values().map(|node| node.standing(&selectors))),
         };
         let mut unseen = Vec::new();
         if self.leases.is_empty() && !self.any_malformed("Lease") {
             unseen.push(
-                "Leases were not saved: whether a node that looks Unknown was already recovering could not be seen."
+                "Leases were not saved: whether a node that is not Ready was alive could not be seen."
                     .to_owned(),
             );
         }
         let node_count = self.nodes.len();
+        let real = self.nodes.iter().filter(|(_, node)| !node.standing(&selectors).leaf);
+        let real = real.map(|(name, node)| (name.clone(), node.labels().clone())).collect::<Vec<_>>();
         let mut nodes = BTreeMap::new();
         for (name, raw) in std::mem::take(&mut self.nodes) {
             let lease = match self.leases.remove(&name) {
                 Some(lease) => Ok(Some(lease)),
                 None => self.not_absent("Lease", LEASE_NAMESPACE, &name).map_or(Ok(None), Err),
             };
-            let read = match raw.into_facts(lease, leaf_selector) {
+            let read = match raw.into_facts(lease, &selectors) {
                 Ok(facts) => NodeRead::Known(facts),
                 Err(cause) => {
                     self.note_malformed("Node", (None, Some(name.clone())), &cause);
@@ -309,9 +324,7 @@ impl Saved {
             })
             .collect::<Vec<_>>();
         for pod in &mut pods {
-            for ClaimFacts { name, state } in &mut pod.claims {
-                *state = self.claim(&pod.namespace, name);
-            }
+            pod.note_claims(|namespace, name| Some(self.claim(namespace, name)));
             // A pod's node that is not in the file does not exist: the file holds nodes.
             if let Some(node) = &pod.node
                 && !nodes.contains_key(node)
@@ -327,6 +340,16 @@ impl Saved {
                 "Namespaces were not saved: whether these are opted out could not be seen: {names}."
             ));
         }
+        let mut unasked = std::mem::take(&mut self.unasked);
+        unasked.retain(|node, pods| {
+            pods.retain(|pod| wanted.namespaces.matches(&pod.namespace));
+            // A file may hold a pod twice.
+            pods.sort_unstable();
+            pods.dedup();
+            nodes.get(node).and_then(NodeRead::known).is_some_and(|node| node.ready != Ready::True)
+        });
+        let unmatched_namespaces =
+            wanted.unmatched(&self.namespaces).filter(|_| !self.any_malformed("Namespace"));
         let mut attachments = BTreeMap::<_, Vec<_>>::new();
         for (node, attachment) in self.attachments.into_iter().filter_map(RawAttachment::into_facts) {
             attachments.entry(node).or_default().push(attachment);
@@ -341,8 +364,34 @@ impl Saved {
             ReadError { what: format!("{kind} {namespace}{slash}{name}"), cause }
         });
         let errors = errors.collect();
-        let facts = ClusterFacts { now, nodes, census, attachments, node_count, errors, unseen };
-        Ok(Gathered { facts, pods })
+        let facts = ClusterFacts {
+            now,
+            nodes,
+            census,
+            attachments,
+            node_count,
+            unasked,
+            unmatched_namespaces,
+            errors,
+            unseen,
+        };
+        let mut gathered = Gathered { facts, pods };
+        let satisfying = |selector: &str| {
+            let parsed = selector.parse::<Selector>().map_err(Unread)?;
+            let nodes = real.iter().filter(|(_, labels)| parsed.matches(labels));
+            Ok(nodes.map(|(name, _)| name.clone()).collect::<Vec<_>>())
+        };
+        let answers = gathered.affinity_to_ask().into_iter();
+        let answers = answers.map(|selector| {
+            let nodes = satisfying(&selector).and_then(|nodes| match &node_unread {
+                Some(unread) if nodes.len() < 2 => Err(unread.clone()),
+                _ => Ok(nodes),
+            });
+            (selector, nodes)
+        });
+        let answers = answers.collect();
+        gathered.note_affinity(&answers);
+        Ok(gathered)
     }
 
     fn has_namespaces(&self) -> bool {
@@ -350,10 +399,10 @@ impl Saved {
     }
 
     /// Without any namespace in the file, opt-outs are named as unseen in the report instead of holding every pod.
-    fn opted_out(&self, namespace: &str) -> Read<bool> {
+    fn opted_out(&self, namespace: &str) -> Read<Option<String>> {
         match self.namespaces.get(namespace) {
-            Some(opted_out) => Ok(*opted_out),
-            None if !self.has_namespaces() => Ok(false),
+            Some(opted_out) => Ok(opted_out.clone()),
+            None if !self.has_namespaces() => Ok(None),
             None => {
                 let missing = || Unread(format!("{namespace} is not in the snapshot"));
                 Err(self.not_absent("Namespace", "", namespace).unwrap_or_else(missing))
@@ -361,14 +410,14 @@ impl Saved {
         }
     }
 
-    fn claim(&self, namespace: &str, name: &str) -> ClaimState {
+    fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
         if self.claims.is_empty() && !self.any_malformed("PersistentVolumeClaim") {
-            return ClaimState::Unread(Unread("claims were not saved in the snapshot".to_owned()));
+            return ClaimState::Unread(Unread("claims were not saved in the snapshot".to_owned())).into();
         }
         let key = (namespace.to_owned(), name.to_owned());
         let Some(claim) = self.claims.get(&key) else {
             let unread = self.not_absent("PersistentVolumeClaim", namespace, name);
-            return unread.map_or(ClaimState::Absent, ClaimState::Unread);
+            return unread.map_or(ClaimState::Absent, ClaimState::Unread).into();
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
@@ -381,6 +430,6 @@ impl Saved {
                 (None, None) => Ok(None),
             },
         };
-        claim.clone().into_state(volume)
+        claim.clone().into_look(volume)
     }
 }

@@ -20,9 +20,12 @@ use super::{
 };
 use crate::{
     decide::{Policy, ReasonCode},
-    facts::{Census, ClusterFacts, LeafKind, NodeRead},
+    facts::{
+        Census, ClaimFacts, ClaimState, ClusterFacts, KubeletAlive, LeafKind, NodeFacts, NodeRead, Sign,
+        SignBy,
+    },
     limits::{Limits, Plan},
-    selector::Selector,
+    selector::NodeSelectors,
 };
 
 fn moment(text: &str) -> Timestamp {
@@ -90,6 +93,7 @@ fn policy() -> Policy {
     Policy {
         reap_older_than: minutes,
         node_not_ready_for: minutes,
+        kubelet_alive: KubeletAlive::HoldUnique,
         unreachable_only: false,
         manual_owner_kinds: Vec::new(),
     }
@@ -97,7 +101,7 @@ fn policy() -> Policy {
 
 fn gathered_at(now: Option<&str>, text: &str) -> Result<Gathered, SnapshotError> {
     let wanted = Wanted { policy: &policy(), namespaces: &NamespaceFilter::default(), all: true };
-    let options = Options { now: now.map(moment), leaf_selector: None };
+    let options = Options { now: now.map(moment), ..Options::default() };
     Saved::read(text.as_bytes(), options, Pods::Terminating)?.gather(&wanted, None)
 }
 
@@ -229,7 +233,7 @@ fn a_namespace_that_was_not_saved_among_others_holds_its_pods() {
 fn without_leases_recoveries_are_named_as_unseen() {
     let expected = expect![[r#"
         a stuck-on-not-ready-node
-        unseen: Leases were not saved: whether a node that looks Unknown was already recovering could not be seen.
+        unseen: Leases were not saved: whether a node that is not Ready was alive could not be seen.
     "#]];
     expected.assert_eq(&verdicts(&without("Lease", cluster().into_iter().chain([pod("a")]))));
     // Leases of other namespaces are leader elections, not heartbeats of nodes.
@@ -379,7 +383,7 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
     ]);
     let names = |all| {
         let wanted = Wanted { policy: &policy(), namespaces: &NamespaceFilter::default(), all };
-        let options = Options { now: Some(moment(NOW)), leaf_selector: None };
+        let options = Options { now: Some(moment(NOW)), ..Options::default() };
         let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
         let pods = saved.gather(&wanted, None).expect("a snapshot").pods;
         pods.into_iter().map(|pod| pod.name).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
@@ -725,11 +729,24 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
         gathered_at(None, &cluster_with([pod("a"), more])).expect("dated").facts.now.to_string()
     };
     let future = "2026-01-31T09:00:00Z";
+    // Of the pod that is always there, 30 s before its deadline.
+    let asked_for = "2026-01-31T01:04:30Z";
     let cases = [
         (
             "a deadline in the future",
-            with(pod("b"), json!({"metadata": {"deletionTimestamp": future}})),
-            FAILED,
+            with(
+                pod("b"),
+                json!({"metadata": {"deletionTimestamp": future, "deletionGracePeriodSeconds": null}}),
+            ),
+            asked_for,
+        ),
+        (
+            "the moment a deletion was asked for",
+            with(
+                pod("b"),
+                json!({"metadata": {"deletionTimestamp": future, "deletionGracePeriodSeconds": 21_600}}),
+            ),
+            NOW,
         ),
         ("a creation", with(pod("b"), json!({"metadata": {"creationTimestamp": NOW}})), NOW),
         ("any kind's creation", json!({"kind": "Event", "metadata": {"creationTimestamp": NOW}}), NOW),
@@ -760,7 +777,8 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
     }
     let given = gathered_at(Some(future), &cluster_with([pod("a")])).expect("dated");
     assert_eq!(given.facts.now, moment(future), "--now overrides the observations");
-    let undated = list([json!({"kind": "Node", "metadata": {"name": "n"}}), pod("a")]);
+    let graceless = with(pod("a"), json!({"metadata": {"deletionGracePeriodSeconds": null}}));
+    let undated = list([json!({"kind": "Node", "metadata": {"name": "n"}}), graceless]);
     assert!(matches!(gathered_at(None, &undated), Err(SnapshotError::Undated)));
 }
 
@@ -906,6 +924,7 @@ fn each_mark_of_a_virtual_or_edge_node_alone_makes_a_leaf_node() {
         ("Koupleless", taint("schedule.koupleless.io/virtual-node")),
         ("KWOK", label("kwok.x-k8s.io/node", "fake")),
         ("KWOK", annotation("kwok.x-k8s.io/node", "fake")),
+        ("KWOK", label("type", "kwok")),
         ("KWOK", version("kwok-0.8.0")),
         ("vcluster", label("vcluster.loft.sh/fake-node", "true")),
         ("Virtual Kubelet", label("type", "virtual-kubelet")),
@@ -990,13 +1009,124 @@ fn the_selector_adds_leaf_nodes() {
         with(node("vk", "Unknown"), json!({"metadata": {"labels": {"type": "stands-for-another"}}}));
     let on_it = with(pod("a"), json!({"spec": {"nodeName": "vk"}}));
     let text = cluster_with([virtual_kubelet, on_it, pod("b")]);
-    let selector: Selector = "type=stands-for-another".parse().expect("a selector");
+    let selectors = NodeSelectors {
+        leaf: vec!["type=stands-for-another".parse().expect("a selector")],
+        ..NodeSelectors::default()
+    };
     let wanted = Wanted { policy: &policy(), namespaces: &NamespaceFilter::default(), all: false };
-    let options = Options { now: Some(moment(NOW)), leaf_selector: Some(selector) };
+    let options = Options { now: Some(moment(NOW)), selectors };
     let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
     let plan = judged(saved.gather(&wanted, None).expect("a snapshot"));
     let codes = plan.pods.iter().map(|judged| judged.code().as_str()).collect::<Vec<_>>();
     assert_eq!(codes, ["leaf-node", "stuck-on-not-ready-node"]);
+}
+
+/// A node on which `more` stands, as facts.
+fn facts_of(more: Value, selectors: NodeSelectors) -> NodeFacts {
+    let text = cluster_with([with(node("n", "False"), more), pod("a")]);
+    let wanted = Wanted { policy: &policy(), namespaces: &NamespaceFilter::default(), all: false };
+    let options = Options { now: Some(moment(NOW)), selectors };
+    let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
+    let facts = saved.gather(&wanted, None).expect("a snapshot").facts;
+    facts.nodes["n"].known().expect("it was read").clone()
+}
+
+#[test]
+fn nodes_are_selected_by_annotation_and_taint_too() {
+    let more = json!({
+        "metadata": {"labels": {"type": "x"}, "annotations": {"example.org/kind": "far"}},
+        "spec": {"taints": [{"key": "example.org/away", "value": "yes", "effect": "NoSchedule"}]},
+    });
+    for (selector, selects) in [
+        ("type=x", true),
+        ("annotation:example.org/kind", true),
+        ("annotation:example.org/kind=far", true),
+        ("annotation:example.org/kind=near", false),
+        ("annotation:type", false),
+        ("taint:example.org/away", true),
+        ("taint:example.org/away=yes", true),
+        ("taint:example.org/away=no", false),
+        ("taint:example.org/kind", false),
+    ] {
+        let selectors = || vec!["absent".parse().expect("it is one"), selector.parse().expect("it is one")];
+        let leaf = facts_of(more.clone(), NodeSelectors { leaf: selectors(), fenced: Vec::new() });
+        let fenced = facts_of(more.clone(), NodeSelectors { leaf: Vec::new(), fenced: selectors() });
+        assert_eq!((leaf.leaf.is_some(), leaf.fenced.is_some()), (selects, false), "{selector}");
+        assert_eq!((fenced.leaf.is_some(), fenced.fenced.is_some()), (false, selects), "{selector}");
+    }
+}
+
+#[test]
+fn each_word_that_a_machine_is_off_counts_where_it_is_sure() {
+    let stopped = "node.cloudprovider.kubernetes.io/shutdown";
+    let fenced = |more: Value| facts_of(more, NodeSelectors::default()).fenced;
+    let in_cloud = |key: &str, provider: &str| {
+        fenced(json!({"spec": {"providerID": provider, "taints": [{"key": key, "effect": "NoSchedule"}]}}))
+    };
+    let by_taint = Some(format!("taint {stopped}"));
+    let annotated = |value: &str| fenced(json!({"metadata": {"annotations": {"fencing/state": value}}}));
+    assert_eq!(annotated("fenced"), Some("annotation fencing/state=fenced".to_owned()));
+    for no in ["started", "error", "Fenced", ""] {
+        assert_eq!(annotated(no), None, "{no}");
+    }
+    assert_eq!(in_cloud(stopped, "aws:///eu-central-1a/i-0123"), by_taint);
+    assert_eq!(in_cloud(stopped, "openstack:///6e1a"), by_taint);
+    for no in ["", "vsphere://42", "harvester://n", "azure:///x", "gce://p/z/n"] {
+        assert_eq!(in_cloud(stopped, no), None, "{no}");
+    }
+    for no in
+        ["node.kubernetes.io/out-of-service", "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"]
+    {
+        assert_eq!(in_cloud(no, "aws:///eu-central-1a/i-0123"), None, "{no}");
+    }
+    let fargate = with(
+        node("fargate-ip-10-0-0-1", "False"),
+        json!({"spec": {"providerID": "aws:///a/b/fargate-ip-10-0-0-1", "taints": [{"key": stopped}]}}),
+    );
+    let facts = facts(&cluster_with([fargate, pod("a")]));
+    assert_eq!(facts.nodes["fargate-ip-10-0-0-1"].known().expect("it was read").fenced, None);
+    let out_of_service = json!({"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service"}]}});
+    assert!(facts_of(out_of_service, NodeSelectors::default()).out_of_service);
+}
+
+#[test]
+fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
+    let heartbeats = |more: Value| facts_of(more, NodeSelectors::default()).heartbeats;
+    let of = |by, at: &str| vec![Sign { by, at: moment(at) }];
+    let condition = |kind: &str| json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": NOW}, {"type": kind, "status": "False", "lastHeartbeatTime": FAILED}]);
+    for kind in [
+        "KernelDeadlock",
+        "ReadonlyFilesystem",
+        "KubeletUnhealthy",
+        "ContainerRuntimeUnhealthy",
+        "FrequentKubeletRestart",
+        "FrequentContainerdRestart",
+        "FrequentDockerRestart",
+        "FrequentUnregisterNetDevice",
+        "CorruptDockerOverlay2",
+    ] {
+        let seen = heartbeats(json!({"status": {"conditions": condition(kind)}}));
+        assert_eq!(seen, of(SignBy::ProblemDetector, FAILED), "{kind}");
+    }
+    // The control plane, or the kubelet itself, writes these.
+    for kind in ["NetworkUnavailable", "Drained", "MemoryPressure", "DiskPressure", "PIDPressure"] {
+        assert_eq!(heartbeats(json!({"status": {"conditions": condition(kind)}})), [], "{kind}");
+    }
+    let virt = |value: &str| json!({"metadata": {"annotations": {"kubevirt.io/heartbeat": value}}});
+    assert_eq!(heartbeats(virt(FAILED)), of(SignBy::VirtHandler, FAILED));
+    assert_eq!(heartbeats(virt("some time ago")), []);
+    // The API server's stamp on the entry that owns it beats the node's clock.
+    let stamped = |fields: Value, time: &str| {
+        json!({"metadata": {"managedFields": [
+            {"manager": "kubelet", "time": "2026-01-31T02:59:59Z", "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:lastHeartbeatTime": {}}}}}},
+            {"manager": "x", "time": time, "fieldsV1": fields},
+        ]}})
+    };
+    let owns_problem = json!({"f:status": {"f:conditions": {"k:{\"type\":\"KernelDeadlock\"}": {".": {}, "f:lastHeartbeatTime": {}}}}});
+    let owns_virt = json!({"f:metadata": {"f:annotations": {".": {}, "f:kubevirt.io/heartbeat": {}}}});
+    let problem = json!({"status": {"conditions": condition("KernelDeadlock")}});
+    assert_eq!(heartbeats(with(problem, stamped(owns_problem, NOW))), of(SignBy::ProblemDetector, NOW));
+    assert_eq!(heartbeats(with(virt(FAILED), stamped(owns_virt, NOW))), of(SignBy::VirtHandler, NOW));
 }
 
 // Claims.
@@ -1029,6 +1159,123 @@ fn a_claim_is_looked_up_in_the_pods_own_namespace() {
         local,
     ];
     assert_eq!(reaped(&cluster_with(objects)).len(), 1);
+}
+
+#[test]
+fn what_a_pod_says_of_its_claims_and_owners_is_kept() {
+    let volumes = json!([
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        // Both ways: then it is not its own alone.
+        {"name": "both", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"name": "again", "persistentVolumeClaim": {"claimName": "web-0-both"}},
+    ]);
+    let text = cluster_with([with(pod("web-0"), json!({"spec": {"volumes": volumes}}))]);
+    let claims = &gathered(&text).pods[0].claims;
+    let own = claims.iter().filter(|claim| claim.ephemeral).map(|claim| claim.name.as_str());
+    assert_eq!((claims.len(), own.collect::<Vec<_>>()), (3, vec!["web-0-scratch"]));
+    let workload = |kind: &str, name: &str, labels: Value| {
+        let owner =
+            json!([{"apiVersion": "x/v1", "kind": kind, "name": name, "uid": "o", "controller": true}]);
+        let more = json!({"metadata": {"ownerReferences": owner, "labels": labels}});
+        let pods = gathered(&cluster_with([with(pod("a"), more)])).pods;
+        pods[0]
+            .workload
+            .clone()
+            .map(|owner| format!("{}/{}", owner.kind, owner.name))
+            .expect("it has an owner")
+    };
+    let hash = || json!({"pod-template-hash": "7c9d"});
+    assert_eq!(workload("ReplicaSet", "web-7c9d", hash()), "Deployment/web");
+    assert_eq!(workload("ReplicaSet", "web-7c9d", json!({})), "ReplicaSet/web-7c9d");
+    assert_eq!(workload("Job", "backup-29412360", json!({})), "CronJob/backup");
+    assert_eq!(workload("Job", "backup-2026", json!({})), "Job/backup-2026");
+    assert_eq!(workload("Job", "backup-2941236o", json!({})), "Job/backup-2941236o");
+    assert_eq!(workload("StatefulSet", "db-29412360", json!({})), "StatefulSet/db-29412360");
+}
+
+/// What a look at the claim of a pod found.
+fn looked_up(pod: Value, more: impl IntoIterator<Item = Value>) -> ClaimFacts {
+    let mut pods = gathered(&cluster_with([pod].into_iter().chain(more))).pods;
+    pods.remove(0).claims.remove(0)
+}
+
+#[test]
+fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
+    let volumes = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]);
+    let user = || with(pod("web-0"), json!({"spec": {"volumes": volumes}}));
+    let owned_by = |uid: &str| {
+        let owner =
+            json!([{"apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": uid, "controller": true}]);
+        with(claim("web-0-scratch", "pv-local"), json!({"metadata": {"ownerReferences": owner}}))
+    };
+    let local = || with(volume("pv-local"), json!({"spec": {"local": {"path": "/mnt"}}}));
+    assert_eq!(looked_up(user(), [owned_by("uid-web-0"), local()]).state, ClaimState::Own);
+    let another = looked_up(user(), [owned_by("uid-before"), local()]).state;
+    assert!(matches!(another, ClaimState::Bound { .. }), "{another:?}");
+}
+
+#[test]
+fn only_a_raw_disk_of_many_writers_is_shared() {
+    let shared = |spec: Value| {
+        let claim = with(claim("data-web-0", "pv-1"), json!({"spec": spec}));
+        let state = looked_up(pod_with_claim("web-0", "data-web-0"), [claim, volume("pv-1")]).state;
+        let ClaimState::Bound { shared_disk, .. } = state else { panic!("{state:?}") };
+        shared_disk
+    };
+    assert!(shared(json!({"accessModes": ["ReadWriteOnce", "ReadWriteMany"], "volumeMode": "Block"})));
+    for no in [
+        json!({"accessModes": ["ReadWriteMany"], "volumeMode": "Filesystem"}),
+        json!({"accessModes": ["ReadWriteMany"], "volumeMode": null}),
+        json!({"accessModes": ["ReadWriteOnce"], "volumeMode": "Block"}),
+        json!({"accessModes": null, "volumeMode": "Block"}),
+    ] {
+        assert!(!shared(no.clone()), "{no}");
+    }
+}
+
+#[test]
+fn where_a_volume_is_comes_from_its_driver_and_affinity() {
+    let verdict = |volume_spec: Value, more: Vec<Value>| {
+        let volume = with(volume("pv-1"), json!({"spec": volume_spec}));
+        let objects = [pod_with_claim("web-0", "data-web-0"), claim("data-web-0", "pv-1"), volume];
+        verdicts(&cluster_with(objects.into_iter().chain(more)))
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let longhorn = |driver: &str, locality: &str| json!({"csi": {"driver": driver, "volumeAttributes": {"dataLocality": locality}}});
+    assert_eq!(verdict(longhorn("driver.longhorn.io", "strict-local"), vec![]), "web-0 local-volume");
+    assert_eq!(
+        verdict(longhorn("driver.longhorn.io", "best-effort"), vec![]),
+        "web-0 stuck-on-not-ready-node"
+    );
+    assert_eq!(verdict(longhorn("another", "strict-local"), vec![]), "web-0 stuck-on-not-ready-node");
+    let affinity = |term: Value| json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}});
+    let disks = |operator: &str, values: Value| {
+        affinity(json!({"matchExpressions": [{"key": "disks", "operator": operator, "values": values}]}))
+    };
+    let labelled =
+        |name: &str, labels: Value| with(node(name, "Unknown"), json!({"metadata": {"labels": labels}}));
+    let ssd = |name: &str| labelled(name, json!({"disks": "4"}));
+    let wants = || disks("In", json!(["4"]));
+    let confined = "web-0 volume-confined";
+    let free = "web-0 stuck-on-not-ready-node";
+    assert_eq!(verdict(wants(), vec![]), confined, "no node has it");
+    assert_eq!(verdict(wants(), vec![ssd("ds06")]), confined, "its own node alone has it");
+    assert_eq!(verdict(wants(), vec![ssd("ds07")]), free, "another has it, NotReady as it is");
+    let leaf = with(ssd("vk"), json!({"metadata": {"labels": {"type": "virtual-kubelet"}}}));
+    assert_eq!(verdict(wants(), vec![leaf]), confined, "a leaf node is no place to start");
+    assert_eq!(verdict(disks("Gt", json!(["3"])), vec![ssd("ds07")]), free, "more than three");
+    assert_eq!(verdict(disks("Gt", json!(["4"])), vec![ssd("ds07")]), confined, "more than four");
+    assert_eq!(verdict(disks("DoesNotExist", json!([])), vec![]), free, "most nodes");
+    let by_field = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["ds06"]}]});
+    assert_eq!(verdict(affinity(by_field), vec![]), "web-0 volume-unverified");
+    let malformed = json!({"kind": "Node", "metadata": {"name": "bad", "labels": 1}});
+    let text = verdict(wants(), vec![malformed]);
+    assert_eq!(text, "web-0 volume-unverified", "the one that could not be read may have it");
 }
 
 // Attachments.

@@ -6,7 +6,7 @@ use crate::{
     SHORT, run,
     support::{
         ControlPlane, Fresh, fresh,
-        objects::{Node, Pod, Volume, annotate, claim, pod_path},
+        objects::{Node, Pod, Volume, annotate, claim, pod_path, seconds_ago},
     },
     until_overdue,
 };
@@ -56,13 +56,22 @@ impl Cast<'_> {
 }
 
 fn nodes(cluster: &ControlPlane) {
-    for ready in
-        ["ready-1", "ready-2", "ready-3", "ready-4", "ready-5", "ready-6", "ready-7", "ready-8", "ready-9"]
-    {
-        Node::ready(ready).create(cluster);
+    for ready in [
+        "ready-1", "ready-2", "ready-3", "ready-4", "ready-5", "ready-6", "ready-7", "ready-8", "ready-9",
+        "ready-10", "ready-11", "ready-12", "ready-13",
+    ] {
+        Node::ready(ready).label("linbit.com/hostname", ready).create(cluster);
     }
+    // A node that is no place for a volume: nothing starts there while its link is cut.
+    Node::ready("edge-ready")
+        .label("example.org/rack", "r1")
+        .label("superedge.io/node-edge", "enable")
+        .create(cluster);
     // Its host name differs from its name: volumes may use either.
-    Node::not_ready("dead", 3600).label("kubernetes.io/hostname", "dead.example.org").create(cluster);
+    Node::not_ready("dead", 3600)
+        .label("kubernetes.io/hostname", "dead.example.org")
+        .label("example.org/rack", "r1")
+        .create(cluster);
     Node::ready("says-false").condition("False", "KubeletNotReady", 3600).lease_renewed(2).create(cluster);
     Node::not_ready("recovering", 3600).lease_renewed(2).create(cluster);
     // Wrong clocks: the server's stamp of the renewal counts, not the time that the node wrote.
@@ -79,6 +88,16 @@ fn nodes(cluster: &ControlPlane) {
     Node::not_ready("virtual", 3600).label("type", "virtual-kubelet").create(cluster);
     Node::not_ready("virtual-by-taint", 3600)
         .taint("virtual-kubelet.io/provider", "azure", "NoSchedule")
+        .create(cluster);
+    Node::not_ready("off", 3600).annotation("fencing/state", "fenced").create(cluster);
+    Node::not_ready("said-to-be-off", 3600).annotation("example.org/off", "yes").create(cluster);
+    Node::not_ready("detected", 3600).reports("KernelDeadlock", 60).create(cluster);
+    Node::not_ready("no-detector", 3600).reports("NetworkUnavailable", 60).create(cluster);
+    let heartbeat = seconds_ago(60);
+    Node::not_ready("virt", 3600).annotation("kubevirt.io/heartbeat", &heartbeat).create(cluster);
+    Node::not_ready("off-and-alive", 3600)
+        .annotation("fencing/state", "fenced")
+        .annotation("kubevirt.io/heartbeat", &heartbeat)
         .create(cluster);
     Node::not_ready("edge", 3600).annotation("apps.openyurt.io/binding", "true").create(cluster);
     Node::not_ready("by-selector", 3600).label("example.org/leaf", "true").create(cluster);
@@ -100,6 +119,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     cast.add("marked-by-kosmos-itself", REAP, 1, |pod| pod.label("kosmos-io/pod", "true"));
     cast.add("not-really-skipped", REAP, 1, |pod| pod.annotation("pod-reaper.io/skip", "false"));
     cast.add_on("says-false", "kubelet-lives", REAP, 1, |pod| pod);
+    cast.add_on("says-false", "another-kubelet-lives", REAP, 1, |pod| pod.owned_by("Job", "job"));
     cast.add_on("clock-ahead", "lease-from-the-future", REAP, 1, |pod| pod);
     cast.add("claim-is-gone", REAP, 1, |pod| pod.claim("nowhere"));
     cast.add("ephemeral-is-gone", REAP, 1, |pod| pod.ephemeral("scratch"));
@@ -111,6 +131,18 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     cast.add_with_volume("or-another", REAP, |name| {
         Volume::csi(name, "x.example.org").on_node("dead").or_affinity("kubernetes.io/hostname", &["ready-1"])
     });
+    let own = |name: &'static str, grace| {
+        let pod = Pod::on("dead", "apps", name).ephemeral("scratch").terminating(&cluster, grace);
+        let volume = format!("{name}-pv");
+        let claim = format!("{name}-scratch");
+        Volume::local(&volume).on_node("dead").claimed_by("apps", &claim).create(&cluster);
+        let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"], "controller": true}]);
+        let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{claim}");
+        cluster.merge_patch(&path, json!({"metadata": {"ownerReferences": owner}}));
+        Expected { name, uid: crate::uid(&pod), reason: REAP }
+    };
+    let owned = own("ephemeral-of-its-own", 1);
+    cast.pods.push(owned);
 
     // Storage on the dead node.
     cast.add_with_volume("local", "local-volume", |name| Volume::local(name).on_node("dead.example.org"));
@@ -124,11 +156,38 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     cast.add_with_volume("by-host-name", "local-volume", |name| {
         Volume::csi(name, "x.example.org").on_node("dead.example.org")
     });
-    cast.add_with_volume("by-field", "local-volume", |name| {
+    cast.add_with_volume("by-field", "volume-unverified", |name| {
         Volume::csi(name, "x.example.org").affinity("metadata.name", &["dead"])
     });
     Volume::local("ephemeral-pv").on_node("dead").claimed_by("apps", "ephemeral-scratch").create(&cluster);
     cast.add("ephemeral", "local-volume", 1, |pod| pod.ephemeral("scratch"));
+
+    // Storage that no other node can reach: a leaf node does not count.
+    cast.add_with_volume("rack", "volume-confined", |name| {
+        Volume::csi(name, "x.example.org").affinity("example.org/rack", &["r1"]).zone("a")
+    });
+    cast.add_with_volume("nowhere-else", "volume-confined", |name| {
+        Volume::csi(name, "x.example.org").affinity("example.org/disk", &["ssd"])
+    });
+    // A disk that two machines could write.
+    cast.add_with_volume("shared", "shared-disk", |name| Volume::csi(name, "rbd.csi.ceph.com").shared_disk());
+    cast.add("virt-launcher", "shared-disk", 1, |pod| pod.owned_by("VirtualMachineInstance", "vm-1"));
+    cast.add_on("off", "fenced-launcher", REAP, 1, |pod| pod.owned_by("VirtualMachineInstance", "vm-2"));
+    cast.add_on("said-to-be-off", "selected-launcher", REAP, 1, |pod| {
+        pod.owned_by("VirtualMachineInstance", "vm-3")
+    });
+
+    // Machines that live.
+    cast.add_on("says-false", "unique", "kubelet-alive", 1, |pod| pod.owned_by("StatefulSet", "set"));
+    cast.add_on("says-false", "with-a-claim", "kubelet-alive", 1, |pod| {
+        pod.owned_by("ReplicaSet", "deployment-1").claim("nowhere")
+    });
+    cast.add_on("detected", "detected", "kubelet-alive", 1, |pod| pod.owned_by("StatefulSet", "set"));
+    cast.add_on("virt", "virt", "kubelet-alive", 1, |pod| pod.owned_by("VirtualMachineInstance", "vm-4"));
+    cast.add_on("no-detector", "not-the-machine-itself", REAP, 1, |pod| pod.owned_by("StatefulSet", "set"));
+    cast.add_on("off-and-alive", "off-and-alive", "kubelet-alive", 1, |pod| {
+        pod.owned_by("StatefulSet", "set")
+    });
 
     // Storage that cannot be verified.
     claim(&cluster, "apps", "lost", Some("no-such-volume"), "Lost");
@@ -165,6 +224,13 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     cast.add_on("by-selector", "leaf-by-selector", "leaf-node", 1, |pod| pod);
     cast.add_on("ready-1", "node-ready", "node-ready", 1, |pod| pod);
     cast.add_on("no-such-node", "node-gone", "node-gone", 1, |pod| pod);
+    cast.add_on("no-such-node", "node-gone-and-held", "finalizers", 1, |pod| {
+        pod.finalizer("example.org/backup")
+    });
+    cast.add("deployed", "owner-kind", 1, |pod| {
+        pod.owned_by("ReplicaSet", "web-7c9d").label("pod-template-hash", "7c9d")
+    });
+    cast.add("timed", "owner-kind", 1, |pod| pod.owned_by("Job", "backup-29412360"));
 
     let expected = cast.pods;
     // Outside the regex, excluded, in a namespace that is opted out, and not Terminating.
@@ -180,7 +246,13 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     let options = [
         &SHORT[..],
         &["--all", "--namespace-regex", "^apps", "--namespace-exclude-regex", "excluded"],
-        &["--leaf-node-selector", "example.org/leaf=true", "--manual-owner-kind", "workflow"],
+        &[
+            "--leaf-node-selector",
+            "example.org/leaf=true",
+            "--manual-owner-kind",
+            "workflow,deployments,CronJob",
+        ],
+        &["--fenced-node-selector", "annotation:example.org/off=yes"],
     ];
     let run = run(&cluster.kubeconfig, &options.concat());
 

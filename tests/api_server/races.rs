@@ -65,6 +65,47 @@ fn second_look() -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
     move |seen| seen.path.ends_with("/dead") && looks.fetch_add(1, Ordering::SeqCst) == 2
 }
 
+/// Its kubelet comes back to life between decision and delete, yet says that it is not Ready.
+#[test]
+fn a_unique_pod_whose_node_shows_a_sign_of_life_by_then_lives() {
+    let cluster = fresh();
+    let judged = one_stuck(&cluster);
+    let other =
+        uid(&Pod::on("dead", "apps", "one-of-many").owned_by("ReplicaSet", "web").terminating(&cluster, 1));
+    until_overdue();
+    let (run, seen) = run_before(1, second_look(), |server| {
+        let mut conditions = server.get(&node_path("dead"))["status"]["conditions"].clone();
+        conditions[0]["status"] = json!("False");
+        server.patch_status(&node_path("dead"), json!({"conditions": conditions}));
+        renew_lease(server, "dead");
+    });
+    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("node-changed")), "{}", run.log);
+    let why = run.pod(&judged)["outcomeDetail"].as_str().unwrap();
+    assert!(why.contains("its kubelet renewed its lease"), "{why}");
+    assert_eq!(run.reason_and_outcome(&other), (REAP, Some("deleted")), "{}", run.log);
+    assert_eq!((deletes(&seen), run.code), (1, 0));
+}
+
+/// The question at a terminal may be open for long: what is said to a namespace meanwhile counts.
+#[test]
+fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
+    let cluster = fresh();
+    let judged = one_stuck(&cluster);
+    let lists = AtomicUsize::new(0);
+    let second_list = move |seen: &Seen| {
+        seen.path.starts_with("/api/v1/namespaces?") && lists.fetch_add(1, Ordering::SeqCst) == 1
+    };
+    let (run, seen) = run_before(1, second_list, |server| {
+        server.merge_patch(
+            "/api/v1/namespaces/apps",
+            json!({"metadata": {"labels": {"pod-reaper.io/skip": "1"}}}),
+        );
+    });
+    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("opted-out")), "{}", run.log);
+    assert_eq!((deletes(&seen), run.code), (0, 0));
+    assert!(cluster.try_get(PATH).is_some());
+}
+
 #[test]
 fn a_namesake_that_took_its_place_lives() {
     let cluster = fresh();

@@ -81,7 +81,7 @@ fn explain_evaluates_every_rule_for_a_pod_of_a_cluster() {
     };
     let local = explain(six_nodes::LOCAL);
     assert_eq!((&local["verdict"], &local["reason"]), (&json!("manual"), &json!("local-volume")));
-    assert_eq!(local["rules"].as_array().unwrap().len(), 16);
+    assert_eq!(local["rules"].as_array().unwrap().len(), 18);
     assert_eq!(local["rules"][12]["decides"], true);
     // The pod is on a leaf node. Its claims are read, although an earlier rule decides.
     assert_eq!(explain(six_nodes::REMOTE)["reason"], "kosmos-leaf");
@@ -110,5 +110,5 @@ fn kubectl_runs_it_as_a_plugin() {
     let says = String::from_utf8_lossy(&answer.stderr);
     assert_eq!(answer.status.code(), Some(0), "{says}");
     let answer = serde_json::from_slice::<Value>(&answer.stdout).unwrap();
-    assert_eq!(answer["rules"].as_array().map(Vec::len), Some(16));
+    assert_eq!(answer["rules"].as_array().map(Vec::len), Some(18));
 }

@@ -128,7 +128,17 @@ impl Case {
 
     /// The same on other nodes, written as for `start --node`.
     pub fn with_nodes(story: &'static str, nodes: &[&str], toleration_seconds: u32) -> Self {
-        let options: Vec<_> = nodes.iter().flat_map(|node| ["--node", *node]).collect();
+        Self::with_options(story, nodes, toleration_seconds, &[])
+    }
+
+    /// The six nodes, with further options of `start`.
+    pub fn with_more(story: &'static str, options: &[&str]) -> Self {
+        Self::with_options(story, &SIX, 1, options)
+    }
+
+    fn with_options(story: &'static str, nodes: &[&str], toleration_seconds: u32, further: &[&str]) -> Self {
+        let options: Vec<_> =
+            nodes.iter().flat_map(|node| ["--node", *node]).chain(further.iter().copied()).collect();
         let cluster = ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
         let case = Self { live: Live(Box::leak(Box::new(cluster))), story, runs: Cell::new(0) };
         let tolerates = format!("tolerationSeconds: {toleration_seconds}");
@@ -196,6 +206,16 @@ impl Live {
         self.signal("CONT", node);
     }
 
+    /// Has the container runtime hang. The kubelet runs on, renews its lease, and reports that its node is not Ready.
+    pub fn hang_runtime(self, node: &str) {
+        self.signal("USR1", node);
+    }
+
+    /// Has the runtime answer again.
+    pub fn recover_runtime(self, node: &str) {
+        self.signal("USR2", node);
+    }
+
     fn signal(self, signal: &str, node: &str) {
         let pid = self.kubelets[node].to_string();
         let status = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill is there");
@@ -250,10 +270,36 @@ impl Live {
 
     /// The status of the node's Ready condition.
     pub fn ready(self, node: &str) -> String {
+        self.ready_condition(node)["status"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The last transition of the Ready condition, by the clock of whoever wrote it.
+    #[track_caller]
+    pub fn ready_since(self, node: &str) -> Timestamp {
+        time(&self.ready_condition(node)["lastTransitionTime"])
+    }
+
+    fn ready_condition(self, node: &str) -> Value {
         let node = self.get(&format!("/api/v1/nodes/{node}"));
         let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
-        ready.unwrap_or_default()["status"].as_str().unwrap_or_default().to_owned()
+        ready.unwrap_or_default()
+    }
+
+    /// The last renewal of the node's lease, by the server's clock.
+    #[track_caller]
+    pub fn lease_renewed(self, node: &str) -> Timestamp {
+        time(&self.lease(node)["metadata"]["managedFields"][0]["time"])
+    }
+
+    /// The same by the node's clock.
+    #[track_caller]
+    pub fn lease_says(self, node: &str) -> Timestamp {
+        time(&self.lease(node)["spec"]["renewTime"])
+    }
+
+    fn lease(self, node: &str) -> Value {
+        self.get(&format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"))
     }
 
     /// The keys of the node's taints that evict.
@@ -269,10 +315,16 @@ impl Live {
         self.until(&format!("Ready of {node} is {status}"), || (self.ready(node) == status).then_some(()));
     }
 
-    /// Waits until the node is no longer Ready and everything on it that can be is Terminating; returns that.
+    /// Waits until Ready of the node is Unknown and everything on it that can be is Terminating; returns that.
     #[track_caller]
     pub fn until_evicted(self, node: &str) -> Vec<Seen> {
-        self.until_ready_is("Unknown", node);
+        self.until_evicted_while("Unknown", node)
+    }
+
+    /// The same with another status of Ready than Unknown.
+    #[track_caller]
+    pub fn until_evicted_while(self, status: &str, node: &str) -> Vec<Seen> {
+        self.until_ready_is(status, node);
         self.until(&format!("the pods of {node} are Terminating"), || {
             let pods = self.evictable_on(node);
             pods.iter().all(|pod| pod.deadline.is_some()).then_some(pods)
@@ -316,6 +368,11 @@ impl Live {
         let items = list["items"].as_array().cloned().unwrap_or_default();
         items.iter().map(|pod| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned()).collect()
     }
+}
+
+#[track_caller]
+fn time(written: &Value) -> Timestamp {
+    written.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{written} is no time"))
 }
 
 impl Drop for Case {

@@ -183,6 +183,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         ("node.kubernetes.io/instance-type", "eklet"),
         ("virtual-kubelet.koupleless.io/component", "vnode"),
         ("kwok.x-k8s.io/node", "fake"),
+        ("type", "kwok"),
         ("vcluster.loft.sh/fake-node", "true"),
         ("openyurt.io/is-edge-worker", "true"),
         ("superedge.io/node-edge", "enable"),

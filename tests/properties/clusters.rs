@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     cli::Cli,
     facts::{
-        Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, LeafKind, Lease,
-        NodeFacts, NodeRead, Owner, PodFacts, ReadError, Ready, Requirement, Standing, Storage, Unread,
-        VolumeFacts,
+        AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Identity, JOB_TRACKING, Leaf,
+        LeafKind, Lease, NodeFacts, NodeRead, Owner, PodFacts, ReadError, Ready, Requirement, Sign, SignBy,
+        Standing, Storage, Unread, VolumeFacts,
     },
     outcome::{Outcome, OutcomeCode},
     settings::Settings,
@@ -85,6 +85,8 @@ fn gathered() -> impl Strategy<Value = Gathered> {
                 census,
                 attachments: BTreeMap::from([("n0".to_owned(), attachments)]),
                 node_count: nodes.len(),
+                unasked: BTreeMap::new(),
+                unmatched_namespaces: None,
                 nodes,
                 errors,
                 unseen,
@@ -102,20 +104,34 @@ fn args() -> impl Strategy<Value = Vec<String>> {
         Just(vec!["--dry-run".to_owned(), "--namespace-regex=^(shop|bank)-".to_owned()]),
         text().prop_map(|context| vec!["--dry-run=client".to_owned(), format!("--context=x{context}")]),
     ];
-    let kinds =
-        prop_oneof![6 => Just(None), 1 => Just(Some("statefulset")), 1 => Just(Some("Job,ReplicaSet"))];
+    let kinds = select(vec!["statefulset", "Job,ReplicaSet", "deployments,CRONJOB"]);
+    // What a sign of life protects. Clusters in which it protects everything prove little.
+    let alive = prop_oneof![
+        5 => Just(vec![]),
+        1 => Just(vec!["--kubelet-alive=hold-unique"]),
+        1 => Just(vec!["--kubelet-alive=hold"]),
+        3 => Just(vec!["--kubelet-alive=reap"]),
+        1 => Just(vec!["--unreachable-only"]),
+        1 => Just(vec!["--unreachable-only=true", "--kubelet-alive=hold-unique"]),
+    ];
+    // What they select is a mark of the nodes already.
+    let selectors = (
+        option::weighted(0.2, Just("--fenced-node-selector=annotation:example.org/off=yes;taint:off")),
+        option::weighted(0.2, Just("--leaf-node-selector=type=edge")),
+    );
     let cap = prop_oneof![4 => Just(0), 1 => 1..6_usize];
     let percent = prop_oneof![5 => Just(55), 2 => Just(100), 2 => 1..100_u8];
-    (threshold(), threshold(), often(1), kinds, cap, percent, source).prop_map(
-        |(older, not_ready, unreachable_only, kinds, cap, percent, source)| {
+    let kinds = option::weighted(0.25, kinds);
+    (threshold(), threshold(), alive, kinds, selectors, (cap, percent), source).prop_map(
+        |(older, not_ready, alive, kinds, (fenced, leaf), (cap, percent), source)| {
             let mut args = vec![
                 "pod-reaper".to_owned(),
                 format!("--reap-older-than={older}"),
                 format!("--node-not-ready-for={not_ready}"),
-                format!("--unreachable-only={unreachable_only}"),
                 format!("--max-deletes={cap}"),
                 format!("--max-not-ready-percent={percent}"),
             ];
+            args.extend(alive.into_iter().chain(fenced).chain(leaf).map(str::to_owned));
             args.extend(kinds.map(|kinds| format!("--manual-owner-kind={kinds}")));
             args.extend(source);
             args
@@ -125,7 +141,7 @@ fn args() -> impl Strategy<Value = Vec<String>> {
 
 fn node() -> impl Strategy<Value = NodeRead> {
     let ready = prop_oneof![
-        1 => Just(Ready::True), 4 => Just(Ready::False), 12 => Just(Ready::Unknown), 1 => Just(Ready::Absent)
+        1 => Just(Ready::True), 5 => Just(Ready::False), 12 => Just(Ready::Unknown), 1 => Just(Ready::Absent)
     ];
     let hostname = option::of(select(vec!["h0", "h1", "n0", "n1", "node.example"]));
     let kind = select(vec![LeafKind::Kosmos, LeafKind::Virtual, LeafKind::Edge, LeafKind::Selected]);
@@ -142,18 +158,45 @@ fn node() -> impl Strategy<Value = NodeRead> {
         }),
         1 => text().prop_map(|why| Err(Unread(why))),
     ];
+    let by = select(vec![SignBy::ProblemDetector, SignBy::VirtHandler]);
+    let heartbeat = (by, age()).prop_map(|(by, age)| Sign { by, at: at_age(age) });
+    let heartbeats = prop_oneof![3 => Just(vec![]), 2 => vec(heartbeat, 1..4)];
+    let fenced = option::weighted(0.3, text());
+    // How much later than the node's NotReady-since its reports are, in milliseconds.
+    let since_then = option::weighted(0.15, -1..=1_i64);
     let known = (
         ready,
         option::of(text()),
         (option::weighted(0.95, age()), option::weighted(0.5, age())),
         hostname,
+        (heartbeats, lease, since_then),
+        (fenced, often(1)),
         option::weighted(0.1, leaf),
         often(2),
-        seldom(),
-        lease,
+        opt_out(),
     )
         .prop_map(
-            |(ready, ready_reason, (since, tainted), hostname, leaf, control_plane, opted_out, lease)| {
+            |(
+                ready,
+                ready_reason,
+                (since, tainted),
+                hostname,
+                reports,
+                fenced,
+                leaf,
+                control_plane,
+                skip,
+            )| {
+                let (mut heartbeats, mut lease, since_then) = reports;
+                if let (Some(later), Some(since)) = (since_then, since.into_iter().chain(tainted).min()) {
+                    for heartbeat in &mut heartbeats {
+                        heartbeat.at = at_age(since - later);
+                    }
+                    if let Ok(Some(lease)) = &mut lease {
+                        lease.renewed = Some(at_age(since - later));
+                    }
+                }
+                let (fenced, out_of_service) = fenced;
                 NodeRead::Known(NodeFacts {
                     name: String::new(),
                     uid: "node".to_owned(),
@@ -162,9 +205,12 @@ fn node() -> impl Strategy<Value = NodeRead> {
                     ready_since: since.map(at_age),
                     tainted_since: tainted.map(at_age),
                     hostname: hostname.map(str::to_owned),
+                    heartbeats,
+                    fenced,
+                    out_of_service,
                     leaf,
                     control_plane,
-                    opted_out,
+                    opted_out: skip,
                     lease,
                 })
             },
@@ -178,8 +224,9 @@ fn node() -> impl Strategy<Value = NodeRead> {
 
 fn pod() -> impl Strategy<Value = PodFacts> {
     let node = prop_oneof![1 => Just(None), 30 => (0..=LOOKED_AT).prop_map(|at| Some(format!("n{at}")))];
-    let owner = (select(vec!["StatefulSet", "ReplicaSet", "Job", "Übersetzung"]), text())
+    let workload = (select(vec!["Deployment", "CronJob"]), text())
         .prop_map(|(kind, name)| Owner { kind: kind.to_owned(), name });
+    let owners = (option::weighted(0.9, owner()), option::weighted(0.3, workload));
     let finalizers = prop_oneof![
         8 => Just(vec![]),
         2 => Just(vec![JOB_TRACKING.to_owned()]),
@@ -187,13 +234,16 @@ fn pod() -> impl Strategy<Value = PodFacts> {
         1 => text().prop_map(|finalizer| vec![JOB_TRACKING.to_owned(), format!("x/{finalizer}")]),
     ];
     let namespace_opted_out = prop_oneof![
-        18 => Just(Ok(false)), 1 => Just(Ok(true)), 1 => text().prop_map(|why| Err(Unread(why)))
+        19 => opt_out().prop_map(Ok), 1 => text().prop_map(|why| Err(Unread(why)))
     ];
     let claims = prop_oneof![2 => Just(vec![]), 3 => vec(claim(), 1..3)];
-    let identity = (select(vec!["shop", "bank"]), text(), node, option::of(owner), age());
-    let marks = (seldom(), seldom(), namespace_opted_out, any::<bool>(), option::weighted(0.2, text()));
+    let identity = (select(vec!["shop", "bank"]), text(), node, owners, age());
+    let marks = (seldom(), opt_out(), namespace_opted_out, any::<bool>(), option::weighted(0.2, text()));
     (identity, marks, select(vec![None, Some(0), Some(30)]), finalizers, claims).prop_map(
-        |((namespace, name, node, owner, age), marks, grace_seconds, finalizers, claims)| {
+        |((namespace, name, node, owners, age), marks, grace_seconds, finalizers, claims)| {
+            let (owned, workload) = owners;
+            let (owner, controller) = owned.unzip();
+            let controller = controller.flatten();
             let (mirror, opted_out, namespace_opted_out, finished, after_reap) = marks;
             PodFacts {
                 namespace: namespace.to_owned(),
@@ -202,7 +252,8 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 resource_version: "7".to_owned(),
                 node,
                 owner,
-                controller: None,
+                workload,
+                controller,
                 deletion_deadline: at_age(age),
                 grace_seconds,
                 finalizers,
@@ -217,33 +268,58 @@ fn pod() -> impl Strategy<Value = PodFacts> {
     )
 }
 
+/// An owner, and its identity where it is the controller.
+fn owner() -> impl Strategy<Value = (Owner, Option<Identity>)> {
+    let interchangeable = vec![
+        ("ReplicaSet", "apps/v1"),
+        ("ReplicationController", "v1"),
+        ("Job", "batch/v1"),
+        ("DaemonSet", "apps/v1"),
+    ];
+    let other = vec![
+        ("StatefulSet", "apps/v1"),
+        ("VirtualMachineInstance", "kubevirt.io/v1"),
+        ("Übersetzung", "example.org/v1"),
+        // Namesakes in other groups.
+        ("ReplicaSet", "example.org/v1"),
+        ("ReplicationController", "apps/v1"),
+        ("Job", "batch.example.org/v1"),
+        ("DaemonSet", "v1"),
+        ("replicaset", "apps/v1"),
+    ];
+    let kind = prop_oneof![3 => select(interchangeable), 2 => select(other)];
+    (kind, text(), often(8)).prop_map(|((kind, api_version), name, controls)| {
+        let identity = Identity { api_version: api_version.to_owned(), uid: "owner".to_owned() };
+        (Owner { kind: kind.to_owned(), name }, controls.then_some(identity))
+    })
+}
+
 fn claim() -> impl Strategy<Value = ClaimFacts> {
     let state = prop_oneof![
-        20 => (text(), volume()).prop_map(|(uid, volume)| ClaimState::Bound { uid, volume }),
-        4 => Just(ClaimState::Absent),
+        20 => (text(), often(1), volume())
+            .prop_map(|(uid, shared_disk, volume)| ClaimState::Bound { uid, shared_disk, volume }),
+        2 => Just(ClaimState::Absent),
+        3 => Just(ClaimState::Own),
         1 => Just(ClaimState::NotLookedUp),
         1 => text().prop_map(|why| ClaimState::Unread(Unread(why))),
         1 => (option::of(text()), option::of(text()))
             .prop_map(|(missing, phase)| ClaimState::WithoutVolume { missing, phase }),
     ];
-    (text(), state).prop_map(|(name, state)| ClaimFacts { name, state })
+    (text(), often(3), state).prop_map(|(name, ephemeral, state)| ClaimFacts {
+        name,
+        ephemeral: ephemeral || state == ClaimState::Own,
+        state,
+    })
 }
 
 fn volume() -> impl Strategy<Value = VolumeFacts> {
     let storage = prop_oneof![
         1 => text().prop_map(Storage::Local),
         1 => text().prop_map(Storage::HostPath),
-        16 => Just(Storage::Driver),
+        1 => Just(Storage::StrictLocal),
+        24 => Just(Storage::Driver),
     ];
-    let key = select(vec!["metadata.name", "kubernetes.io/hostname", "topology.topolvm.io/node", "zone"]);
-    let operator = prop_oneof![6 => Just("In"), 1 => Just("NotIn"), 1 => Just("Exists")];
-    let value = select(vec![OWN_NAME, OWN_HOSTNAME, "n1", "zone-a", "zone-b"]).prop_map(str::to_owned);
-    let requirement = (key, operator, vec(value, 0..3)).prop_map(|(key, operator, values)| Requirement {
-        key: key.to_owned(),
-        operator: operator.to_owned(),
-        values,
-    });
-    let affinity = vec(vec(requirement, 0..3), 0..3);
+    let affinity = prop_oneof![3 => Just(vec![]), 4 => vec(term(), 1..3)];
     (text(), option::of(select(vec!["Retain", "Delete"])), storage, affinity).prop_map(
         |(name, policy, storage, affinity)| VolumeFacts {
             name,
@@ -252,6 +328,45 @@ fn volume() -> impl Strategy<Value = VolumeFacts> {
             affinity,
         },
     )
+}
+
+fn term() -> impl Strategy<Value = AffinityTerm> {
+    let node = vec![
+        "metadata.name",
+        "kubernetes.io/hostname",
+        "topology.topolvm.io/node",
+        "csi.hetzner.cloud/location",
+        "zones",
+    ];
+    let zone = vec!["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region", "zone"];
+    let key = prop_oneof![3 => select(node), 1 => select(zone)];
+    let words = vec![OWN_NAME, OWN_HOSTNAME, "n1", "zone-a", "zone-b"];
+    let value = || prop_oneof![30 => select(words.clone()), 1 => Just("no label")].prop_map(str::to_owned);
+    let asks = prop_oneof![
+        8 => (select(vec!["In", "In", "In", "NotIn"]), vec(value(), 1..3)),
+        1 => (select(vec!["Exists", "DoesNotExist"]), Just(vec![])),
+        1 => (select(vec!["Gt", "Lt"]), Just(vec!["5".to_owned()])),
+        // What no label selector can say.
+        1 => (select(vec!["In", "NotIn", "Gt", "Lt"]), Just(vec![])),
+        1 => (select(vec!["Exists", "DoesNotExist", "Near"]), vec(value(), 1..3)),
+    ];
+    let requirement = (key, asks).prop_map(|(key, (operator, values))| Requirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values,
+    });
+    let name = prop_oneof![
+        2 => Just(OWN_NAME), 1 => select(vec!["n0", "n1", "n8", "n9"])
+    ];
+    let names = vec(name.prop_map(str::to_owned), 0..3);
+    let satisfied_by = prop_oneof![
+        1 => Just(None),
+        6 => Just(Some(Ok(vec![OWN_NAME.to_owned(), "n9".to_owned()]))),
+        3 => names.prop_map(|names| Some(Ok(names))),
+        1 => text().prop_map(|why| Some(Err(Unread(why)))),
+    ];
+    (vec(requirement, 0..3), often(1), satisfied_by)
+        .prop_map(|(requirements, fields, satisfied_by)| AffinityTerm { requirements, fields, satisfied_by })
 }
 
 /// Placeholders in a volume's affinity, replaced once its pod has a node.
@@ -268,17 +383,18 @@ fn named(mut node: NodeRead, at: usize) -> (String, NodeRead) {
 
 fn placed(mut pod: PodFacts, at: usize, nodes: &BTreeMap<String, NodeRead>) -> PodFacts {
     pod.uid = format!("uid-{at}");
-    let known = pod.node.as_ref().and_then(|name| nodes.get(name)).and_then(NodeRead::known);
-    for claim in &mut pod.claims {
-        let ClaimState::Bound { volume, .. } = &mut claim.state else { continue };
-        for value in volume.affinity.iter_mut().flatten().flat_map(|requirement| &mut requirement.values) {
-            let own = match (value.as_str(), known) {
-                (OWN_NAME, Some(node)) => Some(&node.name),
-                (OWN_HOSTNAME, Some(node)) => node.hostname.as_ref(),
-                _ => None,
-            };
-            if let Some(own) = own {
-                value.clone_from(own);
+    let name = pod.node.as_deref().unwrap_or("n0").to_owned();
+    let known = nodes.get(&name).and_then(NodeRead::known);
+    let hostname = known.and_then(|node| node.hostname.clone()).unwrap_or_else(|| "another".to_owned());
+    for AffinityTerm { requirements, satisfied_by, .. } in
+        pod.volumes_mut().flat_map(|volume| &mut volume.affinity)
+    {
+        let values = requirements.iter_mut().flat_map(|requirement| &mut requirement.values);
+        for word in values.chain(satisfied_by.iter_mut().flatten().flatten()) {
+            match word.as_str() {
+                OWN_NAME => word.clone_from(&name),
+                OWN_HOSTNAME => word.clone_from(&hostname),
+                _ => {}
             }
         }
     }
@@ -296,6 +412,7 @@ fn outcome(kind: usize, says: String) -> Outcome {
         OutcomeCode::Changed => Outcome::Changed(says),
         OutcomeCode::NodeRecovered => Outcome::NodeRecovered,
         OutcomeCode::NodeChanged => Outcome::NodeChanged(says),
+        OutcomeCode::OptedOut => Outcome::OptedOut,
         OutcomeCode::Denied => Outcome::Denied(says),
         OutcomeCode::Failed => Outcome::Failed(says),
         OutcomeCode::StillThere => Outcome::StillThere,
@@ -313,16 +430,22 @@ fn at_age(milliseconds: i64) -> Timestamp {
     now() - SignedDuration::from_millis(milliseconds)
 }
 
-/// An age in milliseconds: long ago, or at, just before or just after each threshold and lease duration.
+/// An age in milliseconds: long ago, or at, just before or just after each moment from which on it means something else:
+/// the thresholds, the durations of leases and heartbeats, and what clocks may differ by.
 fn age() -> impl Strategy<Value = i64> {
     const HOUR: i64 = 3_600_000;
-    let edge =
-        (select(vec![0, 10_000, 40_000, 60_000, 600_000]), -1..=1_i64).prop_map(|(edge, by)| edge + by);
+    let edges = vec![-30_000, 0, 10_000, 40_000, 60_000, 300_000, 600_000, 660_000];
+    let edge = (select(edges), -1..=1_i64).prop_map(|(edge, by)| edge + by);
     prop_oneof![24 => HOUR..=HOUR + 3, 6 => edge, 1 => Just(-HOUR)]
 }
 
 fn often(tenths: u32) -> impl Strategy<Value = bool> {
     prop::bool::weighted(f64::from(tenths) / 10.0)
+}
+
+/// The value of an opt-out, where there is one.
+fn opt_out() -> impl Strategy<Value = Option<String>> {
+    option::weighted(0.03, prop_oneof![Just("true".to_owned()), text()])
 }
 
 fn seldom() -> impl Strategy<Value = bool> {

@@ -16,15 +16,17 @@ use jiff::SignedDuration;
 use pod_reaper::{
     advice::Step,
     cli::Output,
-    decide::{ReasonCode, decide, evaluate},
-    facts::{Census, ClaimState, NodeRead, PodFacts, Ready, Standing, Unread},
+    decide::{Reason, ReasonCode, decide, evaluate, to_ask},
+    facts::{Census, ClaimState, KubeletAlive, NodeRead, PodFacts, Ready, Standing, Unread},
     limits::{Judged, Limits, Plan},
     questions::what_if::suppose,
     report::{Render as _, Report, text::Screen},
     settings::{Settings, Task},
     source::Gathered,
 };
-use pod_reaper_test_support::oracle::{objections, outage};
+use pod_reaper_test_support::oracle::{
+    Place, alive, certainly_off, first_reason, objections, outage, place_of, shares_a_disk, two_must_not_run,
+};
 use proptest::{
     prelude::*,
     test_runner::{RngAlgorithm, RngSeed, TestCaseResult, TestError, TestRunner},
@@ -34,7 +36,7 @@ use crate::clusters::{Case, case};
 
 const CASES: u32 = 10_000;
 /// How many codes of reasons there are.
-const REASONS: usize = 21;
+const REASONS: usize = ReasonCode::ALL.len();
 
 /// Checks `property` on random clusters.
 fn for_every_cluster(property: impl Fn(&Case) -> TestCaseResult) {
@@ -157,6 +159,97 @@ fn every_pod_without_an_objection_is_reaped() {
     });
 }
 
+/// A person is told the reason that matters first, and acts on it.
+#[test]
+fn the_first_rule_that_holds_gives_the_reason() {
+    for_every_cluster(|case| {
+        let settings = case.settings();
+        let facts = &case.gathered.facts;
+        for judged in plan(&settings, &case.gathered).pods {
+            let pod = &judged.pod;
+            let expected = first_reason(facts, &settings.policy, pod);
+            prop_assert_eq!(judged.reason.code(), expected, "{}", pod.uid);
+            let (place, named) = match &judged.reason {
+                Reason::LocalVolume { claims } => {
+                    (Place::Pinned, claims.iter().map(|claim| &claim.claim).collect::<Vec<_>>())
+                }
+                Reason::VolumeConfined { claims } => {
+                    (Place::Confined, claims.iter().map(|claim| &claim.claim).collect())
+                }
+                Reason::VolumeUnverified { claims } => {
+                    (Place::Unverified, claims.iter().map(|claim| &claim.claim).collect())
+                }
+                _ => continue,
+            };
+            let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
+            let such = pod.claims.iter().filter(|claim| place_of(claim, node) == place);
+            prop_assert_eq!(named, such.map(|claim| &claim.name).collect::<Vec<_>>(), "{}", pod.uid);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_may_live_is_not_reaped_where_two_would_do_harm() {
+    let (unique, shared) = (Cell::new(0), Cell::new(0));
+    for_every_cluster(|case| {
+        let (settings, facts) = (case.settings(), &case.gathered.facts);
+        for pod in plan(&settings, &case.gathered).reaps() {
+            let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
+            if two_must_not_run(pod) && alive(node, facts.now) {
+                prop_assert_eq!(settings.policy.kubelet_alive, KubeletAlive::Reap, "{}", pod.uid);
+                prop_assert!(!settings.policy.unreachable_only, "{}", pod.uid);
+                unique.set(unique.get() + 1);
+            }
+            if shares_a_disk(pod) {
+                prop_assert!(certainly_off(node, facts.now), "{}", pod.uid);
+                shared.set(shared.get() + 1);
+            }
+        }
+        Ok(())
+    });
+    assert!(unique.get() > 0, "--kubelet-alive=reap reaps no unique pod");
+    assert!(shared.get() > 0, "no pod with a shared disk is reaped from a fenced node");
+}
+
+/// Which other nodes satisfy a term is asked only where the answer matters.
+#[test]
+fn the_answers_that_are_not_asked_for_change_nothing() {
+    let (asked, not_asked) = (Cell::new(0), Cell::new(0));
+    for_every_cluster(|case| {
+        let facts = &case.gathered.facts;
+        for pod in &case.gathered.pods {
+            let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { continue };
+            for claim in &pod.claims {
+                let mut unasked = claim.clone();
+                let ClaimState::Bound { volume, .. } = &mut unasked.state else { continue };
+                volume.affinity.iter_mut().for_each(|term| term.satisfied_by = None);
+                if to_ask(volume, node).next().is_some() {
+                    asked.set(asked.get() + 1);
+                } else {
+                    not_asked.set(not_asked.get() + 1);
+                    prop_assert_eq!(place_of(claim, node), place_of(&unasked, node), "{}", pod.uid);
+                }
+            }
+        }
+        Ok(())
+    });
+    assert!(asked.get() > 0 && not_asked.get() > 0, "asked {}, not asked {}", asked.get(), not_asked.get());
+}
+
+#[test]
+fn the_report_says_which_nodes_live_and_which_are_off() {
+    for_every_cluster(|case| {
+        let facts = &case.gathered.facts;
+        for entry in report(case, &case.settings(), &case.gathered).nodes {
+            let Some(node) = facts.nodes.get(&entry.name).and_then(NodeRead::known) else { continue };
+            prop_assert_eq!(!entry.signs_of_life.is_empty(), alive(node, facts.now), "{}", entry.name);
+            prop_assert_eq!(entry.fenced.is_some(), certainly_off(node, facts.now), "{}", entry.name);
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn the_cap_takes_the_longest_overdue() {
     for_every_cluster(|case| {
@@ -179,7 +272,7 @@ fn the_cap_takes_the_longest_overdue() {
 #[test]
 fn a_failed_read_adds_nothing() {
     let why = || Unread("it is forbidden".to_owned());
-    let failures: [fn(&mut Gathered, Unread); 5] = [
+    let failures: [fn(&mut Gathered, Unread); 6] = [
         |it, why| it.facts.nodes.values_mut().for_each(|node| *node = NodeRead::Unread(why.clone())),
         |it, why| it.pods.iter_mut().for_each(|pod| pod.namespace_opted_out = Err(why.clone())),
         |it, why| it.facts.census = Census::Unread(why),
@@ -193,6 +286,12 @@ fn a_failed_read_adds_nothing() {
         |it, why| {
             for claim in it.pods.iter_mut().flat_map(|pod| &mut pod.claims) {
                 claim.state = ClaimState::Unread(why.clone());
+            }
+        },
+        |it, why| {
+            let volumes = it.pods.iter_mut().flat_map(PodFacts::volumes_mut);
+            for term in volumes.flat_map(|volume| &mut volume.affinity) {
+                term.satisfied_by = Some(Err(why.clone()));
             }
         },
     ];
@@ -227,12 +326,30 @@ fn the_order_of_the_facts_does_not_matter() {
     });
 }
 
+/// Whether the node of this name was read and shows a sign of life, or might if its lease were read.
+fn lives(gathered: &Gathered, node: Option<&str>) -> bool {
+    let node = node.and_then(|name| gathered.facts.nodes.get(name)).and_then(NodeRead::known);
+    node.is_some_and(|node| node.lease.is_err() || alive(node, gathered.facts.now))
+}
+
 #[test]
 fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
-    let may_remain = ["a volume is pinned", "a volume is unverified", "its owner's kind is manual"];
+    use ReasonCode::{LocalVolume, OwnerKind, SharedDisk, VolumeUnverified};
+    // A confined volume may stand beside a pinned one; by itself it gets no such command.
+    let may_remain = [
+        "a volume is pinned",
+        "a volume is confined",
+        "a volume is unverified",
+        "two machines could write its disk",
+        "its owner's kind is manual",
+    ];
     let destroys = |step: &Step| {
         let words = step.command.iter().flat_map(|command| &command.0);
         words.into_iter().any(|word| ["delete", "taint"].contains(&word.as_str()))
+    };
+    let gives_up_a_claim = |step: &Step| {
+        let words = step.command.iter().flat_map(|command| &command.0);
+        destroys(step) && words.into_iter().any(|word| word.contains("/persistentvolumeclaims/"))
     };
     for_every_cluster(|case| {
         let settings = case.settings();
@@ -245,6 +362,14 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         }
         for entry in destructive {
             let pod = case.gathered.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
+            let reason = first_reason(&case.gathered.facts, &settings.policy, pod);
+            prop_assert!(
+                [LocalVolume, VolumeUnverified, SharedDisk, OwnerKind].contains(&reason),
+                "{} gets such a command for {reason:?}",
+                pod.uid
+            );
+            prop_assert!(reason == LocalVolume || !entry.steps.iter().any(gives_up_a_claim));
+            prop_assert!(!lives(&case.gathered, pod.node.as_deref()), "{} gets such a command", pod.uid);
             let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
             objections.retain(|objection| !may_remain.contains(objection));
             prop_assert!(objections.is_empty(), "{} gets such a command, but {objections:?}", pod.uid);
@@ -252,11 +377,11 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         // Commands for a node are allowed only where one of its pods shows that it is not expected back.
         for entry in report.nodes.iter().filter(|node| node.steps.iter().any(destroys)) {
             let mut pods = case.gathered.pods.iter().filter(|pod| pod.node.as_ref() == Some(&entry.name));
+            prop_assert!(!lives(&case.gathered, Some(&entry.name)), "{}", entry.name);
             let shows = |pod: &PodFacts| {
                 let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
-                objections.retain(|objection| {
-                    !may_remain.contains(objection) && *objection != "a finalizer holds it"
-                });
+                objections
+                    .retain(|objection| !may_remain.contains(objection) && !objection.contains("finalizer"));
                 objections.is_empty()
             };
             prop_assert!(pods.any(shows), "{} gets such a command", entry.name);
@@ -341,6 +466,7 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
         for node in &dead {
             if let Some(NodeRead::Known(node)) = after.facts.nodes.get_mut(node) {
                 (node.ready, node.ready_since, node.tainted_since) = (Ready::Unknown, Some(ago), Some(ago));
+                node.heartbeats.clear();
                 if let Ok(Some(lease)) = &mut node.lease {
                     lease.renewed = Some(ago);
                 }
@@ -374,7 +500,7 @@ fn the_rule_that_explains_is_the_rule_that_decides() {
         let (Gathered { facts, pods }, policy) = (&case.gathered, case.settings().policy);
         for pod in pods {
             let evaluations = evaluate(facts.now, &policy, facts.node_of(pod), pod);
-            prop_assert_eq!(evaluations.len(), 16);
+            prop_assert_eq!(evaluations.len(), 18);
             let first = evaluations.iter().find(|rule| rule.holds != Some(false)).unwrap();
             let decided = decide(facts.now, &policy, facts.node_of(pod), pod);
             prop_assert_eq!((first.holds, &first.seen), (Some(true), &decided.sentence()));

@@ -9,22 +9,25 @@ use std::{
 use pod_reaper::{
     decide::{ReasonCode, Verdict},
     exit::CouldNotRun,
-    facts::{ClusterFacts, JOB_TRACKING, NodeRead, PodFacts, Ready, Standing},
+    facts::{
+        AffinityTerm, ClaimState, JOB_TRACKING, KubeletAlive, NodeRead, PodFacts, Ready, Standing, Storage,
+        VolumeFacts,
+    },
     outcome::OutcomeCode,
     report::{PodEntry, Report},
     settings::{Mode, Settings, Task},
-    source::Gathered,
 };
 use pod_reaper_test_support::{
-    oracle::{objections, outage},
+    oracle::{first_reason, objections, outage},
     simulated::{Kind, Request},
 };
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
+    node::{Node, asks, satisfies},
     watched::{Watched, Write},
-    world::{By, claim_state, no_facts, start, unread},
+    world::{By, World, claim_state, no_facts, reached, start, unread},
 };
 
 /// The maximum age of a read of the node at a write.
@@ -160,20 +163,29 @@ impl Watched {
                 "the Job step is for pods that only the Job controller holds, before their delete".to_owned(),
             );
         }
-        let opted_out = self.received.namespaces.get(&pod.namespace).copied();
+        if self.received.namespace_lists < 2 {
+            wrong.push("the namespaces were not listed again".to_owned());
+        }
+        let opted_out = self.received.namespaces.get(&pod.namespace).cloned();
         pod.namespace_opted_out = opted_out.ok_or_else(unread);
         for claim in &mut pod.claims {
             let found = self.received.claims.get(&(pod.namespace.clone(), claim.name.clone()));
             let found = found.map(Option::as_ref).ok_or_else(unread);
-            claim.state =
-                claim_state(found, |name| self.received.volumes.get(name).cloned().ok_or_else(unread));
+            let own = claim.ephemeral.then_some(pod.uid.as_str());
+            claim.state = claim_state(found, own, |name| {
+                let volume = self.received.volumes.get(name).cloned().ok_or_else(unread)?;
+                Ok(volume.map(|volume| reached(volume, self.received.selected.values())))
+            });
         }
         let mut facts = no_facts(start());
         let node = pod.node.clone().unwrap_or_default();
         if let Some(look) = self.received.looks.get(&node).filter(|look| look.taken.elapsed() <= FRESH) {
-            let mut read = look.facts.clone();
+            let mut read = look.node.facts.clone();
             let lease = self.received.leases.get(&node).filter(|(taken, _)| taken.elapsed() <= FRESH);
             read.lease = lease.map(|(_, lease)| lease.clone()).ok_or_else(unread);
+            let lease = lease.and_then(|(_, lease)| lease.as_ref());
+            let alive = look.node.shows_life(look.date, lease);
+            wrong.extend(self.unsafe_on(&look.node, alive, &pod).into_iter().map(str::to_owned));
             if self.received.judged.get(&node) != Some(&read.uid) {
                 wrong.push("its node is not the one that was judged".to_owned());
             }
@@ -183,6 +195,60 @@ impl Watched {
         let objections = objections(&facts, &self.rules.settings.policy, &pod);
         wrong.extend(objections.into_iter().map(str::to_owned));
         wrong
+    }
+
+    /// The safety rules that a write to `pod` breaks on `node`, as the last look showed it.
+    fn unsafe_on(&self, node: &Node, alive: bool, pod: &PodFacts) -> Vec<&'static str> {
+        let policy = &self.rules.settings.policy;
+        let protected = match policy.kubelet_alive {
+            KubeletAlive::Hold => true,
+            KubeletAlive::HoldUnique => unique(pod),
+            KubeletAlive::Reap => false,
+        };
+        let may_report = node.facts.ready != Ready::Unknown || alive;
+        let states = || pod.claims.iter().map(|claim| &claim.state);
+        let fenced = node.facts.fenced.is_some() && !alive;
+        let shared = states().any(|state| matches!(state, ClaimState::Bound { shared_disk: true, .. }))
+            || pod.owner.as_ref().is_some_and(|owner| owner.kind == "VirtualMachineInstance");
+        let bound = |state: &ClaimState| match state {
+            ClaimState::Bound { volume, .. } => !self.free(volume, node),
+            ClaimState::Own | ClaimState::Absent => false,
+            _ => true,
+        };
+        [
+            ("its node is a leaf node", node.facts.leaf.is_some()),
+            ("its node lives", alive && protected),
+            ("its node's kubelet may report", may_report && policy.unreachable_only),
+            ("its disk is shared, and nobody has cut it off", shared && !fenced),
+            ("its volume may be on the node", states().any(bound)),
+        ]
+        .into_iter()
+        .filter_map(|(wrong, holds)| holds.then_some(wrong))
+        .collect()
+    }
+
+    /// Whether the program has seen that `volume` can be reached from elsewhere than `node`.
+    fn free(&self, volume: &VolumeFacts, node: &Node) -> bool {
+        let facts = &node.facts;
+        let own = |value: &String| *value == facts.name || Some(value) == facts.hostname.as_ref();
+        let names_it = |term: &&AffinityTerm| {
+            term.requirements.iter().any(|requirement| {
+                let of_many = requirement.key.ends_with("zone") || requirement.key.ends_with("region");
+                requirement.operator == "In" && !of_many && requirement.values.iter().all(own)
+            })
+        };
+        let others = self.received.selected.values().filter(|other| other.facts.name != facts.name);
+        let satisfied = |term: &AffinityTerm| {
+            let real = |other: &Node| other.facts.leaf.is_none();
+            !asks(term)
+                || others.clone().any(|other| real(other) && satisfies(term, &other.labels) == Some(true))
+        };
+        // A term without requirements matches no node.
+        let mut terms = volume.affinity.iter().filter(|term| term.fields || !term.requirements.is_empty());
+        volume.storage == Storage::Driver
+            && (volume.affinity.is_empty()
+                || !terms.clone().all(|term| names_it(&term))
+                    && terms.any(|term| !term.fields && satisfied(term)))
     }
 
     /// Checks an Event, or the list of earlier ones, when it is sent.
@@ -227,7 +293,7 @@ pub struct Ended<'a> {
     pub most_at_once: usize,
     pub not_understood: &'a [String],
     /// The cluster as the run began.
-    pub before: &'a Gathered,
+    pub before: &'a World,
     pub at: Instant,
 }
 
@@ -250,8 +316,9 @@ impl Ended<'_> {
                 }
                 for pod in &report.pods {
                     let untrue = self.untrue(pod);
-                    wrong
-                        .extend(untrue.map(|why| format!("{}: {:?} is untrue: {why}", pod.uid, pod.outcome)));
+                    wrong.extend(untrue.map(|why| {
+                        format!("{}: {:?} is untrue: {why} ({:?})", pod.uid, pod.outcome, pod.outcome_detail)
+                    }));
                 }
                 wrong.extend(self.unreported(report));
                 wrong.extend(self.misjudged(report));
@@ -292,17 +359,22 @@ impl Ended<'_> {
         let touched = writes.iter().any(|write| write.took_effect.is_some());
         let changed = truth.is_none_or(|truth| truth.changed || touched);
         let node = pod.node.as_deref().unwrap_or_default();
-        let node_changed = state.world.nodes.get(node).is_none_or(|node| node.changed);
+        let node_changed = state.world.nodes.get(node).is_none_or(|node| node.changed || node.lives());
         // The last list that shows whether it still exists.
         let listed = state.received.uids.get(node);
         let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
         let stopped = self.at >= state.rules.last_start;
+        let again =
+            state.received.namespaces.get(&pod.namespace).filter(|_| state.received.namespace_lists > 1);
+        let unlisted = again.is_none() && state.rules.mode != Mode::ClientDryRun;
         let (holds, why) = match pod.outcome.map(OutcomeCode::as_str) {
             None => {
                 (pod.verdict != Verdict::Reap && writes.is_empty(), "it was written, or should have been")
             }
             Some(_) if pod.verdict != Verdict::Reap => (false, "only what is reaped has one"),
+            Some("failed" | "interrupted") if unlisted => (writes.is_empty(), "it was written"),
+            Some(_) if unlisted => (false, "its namespace was not in a second list"),
             Some("deleted") => (real && accepted && gone.is_some(), "it was not, or is still there"),
             Some("gone") => (gone.is_some(), "it is still there"),
             Some("would-delete") => {
@@ -321,6 +393,13 @@ impl Ended<'_> {
             }
             Some("denied") => (denied && !by_us, "it was not denied, or it is gone by us"),
             Some("changed") => (changed && !by_us, "it did not change, or it is gone by us"),
+            Some("opted-out") => {
+                let listed = state.received.namespaces.get(&pod.namespace);
+                (
+                    matches!(listed, Some(Some(_))) && writes.is_empty(),
+                    "its namespace is not, or it was written",
+                )
+            }
             Some("node-recovered" | "node-changed") => {
                 (node_changed && !by_us, "its node did not, or it is gone by us")
             }
@@ -356,32 +435,37 @@ impl Ended<'_> {
         if *changes > 0 {
             return Vec::new();
         }
-        let facts = ClusterFacts { now: report.judged_at, ..self.before.facts.clone() };
+        let before = self.before.facts(report.judged_at);
+        let facts = &before.facts;
         let mut wrong = Vec::new();
         for entry in &report.pods {
-            let Some(pod) = self.before.pods.iter().find(|pod| pod.uid == entry.uid) else {
+            let Some(pod) = before.pods.iter().find(|pod| pod.uid == entry.uid) else {
                 wrong.push(format!("{} is in the report, and nowhere else", entry.uid));
                 continue;
             };
-            let free = objections(&facts, &rules.settings.policy, pod).is_empty();
+            let free = objections(facts, &rules.settings.policy, pod).is_empty();
+            let exact = first_reason(facts, &rules.settings.policy, pod);
+            if free != (exact == ReasonCode::Stuck) {
+                wrong.push(format!("{}: the oracle contradicts itself, by {exact}", entry.uid));
+            }
             let limits = &rules.settings.limits;
             let explained = match entry.reason.as_str() {
                 "stuck-on-not-ready-node" => free,
-                "facts-unread" | "volume-unverified" => !free || trouble.is_faulty(),
+                // A node of which the lease is unread is not fenced for sure.
+                "facts-unread" | "volume-unverified" | "shared-disk" if trouble.is_faulty() => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
                 "mass-outage" => free && self.outage(),
-                _ => !free,
+                _ => !free && (entry.reason == exact || trouble.is_faulty()),
             };
             if !explained {
-                wrong.push(format!("{}: {} is not why", entry.uid, entry.reason));
+                wrong.push(format!("{}: {} is not why, but {exact}", entry.uid, entry.reason));
             }
         }
         wrong
     }
 
     fn outage(&self) -> bool {
-        let nodes = self.before.facts.nodes.values().filter_map(NodeRead::known);
-        let nodes = nodes.map(Standing::from);
+        let nodes = self.before.nodes.values().map(|node| Standing::from(&node.facts));
         outage(nodes, self.state.rules.settings.limits.max_not_ready_percent)
     }
 
@@ -391,9 +475,10 @@ impl Ended<'_> {
             return Vec::new();
         }
         let Watched { rules: Rules { settings, mode, .. }, world, .. } = self.state;
-        let due = self.before.pods.iter().filter(|pod| {
+        let before = self.before.facts(report.judged_at);
+        let due = before.pods.iter().filter(|pod| {
             settings.namespaces.matches(&pod.namespace)
-                && objections(&self.before.facts, &settings.policy, pod).is_empty()
+                && objections(&before.facts, &settings.policy, pod).is_empty()
         });
         let mut due = due.collect::<Vec<_>>();
         due.sort_by_key(|pod| (pod.deletion_deadline, &pod.namespace, &pod.name));
@@ -447,4 +532,14 @@ fn exit(report: &Report, on_manual: bool) -> u8 {
     } else {
         0
     }
+}
+
+/// Whether two of `pod` must not run at once.
+fn unique(pod: &PodFacts) -> bool {
+    let one_is_as_good = pod.owner.as_ref().is_none_or(|owner| {
+        let kinds = ["ReplicaSet", "ReplicationController", "Job", "DaemonSet"];
+        // Of other groups, the world's pods name the group.
+        kinds.contains(&owner.kind.as_str()) && pod.controller.is_none()
+    });
+    !one_is_as_good || pod.claims.iter().any(|claim| !claim.ephemeral)
 }

@@ -3,74 +3,130 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use pod_reaper::facts::{Attachment, Ready, Requirement, Storage, VolumeFacts};
+use pod_reaper::facts::{AffinityTerm, Attachment, Ready, Requirement, Storage, VolumeFacts};
 use serde_json::{Value, json};
 
 use crate::{
+    node::{Node, Reporter, Skip},
     watched::Facts,
-    world::{Claim, Mark, Node, Pod},
+    world::{Claim, Pod},
 };
 
-pub fn node_and_facts(node: &Node) -> (Value, Facts) {
-    (self::node(node), Facts::Node(Arc::new(node.facts.clone())))
+/// virt-handler's heartbeat.
+const HEARTBEAT: &str = "kubevirt.io/heartbeat";
+
+pub fn node_and_facts(node: &Node, now: Timestamp) -> (Value, Facts) {
+    let node = node.at(now);
+    (self::node(&node, now), Facts::Node(Arc::new(node)))
 }
 
-pub fn lease_and_facts(node: &Node) -> Option<(Value, Facts)> {
-    Some((lease(node)?, Facts::Lease(node.facts.lease.clone().ok().flatten())))
+pub fn lease_and_facts(node: &Node, now: Timestamp) -> Option<(Value, Facts)> {
+    let node = node.at(now);
+    Some((lease(&node)?, Facts::Lease(node.facts.lease.clone().ok().flatten())))
 }
 
 pub fn pod_and_facts(pod: &Pod) -> (Value, Facts) {
     (self::pod(pod), Facts::Pod(Arc::new(pod.facts.clone()), pod.terminating))
 }
 
-fn node(node: &Node) -> Value {
+fn node(node: &Node, now: Timestamp) -> Value {
     let facts = &node.facts;
-    let (mut labels, mut annotations, mut taints) = (json!({}), json!({}), json!([]));
-    if let Some(hostname) = &facts.hostname {
-        labels["kubernetes.io/hostname"] = json!(hostname);
-    }
+    let (mut labels, mut annotations) = (json!(node.labels), json!(node.annotations));
     if facts.control_plane {
         labels["node-role.kubernetes.io/control-plane"] = json!("");
     }
-    if facts.opted_out {
-        annotations["pod-reaper.io/skip"] = json!("true");
-    }
-    match node.mark {
-        Some(Mark::Label) => labels["kosmos.io/node"] = json!("true"),
-        Some(Mark::Annotation) => annotations["kosmos-io/owned-by-cluster"] = json!("leaf"),
-        Some(Mark::Taint) => taints = json!([{"key": "kosmos.io/node", "effect": "NoSchedule"}]),
-        Some(Mark::Virtual) => {
-            taints = json!([{"key": "virtual-kubelet.io/provider", "effect": "NoSchedule"}]);
-        }
-        Some(Mark::Edge) => labels["openyurt.io/is-edge-worker"] = json!("true"),
-        Some(Mark::Selector) => labels["type"] = json!("stands-for-another"),
-        Some(Mark::Name) | None => {}
-    }
-    let tainted = |effect: &str, since: String| json!({"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": since});
-    if let (Some(since), Some(taints)) = (facts.tainted_since, taints.as_array_mut()) {
-        // The other one is renewed by a restart of the controller manager: it says nothing.
+    skip(node.skip, &mut labels, &mut annotations);
+    let taint = |(key, value): &(String, String)| json!({"key": key, "value": value, "effect": "NoSchedule"});
+    let mut taints = node.taints.iter().map(taint).collect::<Vec<_>>();
+    let tainted = |key: &str, effect: &str, since: String| json!({"key": format!("node.kubernetes.io/{key}"), "effect": effect, "timeAdded": since});
+    if let Some(since) = facts.tainted_since {
+        let key = if facts.ready == Ready::False { "not-ready" } else { "unreachable" };
+        // The other ones say nothing: a restart of the controller manager renews the first, and the second is of memory.
+        let renewed = "2026-01-31T03:00:00Z".to_owned();
         taints.extend([
-            tainted("NoSchedule", time(since)),
-            tainted("NoExecute", "2026-01-31T03:00:00Z".to_owned()),
+            tainted(key, "NoSchedule", time(since)),
+            tainted(key, "NoExecute", renewed.clone()),
+            tainted("memory-pressure", "NoSchedule", renewed),
         ]);
     }
-    let mut conditions = json!([{"type": "MemoryPressure", "status": "Unknown"}]);
+    // Who writes the rest of the node writes all the time, and owns no report.
+    let mut written = vec![entry("kube-controller-manager", now, &json!({"f:spec": {"f:taints": {}}}))];
+    let mut conditions = vec![json!({"type": "MemoryPressure", "status": "Unknown"})];
+    for beat in &node.beats {
+        let by_itself = time(beat.at + SignedDuration::from_secs(beat.stamped.unwrap_or_default()));
+        let owned = match beat.by {
+            Reporter::Virt => {
+                annotations[HEARTBEAT] = json!(by_itself);
+                json!({"f:metadata": {"f:annotations": {format!("f:{HEARTBEAT}"): {}}}})
+            }
+            Reporter::Problem(kind) | Reporter::Others(kind) => {
+                conditions.push(json!({
+                    "type": kind,
+                    "status": "False",
+                    "lastHeartbeatTime": by_itself,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }));
+                let key = format!(r#"k:{{"type":"{kind}"}}"#);
+                // Whoever owns another field of it has not reported.
+                written.push(entry(
+                    "another",
+                    now,
+                    &json!({"f:status": {"f:conditions": {&key: {"f:message": {}}}}}),
+                ));
+                json!({"f:status": {"f:conditions": {key: {"f:lastHeartbeatTime": {}, "f:status": {}}}}})
+            }
+        };
+        if beat.stamped.is_some() {
+            written.push(entry("reporter", beat.at, &owned));
+            // An earlier manager of the same field.
+            written.push(entry("before", beat.at - SignedDuration::from_hours(9), &owned));
+        }
+    }
     if facts.ready != Ready::Absent {
         let ready = json!({
             "type": "Ready",
             "status": facts.ready.as_str(),
             "reason": facts.ready_reason,
             "lastTransitionTime": facts.ready_since.map(time),
+            "lastHeartbeatTime": time(now),
         });
-        conditions = json!([conditions[0], ready]);
+        conditions.push(ready);
+        let owned = json!({"f:lastHeartbeatTime": {}, "f:lastTransitionTime": {}, "f:status": {}});
+        written.push(entry(
+            "kubelet",
+            now,
+            &json!({"f:status": {"f:conditions": {r#"k:{"type":"Ready"}"#: owned}}}),
+        ));
     }
+    let machine = if node.machine { "4c4c4544" } else { "" };
     json!({
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": facts.name, "uid": facts.uid, "labels": labels, "annotations": annotations},
-        "spec": {"taints": taints, "unschedulable": node.cordoned},
-        "status": {"conditions": conditions},
+        "metadata": {
+            "name": facts.name,
+            "uid": facts.uid,
+            "labels": labels,
+            "annotations": annotations,
+            "managedFields": written,
+        },
+        "spec": {"taints": taints, "unschedulable": node.cordoned, "providerID": node.provider},
+        "status": {
+            "conditions": conditions,
+            "nodeInfo": {"kubeletVersion": node.version, "machineID": machine, "systemUUID": machine},
+        },
     })
+}
+
+fn entry(manager: &str, at: Timestamp, fields: &Value) -> Value {
+    json!({"manager": manager, "operation": "Update", "time": time(at), "fieldsType": "FieldsV1", "fieldsV1": fields})
+}
+
+fn skip(skip: Skip, labels: &mut Value, annotations: &mut Value) {
+    for (value, of) in [(skip.label, labels), (skip.annotation, annotations)] {
+        if let Some(value) = value {
+            of["pod-reaper.io/skip"] = json!(value);
+        }
+    }
 }
 
 /// The lease of a node that has one.
@@ -96,14 +152,17 @@ fn lease(node: &Node) -> Option<Value> {
 
 pub fn pod(pod: &Pod) -> Value {
     let facts = &pod.facts;
-    let volume = |number: usize, claim: &String| {
+    let volumes = facts.claims.iter().flat_map(|claim| {
         // A generic ephemeral volume's claim is named after pod and volume.
-        match claim.strip_prefix(&format!("{}-", facts.name)).filter(|_| number == 1) {
-            Some(name) => json!({"name": name, "ephemeral": {"volumeClaimTemplate": {}}}),
-            None => json!({"name": "data", "persistentVolumeClaim": {"claimName": claim}}),
+        let name = claim.name.strip_prefix(&format!("{}-", facts.name)).unwrap_or_default();
+        let ephemeral = || json!({"name": name, "ephemeral": {"volumeClaimTemplate": {}}});
+        let named = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim.name}});
+        match (claim.ephemeral, pod.names_its_own) {
+            (true, _) => vec![ephemeral()],
+            (false, true) => vec![ephemeral(), named],
+            (false, false) => vec![named],
         }
-    };
-    let volumes = facts.claims.iter().enumerate().map(|(number, claim)| volume(number, &claim.name));
+    });
     let volumes = volumes.chain([json!({"name": "token", "projected": {}})]).collect::<Vec<_>>();
     json!({
         "apiVersion": "v1",
@@ -116,23 +175,34 @@ pub fn pod(pod: &Pod) -> Value {
 
 fn pod_metadata(pod: &Pod) -> Value {
     let facts = &pod.facts;
-    let mut annotations = json!({});
+    // The mark of a Kosmos pod is none here: inside of a leaf cluster, ordinary pods carry it too.
+    let (mut labels, mut annotations) = (json!({"kosmos-io/pod": "true"}), json!({}));
+    skip(pod.skip, &mut labels, &mut annotations);
+    if let Some(hash) = pod.template {
+        labels["pod-template-hash"] = json!(hash);
+    }
     for (key, value) in [
         ("kubernetes.io/config.mirror", facts.mirror.then_some("hash")),
-        ("pod-reaper.io/skip", facts.opted_out.then_some("true")),
         ("pod-reaper.io/after-reap", facts.after_reap.as_deref()),
     ] {
         if let Some(value) = value {
             annotations[key] = json!(value);
         }
     }
-    let owner =
-        facts.owner.iter().map(|owner| json!({"kind": owner.kind, "name": owner.name, "controller": true}));
+    let owner = facts.owner.iter().map(|owner| {
+        let mut reference = json!({"kind": owner.kind, "name": owner.name, "controller": true});
+        if let Some(controller) = &facts.controller {
+            reference["apiVersion"] = json!(controller.api_version);
+            reference["uid"] = json!(controller.uid);
+        }
+        reference
+    });
     let mut metadata = json!({
         "namespace": facts.namespace,
         "name": facts.name,
         "uid": facts.uid,
         "resourceVersion": facts.resource_version,
+        "labels": labels,
         "annotations": annotations,
         "finalizers": facts.finalizers,
         "ownerReferences": owner.collect::<Vec<_>>(),
@@ -145,27 +215,46 @@ fn pod_metadata(pod: &Pod) -> Value {
 }
 
 pub fn claim(namespace: &str, name: &str, claim: &Claim) -> Value {
+    let owner = |uid: &String| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
+    let owners = claim.owners.iter().map(owner).collect::<Vec<_>>();
     json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": namespace, "name": name, "uid": claim.uid},
-        "spec": {"volumeName": claim.volume},
+        "metadata": {"namespace": namespace, "name": name, "uid": claim.uid, "ownerReferences": owners},
+        "spec": {
+            "volumeName": claim.volume,
+            "accessModes": [if claim.many_writers { "ReadWriteMany" } else { "ReadWriteOnce" }],
+            "volumeMode": if claim.block { "Block" } else { "Filesystem" },
+        },
         "status": {"phase": claim.phase},
     })
 }
 
 pub fn volume(volume: &VolumeFacts) -> Value {
     let requirement = |Requirement { key, operator, values }: &Requirement| json!({"key": key, "operator": operator, "values": values});
-    let terms = volume
-        .affinity
-        .iter()
-        .map(|term| json!({"matchExpressions": term.iter().map(requirement).collect::<Vec<_>>()}))
-        .collect::<Vec<_>>();
+    let term = |term: &AffinityTerm| {
+        let expressions = term.requirements.iter().map(requirement).collect::<Vec<_>>();
+        let field = json!({"key": "metadata.name", "operator": "NotIn", "values": ["n0"]});
+        json!({"matchExpressions": expressions, "matchFields": term.fields.then(|| vec![field])})
+    };
+    let terms = volume.affinity.iter().map(term).collect::<Vec<_>>();
     let mut spec = json!({"persistentVolumeReclaimPolicy": volume.reclaim_policy});
     match &volume.storage {
         Storage::Local(path) => spec["local"] = json!({"path": path}),
         Storage::HostPath(path) => spec["hostPath"] = json!({"path": path}),
-        Storage::Driver => spec["csi"] = json!({"driver": "csi.example"}),
+        Storage::StrictLocal => {
+            let attributes = json!({"dataLocality": "strict-local"});
+            spec["csi"] = json!({"driver": "driver.longhorn.io", "volumeAttributes": attributes});
+        }
+        // The same words of other drivers, and other words of Longhorn's, bind nothing.
+        Storage::Driver if volume.affinity.is_empty() => {
+            let attributes = json!({"dataLocality": "best-effort"});
+            spec["csi"] = json!({"driver": "driver.longhorn.io", "volumeAttributes": attributes});
+        }
+        Storage::Driver => {
+            let attributes = json!({"dataLocality": "strict-local"});
+            spec["csi"] = json!({"driver": "csi.example", "volumeAttributes": attributes});
+        }
     }
     if !terms.is_empty() {
         spec["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
@@ -186,9 +275,10 @@ pub fn attachment(node: &str, attachment: &Attachment) -> Value {
     })
 }
 
-pub fn namespace(name: &str, opted_out: bool) -> Value {
-    let annotations = if opted_out { json!({"pod-reaper.io/skip": "true"}) } else { json!({}) };
-    json!({"kind": "Namespace", "metadata": {"name": name, "annotations": annotations}})
+pub fn namespace(name: &str, skip: Skip) -> Value {
+    let (mut labels, mut annotations) = (json!({"kubernetes.io/metadata.name": name}), json!({}));
+    self::skip(skip, &mut labels, &mut annotations);
+    json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels, "annotations": annotations}})
 }
 
 fn time(moment: Timestamp) -> String {

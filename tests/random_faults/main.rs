@@ -8,6 +8,7 @@
 
 mod invariants;
 mod json;
+mod node;
 mod watched;
 mod world;
 
@@ -34,13 +35,14 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     invariants::{Ended, Rules},
+    node::SELECTORS,
     watched::{Cache, Watched},
-    world::{World, start},
+    world::World,
 };
 
 const RUNS: u64 = 5_000;
 /// How many codes of reasons there are.
-const REASONS: usize = 21;
+const REASONS: usize = 23;
 
 /// The result of one run.
 struct Ran {
@@ -68,15 +70,23 @@ fn args(dice: &mut Dice) -> Vec<String> {
         format!("--node-not-ready-for={}", dice.pick(&["0s", "1m", "10m", "10m"])),
         format!("--max-deletes={cap}"),
         format!("--max-not-ready-percent={percent}"),
-        "--leaf-node-selector=type=stands-for-another".to_owned(),
     ];
-    let further: [(usize, &str); 6] = [
-        (100, "--unreachable-only"),
+    args.extend(SELECTORS.map(str::to_owned));
+    let alive: &[&str] = match dice.weigh(&[(6, 0), (2, 1), (2, 2), (1, 3)]) {
+        0 => &[],
+        1 => &["--kubelet-alive=hold"],
+        2 => &["--kubelet-alive=reap"],
+        _ => &["--unreachable-only"],
+    };
+    args.extend(alive.iter().map(|arg| (*arg).to_owned()));
+    let further: [(usize, &str); 7] = [
         (150, "--all"),
         (100, "--exit-on-manual"),
         (100, "--namespace-regex=^shop$"),
         (100, "--namespace-exclude-regex=^shop$"),
-        (100, "--manual-owner-kind=statefulset"),
+        (70, "--manual-owner-kind=statefulset"),
+        (50, "--manual-owner-kind=Deployment"),
+        (50, "--manual-owner-kind=cronjobs,DaemonSet"),
     ];
     args.extend(further.iter().filter(|(often, _)| dice.permille(*often)).map(|(_, arg)| (*arg).to_owned()));
     args
@@ -92,13 +102,19 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
         _ => (rate(dice), rate(dice)),
     };
     let always = (faults > 0 && dice.permille(250)).then(|| {
-        let kind = if dice.permille(300) { Kind::Delete } else { dice.pick(&Kind::ALL) };
+        let kind = match dice.below(10) {
+            0..3 => Kind::Delete,
+            // Of these there is a second list, right before the first delete.
+            3 | 4 => Kind::Namespaces,
+            _ => dice.pick(&Kind::ALL),
+        };
         (kind, Fault::random(kind, dice))
     });
     // A fault at every one of several hundred requests would leave no run that proves anything.
     let faults = if always.is_some() { 0 } else { faults };
     let page = dice.pick(&[1, 2, 3, 500]);
-    (Trouble { faults, always, latency: dice.pick(&[1, 10, 40, 150]) }, changes, page)
+    let after = dice.pick(&[0, 0, 1, 2]);
+    (Trouble { faults, always, after, latency: dice.pick(&[1, 10, 40, 150]) }, changes, page)
 }
 
 /// Runs once. Everything depends on `seed` alone.
@@ -118,7 +134,7 @@ fn run(seed: u64) -> Ran {
         for _ in 0..if keeps_up == 1000 { 0 } else { dice.below(4) } {
             world.change(&mut dice);
         }
-        let before = world.facts(start());
+        let before = world.clone();
         let began = Instant::now();
         let deadline = settings.deadline;
         let (signal, stop) = Stop::manual(deadline);
@@ -141,7 +157,7 @@ fn run(seed: u64) -> Ran {
         let fates = trouble.clone().fates(dice.fork());
         let watched = Watched::new(world, cache, rules, trouble, changes, dice.fork());
         let server = Server::with_faults(watched, fates).page(page);
-        let cluster = Cluster::new(server.client(), stop.clone(), settings.leaf_selector.clone());
+        let cluster = Cluster::new(server.client(), stop.clone(), settings.node_selectors.clone());
         let result = run_on(&cluster, &settings, mode, &stop).await;
         let server = server.lock();
         let (state, most_at_once, not_understood) =
@@ -175,7 +191,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
     let (runs, first) = (variable("RANDOM_FAULTS_RUNS").unwrap_or(RUNS), first_seed());
     let (mut outcomes, mut reasons) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
     let (mut exits, mut faults) = (BTreeMap::<_, usize>::new(), BTreeSet::new());
-    let (mut requests, mut writes, mut stale_lists) = (0, 0, 0);
+    let (mut requests, mut writes, mut stale_lists, mut unlisted) = (0, 0, 0, 0);
     for seed in (0..runs).map(|number| first.wrapping_add(number)) {
         let ran = run(seed);
         assert!(
@@ -197,14 +213,16 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         *exits.entry(code).or_default() += 1;
         for pod in ran.result.iter().flat_map(|report| &report.pods) {
             *reasons.entry(pod.reason).or_default() += 1;
+            let detail = pod.outcome_detail.as_deref().unwrap_or_default();
+            unlisted += usize::from(detail.contains("its namespace could not be read again"));
             if let Some(outcome) = pod.outcome {
                 *outcomes.entry(outcome).or_default() += 1;
             }
         }
     }
     println!(
-        "{runs} runs from seed {first}: {requests} requests, {writes} writes, {stale_lists} lists from \
-         an old cache\n{outcomes:?}\n{reasons:?}\n{exits:?}\n{faults:?}"
+        "{runs} runs from seed {first}: {requests} requests, {writes} writes, {stale_lists} lists from an \
+         old cache, {unlisted} pods of namespaces that a second list did not show\n{outcomes:?}\n{reasons:?}\n{exits:?}\n{faults:?}"
     );
     // A fault or reason that never comes up proves nothing. A few runs cannot cover all of them.
     if runs >= RUNS {
@@ -212,6 +230,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         assert_eq!(reasons.len(), REASONS, "each reason comes up: {reasons:?}");
         assert_eq!(exits.len(), 5, "each exit code comes up: {exits:?}");
         assert!(stale_lists > 200, "only {stale_lists} lists were old");
+        assert!(unlisted > 0, "a second list of the namespaces fails");
         assert_eq!(faults.len(), Fault::COUNT, "each fault comes up: {faults:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pod_reaper::facts::{Lease, NodeFacts, PodFacts, Ready, Standing, VolumeFacts};
+use pod_reaper::facts::{Lease, PodFacts, Ready, Standing, VolumeFacts};
 use pod_reaper_test_support::simulated::{
     Cluster, Content, Delivery, Dice, Fault, Kind, Refusal, Request, Resource, Trouble, Whole,
 };
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::{
     invariants::Rules,
     json,
+    node::Node,
     world::{Claim, Key, Pod, World},
 };
 
@@ -73,7 +74,11 @@ pub struct Received {
     /// The last read of each node.
     pub looks: BTreeMap<String, Look>,
     pub leases: BTreeMap<String, (Instant, Option<Lease>)>,
-    pub namespaces: BTreeMap<String, bool>,
+    /// By which value each is opted out, in the last complete list; and how many such lists there were.
+    pub namespaces: BTreeMap<String, Option<String>>,
+    pub namespace_lists: usize,
+    /// The nodes that label selectors selected.
+    pub selected: BTreeMap<String, Node>,
     /// Terminating pods by UID and version.
     pub pods: BTreeMap<(String, String), PodFacts>,
     pub claims: BTreeMap<Key, Option<Claim>>,
@@ -87,17 +92,17 @@ pub struct Received {
 pub struct Look {
     pub taken: Instant,
     pub date: Timestamp,
-    pub facts: NodeFacts,
+    pub node: Node,
 }
 
 /// The facts of an object.
 #[derive(Debug, Clone)]
 pub enum Facts {
-    Node(Arc<NodeFacts>),
+    Node(Arc<Node>),
     Lease(Option<Lease>),
     /// A pod, Terminating or not.
     Pod(Arc<PodFacts>, bool),
-    Namespace(String, bool),
+    Namespace(String, Option<String>),
     Claim(Claim),
     Volume(VolumeFacts),
     Nothing,
@@ -143,15 +148,22 @@ impl Cluster for Watched {
     }
 
     fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Facts)> {
+        let now = self.world.date();
         let World { nodes, pods, namespaces, claims, volumes, attachments, .. } = &self.world;
         match resource {
-            Resource::Nodes => nodes.values().map(json::node_and_facts).collect(),
-            Resource::Leases => nodes.values().filter_map(json::lease_and_facts).collect(),
-            Resource::Pods => selected(pods, selector).map(json::pod_and_facts).collect(),
+            Resource::Nodes => nodes.values().map(|node| json::node_and_facts(node, now)).collect(),
+            Resource::Leases => nodes.values().filter_map(|node| json::lease_and_facts(node, now)).collect(),
+            Resource::Pods => {
+                let node = selector.strip_prefix("spec.nodeName=");
+                let may_match = |pod: &&crate::world::Pod| {
+                    node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node)
+                };
+                pods.values().filter(may_match).map(json::pod_and_facts).collect()
+            }
             Resource::Namespaces => namespaces
                 .iter()
-                .map(|(name, opted_out)| {
-                    (json::namespace(name, *opted_out), Facts::Namespace(name.clone(), *opted_out))
+                .map(|(name, skip)| {
+                    (json::namespace(name, *skip), Facts::Namespace(name.clone(), skip.opted_out()))
                 })
                 .collect(),
             Resource::Claims => claims
@@ -181,10 +193,10 @@ impl Cluster for Watched {
     }
 
     fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Facts)> {
-        let key = (namespace.to_owned(), name.to_owned());
+        let (key, now) = ((namespace.to_owned(), name.to_owned()), self.world.date());
         match resource {
-            Resource::Nodes => self.world.nodes.get(name).map(json::node_and_facts),
-            Resource::Leases => self.world.nodes.get(name).and_then(json::lease_and_facts),
+            Resource::Nodes => self.world.nodes.get(name).map(|node| json::node_and_facts(node, now)),
+            Resource::Leases => self.world.nodes.get(name).and_then(|node| json::lease_and_facts(node, now)),
             Resource::Pods => self.world.pods.get(&key).map(json::pod_and_facts),
             Resource::Claims => {
                 let claim = self.world.claims.get(&key)?;
@@ -266,11 +278,12 @@ impl Received {
         match (request.kind, content) {
             (Kind::Node, Content::Absent) => drop(self.looks.remove(&name)),
             // A read without the server's clock does not count, since the node cannot be judged by it.
-            (Kind::Node, Content::Object(Facts::Node(facts))) if dated => {
+            (Kind::Node, Content::Object(Facts::Node(node))) if dated => {
+                let facts = &node.facts;
                 self.judged.entry(name.clone()).or_insert_with(|| facts.uid.clone());
                 self.real_ready |= facts.ready == Ready::True && facts.leaf.is_none();
-                let facts = Arc::unwrap_or_clone(facts);
-                self.looks.insert(name, Look { taken, date: now, facts });
+                let node = Arc::unwrap_or_clone(node);
+                self.looks.insert(name, Look { taken, date: now, node });
             }
             (Kind::Lease, Content::Absent) => drop(self.leases.insert(name, (taken, None))),
             (Kind::Lease, Content::Object(Facts::Lease(lease))) => {
@@ -286,11 +299,13 @@ impl Received {
             }
             (_, Content::Object(Facts::Pod(facts, true))) => self.pod(facts),
             (kind, Content::Page { readable, whole }) => {
-                if kind == Kind::Pods {
-                    for facts in readable {
-                        if let Facts::Pod(facts, true) = facts {
-                            self.pod(facts);
+                for facts in readable {
+                    match (kind, facts) {
+                        (Kind::Pods, Facts::Pod(facts, true)) => self.pod(facts),
+                        (Kind::NodesWith, Facts::Node(node)) => {
+                            self.selected.insert(node.facts.name.clone(), Arc::unwrap_or_clone(node));
                         }
+                        _ => {}
                     }
                 }
                 if let Some(whole) = whole {
@@ -308,7 +323,7 @@ impl Received {
 
     fn list(&mut self, request: &Request, Whole { readable, malformed }: Whole<Facts>) {
         let nodes = readable.iter().filter_map(|facts| match facts {
-            Facts::Node(node) => Some(Standing::from(&**node)),
+            Facts::Node(node) => Some(Standing::from(&node.facts)),
             _ => None,
         });
         match request.kind {
@@ -320,6 +335,7 @@ impl Received {
                     _ => None,
                 });
                 self.namespaces = pairs.collect();
+                self.namespace_lists += 1;
             }
             Kind::PodUids if !malformed => {
                 let uids = readable.iter().filter_map(|facts| match facts {

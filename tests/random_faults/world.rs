@@ -6,23 +6,25 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{
-    Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, Leaf, LeafKind, Lease, NodeFacts,
-    NodeRead, Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
+    AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Identity, JOB_TRACKING, Lease,
+    NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
 };
 use pod_reaper::source::Gathered;
 use pod_reaper_test_support::simulated::{Dice, Refusal};
 use tokio::time::Instant;
 
+use crate::node::{Node, Skip, asks, satisfies};
+
 /// Namespace and name.
 pub type Key = (String, String);
 
+#[derive(Clone)]
 pub struct World {
     start: Instant,
     versions: usize,
     pub nodes: BTreeMap<String, Node>,
     pub pods: BTreeMap<Key, Pod>,
-    /// Whether each is opted out.
-    pub namespaces: BTreeMap<String, bool>,
+    pub namespaces: BTreeMap<String, Skip>,
     pub claims: BTreeMap<Key, Claim>,
     pub volumes: BTreeMap<String, VolumeFacts>,
     /// Node and attachment.
@@ -34,45 +36,16 @@ pub struct World {
 }
 
 #[derive(Debug, Clone)]
-pub struct Node {
-    pub facts: NodeFacts,
-    /// The mark by which it is a leaf node.
-    pub mark: Option<Mark>,
-    pub cordoned: bool,
-    /// Whether the lease has the server's stamp, and by how many seconds the node's own clock is wrong.
-    pub stamped: bool,
-    pub skew: i64,
-    /// Whether it changed since the run began.
-    pub changed: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    Label,
-    Annotation,
-    Taint,
-    Name,
-    Virtual,
-    Edge,
-    Selector,
-}
-
-impl Mark {
-    fn kind(self) -> LeafKind {
-        match self {
-            Self::Label | Self::Annotation | Self::Taint | Self::Name => LeafKind::Kosmos,
-            Self::Virtual => LeafKind::Virtual,
-            Self::Edge => LeafKind::Edge,
-            Self::Selector => LeafKind::Selected,
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Pod {
     /// Its facts, with claims that were not looked up. The deletion deadline is valid only if it is Terminating.
     pub facts: PodFacts,
     pub terminating: bool,
+    pub skip: Skip,
+    /// The hash that its Deployment has given its `ReplicaSet`.
+    pub template: Option<&'static str>,
+    /// Whether a volume names a claim that another volume of it makes.
+    pub names_its_own: bool,
     pub changed: bool,
     /// Whether this program force-deleted it.
     forced_by_us: bool,
@@ -82,6 +55,10 @@ pub struct Pod {
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub uid: String,
+    /// UIDs of its owners.
+    pub owners: Vec<String>,
+    pub many_writers: bool,
+    pub block: bool,
     pub volume: Option<String>,
     pub phase: &'static str,
 }
@@ -116,7 +93,7 @@ impl World {
             gone: BTreeMap::new(),
         };
         for namespace in NAMESPACES {
-            world.namespaces.insert(namespace.to_owned(), dice.permille(30));
+            world.namespaces.insert(namespace.to_owned(), Skip::random(dice));
         }
         let dead = dice.weigh(&[(8, 1), (8, 2), (2, 3), (1, 4), (1, 0)]);
         let ready = dice.weigh(&[(8, 2), (8, 3), (4, 5), (2, 1), (1, 0)]);
@@ -161,52 +138,68 @@ impl World {
     }
 
     fn random_node(&mut self, dice: &mut Dice, number: usize, dead: bool) -> Node {
-        let mark = dice.pick(&[
-            Mark::Label,
-            Mark::Annotation,
-            Mark::Taint,
-            Mark::Name,
-            Mark::Virtual,
-            Mark::Edge,
-            Mark::Selector,
-        ]);
-        let mark = dice.permille(90).then_some(mark);
-        let name = if mark == Some(Mark::Name) { format!("kosmos-{number}") } else { format!("n{number}") };
+        let leaf = dice.permille(90);
+        let prefix = dice.weigh(&[(20, "n"), (1, "kosmos-"), (1, "fargate-")]);
+        let by_name = leaf && prefix == "kosmos-";
         let ready = if dead {
             dice.weigh(&[(12, Ready::Unknown), (4, Ready::False), (1, Ready::Absent)])
         } else {
             Ready::True
         };
-        let renewed = if dead { age(dice) } else { 4 };
+        // What still reports although it is not Ready: nobody, its kubelet, or something else.
+        let life = if dead { dice.weigh(&[(16, 0), (2, 1), (2, 2), (3, 3)]) } else { 1 };
+        let ready = if dead && life == 1 { Ready::False } else { ready };
+        let since = |dice: &mut Dice| {
+            // Before what reports now.
+            let age = if matches!(life, 1 | 2) { LONG + dice.pick(&[0, 1, -3_000]) } else { age(dice) };
+            // One of the near future would count only after a moment, with which the verdict changes by itself.
+            let age = if age == -1 { 0 } else { age };
+            start() - SignedDuration::from_secs(age)
+        };
+        let renewed = if life == 1 { 4 } else { age(dice) };
         let lease = Lease {
             renewed: dice.permille(950).then(|| start() - SignedDuration::from_secs(renewed)),
             duration: SignedDuration::from_secs(dice.pick(&[10, 40])),
         };
-        let mut ready_age = age(dice);
-        // A time in the future does not count, but would a second later: the verdict would change though nothing did.
-        if ready_age == -1 {
-            ready_age = 0;
-        }
+        let skip = Skip::random(dice);
         let mut node = Node {
             facts: NodeFacts {
-                name,
+                name: format!("{prefix}{number}"),
                 uid: self.uid(),
                 ready,
                 ready_reason: Some("NodeStatusUnknown".to_owned()),
-                ready_since: dice.permille(970).then(|| start() - SignedDuration::from_secs(ready_age)),
-                tainted_since: dice.permille(700).then(|| start() - SignedDuration::from_secs(age(dice))),
+                ready_since: dice.permille(970).then(|| since(dice)),
+                tainted_since: dice.permille(700).then(|| since(dice)),
                 hostname: dice.permille(800).then(|| format!("h{number}")),
+                heartbeats: Vec::new(),
+                fenced: None,
+                out_of_service: false,
                 leaf: None,
                 control_plane: dice.permille(200),
-                opted_out: dice.permille(30),
+                opted_out: skip.opted_out(),
                 lease: Ok(dice.permille(850).then_some(lease)),
             },
-            mark: None,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            version: "v1.35.4",
+            machine: !by_name,
+            provider: dice.pick(&[None, Some("aws:///eu-1a/i-0"), Some("gce://p/z/n")]),
+            skip,
+            beats: Vec::new(),
+            renews: life == 1,
             cordoned: dice.permille(100),
             stamped: dice.permille(800),
             skew: 0,
             changed: false,
         };
+        node.label("disk", dice.pick(&["", "ssd", "hdd"]));
+        node.label("example.org/gen", dice.pick(&["", "3", "4", "five"]));
+        node.label("topology.kubernetes.io/zone", dice.pick(&["a", "b"]));
+        let hostname = node.facts.hostname.clone();
+        node.label("kubernetes.io/hostname", &hostname.unwrap_or_default());
+        let topology = if dice.permille(700) { node.facts.name.clone() } else { String::new() };
+        node.label("topology.topolvm.io/node", &topology);
         if node.facts.ready == Ready::Absent {
             (node.facts.ready_reason, node.facts.ready_since) = (None, None);
         }
@@ -214,8 +207,24 @@ impl World {
             // The node's own clock must not count where the server's stamp exists.
             node.skew = dice.pick(&[0, 0, -1_200, 1_200]);
         }
-        if let Some(mark) = mark {
-            node.mark_as_leaf(mark);
+        if leaf {
+            node.mark_as_leaf(dice, by_name);
+        }
+        if dice.permille(150) {
+            node.fence(dice);
+        } else if dice.permille(50) {
+            node.fence_unsurely(dice);
+        }
+        for _ in 0..dice.weigh(&[(4, 0), (3, 1), (1, 3)]) {
+            node.mark_as_nothing(dice);
+        }
+        if dice.permille(100) || life == 3 {
+            let age = dice.pick(&[0, 60, 300, 660, 660, LONG, -LONG]) + dice.pick(&[-1, 0, 1]);
+            node.show_past_life(dice, start() - SignedDuration::from_secs(age));
+        }
+        if life == 2 {
+            let age = i64::try_from(dice.below(50)).unwrap();
+            node.show_life(dice, start() - SignedDuration::from_secs(age));
         }
         if dice.permille(300) {
             let attachment = Attachment {
@@ -246,64 +255,72 @@ impl World {
         ]);
         let mut claims = Vec::new();
         for number in 0..dice.weigh(&[(5, 0), (3, 1), (1, 2)]) {
-            let claim = format!("{name}-data{number}");
-            self.add_claim(dice, &namespace, &claim, node.as_deref());
-            claims.push(ClaimFacts { name: claim, state: ClaimState::NotLookedUp });
+            let (claim, ephemeral) = (format!("{name}-data{number}"), dice.permille(300));
+            let owner = if ephemeral {
+                dice.weigh(&[(6, Some(uid.as_str())), (1, Some("uid-of-another")), (1, None)])
+            } else {
+                dice.weigh(&[(8, None), (1, Some(uid.as_str()))])
+            };
+            self.add_claim(dice, &namespace, &claim, node.as_deref(), owner);
+            claims.push(ClaimFacts { name: claim, ephemeral, state: ClaimState::NotLookedUp });
         }
+        let names_its_own = dice.permille(30);
+        for claim in claims.iter_mut().filter(|_| names_its_own) {
+            claim.ephemeral = false;
+        }
+        let (owner, workload, template, api_version) = random_owner(dice);
+        let skip = Skip::random(dice);
         let facts = PodFacts {
             namespace: namespace.clone(),
             name: name.clone(),
             uid,
             resource_version,
             node,
-            owner: dice.permille(900).then(|| Owner {
-                kind: dice.pick(&["StatefulSet", "ReplicaSet", "Job"]).to_owned(),
-                name: "owner".to_owned(),
-            }),
-            // Owners have no UID, so that each Event about a deleted pod is about the pod itself and can be checked.
-            controller: None,
+            owner,
+            workload,
+            // Of Kubernetes' own kinds it is missing, so that each Event about a deleted pod is about the pod itself and
+            // can be checked.
+            controller: api_version
+                .map(|version| Identity { api_version: version.to_owned(), uid: "uid-of-owner".to_owned() }),
             deletion_deadline: start() - SignedDuration::from_secs(age(dice)),
             grace_seconds: dice.pick(&[None, Some(0), Some(30), Some(30)]),
             finalizers: finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect(),
             finished: dice.permille(50),
             mirror: dice.permille(20),
-            opted_out: dice.permille(30),
-            namespace_opted_out: Ok(false),
+            opted_out: skip.opted_out(),
+            namespace_opted_out: Ok(None),
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
             claims,
         };
         let terminating = dice.permille(850);
-        let pod = Pod { facts, terminating, changed: false, forced_by_us: false, released_at: None };
+        let pod = Pod {
+            facts,
+            terminating,
+            skip,
+            template,
+            names_its_own,
+            changed: false,
+            forced_by_us: false,
+            released_at: None,
+        };
         let key = (namespace, name);
         self.pods.insert(key.clone(), pod);
         key
     }
 
-    fn add_claim(&mut self, dice: &mut Dice, namespace: &str, name: &str, node: Option<&str>) {
+    fn add_claim(
+        &mut self,
+        dice: &mut Dice,
+        namespace: &str,
+        name: &str,
+        node: Option<&str>,
+        owner: Option<&str>,
+    ) {
         let volume = format!("pv-{}", self.version());
         let own = node.and_then(|node| self.nodes.get(node)).map(|node| node.facts.clone());
-        let affinity = |key: &str, operator: &str, values: &[&str]| {
-            vec![vec![Requirement {
-                key: key.to_owned(),
-                operator: operator.to_owned(),
-                values: values.iter().map(|value| (*value).to_owned()).collect(),
-            }]]
-        };
         let own_name = own.as_ref().map_or("n0", |node| node.name.as_str());
         let own_host = own.as_ref().and_then(|node| node.hostname.as_deref()).unwrap_or("h0");
-        let (storage, affinity) = match dice.weigh(&[(12, 0), (3, 1), (2, 2), (1, 3), (1, 4), (1, 5), (1, 6)])
-        {
-            1 => (Storage::Driver, affinity("topology.kubernetes.io/zone", "In", &["a", "b"])),
-            2 => (
-                Storage::Local("/mnt/disk".to_owned()),
-                affinity("kubernetes.io/hostname", "In", &[own_host]),
-            ),
-            3 => (Storage::HostPath("/var/data".to_owned()), Vec::new()),
-            4 => (Storage::Driver, affinity("topology.topolvm.io/node", "In", &[own_name])),
-            5 => (Storage::Driver, affinity("kubernetes.io/hostname", "In", &[own_host, "another"])),
-            6 => (Storage::Driver, affinity("kubernetes.io/hostname", "NotIn", &[own_host])),
-            _ => (Storage::Driver, Vec::new()),
-        };
+        let (storage, affinity) = random_storage(dice, own_name, own_host);
         let exists = dice.permille(950);
         let (bound, phase) = match dice.weigh(&[(20, 0), (1, 1), (1, 2)]) {
             1 => (None, "Pending"),
@@ -316,7 +333,14 @@ impl World {
                 .insert(volume.clone(), VolumeFacts { name: volume, reclaim_policy, storage, affinity });
         }
         if exists {
-            let claim = Claim { uid: self.uid(), volume: bound, phase };
+            let claim = Claim {
+                uid: self.uid(),
+                owners: owner.map(str::to_owned).into_iter().collect(),
+                many_writers: dice.permille(250),
+                block: dice.permille(300),
+                volume: bound,
+                phase,
+            };
             self.claims.insert((namespace.to_owned(), name.to_owned()), claim);
         }
     }
@@ -325,18 +349,22 @@ impl World {
     pub fn facts(&self, now: Timestamp) -> Gathered {
         let pods = self.pods.values().filter(|pod| pod.terminating).map(|pod| {
             let mut facts = pod.facts.clone();
-            let opted_out = self.namespaces.get(&facts.namespace).copied();
+            let opted_out = self.namespaces.get(&facts.namespace).map(|skip| skip.opted_out());
             facts.namespace_opted_out = opted_out.ok_or_else(unread);
             for claim in &mut facts.claims {
                 let found = self.claims.get(&(facts.namespace.clone(), claim.name.clone()));
-                claim.state = claim_state(Ok(found), |volume| Ok(self.volumes.get(volume).cloned()));
+                let own = claim.ephemeral.then_some(facts.uid.as_str());
+                claim.state = claim_state(Ok(found), own, |volume| {
+                    let volume = self.volumes.get(volume).cloned();
+                    Ok(volume.map(|volume| reached(volume, self.nodes.values())))
+                });
             }
             facts
         });
         let mut nodes = self
             .nodes
             .iter()
-            .map(|(name, node)| (name.clone(), NodeRead::Known(node.facts.clone())))
+            .map(|(name, node)| (name.clone(), NodeRead::Known(node.at(now).facts)))
             .collect::<BTreeMap<_, _>>();
         for name in self.pods.values().filter_map(|pod| pod.facts.node.clone()) {
             nodes.entry(name).or_insert(NodeRead::Gone);
@@ -421,8 +449,8 @@ impl World {
 
     /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
-        let what = dice.below(16);
-        if what < 7 {
+        let what = dice.below(22);
+        if what < 13 {
             // Mostly one of the pods that the run is about.
             let any = dice.permille(150);
             let names = self.nodes.values().filter(|node| any || node.facts.ready != Ready::True);
@@ -438,17 +466,28 @@ impl World {
                 0 => {
                     node.facts.ready = Ready::True;
                     node.facts.ready_since = Some(now);
-                    node.renew(now);
+                    node.renew(now, true);
                 }
-                1 => node.renew(now),
+                1 => node.renew(now, false),
                 2 => {
                     node.facts.uid = uid;
                     (node.facts.ready_since, node.facts.tainted_since) =
                         (Some(now - SignedDuration::from_secs(LONG)), None);
                 }
-                3 => node.mark_as_leaf(Mark::Annotation),
-                4 => node.facts.opted_out = true,
+                3 => node.mark_as_leaf(dice, false),
+                4 => {
+                    node.skip = Skip::out(dice);
+                    node.facts.opted_out = node.skip.opted_out();
+                }
                 5 => (node.facts.ready, node.facts.ready_since) = (Ready::Unknown, Some(now)),
+                // The kubelet is back, its container runtime is not.
+                6 | 7 => {
+                    node.facts.ready = Ready::False;
+                    node.renew(now, true);
+                }
+                8 | 9 => node.show_life(dice, now),
+                10 => node.fence(dice),
+                11 => node.unfence(),
                 _ => {
                     self.nodes.remove(&name);
                 }
@@ -465,8 +504,8 @@ impl World {
         pod.changed = true;
         pod.facts.resource_version = version;
         match what {
-            7 => self.force(&key, By::Others),
-            8 => {
+            13 => self.force(&key, By::Others),
+            14 => {
                 // A namesake: the replacement of a StatefulSet's pod, mostly on another node.
                 let mut namesake = pod.clone();
                 pod.forced_by_us = false;
@@ -477,19 +516,22 @@ impl World {
                 namesake.terminating = dice.permille(300);
                 self.pods.insert(key, namesake);
             }
-            9 => pod.facts.opted_out = true,
-            10 => pod.facts.finalizers = vec!["x/hold".to_owned()],
-            11 => pod.facts.finished = true,
-            12 => {
-                let namespace = key.0;
-                self.namespaces.insert(namespace, true);
+            15 => {
+                pod.skip = Skip::out(dice);
+                pod.facts.opted_out = pod.skip.opted_out();
             }
-            13 => {
+            16 => pod.facts.finalizers = vec!["x/hold".to_owned()],
+            17 => pod.facts.finished = true,
+            18 => {
+                let namespace = key.0;
+                self.namespaces.insert(namespace, Skip::out(dice));
+            }
+            19 => {
                 if let Some(claim) = pod.facts.claims.first() {
                     self.claims.remove(&(key.0, claim.name.clone()));
                 }
             }
-            14 => {
+            20 => {
                 let node = pod.facts.node.clone();
                 let added = self.add_pod(dice, node);
                 if let Some(pod) = self.pods.get_mut(&added) {
@@ -502,22 +544,86 @@ impl World {
     }
 }
 
-impl Node {
-    fn mark_as_leaf(&mut self, mark: Mark) {
-        self.mark = Some(mark);
-        self.facts.leaf = Some(Leaf { kind: mark.kind(), maker: "", marks: Vec::new(), cluster: None });
-    }
+/// Owner, workload, template hash and the API version of another group.
+type RandomOwner = (Option<Owner>, Option<Owner>, Option<&'static str>, Option<&'static str>);
 
-    fn renew(&mut self, now: Timestamp) {
-        if let Ok(lease) = &mut self.facts.lease {
-            *lease = Some(Lease { renewed: Some(now), duration: SignedDuration::from_secs(40) });
-        }
+fn random_owner(dice: &mut Dice) -> RandomOwner {
+    let owner = |kind: &str, name: &str| Some(Owner { kind: kind.to_owned(), name: name.to_owned() });
+    let same = |owner: Option<Owner>| (owner.clone(), owner, None, None);
+    let kinds = [(6, 0), (3, 1), (3, 2), (3, 3), (2, 4), (2, 5), (1, 6), (1, 7), (1, 8), (1, 9)];
+    match dice.weigh(&kinds) {
+        0 => same(owner("StatefulSet", "owner")),
+        1 => same(owner("ReplicaSet", "owner")),
+        2 => (owner("ReplicaSet", "web-7d9c"), owner("Deployment", "web"), Some("7d9c"), None),
+        3 => same(owner("Job", "owner")),
+        4 => (owner("Job", "nightly-29481234"), owner("CronJob", "nightly"), None, None),
+        5 => same(None),
+        6 => same(owner("VirtualMachineInstance", "vm")),
+        7 => same(owner("DaemonSet", "owner")),
+        8 => same(owner("ReplicationController", "owner")),
+        // Of the same name in another group, where each pod may be one of its kind.
+        _ => (owner("ReplicaSet", "owner"), owner("ReplicaSet", "owner"), None, Some("example.org/v1")),
     }
 }
 
-/// The state of a claim, from the objects that were found.
+fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, Vec<AffinityTerm>) {
+    let requirement = |key: &str, operator: &str, values: &[&str]| Requirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values: values.iter().map(|value| (*value).to_owned()).collect(),
+    };
+    let term = |requirements: Vec<Requirement>| AffinityTerm { requirements, ..AffinityTerm::default() };
+    let one = |key, operator, values: &[&str]| term(vec![requirement(key, operator, values)]);
+    let by = |terms: Vec<AffinityTerm>| (Storage::Driver, terms);
+    let host = "kubernetes.io/hostname";
+    match dice.weigh(&[(24, 0), (3, 1), (2, 2), (1, 3), (1, 4), (20, 5)]) {
+        0 => by(Vec::new()),
+        1 => by(vec![one("topology.kubernetes.io/zone", "In", &["a", "b"])]),
+        2 => (Storage::Local("/mnt/disk".to_owned()), vec![one(host, "In", &[own_host])]),
+        3 => (Storage::HostPath("/var/data".to_owned()), Vec::new()),
+        4 => (Storage::StrictLocal, Vec::new()),
+        _ => by(match dice.below(17) {
+            0 => vec![one("topology.topolvm.io/node", "In", &[own_name])],
+            1 => vec![one(host, "In", &[own_host, "another"])],
+            2 => vec![one(host, "In", &[own_host, "h1", "h2"])],
+            3 => vec![one(host, "NotIn", &[own_host])],
+            4 => vec![one("disk", "In", &["ssd"])],
+            5 => vec![one("disk", "NotIn", &["ssd", "hdd"])],
+            6 => vec![one("disk", "Exists", &[])],
+            7 => vec![one("disk", "DoesNotExist", &[])],
+            8 => vec![one("example.org/gen", "Gt", &["3"])],
+            9 => vec![one("example.org/gen", "Lt", &["4"])],
+            10 => vec![one("example.org/gen", "Gt", &["x"])],
+            // Such a value is no label's, and a selector with it is refused.
+            11 => vec![one("disk", "In", &["-ssd"])],
+            12 => vec![one(host, "In", &[own_host]), one("disk", "In", &["ssd"])],
+            13 => vec![term(vec![
+                requirement("topology.kubernetes.io/zone", "In", &["a"]),
+                requirement("disk", "In", &["hdd"]),
+            ])],
+            14 => vec![AffinityTerm { fields: true, ..one("disk", "Exists", &[]) }],
+            15 => vec![term(Vec::new())],
+            _ => vec![term(Vec::new()), one(host, "In", &["h1"]), one("disk", "In", &["ssd"])],
+        }),
+    }
+}
+
+/// A volume, with the real nodes among `nodes` from which it can be reached.
+pub fn reached<'a>(mut volume: VolumeFacts, nodes: impl Iterator<Item = &'a Node> + Clone) -> VolumeFacts {
+    let real = nodes.filter(|node| node.facts.leaf.is_none());
+    for term in volume.affinity.iter_mut().filter(|term| asks(term)) {
+        let refused = satisfies(term, &BTreeMap::new()).is_none();
+        let satisfying = real.clone().filter(|node| satisfies(term, &node.labels) == Some(true));
+        let names = satisfying.map(|node| node.facts.name.clone()).collect::<Vec<_>>();
+        term.satisfied_by = Some(if refused { Err(unread()) } else { Ok(names) });
+    }
+    volume
+}
+
+/// The state of a claim, from the objects that were found. `own`: the UID of the pod whose ephemeral volume it is to be.
 pub fn claim_state(
     claim: Read<Option<&Claim>>,
+    own: Option<&str>,
     volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
 ) -> ClaimState {
     let claim = match claim {
@@ -525,11 +631,17 @@ pub fn claim_state(
         Ok(None) => return ClaimState::Absent,
         Ok(Some(claim)) => claim,
     };
+    if own.is_some_and(|own| claim.owners.iter().any(|owner| owner == own)) {
+        return ClaimState::Own;
+    }
     let without = ClaimState::WithoutVolume { missing: claim.volume.clone(), phase: None };
     let Some(name) = &claim.volume else { return without };
     match volume(name) {
         Err(unread) => ClaimState::Unread(unread),
-        Ok(Some(volume)) if claim.phase != "Lost" => ClaimState::Bound { uid: claim.uid.clone(), volume },
+        Ok(Some(volume)) if claim.phase != "Lost" => {
+            let shared_disk = claim.many_writers && claim.block;
+            ClaimState::Bound { uid: claim.uid.clone(), shared_disk, volume }
+        }
         Ok(_) => without,
     }
 }
@@ -545,6 +657,8 @@ pub fn no_facts(now: Timestamp) -> ClusterFacts {
         census: Census::NotNeeded,
         attachments: BTreeMap::new(),
         node_count: 0,
+        unasked: BTreeMap::new(),
+        unmatched_namespaces: None,
         errors: Vec::new(),
         unseen: Vec::new(),
     }

@@ -14,6 +14,7 @@ use pod_reaper::{
     facts::ClusterFacts,
     limits::{Judged, Plan},
     questions::explain::{self, Explanation},
+    selector::NodeSelectors,
     settings::{Settings, Task},
     source::{
         Gathered, live,
@@ -34,6 +35,14 @@ use proptest::{
 };
 use serde_json::{Value, json};
 
+/// What the operator says of nodes.
+const SELECTORS: [&str; 4] = [
+    "--leaf-node-selector=type=virtual",
+    "--leaf-node-selector=taint:example.org/leaf",
+    "--fenced-node-selector=annotation:example.org/off",
+    "--fenced-node-selector=off=true",
+];
+
 /// A cluster, and the maximum of objects on a page.
 #[derive(Debug, Clone)]
 struct Case {
@@ -45,8 +54,9 @@ struct Case {
 #[derive(Debug, Clone)]
 struct Typed {
     all: bool,
-    leaf_selector: bool,
-    unreachable_only: bool,
+    selectors: bool,
+    /// What it says of signs of life.
+    alive: &'static str,
     percent: u8,
     cap: usize,
 }
@@ -55,12 +65,14 @@ impl Typed {
     fn settings(&self) -> Settings {
         let mut args = vec![
             "pod-reaper".to_owned(),
-            format!("--unreachable-only={}", self.unreachable_only),
+            self.alive.to_owned(),
             format!("--max-not-ready-percent={}", self.percent),
             format!("--max-deletes={}", self.cap),
         ];
         args.extend(self.all.then(|| "--all".to_owned()));
-        args.extend(self.leaf_selector.then(|| "--leaf-node-selector=type=virtual".to_owned()));
+        if self.selectors {
+            args.extend(SELECTORS.map(str::to_owned));
+        }
         Settings::from(Cli::try_from_args(args.iter().map(Into::into)).unwrap())
     }
 }
@@ -84,7 +96,7 @@ fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
     runtime.block_on(async {
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
         let server = Server::new(case.cluster.clone()).page(case.page);
-        let cluster = Cluster::new(server.client(), stop, settings.leaf_selector.clone());
+        let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
         let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None).await.unwrap();
         let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
         assert_eq!(server.lock().not_understood, Vec::<String>::new());
@@ -124,7 +136,7 @@ fn for_every_cluster(cases: u32, property: impl Fn(&Case, &Settings) -> TestCase
 
 #[test]
 fn the_scan_chooses_what_reading_everything_chooses() {
-    let (reaped, elsewhere) = (Cell::new(0), Cell::new(0));
+    let counts = SEEN.map(|code| (code, Cell::new(0)));
     for_every_cluster(2_000, |case, settings| {
         // A snapshot has more pods, which a cap would count.
         let mut settings = settings.clone();
@@ -134,14 +146,27 @@ fn the_scan_chooses_what_reading_everything_chooses() {
         prop_assert_eq!(&facts.errors, &vec![]);
         prop_assert_eq!(&scanned, &read);
         let count = |code: &str| scanned.iter().filter(|(.., reason)| reason.starts_with(code)).count();
-        reaped.set(reaped.get() + count("Stuck"));
-        elsewhere.set(elsewhere.get() + count("NodeReady"));
+        for (code, seen) in &counts {
+            seen.set(seen.get() + count(code));
+        }
         Ok(())
     });
-    let (reaped, elsewhere) = (reaped.get(), elsewhere.get());
-    // Without reaped pods and pods on Ready nodes, the test would prove little.
-    assert!(reaped > 50 && elsewhere > 50, "{reaped} reaped, {elsewhere} on Ready nodes");
+    // Without many of each the test would prove little.
+    assert!(counts.iter().all(|(_, seen)| seen.get() > 10), "{counts:?}");
 }
+
+/// Reasons that depend on what the one source asks for and the other has.
+const SEEN: [&str; 9] = [
+    "Stuck { notes: [] }",
+    "Stuck { notes: [\"its replacement waits",
+    "NodeReady",
+    "KubeletAlive",
+    "LocalVolume",
+    "VolumeConfined",
+    "VolumeUnverified",
+    "SharedDisk",
+    "OptedOut",
+];
 
 /// Compares the explanation of each pod with what a run decides, with its limits.
 fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Vec<String> {
@@ -172,7 +197,7 @@ fn what_is_explained_is_what_a_run_decides() {
         let _entered = runtime.enter();
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
         let server = Server::new(case.cluster.clone()).page(case.page);
-        let cluster = Cluster::new(server.client(), stop.clone(), settings.leaf_selector.clone());
+        let cluster = Cluster::new(server.client(), stop.clone(), settings.node_selectors.clone());
         let gathered = runtime.block_on(live::gather(&cluster, &settings.wanted(), None)).unwrap();
         let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
         let on_cluster =
@@ -213,7 +238,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
     runtime.block_on(async {
         let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
-        let cluster = Cluster::new(Server::new(objects).client(), stop, None);
+        let cluster = Cluster::new(Server::new(objects).client(), stop, NodeSelectors::default());
         let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None).await.unwrap();
         // The run's delete would be refused, as the pod has another version.
         let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
@@ -234,110 +259,248 @@ fn ago(minutes: i64) -> String {
 
 fn typed() -> impl Strategy<Value = Typed> {
     let limits = (select(vec![100, 100, 55, 30]), select(vec![0, 1, 1, 2]));
-    (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), limits).prop_map(
-        |(all, leaf_selector, unreachable_only, (percent, cap))| Typed {
-            all,
-            leaf_selector,
-            unreachable_only,
-            percent,
-            cap,
-        },
-    )
+    let alive = select(vec![
+        "--kubelet-alive=hold-unique",
+        "--kubelet-alive=hold-unique",
+        "--kubelet-alive=reap",
+        "--kubelet-alive=hold",
+        "--unreachable-only",
+    ]);
+    (any::<bool>(), any::<bool>(), alive, limits).prop_map(|(all, selectors, alive, (percent, cap))| Typed {
+        all,
+        selectors,
+        alive,
+        percent,
+        cap,
+    })
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    (vec(node(), 1..9), vec(pod(), 1..16), 1..4_usize, prop::bool::weighted(0.1)).prop_map(
-        |(nodes, pods, page, opted_out)| {
-            let skip = |skip: bool| if skip { json!({"pod-reaper.io/skip": "true"}) } else { json!({}) };
-            let namespace = |name: &str, annotations: Value| {
-                json!({"kind": "Namespace", "metadata": {"name": name, "annotations": annotations}})
-            };
+    let namespaces = vec(skip(), 2);
+    (vec(node(), 1..9), vec(pod(), 1..16), vec(claim(), CLAIMS), 1..4_usize, namespaces).prop_map(
+        |(nodes, pods, claims, page, skips)| {
             let mut leases = Vec::new();
             let mut named = Vec::new();
             for (at, (mut node, lease)) in nodes.into_iter().enumerate() {
                 let name = format!("{}n{at}", node["metadata"]["name"].as_str().unwrap());
                 node["metadata"]["name"] = json!(name);
                 node["metadata"]["uid"] = json!(format!("uid-{name}"));
-                leases.extend(lease.map(|minutes| {
-                    json!({"kind": "Lease", "metadata": {"name": name, "namespace": "kube-node-lease"},
+                leases.extend(lease.map(|(minutes, stamped)| {
+                    let stamp = json!([{"time": ago(stamped), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}]);
+                    json!({"kind": "Lease",
+                        "metadata": {"name": name, "namespace": "kube-node-lease", "managedFields": stamp},
                         "spec": {"renewTime": ago(minutes), "leaseDurationSeconds": 40}})
                 }));
                 named.push(node);
             }
             let names = named.iter().map(|node| node["metadata"]["name"].clone()).collect::<Vec<_>>();
+            let mut others = Vec::new();
+            for (at, (claim, volume)) in claims.iter().enumerate() {
+                let named = |mut object: Value, metadata: Value| {
+                    object["metadata"] = metadata;
+                    object
+                };
+                others.push(named(volume.clone(), json!({"name": format!("v{at}")})));
+                for namespace in ["a", "b"] {
+                    let metadata = json!({"name": format!("c{at}"), "namespace": namespace, "uid": "c"});
+                    let mut claim = named(claim.clone(), metadata);
+                    claim["spec"]["volumeName"] = json!(format!("v{at}"));
+                    others.push(claim);
+                }
+            }
             let pods = pods.into_iter().enumerate().map(|(at, mut pod)| {
-                pod["metadata"]["name"] = json!(format!("p{at}"));
-                pod["metadata"]["uid"] = json!(format!("uid-{at}"));
+                let (name, uid) = (format!("p{at}"), format!("uid-{at}"));
+                pod["metadata"]["name"] = json!(name);
+                pod["metadata"]["uid"] = json!(uid);
                 if let Some(node) = pod["spec"]["nodeName"].as_u64() {
                     // One more than exist: a node that is gone.
                     let node = usize::try_from(node).unwrap() % (names.len() + 1);
                     pod["spec"]["nodeName"] = names.get(node).cloned().unwrap_or(json!("gone"));
                 }
+                // The claim of its ephemeral volume, which it owns or not.
+                if let Some(owner) = pod["ephemeral"].as_str() {
+                    let mut claim = claims[at % CLAIMS].0.clone();
+                    let owner = if owner == "itself" { uid.as_str() } else { owner };
+                    claim["metadata"] = json!({"name": format!("{name}-e"), "uid": "e",
+                        "namespace": pod["metadata"]["namespace"], "ownerReferences": [{"uid": owner}]});
+                    claim["spec"]["volumeName"] = json!(format!("v{}", at % CLAIMS));
+                    others.push(claim);
+                }
                 pod
             });
-            let claim = |namespace: &str, volume: &str| {
-                json!({"kind": "PersistentVolumeClaim",
-                    "metadata": {"name": "data", "namespace": namespace, "uid": format!("claim-{namespace}")},
-                    "spec": {"volumeName": volume}, "status": {"phase": "Bound"}})
+            let pods = pods.collect::<Vec<_>>();
+            let namespace = |name: &str, (labels, annotations): &(Value, Value)| {
+                json!({"kind": "Namespace",
+                    "metadata": {"name": name, "labels": labels, "annotations": annotations}})
             };
-            let volume = |name: &str, spec: Value| json!({"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec});
-            let others = [
-                namespace("a", skip(false)),
-                namespace("b", skip(opted_out)),
-                claim("a", "local"),
-                claim("b", "remote"),
-                volume("local", json!({"local": {"path": "/x"}})),
-                volume("remote", json!({})),
-            ];
+            others.extend([namespace("a", &skips[0]), namespace("b", &skips[1])]);
             let objects = named.into_iter().chain(leases).chain(pods).chain(others);
             Case { cluster: Objects::new(now(), objects), page }
         },
     )
 }
 
-/// A node and the age of its lease.
-fn node() -> impl Strategy<Value = (Value, Option<i64>)> {
+/// How many claims each namespace has, beside those of ephemeral volumes.
+const CLAIMS: usize = 4;
+
+/// Labels and annotations, which opt out or not.
+fn skip() -> impl Strategy<Value = (Value, Value)> {
+    let value = || option::weighted(0.02, select(vec!["true", "", "no", "false"]));
+    let of = |value: Option<&str>| value.map_or(json!({}), |value| json!({"pod-reaper.io/skip": value}));
+    (value(), value()).prop_map(move |(label, annotation)| (of(label), of(annotation)))
+}
+
+/// A claim and its volume, both without metadata.
+fn claim() -> impl Strategy<Value = (Value, Value)> {
+    let own = "kubernetes.io/hostname";
+    let requirement = |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
+    let one = |requirement: Value| vec![json!({"matchExpressions": [requirement]})];
+    let affinities = vec![
+        vec![],
+        vec![],
+        one(requirement("topology.kubernetes.io/zone", "In", &["a"])),
+        one(requirement(own, "In", &["h0"])),
+        one(requirement(own, "In", &["h1", "h2"])),
+        one(requirement(own, "NotIn", &["h0", "h1"])),
+        one(requirement("disk", "In", &["ssd"])),
+        one(requirement("disk", "Exists", &[])),
+        one(requirement("disk", "DoesNotExist", &[])),
+        one(requirement("gen", "Gt", &["3"])),
+        one(requirement("gen", "Lt", &["4"])),
+        one(requirement("gone", "In", &["yes"])),
+        vec![json!({"matchExpressions": [requirement("topology.kubernetes.io/zone", "In", &["b"]),
+            requirement("disk", "In", &["ssd"])]})],
+        vec![json!({}), json!({"matchExpressions": [requirement("disk", "In", &["hdd"])]})],
+        vec![
+            json!({"matchFields": [requirement("metadata.name", "NotIn", &["n0"])], "matchExpressions": []}),
+        ],
+        vec![json!({"matchFields": [requirement("metadata.name", "In", &["n0"])]})],
+    ];
+    let source = select(vec![
+        json!({"csi": {"driver": "csi.example"}}),
+        json!({"csi": {"driver": "csi.example"}}),
+        json!({"csi": {"driver": "csi.example"}}),
+        json!({"csi": {"driver": "csi.example"}}),
+        json!({"csi": {"driver": "driver.longhorn.io", "volumeAttributes": {"dataLocality": "strict-local"}}}),
+        json!({"local": {"path": "/x"}}),
+    ]);
+    let lost = prop::bool::weighted(0.1);
+    (select(affinities), source, prop::bool::weighted(0.2), lost).prop_map(
+        |(terms, mut spec, shared, lost)| {
+            if !terms.is_empty() {
+                spec["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
+            }
+            let claim = if shared {
+                json!({"accessModes": ["ReadWriteMany"], "volumeMode": "Block"})
+            } else {
+                json!({})
+            };
+            let phase = if lost { "Lost" } else { "Bound" };
+            (
+                json!({"kind": "PersistentVolumeClaim", "spec": claim, "status": {"phase": phase}}),
+                json!({"kind": "PersistentVolume", "spec": spec}),
+            )
+        },
+    )
+}
+
+/// What else a node's row does not show: labels by which volumes are bound, and who reports from it.
+fn unseen_of_node() -> impl Strategy<Value = (Value, Value, Option<Value>)> {
+    let disk = select(vec![
+        json!({}),
+        json!({"disk": "ssd"}),
+        json!({"disk": "hdd", "gen": "4"}),
+        json!({"gen": "3"}),
+    ]);
+    let heartbeats = select(vec![
+        json!({}),
+        json!({}),
+        json!({"kubevirt.io/heartbeat": ago(3)}),
+        json!({"kubevirt.io/heartbeat": ago(50)}),
+        json!({"fencing/state": "fenced"}),
+        json!({"example.org/off": ""}),
+    ]);
+    let problem = (select(vec!["KernelDeadlock", "Drained"]), select(vec![1, 30])).prop_map(
+        |(kind, minutes)| json!({"type": kind, "status": "False", "lastHeartbeatTime": ago(minutes)}),
+    );
+    (disk, heartbeats, option::weighted(0.2, problem))
+}
+
+/// A node, and of its lease the ages by the node's own clock and by the server's stamp.
+fn node() -> impl Strategy<Value = (Value, Option<(i64, i64)>)> {
     let ready = prop_oneof![
         6 => Just(Some("True")), 3 => Just(Some("Unknown")), 2 => Just(Some("False")), 1 => Just(Some("malformed")), 1 => Just(None)
     ];
-    let mark = select(vec!["", "", "", "", "", "", "", "label", "taint", "name", "selector", "skip"]);
+    let mark = select(vec![
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "label",
+        "taint",
+        "name",
+        "selector",
+        "selected taint",
+        "annotation",
+    ]);
+    let ages = (select(vec![0, 60, 60]), select(vec![0, 60, 60, 60]));
     (
         ready,
         mark,
         prop::bool::weighted(0.2),
         any::<bool>(),
         select(vec![0, 60, 60, 60]),
-        option::weighted(0.9, select(vec![0, 60, 60, 60])),
+        option::weighted(0.9, ages),
+        (skip(), unseen_of_node(), option::weighted(0.8, 0..4_u8)),
     )
-        .prop_map(|(ready, mark, control_plane, cordoned, since, lease)| {
-            let mut labels = json!({});
-            if mark == "label" {
-                labels["kosmos.io/node"] = json!("true");
-            }
-            if mark == "selector" {
-                labels["type"] = json!("virtual");
-            }
-            if control_plane {
-                labels["node-role.kubernetes.io/control-plane"] = json!("");
-            }
-            let taints = if mark == "taint" { json!([{"key": "kosmos.io/node"}]) } else { json!(null) };
-            let annotations = if mark == "skip" { json!({"pod-reaper.io/skip": "true"}) } else { json!({}) };
-            let condition =
-                |status| json!({"type": "Ready", "status": status, "lastTransitionTime": ago(since)});
-            let node = json!({"kind": "Node",
-                "metadata": {
-                    "name": if mark == "name" { "kosmos-" } else { "" },
-                    "labels": labels, "annotations": annotations,
-                },
-                // A later version may print more about such a condition.
-                "shows": (ready == Some("malformed")).then_some("Ready,Doubtful"),
-                "spec": {"taints": taints, "unschedulable": cordoned},
-                "status": {"conditions": ready.map(condition).into_iter().collect::<Vec<_>>()}});
-            (node, lease)
-        })
+        .prop_map(
+            |(ready, mark, control_plane, cordoned, since, lease, ((skip, skips), (more, annotations, problem), host))| {
+                let mut labels = skip;
+                let mut annotations = annotations;
+                for (of, more) in [(&mut labels, &more), (&mut annotations, &skips)] {
+                    of.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                }
+                if let Some(host) = host {
+                    labels["kubernetes.io/hostname"] = json!(format!("h{host}"));
+                }
+                match mark {
+                    "label" => labels["kosmos.io/node"] = json!("true"),
+                    "selector" => labels["type"] = json!("virtual"),
+                    "annotation" => annotations["apps.openyurt.io/binding"] = json!("true"),
+                    _ => {}
+                }
+                if control_plane {
+                    labels["node-role.kubernetes.io/control-plane"] = json!("");
+                }
+                let taints = match mark {
+                    "taint" => json!([{"key": "kosmos.io/node"}]),
+                    "selected taint" => json!([{"key": "example.org/leaf"}]),
+                    _ => json!(null),
+                };
+                let condition =
+                    |status| json!({"type": "Ready", "status": status, "lastTransitionTime": ago(since)});
+                let node = json!({"kind": "Node",
+                    "metadata": {
+                        "name": if mark == "name" { "kosmos-" } else { "" },
+                        "labels": labels, "annotations": annotations,
+                    },
+                    // A later version may print more about such a condition.
+                    "shows": (ready == Some("malformed")).then_some("Ready,Doubtful"),
+                    "spec": {"taints": taints, "unschedulable": cordoned},
+                    "status": {"conditions": ready.map(condition).into_iter().chain(problem).collect::<Vec<_>>()}});
+                (node, lease)
+            },
+        )
 }
 
-/// A pod. `shows`, which is no field of the API, is what its row prints unless another status comes first.
+/// A pod. `shows`, which is no field of the API, is what its row prints unless another status comes first; `ephemeral`,
+/// which is none either, is who owns the claim of its ephemeral volume.
 fn pod() -> impl Strategy<Value = Value> {
     let node = option::weighted(0.9, 0..16_u64);
     let phase = prop_oneof![6 => Just("Running"), 1 => Just("Pending"), 1 => Just("Unknown"), 1 => Just("Succeeded"), 1 => Just("Failed")];
@@ -353,14 +516,25 @@ fn pod() -> impl Strategy<Value = Value> {
     let deleted = option::weighted(0.6, select(vec![-1, 5, 60, 60, 600, 600]));
     let reason = select(vec![None, None, None, Some("NodeLost"), Some("Evicted")]);
     let finalizer = prop::bool::weighted(0.1);
-    (select(vec!["a", "b"]), node, phase, shows, deleted, reason, finalizer, prop::bool::weighted(0.3)).prop_map(
-        |(namespace, node, phase, shows, deleted, reason, finalizer, claim)| {
+    let claims = (
+        option::weighted(0.4, 0..CLAIMS),
+        option::weighted(0.2, select(vec!["itself", "itself", "another"])),
+    );
+    let owner = option::weighted(
+        0.8,
+        select(vec!["StatefulSet", "ReplicaSet", "ReplicaSet", "Job", "VirtualMachineInstance"]),
+    );
+    (select(vec!["a", "b"]), node, phase, shows, deleted, reason, finalizer, claims, skip(), owner).prop_map(
+        |(namespace, node, phase, shows, deleted, reason, finalizer, (claim, ephemeral), (labels, annotations), owner)| {
             let finalizers = if finalizer { json!(["example.org/hold"]) } else { json!(null) };
-            let volumes =
-                if claim { json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]) } else { json!(null) };
-            json!({"kind": "Pod", "shows": shows,
+            let claim = claim.map(|at| json!({"name": "d", "persistentVolumeClaim": {"claimName": format!("c{at}")}}));
+            let own = ephemeral.map(|_| json!({"name": "e", "ephemeral": {"volumeClaimTemplate": {}}}));
+            let volumes = claim.into_iter().chain(own).collect::<Vec<_>>();
+            let owners = owner.map(|kind| json!({"kind": kind, "name": "owner", "controller": true}));
+            json!({"kind": "Pod", "shows": shows, "ephemeral": ephemeral,
                 "metadata": {"namespace": namespace, "resourceVersion": "7", "deletionTimestamp": deleted.map(ago),
-                    "finalizers": finalizers},
+                    "finalizers": finalizers, "labels": labels, "annotations": annotations,
+                    "ownerReferences": owners.into_iter().collect::<Vec<_>>()},
                 "spec": {"nodeName": node, "volumes": volumes},
                 "status": {"phase": phase, "reason": reason}})
         },

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use crate::{
-    advice::{self, Kubectl},
+    advice,
     cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind, WriteMode},
     decide::{Reason, ReasonCode, Verdict},
     facts::{ClusterFacts, NodeRead, PodFacts},
@@ -249,9 +249,8 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
         1 => "1 needs a person".to_owned(),
         many => format!("{many} need a person"),
     };
-    let power_off = advice::advise_node(name, true, false, 0, &Kubectl::default());
-    let power_off = power_off.first().map(|step| format!(" {}", step.what)).unwrap_or_default();
-    fit(&format!("Force-deleted {deleted} {pods} stuck Terminating here; {persons}.{power_off}"), "")
+    let power_off = advice::power_off(name).what;
+    fit(&format!("Force-deleted {deleted} {pods} stuck Terminating here; {persons}. {power_off}"), "")
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {

@@ -109,6 +109,7 @@ fn only_what_was_verified_to_be_gone_is_reported() {
         Outcome::Changed("It is another.".to_owned()),
         Outcome::NodeRecovered,
         Outcome::NodeChanged("It is another.".to_owned()),
+        Outcome::OptedOut,
         Outcome::Denied("no".to_owned()),
         Outcome::Failed("no".to_owned()),
         Outcome::StillThere,

@@ -73,12 +73,14 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="leaf-node"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="facts-unread"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="node-recovering"} 0
-        pod_reaper_pods{cluster="prod-eu",verdict="leave",reason="kubelet-alive"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="node-just-failed"} 0
+        pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="kubelet-alive"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="already-forced"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="finalizers"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="local-volume"} 0
+        pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="volume-confined"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="volume-unverified"} 0
+        pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="shared-disk"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="owner-kind"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="reap",reason="stuck-on-not-ready-node"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="mass-outage"} 0
@@ -93,6 +95,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_outcomes{cluster="prod-eu",outcome="interrupted"} 0
         pod_reaper_outcomes{cluster="prod-eu",outcome="node-changed"} 0
         pod_reaper_outcomes{cluster="prod-eu",outcome="node-recovered"} 0
+        pod_reaper_outcomes{cluster="prod-eu",outcome="opted-out"} 0
         pod_reaper_outcomes{cluster="prod-eu",outcome="still-there"} 0
         pod_reaper_outcomes{cluster="prod-eu",outcome="unverified"} 0
         pod_reaper_outcomes{cluster="prod-eu",outcome="would-delete"} 0

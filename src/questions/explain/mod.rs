@@ -103,7 +103,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Ex
         match &settings.task {
             Task::Audit { snapshot, now } => read_snapshot(settings, snapshot, *now, asked).await,
             Task::Reap { target, .. } => {
-                let cluster = Cluster::connect(target, stop, settings.leaf_selector.as_ref()).await?;
+                let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
                 read_cluster(settings, &cluster, asked).await
             }
         }
@@ -201,7 +201,7 @@ fn answer(
         );
         return Ok(explanation);
     };
-    let Advice { risk, steps } = advise(judged, plan.hold.as_ref(), &settings.task.kubectl());
+    let Advice { risk, steps } = advise(judged, &facts, plan.hold.as_ref(), &settings.task.kubectl());
     let unread = judged.code() == ReasonCode::FactsUnread;
     Ok(Explanation {
         limits: limits(&plan, judged),

@@ -149,7 +149,7 @@ pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<W
                 supposed(whole, &dead)
             }
             Task::Reap { target, .. } => {
-                let cluster = Cluster::connect(target, stop, settings.leaf_selector.as_ref()).await?;
+                let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
                 let mut whole = supposed(live::gather_whole(&cluster, &wanted, &dead).await?, &dead)?;
                 live::look_up_claims(&cluster, &wanted, &mut whole.gathered).await;
                 Ok(whole)
@@ -180,6 +180,7 @@ pub fn suppose(
             node.ready = Ready::Unknown;
             node.ready_reason = Some("NodeStatusUnknown".to_owned());
             (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
+            node.heartbeats.clear();
             if let Ok(Some(lease)) = &mut node.lease {
                 lease.renewed = Some(Timestamp::MIN);
             }
@@ -233,7 +234,7 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
     let mut pods = Vec::new();
     for pod in summaries.iter().filter(here).filter(|pod| settings.namespaces.matches(&pod.namespace)) {
         if let Some(judged) = judged.get(pod.uid.as_str()) {
-            let advice = advise(judged, plan.hold.as_ref(), &kubectl);
+            let advice = advise(judged, &facts, plan.hold.as_ref(), &kubectl);
             let mut entry = PodFate::new(pod, fate(pod, &judged.reason), judged.sentence());
             entry.verdict = Some(judged.verdict());
             entry.reason = Some(judged.code());
@@ -350,7 +351,7 @@ fn without_second_replica(
     let mut counts = BTreeMap::<(&str, &Owner), (usize, usize)>::new();
     for pod in summaries.iter().filter(|pod| pod.serves && settings.namespaces.matches(&pod.namespace)) {
         let (Some(workload), Some(node)) = (&pod.workload, &pod.node) else { continue };
-        if ["Job", "DaemonSet"].contains(&workload.kind.as_str()) || pod.stays.is_some() {
+        if ["Job", "CronJob", "DaemonSet"].contains(&workload.kind.as_str()) || pod.stays.is_some() {
             continue;
         }
         let (here, elsewhere) = counts.entry((&pod.namespace, workload)).or_default();

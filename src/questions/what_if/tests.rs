@@ -56,7 +56,7 @@ fn a_version_of_a_deployment_is_that_deployment() {
 
 #[test]
 fn without_a_controller_nothing_comes_back() {
-    let reaped = Reason::Stuck { confined: Vec::new() };
+    let reaped = Reason::Stuck { notes: Vec::new() };
     let owned = summary(&json!({}), Some(("StatefulSet", "db")), &json!({}));
     let bare = summary(&json!({}), None, &json!({}));
     assert_eq!([fate(&owned, &reaped), fate(&bare, &reaped)], [Fate::ComesBack, Fate::Lost]);
@@ -76,6 +76,8 @@ fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
             nodes: BTreeMap::new(),
             census: Census::NotNeeded,
             attachments: BTreeMap::new(),
+            unasked: BTreeMap::new(),
+            unmatched_namespaces: None,
             node_count: 4,
             errors: Vec::new(),
             unseen: Vec::new(),

@@ -277,7 +277,7 @@ fn a_quiet_cluster() {
         All 2 nodes are Ready.
 
         COULD NOT BE SEEN
-          Leases were not saved: whether a node that looks Unknown was already recovering could not be seen.
+          Leases were not saved: whether a node that is not Ready was alive could not be seen.
 
         Summary: no Terminating pod to judge. Exit code 0.
     "#]]

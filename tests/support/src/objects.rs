@@ -94,6 +94,18 @@ impl Node {
         self
     }
 
+    /// Adds a condition of the node's own machine, such as node-problem-detector's, reported that long ago by the node's
+    /// clock. The server stamps it with the time of its writing.
+    pub fn reports(mut self, kind: &str, seconds_ago: i64) -> Self {
+        let heartbeat = self::seconds_ago(seconds_ago);
+        let condition = json!({
+            "type": kind, "status": "False", "reason": "AsItShouldBe", "message": "as the test wants it",
+            "lastTransitionTime": heartbeat, "lastHeartbeatTime": heartbeat,
+        });
+        push(&mut self.object["status"]["conditions"], condition);
+        self
+    }
+
     /// Sets the renewal of the lease, by the node's clock and by the server's.
     pub fn lease_renewed(mut self, seconds_ago: i64) -> Self {
         self.lease = Some(Lease { says: seconds_ago, stamped: seconds_ago });
@@ -391,12 +403,23 @@ impl Volume {
         self
     }
 
+    /// Several nodes may write it at once, as a raw disk.
+    pub fn shared_disk(mut self) -> Self {
+        self.object["spec"]["accessModes"] = json!(["ReadWriteMany"]);
+        self.object["spec"]["volumeMode"] = json!("Block");
+        self
+    }
+
     /// Writes the claim and the volume, bound to each other.
     pub fn create(mut self, cluster: &ControlPlane) -> Value {
         let name = self.object["metadata"]["name"].as_str().expect("it was given").to_owned();
         let mut phase = "Available";
         if let Some((namespace, claim_name)) = &self.claim {
-            let bound = claim(cluster, namespace, claim_name, Some(&name), "Bound");
+            let mut spec = claim_spec(Some(&name));
+            for field in ["accessModes", "volumeMode"] {
+                spec[field] = self.object["spec"][field].clone();
+            }
+            let bound = claim_of(cluster, (namespace, claim_name), spec, "Bound");
             self.object["spec"]["claimRef"] = json!({
                 "apiVersion": "v1", "kind": "PersistentVolumeClaim",
                 "namespace": namespace, "name": claim_name, "uid": bound["metadata"]["uid"],
@@ -416,12 +439,16 @@ pub fn claim(
     volume: Option<&str>,
     phase: &str,
 ) -> Value {
+    claim_of(cluster, (namespace, name), claim_spec(volume), phase)
+}
+
+fn claim_of(cluster: &ControlPlane, (namespace, name): (&str, &str), spec: Value, phase: &str) -> Value {
     self::namespace(cluster, namespace);
     let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
     let object = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": claim_spec(volume),
+        "spec": spec,
     });
     cluster.create(&collection, object);
     cluster.patch_status(&format!("{collection}/{name}"), json!({"phase": phase}))

@@ -136,8 +136,9 @@ impl Fault {
 pub struct Trouble {
     /// Requests with a fault, in a thousand.
     pub faults: usize,
-    /// A fault of every request of a kind.
+    /// A fault of every request of a kind, after so many of them.
     pub always: Option<(Kind, Fault)>,
+    pub after: usize,
     /// Longest duration of a request, and of an answer, in steps of 2 ms. A run ends at an odd millisecond, so that no
     /// two events coincide and a seed repeats its run.
     pub latency: usize,
@@ -150,9 +151,14 @@ impl Trouble {
 
     /// The fate of each request, in order.
     pub fn fates(self, mut dice: Dice) -> impl FnMut(&Request) -> Fate + Send + 'static {
+        let mut left = self.after;
         move |request| {
             let random = dice.permille(self.faults).then(|| Fault::random(request.kind, &mut dice));
             let always = self.always.filter(|(kind, _)| *kind == request.kind).map(|(_, fault)| fault);
+            let always = always.filter(|_| left == 0);
+            if self.always.is_some_and(|(kind, _)| kind == request.kind) {
+                left = left.saturating_sub(1);
+            }
             let fault = always.or(random);
             let mut there = self.way(&mut dice);
             let back = self.way(&mut dice);

@@ -6,6 +6,7 @@
 
 mod dice;
 mod fault;
+mod labels;
 mod objects;
 mod printed;
 mod request;
@@ -26,6 +27,7 @@ use tokio::time::{Instant, sleep};
 pub use self::{
     dice::Dice,
     fault::{Fate, Fault, Trouble},
+    labels::Labels,
     objects::Objects,
     request::{Kind, Request, Resource},
 };
@@ -293,6 +295,9 @@ impl<C: Cluster> State<C> {
     }
 
     fn page(&mut self, request: &Request, pick: usize, malformed: bool) -> (u16, Value, Means<C::Facts>) {
+        if request.labels.is_none() {
+            return (400, status_object(400, "BadRequest", "unable to parse requirement"), Means::Nothing);
+        }
         let (list, from) = request.page.unwrap_or_else(|| {
             let (resource, selector) = (request.kind.resource(), &request.selector);
             // A cache ignores the limit. Its list has pages here all the same, as where a server is not ready to answer

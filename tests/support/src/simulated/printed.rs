@@ -28,7 +28,7 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
     let metadata = json!({"continue": next});
     if !kind.is_rows() {
         let kind = match kind {
-            Kind::Nodes => "NodeList",
+            Kind::Nodes | Kind::NodesWith => "NodeList",
             Kind::Pods => "PodList",
             Kind::Events => "EventList",
             _ => "PartialObjectMetadataList",

@@ -5,9 +5,15 @@ use std::collections::BTreeMap;
 use http::{Method, header, request::Parts};
 use serde_json::{Value, json};
 
+use super::Labels;
+
 /// Selects the finished pods, whose phase is none of these.
 const UNFINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
 const SELECTS_NODE: &str = "spec.nodeName=";
+/// Objects on a page: where rows are asked for, whole objects, and nodes of which two are enough.
+const ROWS: usize = 1_000;
+const OBJECTS: usize = 500;
+const FEW: usize = 10;
 
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +22,8 @@ pub enum Kind {
     PodRows,
     AttachmentRows,
     Nodes,
+    /// The nodes that a label selector selects.
+    NodesWith,
     Namespaces,
     Pods,
     PodUids,
@@ -53,6 +61,8 @@ pub struct Request {
     pub name: String,
     /// The field selector.
     pub selector: String,
+    /// The label selector; nothing where it does not parse.
+    pub(super) labels: Option<Labels>,
     /// As it was sent.
     pub query: Option<String>,
     pub content_type: String,
@@ -67,11 +77,12 @@ pub struct Request {
 }
 
 impl Kind {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NodeRows,
         Self::PodRows,
         Self::AttachmentRows,
         Self::Nodes,
+        Self::NodesWith,
         Self::Namespaces,
         Self::Pods,
         Self::PodUids,
@@ -97,12 +108,15 @@ impl Kind {
 
     pub(super) fn is_list(self) -> bool {
         self.is_rows()
-            || matches!(self, Self::Nodes | Self::Namespaces | Self::Pods | Self::PodUids | Self::Events)
+            || matches!(
+                self,
+                Self::Nodes | Self::NodesWith | Self::Namespaces | Self::Pods | Self::PodUids | Self::Events
+            )
     }
 
     pub(super) fn resource(self) -> Resource {
         match self {
-            Self::NodeRows | Self::Nodes | Self::Node => Resource::Nodes,
+            Self::NodeRows | Self::Nodes | Self::NodesWith | Self::Node => Resource::Nodes,
             Self::PodRows | Self::Pods | Self::PodUids | Self::Pod | Self::Delete | Self::Patch => {
                 Resource::Pods
             }
@@ -128,8 +142,11 @@ impl Request {
         self.selector.strip_prefix(SELECTS_NODE)
     }
 
-    /// Whether the object meets all requirements of the field selector.
+    /// Whether the object meets all requirements of the selectors.
     pub(super) fn selects(&self, object: &Value) -> bool {
+        if !self.labels.as_ref().is_some_and(|labels| labels.select(object)) {
+            return false;
+        }
         let requirements = self.selector.split(',').filter(|requirement| !requirement.is_empty());
         requirements.map(|requirement| requirement.split_once('=').unwrap_or((requirement, ""))).all(
             |(key, wanted)| {
@@ -149,16 +166,18 @@ impl Request {
         let query = pairs.filter_map(|pair| pair.split_once('=')).collect::<BTreeMap<_, _>>();
         let path = parts.uri.path().trim_start_matches('/').split('/').collect::<Vec<_>>();
         let get = parts.method == Method::GET;
-        let rows = get
-            && table
-            && query.get("includeObject") == Some(&"None")
-            && query.get("limit") == Some(&"1000");
-        let list = get && !table && query.get("limit") == Some(&"500");
-        let selector = query.get("fieldSelector").copied().unwrap_or_default();
-        let selector = selector.replace("%3D", "=").replace("%21", "!").replace("%2C", ",");
+        let limit = query.get("limit").and_then(|limit| limit.parse::<usize>().ok());
+        let rows = get && table && query.get("includeObject") == Some(&"None") && limit == Some(ROWS);
+        let list = get && !table && limit == Some(OBJECTS);
+        let few = get && !table && limit == Some(FEW);
+        let decoded = |name: &str| query.get(name).map(|text| decode(text));
+        let selector = decoded("fieldSelector").unwrap_or_default();
+        let with_labels = decoded("labelSelector");
         let (kind, namespace, name) = match path[..] {
             ["api", "v1", "nodes"] if rows => (Kind::NodeRows, "", ""),
-            ["api", "v1", "nodes"] if list && !metadata => (Kind::Nodes, "", ""),
+            ["api", "v1", "nodes"] if list && !metadata && with_labels.is_none() => (Kind::Nodes, "", ""),
+            ["api", "v1", "nodes"] if few && !metadata && with_labels.is_some() => (Kind::NodesWith, "", ""),
+            _ if with_labels.is_some() => return None,
             ["apis", "storage.k8s.io", "v1", "volumeattachments"] if rows => (Kind::AttachmentRows, "", ""),
             ["api", "v1", "namespaces"] if list && metadata => (Kind::Namespaces, "", ""),
             ["api", "v1", "pods"] if rows => (Kind::PodRows, "", ""),
@@ -216,13 +235,27 @@ impl Request {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             selector,
+            labels: Labels::parse(&with_labels.unwrap_or_default()),
             query: parts.uri.query().map(str::to_owned),
             content_type: header(header::CONTENT_TYPE).to_owned(),
             body,
             dry_run,
             cached,
-            limit: if rows { 1000 } else { 500 },
+            limit: limit.unwrap_or(OBJECTS),
             page,
         })
     }
+}
+
+/// Decodes the `%` escapes of a query.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16));
+        let decoded =
+            if byte == b'%' { digit().zip(digit()).map(|(high, low)| 16 * high + low) } else { None };
+        bytes.push(decoded.and_then(|decoded| u8::try_from(decoded).ok()).unwrap_or(byte));
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -5,12 +5,13 @@
 //! not wait (plain `kubectl delete pvc` hangs on the claim's protection finalizer). The claim's finalizers need no
 //! clearing: it goes when the pod does.
 
+use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::{
-    decide::{PinnedClaim, Reason, UnverifiedClaim},
-    facts::{Leaf, LeafKind, PodFacts},
+    decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, shared_disk},
+    facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready},
     limits::{Hold, HoldReason, Judged},
     selector::Target,
 };
@@ -94,15 +95,39 @@ fn step(what: impl Into<String>, command: Command) -> Step {
     Step { what: what.into(), command: Some(command) }
 }
 
-/// What to do about a pod. While `hold` holds the run, nothing that destroys is printed.
-pub fn advise(Judged { pod, reason, .. }: &Judged, hold: Option<&Hold>, kubectl: &Kubectl) -> Advice {
+/// What to do about a pod, by the `facts` that it was judged by. While `hold` holds the run, or its node shows a sign of
+/// life, nothing that destroys is printed.
+pub fn advise(
+    Judged { pod, reason, .. }: &Judged,
+    facts: &ClusterFacts,
+    hold: Option<&Hold>,
+    kubectl: &Kubectl,
+) -> Advice {
     let advice = match reason {
         Reason::LeafNode(leaf) => return leaf_node(pod, leaf, kubectl),
+        Reason::KubeletAlive { ready, signs } => {
+            return kubelet_alive(pod, *ready, signs.is_empty(), kubectl);
+        }
+        Reason::VolumeConfined { claims } => return volume_confined(pod, claims, kubectl),
         Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } => {
             return held_by_finalizers(pod, finalizers, kubectl);
         }
         Reason::LocalVolume { claims } => local_volume(pod, claims, kubectl),
         Reason::VolumeUnverified { claims } => volume_unverified(pod, claims, kubectl),
+        Reason::SharedDisk(_) => Advice {
+            risk: None,
+            steps: vec![
+                force_delete(
+                    pod,
+                    "Only then: force-delete the pod; its owner starts a new one elsewhere.",
+                    kubectl,
+                ),
+                remark(
+                    "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what \
+                     --fenced-node-selector selects) and unmark it when it is back: a run then takes such pods itself.",
+                ),
+            ],
+        },
         Reason::OwnerKind { .. } => Advice {
             risk: Some(format!(
                 "If {} is only cut off, the pod may still be running there, and its replacement would be a second \
@@ -117,8 +142,15 @@ pub fn advise(Judged { pod, reason, .. }: &Judged, hold: Option<&Hold>, kubectl:
         },
         _ => return Advice::default(),
     };
+    let node = facts.node_of(pod).and_then(NodeRead::known);
     let why = match hold.map(|hold| &hold.reason) {
-        None => return advice,
+        None if node.is_some_and(|node| node.may_live(facts.now)) => {
+            "while the node lives, or may: mend it, or power it off"
+        }
+        None => {
+            let off = node.is_some_and(|node| node.fenced_at(facts.now).is_some());
+            return if off || shared_disk(pod).is_none() { advice } else { with_shared_disk(pod, advice) };
+        }
         Some(HoldReason::MassOutage(_)) => {
             "while so many nodes are NotReady: find out first what they have in common"
         }
@@ -126,7 +158,79 @@ pub fn advise(Judged { pod, reason, .. }: &Judged, hold: Option<&Hold>, kubectl:
             "while it is not known how many nodes are NotReady: run it again"
         }
     };
-    Advice { risk: None, steps: vec![Step { what: format!("No command is printed {why}."), command: None }] }
+    Advice { risk: None, steps: vec![remark(format!("No command is printed {why}."))] }
+}
+
+/// Something to do or to know for which there is nothing to paste.
+fn remark(what: impl Into<String>) -> Step {
+    Step { what: what.into(), command: None }
+}
+
+fn describe_node(node: &str, kubectl: &Kubectl) -> Command {
+    kubectl.command(["describe", "node", node])
+}
+
+fn kubelet_alive(pod: &PodFacts, ready: Ready, silent: bool, kubectl: &Kubectl) -> Advice {
+    let node = node_name(pod);
+    let when = if silent { "unless you know that it is off" } else { "while it lives" };
+    let restart = match ready {
+        Ready::Unknown => "restart the kubelet (systemctl restart kubelet), and see what its log says",
+        _ => "restart what the condition names, the container runtime mostly, then the kubelet",
+    };
+    Advice {
+        risk: Some(format!(
+            "Do not force-delete it from {node} {when}: it most likely runs on there, and would run on beside its replacement."
+        )),
+        steps: vec![
+            step(
+                "See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk).",
+                describe_node(node, kubectl),
+            ),
+            remark(format!(
+                "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was asked for."
+            )),
+            remark(format!(
+                "Or power {node} off now: once it has been silent for --node-not-ready-for, a run judges the pod again."
+            )),
+        ],
+    }
+}
+
+fn volume_confined(pod: &PodFacts, claims: &[ConfinedClaim], kubectl: &Kubectl) -> Advice {
+    let node = node_name(pod);
+    let mut steps = Vec::new();
+    for ConfinedClaim { claim, volume, place } in claims {
+        steps.push(step(
+            format!("See where the data of claim {claim} is: volume {volume} needs {place}."),
+            kubectl.command(["describe", "pv", volume]),
+        ));
+    }
+    steps.push(remark(format!(
+        "If the data is elsewhere, bring up a node that the volume allows: the next run then takes the pod. If it is on \
+         {node}, bring {node} back, or take the volume as lost."
+    )));
+    Advice {
+        risk: Some(
+            "No other node satisfies the volume's affinity, so a replacement would wait; where the data is, it does not say."
+                .to_owned(),
+        ),
+        steps,
+    }
+}
+
+/// What to do about a pod whose disk two machines could write, before whatever else there is to do.
+fn with_shared_disk(pod: &PodFacts, mut advice: Advice) -> Advice {
+    let node = node_name(pod);
+    let risk = format!(
+        "If {node} still runs, its machine and the replacement's would write one disk at once, which destroys what is on \
+         it."
+    );
+    advice.risk = Some(advice.risk.map_or(risk.clone(), |more| format!("{risk} {more}")));
+    let power_off = format!(
+        "Power {node} off, or cut its disks, and make sure of it at the machine, not by what the cluster says."
+    );
+    advice.steps.insert(0, remark(power_off));
+    advice
 }
 
 fn node_name(pod: &PodFacts) -> &str {
@@ -192,7 +296,7 @@ fn volume_unverified(pod: &PodFacts, claims: &[UnverifiedClaim], kubectl: &Kubec
                 "Volume {volume} does not exist: bring it back, or give the claim up; a new pod that uses the claim \
                  as it is does not start."
             );
-            steps.push(Step { what, command: None });
+            steps.push(remark(what));
         } else {
             let mut describe = kubectl.words(["describe", "pv"]);
             describe.push(format!("\"$({})\"", claim_of("jsonpath={.spec.volumeName}").join(" ")));
@@ -236,19 +340,17 @@ fn held_by_finalizers(pod: &PodFacts, finalizers: &[String], kubectl: &Kubectl) 
 
 fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
     let node = node_name(pod);
-    let look =
-        step("See what this cluster knows about the leaf node.", kubectl.command(["describe", "node", node]));
+    let look = step("See what this cluster knows about the leaf node.", describe_node(node, kubectl));
     let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
                   start a second copy.";
-    let plain = |what: String| Step { what, command: None };
     let (risk, steps) = match leaf.kind {
         LeafKind::Kosmos => return kosmos_leaf(pod, leaf, look, kubectl),
         LeafKind::Selected => (unseen.to_owned(), vec![look]),
         LeafKind::Virtual => (
-            format!("{unseen} When it is back, the node deletes the first copy by name."),
+            format!("{unseen} When it is back, the node may delete the first copy by name."),
             vec![
                 look,
-                plain(format!(
+                remark(format!(
                     "See why what runs the pods of {node} ({}) does not report: its process, its credentials, its \
                      provider. When it is back, it ends the pods whose deletion was asked for by itself.",
                     leaf.maker
@@ -259,7 +361,7 @@ fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
             unseen.to_owned(),
             vec![
                 look,
-                plain(format!(
+                remark(format!(
                     "See whether the machine {node} runs, and mend its link; its agent ({}) then ends the pods whose \
                      deletion was asked for.",
                     leaf.maker
@@ -309,20 +411,30 @@ fn kosmos_leaf(pod: &PodFacts, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Ad
     }
 }
 
+/// What to do about a node that was reaped from, or would be: its containers may still be running.
+pub fn power_off(name: &str) -> Step {
+    remark(format!(
+        "If {name} may only be cut off, power it off before it rejoins: its containers may still be running, beside the \
+         pods that replace them."
+    ))
+}
+
 /// What to do about a node, besides its pods. `reaped`: pods of it were, or would be, force-deleted. `dead`: it is not
 /// expected back, and nothing holds the run.
-pub fn advise_node(name: &str, reaped: bool, dead: bool, attached: usize, kubectl: &Kubectl) -> Vec<Step> {
+pub fn advise_node(
+    node: &NodeFacts,
+    now: Timestamp,
+    reaped: bool,
+    dead: bool,
+    attached: usize,
+    kubectl: &Kubectl,
+) -> Vec<Step> {
+    let name = node.name.as_str();
     let mut steps = Vec::new();
-    if reaped {
-        steps.push(Step {
-            what: format!(
-                "If {name} may only be cut off, power it off before it rejoins: its containers may still be running, \
-                 beside the pods that replace them."
-            ),
-            command: None,
-        });
+    if reaped && node.signs_of_life(now).is_empty() && node.fenced_at(now).is_none() {
+        steps.push(power_off(name));
     }
-    if attached > 0 && dead {
+    if attached > 0 && dead && !node.may_live(now) && !node.out_of_service {
         steps.push(step(
             format!(
                 "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is \
@@ -335,3 +447,6 @@ pub fn advise_node(name: &str, reaped: bool, dead: bool, attached: usize, kubect
     }
     steps
 }
+
+#[cfg(test)]
+mod tests;
