@@ -8,6 +8,7 @@
     reason = "tests say what is wrong by panicking"
 )]
 
+mod alive;
 mod case;
 mod deployed;
 mod interruption;

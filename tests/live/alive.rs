@@ -1,0 +1,311 @@
+//! Nodes that are NotReady and not dead: one whose kubelet still reports, and virtual nodes.
+
+use std::{fs, time::Duration};
+
+use jiff::Timestamp;
+
+use crate::{
+    case::{Case, FAILING, OPTIONS, Seen},
+    support::{program::commands, proxy},
+};
+
+/// The pods on the failing node of which two must not run at once. All are of a StatefulSet, and one has a disk.
+const UNIQUE: [&str; 4] = [
+    "compute-hive01/huebackend-0",
+    "impala-impala01/huebackend-0",
+    "impala-impala01/impala-executor-000-0",
+    "vault/vault-0",
+];
+
+/// The one on a local disk.
+const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
+
+const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
+
+/// The container runtime hangs: Ready becomes False, the lease is renewed, the containers run on, and Kubernetes evicts
+/// nevertheless. The unique pods are left to a person and the others are reaped; with `--kubelet-alive=reap` the unique
+/// ones are reaped too. When the runtime has recovered, the kubelet stops the containers of what was reaped, and confirms
+/// the deletion that was left.
+#[test]
+fn a_kubelet_lives_and_its_node_is_not_ready() {
+    let case = Case::start("a_kubelet_lives_and_its_node_is_not_ready");
+    let elsewhere = case.untouched();
+
+    case.hang_runtime(FAILING);
+    let evicted = case.until_evicted_while("False", FAILING);
+    assert_eq!(case.evicting_taints(FAILING), ["node.kubernetes.io/not-ready"]);
+    case.until_stuck(&evicted);
+    assert!(case.lease_renewed(FAILING) > case.ready_since(FAILING), "its kubelet lives");
+    let running = case.running_in_containers(FAILING);
+    for pod in &evicted {
+        assert!(running.contains(&pod.uid), "{} runs on: {running:?}", pod.called());
+    }
+    let (unique, others) = by_uniqueness(evicted);
+
+    let run = case.reap(&OPTIONS);
+    assert_eq!(run.code, 0);
+    for pod in &others {
+        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
+    }
+    for pod in &unique {
+        assert_eq!(run.reason_and_outcome(&pod.uid), ("kubelet-alive", None), "{}", pod.called());
+        let entry = run.pod(&pod.uid);
+        assert_eq!(entry["verdict"], "manual", "{}", pod.called());
+        let detail = entry["detail"].as_str().expect("a sentence");
+        assert!(detail.contains("renewed its lease"), "{}: {detail}", pod.called());
+        let commands = commands(&run, &pod.uid);
+        assert!(!commands.is_empty(), "{}: no command shows how to repair the node", pod.called());
+        assert!(!commands.iter().any(|command| command.contains("delete")), "{}: {commands:?}", pod.called());
+    }
+    case.until_replaced(&others);
+    assert_eq!(case.evictable_on(FAILING), unique);
+
+    let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
+    assert_eq!(run.code, 0);
+    for pod in &unique {
+        let (reason, outcome) = run.reason_and_outcome(&pod.uid);
+        let fate = if pod.called() == ON_DISK { ("local-volume", None) } else { REAPED };
+        assert_eq!((reason, outcome), fate, "{}", pod.called());
+    }
+    let (on_disk, moved): (Vec<_>, Vec<_>) = unique.into_iter().partition(|pod| pod.called() == ON_DISK);
+    case.until_replaced(&moved);
+    assert_eq!(case.evictable_on(FAILING), on_disk);
+    let running = case.running_in_containers(FAILING);
+    for pod in moved.iter().chain(&others) {
+        assert!(running.contains(&pod.uid), "{} still runs here: {running:?}", pod.called());
+    }
+
+    case.recover_runtime(FAILING);
+    case.until_ready_is("True", FAILING);
+    case.until("the kubelet has stopped all that was evicted", || {
+        let running = case.running_in_containers(FAILING);
+        let was_evicted =
+            |uid: &String| moved.iter().chain(&others).chain(&on_disk).any(|pod| pod.uid == *uid);
+        (!running.iter().any(was_evicted)).then_some(())
+    });
+    case.until("the pod of the local disk is back on it", || {
+        let pods = case.pods_on(FAILING);
+        pods.into_iter()
+            .find(|pod| pod.owner == on_disk[0].owner && pod.uid != on_disk[0].uid && pod.is_running())
+    });
+    assert_eq!(case.untouched(), elsewhere);
+    let after = case.reap(&OPTIONS);
+    assert_eq!((after.code, after.report["summary"]["pods"].as_u64()), (0, Some(0)), "{}", after.report);
+}
+
+/// A silent node shows a sign of life between the decision and the deletes. The second look finds it, and its unique pods
+/// stay. The others are reaped: the node has been NotReady for as long as the option asks.
+#[test]
+fn alive_between_the_decision_and_the_deletes() {
+    let case = Case::start("alive_between_the_decision_and_the_deletes");
+    // The runtime still hangs when the kubelet is back, so that it confirms no deletion.
+    case.hang_runtime(FAILING);
+    case.until_evicted_while("False", FAILING);
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+
+    let proxy = case.before_the_second_look(FAILING, |case| {
+        case.resume(FAILING);
+        case.until_ready_is("False", FAILING);
+        case.until("the lease was renewed after that", || {
+            (case.lease_renewed(FAILING) > case.ready_since(FAILING)).then_some(())
+        });
+    });
+    // By its condition, the node became NotReady a second ago.
+    let options = [&OPTIONS[..], &["--node-not-ready-for", "0s"]].concat();
+    let run = case.reap_through(&proxy.kubeconfig, &options);
+    assert_eq!(run.code, 0);
+    let (unique, others) = by_uniqueness(evicted);
+    for pod in unique.iter().filter(|pod| pod.called() != ON_DISK) {
+        assert_eq!(
+            run.reason_and_outcome(&pod.uid),
+            ("stuck-on-not-ready-node", Some("node-changed")),
+            "{}",
+            pod.called()
+        );
+    }
+    for pod in &others {
+        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
+    }
+    assert_eq!(case.evictable_on(FAILING), unique);
+    let is_of_a_unique_pod = |seen: &proxy::Seen| {
+        seen.is_change() && unique.iter().any(|pod| seen.path.ends_with(&format!("/pods/{}", pod.name)))
+    };
+    assert!(!proxy.seen().iter().any(is_of_a_unique_pod), "{:?}", proxy.seen());
+}
+
+/// A kubelet whose clock is an hour late reports that its node became NotReady an hour ago. The taint has the control
+/// plane's time, by which it was just now. The lease is an hour old by its own time, and just renewed by the server's.
+#[test]
+fn the_clock_of_a_node_is_an_hour_late() {
+    let case = Case::with_more("the_clock_of_a_node_is_an_hour_late", &["--clock", "ds03=-1h"]);
+    case.hang_runtime(FAILING);
+    let evicted = case.until_evicted_while("False", FAILING);
+    case.until_stuck(&evicted);
+    let claimed = Timestamp::now().duration_since(case.ready_since(FAILING));
+    assert!(claimed.as_mins() >= 60, "it reports that it has been NotReady for {claimed}");
+    let age = Timestamp::now().duration_since(case.lease_says(FAILING));
+    assert!(age.as_mins() >= 59, "by the node's clock the lease is {age} old");
+    let age = Timestamp::now().duration_since(case.lease_renewed(FAILING));
+    assert!(age.as_mins() < 1, "by the server's clock the lease is {age} old");
+
+    // Longer than the story takes, and shorter than the node reports.
+    let not_yet = [&OPTIONS[..], &["--kubelet-alive", "reap", "--node-not-ready-for", "30m"]].concat();
+    let run = case.reap(&not_yet);
+    assert_eq!(run.code, 0);
+    for pod in &evicted {
+        assert_eq!(run.reason_and_outcome(&pod.uid), ("node-just-failed", None), "{}", pod.called());
+    }
+    assert_eq!(case.evictable_on(FAILING), evicted);
+
+    let run = case.reap(&OPTIONS);
+    assert_eq!(run.code, 0);
+    let (unique, others) = by_uniqueness(evicted);
+    for pod in &unique {
+        assert_eq!(run.reason_and_outcome(&pod.uid), ("kubelet-alive", None), "{}", pod.called());
+    }
+    for pod in &others {
+        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
+    }
+    assert_eq!(case.evictable_on(FAILING), unique);
+}
+
+/// The processes behind the nodes of a Virtual Kubelet and of KWOK stop, and a machine dies. Kubernetes evicts from all
+/// three. The run leaves the pods of the virtual nodes to a person, whatever `--kubelet-alive` is, and reaps those of the
+/// machine. When the processes are back, they stop the evicted pods, which ran all the while: the Virtual Kubelet by name,
+/// at its provider.
+#[test]
+fn nodes_that_are_no_machines() {
+    let case =
+        Case::with_more("nodes_that_are_no_machines", &["--virtual-kubelet", "vk01", "--kwok", "kw01"]);
+    let virtual_nodes = ["vk01", "kw01"];
+    for node in virtual_nodes {
+        case.apply(&ON_A_VIRTUAL_NODE.replace("NODE", node));
+    }
+    case.until("the pods of the virtual nodes are Running", || {
+        let run = |node: &&str| case.pods_on(node).iter().filter(|pod| pod.is_running()).count() == 2;
+        virtual_nodes.iter().all(run).then_some(())
+    });
+    let at_the_provider = |call: &str, pod: &Seen| {
+        let log = fs::read_to_string(case.dir.join("logs/virtual-kubelet-vk01.log")).expect("its log");
+        log.contains(&format!(r#"receive {call} \"{}\""#, pod.name))
+    };
+
+    for node in virtual_nodes {
+        case.stop(node);
+    }
+    case.stop(FAILING);
+    let of_the_machine = case.until_evicted(FAILING);
+    let mut of_virtual_nodes = Vec::new();
+    for node in virtual_nodes {
+        let evicted = case.until_evicted(node);
+        assert_eq!(evicted.len(), 2, "{evicted:?}");
+        of_virtual_nodes.extend(evicted);
+    }
+    of_virtual_nodes.sort();
+    case.until_stuck(&of_the_machine);
+    case.until_stuck(&of_virtual_nodes);
+
+    let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
+    assert_eq!(run.code, 0);
+    let marks = |name: &str| {
+        let nodes = run.report["nodes"].as_array().expect("nodes");
+        let node = nodes.iter().find(|node| node["name"] == name).expect("it is NotReady");
+        let marks = node["leafMarks"].as_array().expect("marks").iter();
+        // The version of the built Virtual Kubelet is not the same everywhere.
+        marks
+            .map(|mark| mark.as_str().expect("text").split("-vk-").next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let of_a_virtual_kubelet = [
+        "label type=virtual-kubelet",
+        "taint virtual-kubelet.io/provider",
+        "annotation virtual-kubelet.io/last-applied-node-status",
+        "kubelet version v1.15.2",
+    ];
+    assert_eq!(marks("vk01"), of_a_virtual_kubelet);
+    assert_eq!(
+        marks("kw01"),
+        ["annotation kwok.x-k8s.io/node=fake", "label type=kwok", "kubelet version kwok-0.8.0"]
+    );
+    assert_eq!(marks(FAILING), [""; 0]);
+    for pod in &of_virtual_nodes {
+        assert_eq!(run.reason_and_outcome(&pod.uid), ("virtual-node", None), "{}", pod.called());
+        assert_eq!(run.pod(&pod.uid)["verdict"], "manual", "{}", pod.called());
+        let commands = commands(&run, &pod.uid);
+        assert!(!commands.iter().any(|command| command.contains("delete")), "{}: {commands:?}", pod.called());
+    }
+    for pod in of_the_machine.iter().filter(|pod| pod.called() != ON_DISK) {
+        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
+    }
+    let mut left: Vec<_> = virtual_nodes.iter().flat_map(|node| case.evictable_on(node)).collect();
+    left.sort();
+    assert_eq!(left, of_virtual_nodes);
+    let of_the_virtual_kubelet: Vec<_> = left.iter().filter(|pod| pod.node == "vk01").collect();
+    for pod in &of_the_virtual_kubelet {
+        assert!(at_the_provider("CreatePod", pod) && !at_the_provider("DeletePod", pod), "{}", pod.name);
+    }
+
+    for node in virtual_nodes {
+        case.resume(node);
+    }
+    // A Virtual Kubelet reports its node's status once a minute.
+    case.within(Duration::from_mins(3), "the evicted pods are gone, and their owners' new ones run", || {
+        let pods = case.pods();
+        let is_replaced = |old: &Seen| {
+            pods.iter().any(|new| new.owner == old.owner && new.uid != old.uid && new.is_running())
+        };
+        let is_gone = |old: &Seen| !pods.iter().any(|pod| pod.uid == old.uid);
+        of_virtual_nodes.iter().all(|old| is_gone(old) && is_replaced(old)).then_some(())
+    });
+    for pod in &of_the_virtual_kubelet {
+        assert!(at_the_provider("DeletePod", pod), "{} was not stopped at the provider", pod.name);
+    }
+}
+
+/// A StatefulSet and a Deployment that run on one virtual node and nowhere else.
+const ON_A_VIRTUAL_NODE: &str = "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: on-NODE, namespace: compute-hive01}
+  spec:
+    serviceName: on-NODE
+    selector: {matchLabels: {app: on-NODE}}
+    template:
+      metadata: {labels: {app: on-NODE}}
+      spec: &pod
+        terminationGracePeriodSeconds: 2
+        nodeSelector: {kubernetes.io/hostname: NODE}
+        tolerations:
+        - {key: virtual-kubelet.io/provider, operator: Exists}
+        - {key: kwok.x-k8s.io/node, operator: Exists}
+        - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+        - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+        containers: [{name: main, image: pretended}]
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: web-on-NODE, namespace: compute-hive01}
+  spec:
+    selector: {matchLabels: {app: web-on-NODE}}
+    template:
+      metadata: {labels: {app: web-on-NODE}}
+      spec: *pod
+";
+
+/// The unique pods, and the others.
+fn by_uniqueness(pods: Vec<Seen>) -> (Vec<Seen>, Vec<Seen>) {
+    let (unique, others): (Vec<_>, Vec<_>) =
+        pods.into_iter().partition(|pod| UNIQUE.contains(&&*pod.called()));
+    let kinds = |pods: &[Seen]| {
+        let mut kinds: Vec<_> = pods.iter().map(|pod| pod.owner_kind.clone()).collect();
+        kinds.sort();
+        kinds
+    };
+    assert_eq!(kinds(&unique), ["StatefulSet"; 4], "{unique:?}");
+    assert_eq!(kinds(&others), ["Job", "Job", "ReplicaSet"], "{others:?}");
+    (unique, others)
+}
