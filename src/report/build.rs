@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::notices;
 use super::types::{BreakerEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{
     advice::{self, Advice, Kubectl},
@@ -51,6 +52,7 @@ impl Report {
             pods,
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
+            notices: notices::of_run(settings, facts, plan),
             exit: exit(settings, facts, plan, outcomes),
         }
     }

@@ -6,6 +6,7 @@
 mod build;
 pub mod html;
 pub mod markdown;
+pub mod notices;
 pub(crate) mod phrases;
 #[cfg(test)]
 pub(crate) mod samples;

@@ -4,8 +4,8 @@ use jiff::SignedDuration;
 
 use super::{BreakerEntry, NodeEntry, PodEntry, Report};
 use crate::{
-    decide::{ReasonCode, Verdict, spoken},
-    facts::Ready,
+    decide::{ReasonCode, Verdict, seen, spoken},
+    facts::{Ready, SignBy},
     outcome::OutcomeCode,
     settings::{GuardCode, ModeCode},
 };
@@ -69,7 +69,7 @@ pub fn all_ready(report: &Report) -> Option<String> {
 }
 
 /// The state of a node, without its name.
-pub fn node(node: &NodeEntry) -> String {
+pub fn node(report: &Report, node: &NodeEntry) -> String {
     let mut says = format!("Ready is {}", node.ready.map_or("unread", Ready::as_str));
     if let Some(reason) = &node.reason {
         says += &format!(" ({reason})");
@@ -79,8 +79,20 @@ pub fn node(node: &NodeEntry) -> String {
         (Some(time), _) => says += &format!(" for {}", seconds(time.max(0))),
         (None, _) => says += ", since when is not known",
     }
-    if let Some(age) = node.lease_age_seconds {
+    if let Some(age) = node.lease_age_seconds
+        && node.signs_of_life.iter().all(|sign| sign.by != SignBy::Lease)
+    {
         says += &format!("; lease renewed {} ago", seconds(age));
+    }
+    if !node.signs_of_life.is_empty() {
+        let signs = node.signs_of_life.iter().map(|sign| seen(sign, report.judged_at));
+        says += &format!("; lives: {}", signs.collect::<Vec<_>>().join(", "));
+    }
+    if let Some(mark) = &node.fenced {
+        says += &format!("; fenced: {mark}");
+    }
+    if node.out_of_service {
+        says += "; has the out-of-service taint";
     }
     says
 }

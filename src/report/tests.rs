@@ -1,8 +1,10 @@
 //! Tests of all formats: they agree on every pod, and the JSON is valid by its schema.
 
+#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+
 use std::collections::BTreeSet;
 
-use expect_test::expect_file;
+use expect_test::{expect, expect_file};
 use html5gum::{Token, Tokenizer};
 use pulldown_cmark::{Event, Options, Parser, TagEnd};
 use schemars::{
@@ -10,7 +12,7 @@ use schemars::{
 };
 use serde_json::{Value, json};
 
-use super::{samples::*, *};
+use super::{notices::NoticeCode, samples::*, *};
 use crate::{
     decide::{ReasonCode, Verdict},
     facts::KubeletAlive,
@@ -211,6 +213,29 @@ fn every_format_names_the_cluster_at_its_top() {
     assert!(html.contains("audit of state.json, cluster prod &lt;eu&gt;"), "{html}");
 }
 
+#[test]
+fn every_format_says_what_is_known_of_a_node() {
+    let mut alive = node("ds06", "False");
+    alive["spec"] = json!({"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]});
+    let mut renewed = lease("ds06");
+    renewed["spec"] = json!({"renewTime": "2026-01-31T02:59:56Z", "leaseDurationSeconds": 40});
+    let off = annotated(node("ds07", "Unknown"), "fencing/state", "fenced");
+    let mut running = pod("shop", "a-0", "ds05");
+    running["metadata"]["deletionTimestamp"].take();
+    let objects = [node("ds05", "True"), alive, off, namespace("shop"), renewed, lease("ds07"), running];
+    let report = report(&audit(), &objects, &[]);
+    let says = report.nodes.iter().map(|node| phrases::node(&report, node)).collect::<Vec<_>>();
+    expect![[r#"
+        Ready is False (NodeStatusUnknown) for 2h; lives: its kubelet renewed its lease 4s ago; has the out-of-service taint
+        Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago; fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
+    let wide = text::Screen { colour: false, columns: 1_000 };
+    for page in [text::write(&report, wide), markdown::write(&report), html::write(&report)] {
+        for part in ["lives: its kubelet renewed", "fenced: annotation", "has the out-of-service taint"] {
+            assert!(page.contains(part), "{part}:\n{page}");
+        }
+    }
+}
+
 // Parts of the schema beyond types: the codes that a field can hold.
 
 fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Schema {
@@ -260,6 +285,10 @@ pub fn verdict(_: &mut SchemaGenerator) -> Schema {
 
 pub fn reason(_: &mut SchemaGenerator) -> Schema {
     codes(ReasonCode::ALL.map(ReasonCode::as_str))
+}
+
+pub fn notice(_: &mut SchemaGenerator) -> Schema {
+    codes(NoticeCode::ALL.map(NoticeCode::as_str))
 }
 
 pub fn outcome(_: &mut SchemaGenerator) -> Schema {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
+use super::notices::Notice;
 use crate::{
     advice::Step,
     decide::{ReasonCode, Verdict},
@@ -49,6 +50,8 @@ pub struct Report {
     pub errors: Vec<ReadError>,
     /// What the source does not show, as sentences.
     pub unseen: Vec<String>,
+    /// What there is to know besides. None changes the exit code.
+    pub notices: Vec<Notice>,
     /// Counts.
     pub summary: Summary,
     /// The exit code that follows from it. A report that could not be written makes it 3, where it is milder.

@@ -8,6 +8,7 @@
 mod documents;
 mod help;
 mod kubeconfig;
+mod notices;
 mod output;
 mod questions;
 mod snapshot;

@@ -29,7 +29,7 @@ use crate::{
     decide::ReasonCode,
     exit::Exit,
     outcome::OutcomeCode,
-    report::Report,
+    report::{Report, notices::NoticeCode},
     settings::{ModeCode, Settings},
     stop::Stop,
 };
@@ -77,6 +77,10 @@ impl Metrics {
         let outcome =
             |(code, count): (&OutcomeCode, &usize)| (vec![("outcome", code.as_str())], count.to_string());
         let by_outcome = outcomes.iter().map(outcome).collect::<Vec<_>>();
+        let notices = NoticeCode::ALL.map(|code| {
+            let counts = report.notices.iter().filter(|notice| notice.code == code);
+            (vec![("notice", code.as_str())], counts.map(|notice| notice.count).sum::<usize>().to_string())
+        });
         let held = report.breaker.as_ref().map_or(0, |breaker| breaker.held);
         let one = |number: usize| [(Vec::new(), number.to_string())];
         let help = [
@@ -85,6 +89,7 @@ impl Metrics {
             "NotReady nodes, leaf nodes and unread ones included.",
             "Pods that the mass-outage breaker kept from being reaped.",
             "Things that the last run could not read.",
+            "What the last run told besides: how many pods, or other things, by notice.",
         ];
         self.of_report = vec![
             self.family("pods", help[0], &pods),
@@ -92,6 +97,7 @@ impl Metrics {
             self.family("nodes_not_ready", help[2], &one(report.summary.nodes_not_ready)),
             self.family("breaker_held_pods", help[3], &one(held)),
             self.family("read_errors", help[4], &one(report.errors.len())),
+            self.family("notices", help[5], &notices),
         ];
         self.refused = outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
     }

@@ -108,6 +108,14 @@ fn a_quiet_run_writes_every_series_at_zero() {
         # HELP pod_reaper_read_errors Things that the last run could not read.
         # TYPE pod_reaper_read_errors gauge
         pod_reaper_read_errors{cluster="prod-eu"} 0
+        # HELP pod_reaper_notices What the last run told besides: how many pods, or other things, by notice.
+        # TYPE pod_reaper_notices gauge
+        pod_reaper_notices{cluster="prod-eu",notice="never-evicted"} 0
+        pod_reaper_notices{cluster="prod-eu",notice="long-wait"} 0
+        pod_reaper_notices{cluster="prod-eu",notice="no-namespace"} 0
+        pod_reaper_notices{cluster="prod-eu",notice="unknown-kind"} 0
+        pod_reaper_notices{cluster="prod-eu",notice="time-of-the-file"} 0
+        pod_reaper_notices{cluster="prod-eu",notice="stays-with-node"} 0
         # HELP pod_reaper_mode What the last run was allowed to change: 1 for what holds.
         # TYPE pod_reaper_mode gauge
         pod_reaper_mode{cluster="prod-eu",mode="delete"} 1
@@ -167,6 +175,26 @@ fn the_numbers_are_those_of_the_report() {
     let held = page(&settings, Some(&report(&settings, &objects, &[])), Exit::Held).to_string();
     assert_eq!(value(&held, "pod_reaper_breaker_held_pods"), "1");
     assert_eq!(value(&held, r#"pod_reaper_pods{verdict="wait",reason="mass-outage"}"#), "1");
+}
+
+#[test]
+fn the_notices_are_counted() {
+    let mut settings = deleting();
+    settings.policy.manual_owner_kinds = ["Statful", "Deploment"].map(str::to_owned).to_vec();
+    let staying = ["a-1", "a-2"].map(|name| {
+        let mut staying = pod("app", name, "ds06");
+        staying["metadata"]["deletionTimestamp"].take();
+        staying["spec"]["tolerations"] = serde_json::json!([{"operator": "Exists"}]);
+        staying
+    });
+    let objects = [&[node("ds05", "True"), node("ds06", "Unknown"), namespace("app")], &staying[..]].concat();
+    let report = report(&settings, &objects, &[]);
+    let text = page(&settings, Some(&report), report.exit).to_string();
+    for (notice, count) in [("never-evicted", "2"), ("unknown-kind", "2"), ("long-wait", "0")] {
+        assert_eq!(value(&text, &format!("pod_reaper_notices{{notice=\"{notice}\"}}")), count, "{notice}");
+    }
+    assert_eq!(value(&text, "pod_reaper_exit_code"), "0");
+    assert!(text.contains("pod_reaper_last_success_timestamp_seconds "), "no notice makes a run fail");
 }
 
 /// Exit code 5 counts as a success, since it is requested by an option. A dry run does not: it deletes nothing, and
@@ -296,7 +324,7 @@ fn dashboard_and_alerts_use_series_that_exist() {
     // Each label in an expression must exist with that value.
     let text = page.to_string();
     for asked in [&dashboard, &alerts].map(|file| file.replace("\\\"", "\"")) {
-        for label in ["verdict", "reason", "outcome", "mode"] {
+        for label in ["verdict", "reason", "outcome", "notice", "mode"] {
             for value in asked.split(&format!("{label}=\"")).skip(1) {
                 let value = value.split('"').next().unwrap_or_default();
                 assert!(text.contains(&format!("{label}=\"{value}\"")), "{label}={value}");

@@ -56,6 +56,7 @@ pub fn write(report: &Report) -> String {
                     (remember(report))
                     (nodes(report))
                     @for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] { (rows(report, verdict)) }
+                    (notices(report))
                     (unread(report))
                     (glossary(report))
                 }
@@ -78,11 +79,13 @@ fn title(report: &Report) -> String {
         count => Some(format!("{count} {many}")),
     };
     let wrong = report.pods.iter().filter(|pod| phrases::went_wrong(pod)).count();
+    let told = report.notices.iter().filter(|notice| notice.code.asks_for_a_look()).count();
     let parts = [
         report.breaker.as_ref().map(|_| "nothing is deleted".to_owned()),
         plural(of(report, Verdict::Manual).len(), "pod needs you", "pods need you"),
         plural(wrong, "pod was not reaped", "pods were not reaped"),
         plural(report.errors.len(), "thing could not be read", "things could not be read"),
+        plural(told, "thing is worth knowing", "things are worth knowing"),
     ];
     let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let mut letters = title.chars();
@@ -253,7 +256,7 @@ fn node_card(report: &Report, number: usize, node: &NodeEntry) -> Markup {
                 h3 { (clean(&node.name)) }
                 @if !node.leaf_marks.is_empty() { span.chip.warn { "leaf node" } }
             }
-            p { (clean(&phrases::node(node))) ". Terminating pods: " (phrases::terminating(node).as_deref().unwrap_or("none")) "." }
+            p { (clean(&phrases::node(report, node))) ". Terminating pods: " (phrases::terminating(node).as_deref().unwrap_or("none")) "." }
             @if !node.leaf_marks.is_empty() {
                 p.quiet { "A leaf node, by its " (clean(&node.leaf_marks.join(", "))) "." }
             }
@@ -310,6 +313,21 @@ fn row(number: usize, pod: &PodEntry) -> Markup {
             }
             @if let Some(sentence) = phrases::sentence(pod) { p.quiet.small { (clean(sentence)) } }
             @if let Some(note) = &pod.note { p.note { b { "Note: " } (clean(note)) } }
+        }
+    }
+}
+
+fn notices(report: &Report) -> Markup {
+    html! {
+        @if !report.notices.is_empty() {
+            section #notices aria-labelledby="notices-heading" {
+                h2 #notices-heading { "Worth knowing" }
+                ul.rows {
+                    @for notice in &report.notices {
+                        li { (clean(&notice.detail)) " " span.quiet { "[" (notice.code) "]" } }
+                    }
+                }
+            }
         }
     }
 }

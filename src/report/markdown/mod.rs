@@ -24,6 +24,7 @@ pub fn write(report: &Report) -> String {
     for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] {
         table(&mut page, report, verdict);
     }
+    notices(&mut page, report);
     unread(&mut page, report);
     reasons(&mut page, report);
     page
@@ -85,7 +86,7 @@ fn nodes(page: &mut String, report: &Report) {
         *page += &format!(
             "| {} | {} | {} |\n",
             code(&node.name),
-            prose(&phrases::node(node)),
+            prose(&phrases::node(report, node)),
             phrases::terminating(node).as_deref().unwrap_or("none")
         );
     }
@@ -131,6 +132,15 @@ fn table(page: &mut String, report: &Report, verdict: Verdict) {
             code(why(pod)),
             remarks.join(" ")
         );
+    }
+}
+
+fn notices(page: &mut String, report: &Report) {
+    if !report.notices.is_empty() {
+        *page += "\n## Worth knowing\n\n";
+    }
+    for notice in &report.notices {
+        *page += &format!("- {} ({})\n", prose(&notice.detail), code(notice.code.as_str()));
     }
 }
 

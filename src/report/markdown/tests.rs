@@ -115,6 +115,7 @@ fn the_structure_is_as_intended() {
             "To be reaped (nothing was changed): 4",
             "Waiting: 2",
             "Left alone: 2",
+            "Worth knowing",
             "Could not be read: 1",
             "What the reasons mean"
         ]

@@ -8,6 +8,7 @@ use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::{
     BreakerEntry, NodeEntry, PodEntry, Report,
+    notices::Notice,
     phrases::{self, clean},
 };
 use crate::{
@@ -65,6 +66,7 @@ pub fn write(report: &Report, screen: Screen) -> String {
     for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave, Verdict::Manual] {
         page.pods(report, verdict);
     }
+    page.notices(&report.notices);
     page.unread(&report.errors, &report.unseen);
     page.summary(report);
     page.text
@@ -126,12 +128,13 @@ impl Page {
         let (nodes, not_ready) = (report.summary.nodes, report.summary.nodes_not_ready);
         self.heading(HEADING, &format!("NODES NOT READY: {not_ready} of {nodes}"));
         for node in &report.nodes {
-            self.node(node);
+            self.node(report, node);
         }
     }
 
-    fn node(&mut self, node: &NodeEntry) {
-        self.paragraph(ITEM, DETAIL, Style::new(), &format!("{}  {}", node.name, phrases::node(node)));
+    fn node(&mut self, report: &Report, node: &NodeEntry) {
+        let says = format!("{}  {}", node.name, phrases::node(report, node));
+        self.paragraph(ITEM, DETAIL, Style::new(), &says);
         if !node.leaf_marks.is_empty() {
             let marks = node.leaf_marks.join(", ");
             self.paragraph(DETAIL, DETAIL, CAUTION, &format!("a leaf node, by its {marks}"));
@@ -202,6 +205,18 @@ impl Page {
             for line in broken(command, self.screen.columns - rest.len()) {
                 self.line(&format!("{rest}{}", clean(&line)));
             }
+        }
+    }
+
+    /// What there is to know besides.
+    pub(crate) fn notices(&mut self, notices: &[Notice]) {
+        if notices.is_empty() {
+            return;
+        }
+        self.heading(CAUTION, "WORTH KNOWING");
+        for Notice { code, detail, .. } in notices {
+            let style = if code.asks_for_a_look() { Style::new() } else { QUIET };
+            self.paragraph(ITEM, DETAIL, style, &format!("{detail}  [{code}]"));
         }
     }
 

@@ -126,6 +126,10 @@ fn an_audit_of_a_dead_node() {
               4. See whether the pod runs there; it has the same namespace and name.
                  kubectl --kubeconfig cluster7.kubeconfig get pod web-0 -n vault -o wide
 
+        WORTH KNOWING
+          Judged at 2026-01-31 03:00:00Z, the newest time that the file holds; what came later is not known.
+              --now sets another.  [time-of-the-file]
+
         COULD NOT BE READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
 
@@ -275,6 +279,10 @@ fn a_quiet_cluster() {
         Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
 
         All 2 nodes are Ready.
+
+        WORTH KNOWING
+          Judged at 2026-01-31 03:00:00Z, the newest time that the file holds; what came later is not known.
+              --now sets another.  [time-of-the-file]
 
         COULD NOT BE SEEN
           Leases were not saved: whether a node that is not Ready was alive could not be seen.

@@ -1,0 +1,252 @@
+//! What a person is told besides the verdicts, since silence reads as an all-clear. No notice changes the exit code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::{
+    codes::codes,
+    decide::{Policy, Reason, ReasonCode, Verdict, same_kind, spoken},
+    facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
+    limits::{HoldReason, Judged, Limit, Plan},
+    settings::{Settings, Task},
+};
+
+codes! {
+    /// What a notice is about.
+    pub enum NoticeCode {
+        /// Pods of a dead node that Kubernetes does not ask to go.
+        NeverEvicted = "never-evicted",
+        /// Pods that have waited for many times the threshold.
+        LongWait = "long-wait",
+        /// The namespace filter matches none of the namespaces there are.
+        NoNamespace = "no-namespace",
+        /// A kind of `--manual-owner-kind` that no pod has.
+        UnknownKind = "unknown-kind",
+        /// A snapshot is judged by its own newest time.
+        TimeOfTheFile = "time-of-the-file",
+        /// Pods that Kubernetes leaves on a dead node because they belong to it.
+        StaysWithNode = "stays-with-node",
+    }
+}
+
+impl NoticeCode {
+    /// Whether something is not as it should be, or may not be.
+    pub fn asks_for_a_look(self) -> bool {
+        !matches!(self, Self::TimeOfTheFile | Self::StaysWithNode)
+    }
+}
+
+/// Something to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "NoticeEntry"))]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    /// What it is about.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::notice"))]
+    pub code: NoticeCode,
+    /// The node that it is about; null where that is none, or not one alone.
+    pub node: Option<String>,
+    /// How many pods it is about; 1 where it is about none.
+    pub count: usize,
+    /// That as sentences.
+    pub detail: String,
+}
+
+/// Kinds of owners that Kubernetes itself has.
+const BUILT_IN: [&str; 7] =
+    ["StatefulSet", "Deployment", "ReplicaSet", "DaemonSet", "Job", "CronJob", "ReplicationController"];
+/// A wait is long when it lasts for more than so many thresholds: many runs have come by then.
+const THRESHOLDS: i32 = 12;
+/// The threshold, for that, where none is set.
+const LEAST_THRESHOLD: SignedDuration = SignedDuration::from_mins(1);
+/// For how many seconds pods tolerate a node that is not Ready, mostly: none is told of before.
+const TOLERATION: i64 = 300;
+/// By how much an eviction may be late: the node controller looks every 5 s, and taints a node of a zone every 10 s.
+const LATE: SignedDuration = SignedDuration::from_secs(50);
+/// How many names a sentence lists.
+const NAMES: usize = 10;
+
+/// What there is to tell of a run.
+pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
+    let (mut notices, stay) = unasked(facts);
+    notices.extend(long_waits(&settings.policy, facts, plan));
+    if let (Some(count), true) = (facts.unmatched_namespaces, plan.pods.is_empty()) {
+        let detail = format!(
+            "None of the {count} namespaces there are is looked at. Asked for were namespaces {}.",
+            settings.namespaces
+        );
+        notices.push(Notice { code: NoticeCode::NoNamespace, node: None, count: 1, detail });
+    }
+    notices.extend(unknown_kinds(&settings.policy, plan));
+    notices.extend(time_of_the_file(settings, facts.now));
+    notices.extend(stay);
+    notices
+}
+
+/// The kinds of `--manual-owner-kind` that neither Kubernetes nor a pod that was judged has.
+fn unknown_kinds(policy: &Policy, plan: &Plan) -> Vec<Notice> {
+    let owners = plan.pods.iter().flat_map(|judged| judged.pod.owner.iter().chain(&judged.pod.workload));
+    let kinds = BUILT_IN.into_iter().chain(owners.map(|owner| owner.kind.as_str())).collect::<BTreeSet<_>>();
+    let unknown = policy.manual_owner_kinds.iter();
+    let unknown = unknown.filter(|kind| !kinds.iter().any(|known| same_kind(known, kind)));
+    let unknown = unknown.map(|kind| {
+        let detail = format!(
+            "--manual-owner-kind names {kind}, which is not a kind of Kubernetes itself, and no pod that was judged \
+             has it: if it is misspelt, it protects nothing."
+        );
+        Notice { code: NoticeCode::UnknownKind, node: None, count: 1, detail }
+    });
+    unknown.collect()
+}
+
+fn time_of_the_file(settings: &Settings, now: Timestamp) -> Option<Notice> {
+    let detail = format!(
+        "Judged at {}, the newest time that the file holds; what came later is not known. --now sets another.",
+        now.strftime("%F %TZ")
+    );
+    let own = matches!(settings.task, Task::Audit { now: None, .. });
+    own.then_some(Notice { code: NoticeCode::TimeOfTheFile, node: None, count: 1, detail })
+}
+
+/// The pods of dead nodes that Kubernetes has not asked to go: first those that should not be there, then those that belong
+/// there. A leaf node's pods run on.
+fn unasked(facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
+    let (mut never, mut stay, mut staying) = (Vec::new(), Vec::new(), 0);
+    let known = |name| facts.nodes.get(name).and_then(NodeRead::known);
+    let nodes = facts.unasked.iter().filter_map(|(name, pods)| Some((known(name)?, pods)));
+    for (node, pods) in nodes.filter(|(node, _)| node.ready != Ready::True && node.leaf.is_none()) {
+        let since = node.not_ready_since(facts.now);
+        let after = |seconds: i64| SignedDuration::from_secs(seconds.max(0)).saturating_add(LATE);
+        let due = |seconds| since.is_none_or(|since| facts.now.duration_since(since) >= after(seconds));
+        if !due(TOLERATION) {
+            continue;
+        }
+        let (mut daemons, mut statics, mut for_ever, mut overdue) = (0, 0, Vec::new(), Vec::new());
+        for pod in pods {
+            let tolerates =
+                if node.ready == Ready::False { pod.tolerates_not_ready } else { pod.tolerates_silence };
+            match (pod.stays, tolerates) {
+                (Some(Stay::DaemonSet), _) => daemons += 1,
+                (Some(Stay::Static), _) => statics += 1,
+                (_, None) => for_ever.push(pod),
+                (_, Some(seconds)) if due(seconds) => overdue.push(pod),
+                (_, Some(_)) => {}
+            }
+        }
+        let down = if node.signs_of_life(facts.now).is_empty() {
+            "Each is down, unless the node is only cut off"
+        } else {
+            "Each may run on, as the node shows signs of life"
+        };
+        let why = format!(
+            "Each tolerates such a node without a time limit, so Kubernetes never moves it. {down}. To have it moved, \
+             delete it without --force: the next runs judge it as any other."
+        );
+        never.extend(never_evicted(node, for_ever, &why));
+        let why = format!(
+            "Each one's toleration is over, and yet Kubernetes has not asked for its deletion: it holds back while many \
+             nodes are not Ready at once, or its controller manager does not work. {down}."
+        );
+        never.extend(never_evicted(node, overdue, &why));
+        if daemons + statics > 0 {
+            staying += daemons + statics;
+            let counts = [(daemons, "of DaemonSets"), (statics, "static")].into_iter();
+            let counts = counts.filter(|(count, _)| *count > 0).map(|(count, of)| format!("{count} {of}"));
+            stay.push(format!("{} ({})", node.name, counts.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    let detail =
+        format!("Pods that belong to their NotReady node stay there, as they should: {}.", listed(stay));
+    let code = NoticeCode::StaysWithNode;
+    (never, (staying > 0).then_some(Notice { code, node: None, count: staying, detail }))
+}
+
+fn never_evicted(node: &NodeFacts, mut pods: Vec<&Unasked>, why: &str) -> Option<Notice> {
+    pods.sort_unstable();
+    let count = pods.len();
+    let names = pods.into_iter().map(|pod| {
+        let of = pod.workload.as_ref().map(|of| format!(" of {} {}", of.kind, of.name)).unwrap_or_default();
+        format!("{}/{}{of}", pod.namespace, pod.name)
+    });
+    let names = listed(names.collect());
+    let detail = format!("Not evicted from NotReady node {}: {names}. {why}", node.name);
+    let (code, node) = (NoticeCode::NeverEvicted, Some(node.name.clone()));
+    (count > 0).then_some(Notice { code, node, count, detail })
+}
+
+/// The waits that have lasted for many thresholds. What holds a whole run is no single node's.
+fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
+    let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
+    let threshold = if threshold.is_zero() { LEAST_THRESHOLD } else { threshold };
+    let long = threshold.saturating_mul(THRESHOLDS);
+    let mut groups = BTreeMap::<(ReasonCode, Option<&str>), Vec<&Judged>>::new();
+    for judged in plan.pods.iter().filter(|judged| judged.verdict() == Verdict::Wait) {
+        if judged.pod.overdue(facts.now) > long {
+            let node = judged.pod.node.as_deref().filter(|_| judged.limit.is_none());
+            groups.entry((judged.code(), node)).or_default().push(judged);
+        }
+    }
+    let notices = groups.into_iter().filter_map(|((_, node), pods)| {
+        // The longest overdue.
+        let first = pods.first()?;
+        let names = pods.iter().map(|judged| format!("{}/{}", judged.pod.namespace, judged.pod.name));
+        let detail = format!(
+            "Still waiting{}, overdue for up to {}: {}. {}",
+            node.map(|node| format!(" on node {node}")).unwrap_or_default(),
+            spoken(first.pod.overdue(facts.now)),
+            listed(names.collect()),
+            why(first, facts)
+        );
+        let node = node.map(str::to_owned);
+        Some(Notice { code: NoticeCode::LongWait, node, count: pods.len(), detail })
+    });
+    notices.collect()
+}
+
+/// Why a pod waits for so long, as far as its reason tells.
+fn why(judged: &Judged, facts: &ClusterFacts) -> String {
+    let absent = || {
+        let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
+        node.is_some_and(|node| node.ready == Ready::Absent)
+    };
+    match (&judged.limit, &judged.reason) {
+        (Some(Limit::Hold(HoldReason::MassOutage(what))), _) => format!(
+            "The breaker holds every run: {what}. Find what these have in common; it lets go once enough are Ready."
+        ),
+        (Some(Limit::Cap(cap)), _) => {
+            format!("--max-deletes={cap} takes fewer in a run than come: raise it, or let it run more often.")
+        }
+        (None, Reason::NodeJustFailed { not_ready_for: Some(time), threshold }) => format!(
+            "The node changes between Ready and NotReady, or they were stuck before it failed: it has been NotReady for only \
+             {}, of {} asked for.",
+            spoken(*time),
+            spoken(*threshold)
+        ),
+        (None, Reason::NodeJustFailed { .. }) if absent() => {
+            "The node has no Ready condition, so it does not say since when it is not Ready; no run takes them until it does."
+                .to_owned()
+        }
+        (None, Reason::NodeJustFailed { .. }) => {
+            "The node's Ready condition says no time, or one in the future; no run takes them until it does.".to_owned()
+        }
+        (None, Reason::NodeRecovering { .. }) => {
+            "The node's kubelet renews its lease, and yet its Ready stays Unknown: look at that kubelet.".to_owned()
+        }
+        _ => judged.sentence(),
+    }
+}
+
+/// Some of `names`, and how many more there are.
+fn listed(mut names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(NAMES);
+    names.truncate(NAMES);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! What is told besides the verdicts, end to end.
+
+#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::{reaper, small_cluster};
+
+/// The small cluster, and a running pod of a Deployment on its dead node that tolerates that for ever.
+fn with_a_pod_that_stays() -> String {
+    let mut cluster = small_cluster();
+    cluster["items"].as_array_mut().expect("a list").push(json!({"kind": "Pod",
+        "metadata": {"namespace": "shop", "name": "web-1", "uid": "web-1", "labels": {"pod-template-hash": "7c9d"},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "web-7c9d", "controller": true}]},
+        "spec": {"nodeName": "ds06", "tolerations": [{"operator": "Exists"}]}, "status": {"phase": "Running"}}));
+    cluster["items"]
+        .as_array_mut()
+        .expect("a list")
+        .push(json!({"kind": "Namespace", "metadata": {"name": "shop"}}));
+    cluster.to_string()
+}
+
+#[test]
+fn notices_are_in_every_format_and_change_no_exit_code() {
+    let judge = |args: &[&str]| {
+        let mut run = reaper(&["--snapshot", "-", "--manual-owner-kind", "StatfulSet"]);
+        run.command.args(args);
+        run.input(with_a_pod_that_stays()).run().exits(0)
+    };
+    let text = judge(&[]).out;
+    let notices = text.split_once("WORTH KNOWING").and_then(|(_, rest)| rest.split_once("Summary:"));
+    expect![[r#"
+        Not evicted from NotReady node ds06: shop/web-1 of Deployment web. Each tolerates such a node
+              without a time limit, so Kubernetes never moves it. Each is down, unless the node is only cut
+              off. To have it moved, delete it without --force: the next runs judge it as any other.
+              [never-evicted]
+          --manual-owner-kind names StatfulSet, which is not a kind of Kubernetes itself, and no pod that
+              was judged has it: if it is misspelt, it protects nothing.  [unknown-kind]
+          Judged at 2026-01-31 03:00:00Z, the newest time that the file holds; what came later is not known.
+              --now sets another.  [time-of-the-file]"#]]
+    .assert_eq(notices.expect("a section before the summary").0.trim());
+    for format in ["markdown", "html"] {
+        let page = judge(&["--output", format]).out;
+        for code in ["never-evicted", "unknown-kind", "time-of-the-file"] {
+            assert!(page.contains(code), "{format}, {code}: {page}");
+        }
+    }
+    let codes = |args: &[&str]| {
+        let report = judge(&[&["--output=json"], args].concat()).report();
+        let notices = report["notices"].as_array().expect("notices").iter();
+        notices.map(|notice| notice["code"].as_str().expect("a code").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&[]), ["never-evicted", "unknown-kind", "time-of-the-file"]);
+    assert_eq!(codes(&["--now=2026-01-31T03:00:00Z"]), ["never-evicted", "unknown-kind"]);
+    let none = ["--namespace-regex=^hive", "--now=2026-01-31T03:00:00Z"];
+    assert_eq!(codes(&none), ["no-namespace", "unknown-kind"]);
+}
