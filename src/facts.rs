@@ -485,6 +485,8 @@ pub struct Unasked {
     pub name: String,
     /// What people call the controller that made it.
     pub workload: Option<Owner>,
+    /// The claims it uses.
+    pub claims: Vec<String>,
     /// Why Kubernetes never evicts it from a silent node.
     pub stays: Option<Stay>,
     /// For how many seconds it tolerates a node whose kubelet is silent; `None` is for ever.
@@ -526,6 +528,8 @@ pub struct ClaimFacts {
     pub name: String,
     /// The pod's generic ephemeral volume asks for it, so that it is to be this pod's alone.
     pub ephemeral: bool,
+    /// Other pods of the node that use it.
+    pub users: Vec<String>,
     /// What is known about it.
     pub state: ClaimState,
 }

@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::facts::{Lease, NodeFacts, Owner, PodFacts, Ready};
+use crate::facts::{Identity, Lease, NodeFacts, Owner, PodFacts, Ready};
 
 pub fn now() -> Timestamp {
     "2026-03-01T12:00:00Z".parse().expect("a moment")
@@ -44,7 +44,7 @@ pub fn pod() -> PodFacts {
         node: Some("ds06".to_owned()),
         workload: owner.clone(),
         owner,
-        controller: None,
+        controller: Some(Identity { api_version: "apps/v1".to_owned(), uid: "o-1".to_owned() }),
         deletion_deadline: an_hour_ago(),
         grace_seconds: Some(30),
         finalizers: Vec::new(),

@@ -1,19 +1,22 @@
 //! What a person has to do about a pod that the program leaves to them: what is at risk, and the commands, in order.
 //!
-//! The commands carry the real names, quoted for a POSIX shell. Those that delete name the object's UID, so that a
-//! namesake that has come in the meantime is not hit, and go through `kubectl delete --raw`, which takes it and does
-//! not wait (plain `kubectl delete pvc` hangs on the claim's protection finalizer). The claim's finalizers need no
-//! clearing: it goes when the pod does.
+//! The commands carry the real names, quoted for a POSIX shell. One that destroys is bound to the node and the pod that
+//! were judged: it looks whether the node is still not Ready, has the API server try the pod's delete by UID and resource
+//! version, and goes on only where both hold. Pasted late or twice it does nothing, and says so. It goes through
+//! `kubectl delete --raw`, which takes those preconditions and does not wait (plain `kubectl delete pvc` hangs on the
+//! claim's protection finalizer). The claim's finalizers need no clearing: it goes when the pod does.
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, shared_disk},
     facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready},
     limits::{Hold, HoldReason, Judged},
-    selector::Target,
+    selector::{Target, is_name},
 };
 
 /// What a person should know and do.
@@ -72,13 +75,79 @@ impl Kubectl {
         self.command(words.into_iter().chain(options.iter().copied()))
     }
 
-    /// Deletes the object at `path` only if it has this UID.
-    fn delete(&self, path: &str, options: &serde_json::Value) -> Command {
+    /// Asks for a delete with `options`, and drops the answer.
+    fn delete(&self, path: &str, options: &serde_json::Value) -> Vec<String> {
         let mut words = vec!["echo".to_owned(), quoted(&options.to_string()), "|".to_owned()];
         words.extend(self.words(["delete", "-f", "-", "--raw", path]));
+        words.extend([">", "/dev/null"].map(str::to_owned));
+        words
+    }
+
+    /// Writes the claim's manifest to a file, without what binds it to its volume and node. Where there is no claim any more,
+    /// the file stays as it is.
+    fn keep_claim(&self, namespace: &str, claim: &str) -> Command {
+        let without = json!({
+            "metadata": {
+                "annotations": BTreeMap::from(BINDING.map(|key| (key, Value::Null))),
+                "creationTimestamp": null, "deletionGracePeriodSeconds": null, "deletionTimestamp": null,
+                "finalizers": null, "resourceVersion": null, "uid": null,
+            },
+            "spec": {"volumeName": null},
+            "status": null,
+        });
+        let mut words = self.words(["get", "pvc", claim, "-n", namespace, "-o", "json"]);
+        words.push("|".to_owned());
+        let patch = without.to_string();
+        words.extend(self.words(["patch", "--local", "-f", "-", "--type=merge", "-p", &patch, "-o", "yaml"]));
+        let (part, file) = (format!("{claim}.part"), format!("{claim}.yaml"));
+        words.extend([">", &part, "&&", "mv", &part, &file].map(str::to_owned));
+        Command(words)
+    }
+
+    /// Holds while the node is there, and not Ready.
+    fn still_not_ready(&self, node: &str) -> Vec<String> {
+        let status = r#"jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}"#;
+        let mut words = self.words(["get", "node", node, "-o", status]);
+        // Nothing is printed where there is no answer, which holds no more.
+        words.extend(["|", "grep", "-qvx", "Ready=True"].map(str::to_owned));
+        words
+    }
+
+    /// Gives up `claims` and force-deletes `pod`, while that and its node are as they were judged.
+    fn finish(&self, pod: &PodFacts, claims: &[PinnedClaim]) -> Command {
+        let node = node_name(pod);
+        let PodFacts { namespace, name, uid, resource_version, .. } = pod;
+        let of = |kind: &str, name: &str| format!("/api/v1/namespaces/{namespace}/{kind}/{name}");
+        let mut options = json!({
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": uid, "resourceVersion": resource_version},
+        });
+        let delete = self.delete(&of("pods", name), &options);
+        options["dryRun"] = json!(["All"]);
+        let give_up = claims.iter().map(|PinnedClaim { claim, claim_uid, .. }| {
+            self.delete(&of("persistentvolumeclaims", claim), &json!({"preconditions": {"uid": claim_uid}}))
+        });
+        let steps = [self.still_not_ready(node), self.delete(&of("pods", name), &options)].into_iter();
+        let mut words = Vec::new();
+        for step in steps.chain(give_up).chain([delete]) {
+            words.extend(step);
+            words.push("&&".to_owned());
+        }
+        let done = quoted(&format!("Force-deleted {namespace}/{name}."));
+        let not = quoted(&format!("Stopped: {node} is Ready again, or the pod has changed, or see above."));
+        words.extend(["echo", &done, "||", "{", "echo", &not, ">&2;", "false;", "}"].map(str::to_owned));
         Command(words)
     }
 }
+
+/// Annotations that bind a claim to its volume or node.
+const BINDING: [&str; 5] = [
+    "pv.kubernetes.io/bind-completed",
+    "pv.kubernetes.io/bound-by-controller",
+    "volume.beta.kubernetes.io/storage-provisioner",
+    "volume.kubernetes.io/selected-node",
+    "volume.kubernetes.io/storage-provisioner",
+];
 
 fn quoted(word: &str) -> String {
     // shlex is stricter than any shell: it would quote pods,pvc and --tail=50 too.
@@ -103,7 +172,7 @@ pub fn advise(
     hold: Option<&Hold>,
     kubectl: &Kubectl,
 ) -> Advice {
-    let advice = match reason {
+    match reason {
         Reason::LeafNode(leaf) => return leaf_node(pod, leaf, kubectl),
         Reason::KubeletAlive { ready, signs } => {
             return kubelet_alive(pod, *ready, signs.is_empty(), kubectl);
@@ -112,16 +181,23 @@ pub fn advise(
         Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } => {
             return held_by_finalizers(pod, finalizers, kubectl);
         }
+        _ => {}
+    }
+    // The rules that remain hold on a node that was read.
+    let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
+    let force_delete = |what: &str| step(what, kubectl.finish(pod, &[]));
+    let mut advice = match reason {
         Reason::LocalVolume { claims } => local_volume(pod, claims, kubectl),
-        Reason::VolumeUnverified { claims } => volume_unverified(pod, claims, kubectl),
+        Reason::VolumeUnverified { claims } => {
+            let mut advice = volume_unverified(pod, claims, kubectl);
+            let what = "Only once you know that none is bound there: force-delete the pod.";
+            advice.steps.push(force_delete(what));
+            advice
+        }
         Reason::SharedDisk(_) => Advice {
             risk: None,
             steps: vec![
-                force_delete(
-                    pod,
-                    "Only then: force-delete the pod; its owner starts a new one elsewhere.",
-                    kubectl,
-                ),
+                force_delete("Only then: force-delete the pod."),
                 remark(
                     "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what \
                      --fenced-node-selector selects) and unmark it when it is back: a run then takes such pods itself.",
@@ -134,21 +210,18 @@ pub fn advise(
                  copy: make sure that the machine is powered off.",
                 node_name(pod)
             )),
-            steps: vec![force_delete(
-                pod,
-                "Force-delete the pod; its owner then starts a new one elsewhere.",
-                kubectl,
-            )],
+            steps: vec![force_delete("Force-delete the pod.")],
         },
         _ => return Advice::default(),
     };
-    let node = facts.node_of(pod).and_then(NodeRead::known);
     let why = match hold.map(|hold| &hold.reason) {
-        None if node.is_some_and(|node| node.may_live(facts.now)) => {
-            "while the node lives, or may: mend it, or power it off"
-        }
+        None if node.may_live(facts.now) => "while the node lives, or may: mend it, or power it off",
         None => {
-            let off = node.is_some_and(|node| node.fenced_at(facts.now).is_some());
+            if pod.controller.is_none() {
+                let nothing = format!("Nothing brings {} back: it has no controller.", pod.name);
+                advice.risk = Some(advice.risk.map_or(nothing.clone(), |more| format!("{more} {nothing}")));
+            }
+            let off = node.fenced_at(facts.now).is_some();
             return if off || shared_disk(pod).is_none() { advice } else { with_shared_disk(pod, advice) };
         }
         Some(HoldReason::MassOutage(_)) => {
@@ -237,26 +310,45 @@ fn node_name(pod: &PodFacts) -> &str {
     pod.node.as_deref().unwrap_or("the node")
 }
 
-fn force_delete(pod: &PodFacts, what: &str, kubectl: &Kubectl) -> Step {
-    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
-    step(what, kubectl.delete(&path, &json!({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}})))
-}
-
 fn local_volume(pod: &PodFacts, claims: &[PinnedClaim], kubectl: &Kubectl) -> Advice {
+    let shared = claims.iter().filter(|claim| !claim.users.is_empty());
+    let shared = shared.map(|claim| {
+        remark(format!(
+            "Claim {} is used by {} too, so no command is printed: decide for all of them, then give it up by hand.",
+            claim.claim,
+            claim.users.join(", ")
+        ))
+    });
+    let mut steps = shared.collect::<Vec<_>>();
     let node = node_name(pod);
-    let mut steps = Vec::new();
-    for PinnedClaim { claim, claim_uid, .. } in claims {
-        let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{claim}", pod.namespace);
-        steps.push(step(
-            format!("Give up claim {claim}. It stays Terminating until the pod is gone."),
-            kubectl.delete(&path, &json!({"preconditions": {"uid": claim_uid}})),
-        ));
+    if !steps.is_empty() {
+        return Advice { risk: None, steps };
     }
-    steps.push(force_delete(
-        pod,
-        "Force-delete the pod. The claim goes with it, and the owner starts a new pod with a new claim.",
-        kubectl,
+    let names = claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(", ");
+    // A StatefulSet names the claims of its templates so, and makes only those anew.
+    let template = format!("-{}", pod.name);
+    let in_set = pod.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
+    let kept = claims.iter().map(|claim| claim.claim.as_str());
+    let kept = kept.filter(|claim| !in_set || !claim.ends_with(&template)).collect::<Vec<_>>();
+    for claim in &kept {
+        let what = format!(
+            "Keep the manifest of claim {claim}: nothing makes it anew, and the replacement waits for it."
+        );
+        // It becomes the name of a file.
+        let command = is_name(claim).then(|| kubectl.keep_claim(&pod.namespace, claim));
+        steps.push(Step { what, command });
+    }
+    let and_then = if kept.is_empty() { " Its StatefulSet makes both anew." } else { "" };
+    steps.push(step(
+        format!(
+            "Give up {names}, and force-delete the pod; nothing happens once it or {node} is back.{and_then}"
+        ),
+        kubectl.finish(pod, claims),
     ));
+    for claim in kept {
+        let command = is_name(claim).then(|| kubectl.command(["create", "-f", &format!("{claim}.yaml")]));
+        steps.push(Step { what: format!("When claim {claim} is gone, make it anew, empty."), command });
+    }
     steps.push(step(
         "See the new pod come up, on another node.",
         kubectl.command(["get", "pods,pvc", "-n", &pod.namespace, "-o", "wide"]),
@@ -306,11 +398,6 @@ fn volume_unverified(pod: &PodFacts, claims: &[UnverifiedClaim], kubectl: &Kubec
             steps.push(step(what, Command(describe)));
         }
     }
-    steps.push(force_delete(
-        pod,
-        "Only once you know that none is bound there: force-delete the pod.",
-        kubectl,
-    ));
     Advice {
         risk: Some(format!(
             "If a volume is on {node}, the new pod waits for that node for ever, and giving the claim up loses data."
@@ -414,8 +501,8 @@ fn kosmos_leaf(pod: &PodFacts, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Ad
 /// What to do about a node that was reaped from, or would be: its containers may still be running.
 pub fn power_off(name: &str) -> Step {
     remark(format!(
-        "If {name} may only be cut off, power it off before it rejoins: its containers may still be running, beside the \
-         pods that replace them."
+        "If {name} may only be cut off, power it off now: its containers may still be running, beside the pods that \
+         replace them."
     ))
 }
 
@@ -434,15 +521,29 @@ pub fn advise_node(
     if reaped && node.signs_of_life(now).is_empty() && node.fenced_at(now).is_none() {
         steps.push(power_off(name));
     }
-    if attached > 0 && dead && !node.may_live(now) && !node.out_of_service {
+    if attached > 0 && node.out_of_service {
+        steps.push(remark(format!(
+            "{name} has the taint out-of-service: Kubernetes deletes its Terminating pods and detaches its volumes at once. \
+             Take it away when its pods run elsewhere and the machine is back in order."
+        )));
+    } else if attached > 0 && dead && !node.may_live(now) {
+        let mut taint = kubectl.still_not_ready(name);
+        taint.push("&&".to_owned());
+        taint.extend(kubectl.words([
+            "taint",
+            "nodes",
+            name,
+            "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        ]));
         steps.push(step(
             format!(
-                "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is \
-                 gone; do not delete VolumeAttachments. Only if the machine is certainly powered off: this taint has \
-                 them detached at once, and every pod that is left on {name} evicted and force-deleted, those that \
-                 need you too. Take it away before the machine rejoins."
+                "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is gone; \
+                 never, where kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \
+                 VolumeAttachments. Only if the machine is certainly powered off: this taint has them detached at once, \
+                 and every pod that is left on {name} evicted and force-deleted, those that need you too. Take it away \
+                 when its pods run elsewhere and the machine is back in order."
             ),
-            kubectl.command(["taint", "nodes", name, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"]),
+            Command(taint),
         ));
     }
     steps

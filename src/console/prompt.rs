@@ -41,7 +41,8 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     for pod in pods.iter().take(PREVIEW) {
         let node = pod.node.as_deref().unwrap_or_default();
         let overdue = spoken(pod.overdue(now));
-        text += &clean(&format!("  {}/{} on {node}, overdue {overdue}", pod.namespace, pod.name));
+        let back = if pod.controller.is_none() { ", nothing brings it back" } else { "" };
+        text += &clean(&format!("  {}/{} on {node}, overdue {overdue}{back}", pod.namespace, pod.name));
         text.push('\n');
     }
     if let Some(more) = pods.len().checked_sub(PREVIEW).filter(|more| *more > 0) {

@@ -293,6 +293,9 @@ pub(super) const RULES: [Rule; 18] = [
         asks: "Does nothing bind it to its node?",
         holds: Holds::OnNode(|case, node| {
             let mut notes = volume::check(&case.pod.claims, node).notes;
+            if case.pod.controller.is_none() {
+                notes.push("nothing brings it back: it has no controller".to_owned());
+            }
             let signs = signs(case, node);
             if !signs.is_empty() {
                 notes.push(format!(

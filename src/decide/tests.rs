@@ -113,6 +113,13 @@ impl Pod {
     fn owner(mut self, kind: Option<&str>) -> Self {
         self.0.owner = kind.map(|kind| Owner { kind: kind.to_owned(), name: "db".to_owned() });
         self.0.workload.clone_from(&self.0.owner);
+        let (group, version) = match kind {
+            Some("ReplicationController") => ("", "v1"),
+            Some("Job") => ("batch/", "v1"),
+            _ => ("apps/", "v1"),
+        };
+        self.0.controller =
+            kind.map(|_| Identity { api_version: format!("{group}{version}"), uid: "o-1".to_owned() });
         self
     }
 
@@ -267,7 +274,7 @@ fn within(key: &str, values: &[&str]) -> Requirement {
 }
 
 fn claim(state: ClaimState) -> ClaimFacts {
-    ClaimFacts { name: "data".to_owned(), ephemeral: false, state }
+    ClaimFacts { name: "data".to_owned(), ephemeral: false, users: Vec::new(), state }
 }
 
 fn bound(volume: VolumeFacts) -> ClaimFacts {
@@ -309,6 +316,7 @@ fn pinned(bond: &str) -> PinnedClaim {
         volume: "pv-1".to_owned(),
         reclaim_policy: Some("Delete".to_owned()),
         bond: bond.to_owned(),
+        users: Vec::new(),
     }
 }
 
@@ -682,6 +690,12 @@ fn rule_10_a_report_of_the_node_itself_protects_a_unique_pod() {
     );
 }
 
+const NOTHING_BACK: &str = "nothing brings it back: it has no controller";
+
+fn bare() -> Reason {
+    Reason::Stuck { notes: vec![NOTHING_BACK.to_owned()] }
+}
+
 /// Reaped from a node that shows that it lives.
 fn beside(sign: &str) -> Reason {
     let note = format!("its containers there may still run until node ds06 is mended or powered off: {sign}");
@@ -717,6 +731,9 @@ fn rule_10_protects_whom_the_operator_wants() {
         assert_eq!(pod.0.unique(), unique, "{name}");
         let reaped = || {
             let Reason::Stuck { mut notes } = beside(sign) else { unreachable!("it is") };
+            if pod.0.controller.is_none() {
+                notes.insert(0, NOTHING_BACK.to_owned());
+            }
             if pod.0.claims.iter().any(|claim| claim.state == ClaimState::Own) {
                 notes.insert(0, "claim data is its own alone and goes with it, data and all".to_owned());
             }
@@ -1102,7 +1119,7 @@ fn rule_17_owner_kinds_are_for_a_person_in_any_spelling() {
         ("second of two", &["Job", "StatefulSet"], Some("StatefulSet"), of_kind("StatefulSet")),
         ("another", &["StatefulSet"], Some("ReplicaSet"), stuck()),
         ("only the beginning of it", &["Set"], Some("StatefulSet"), stuck()),
-        ("no owner", &["StatefulSet"], None, stuck()),
+        ("no owner", &["StatefulSet"], None, bare()),
         ("none named", &[], Some("StatefulSet"), stuck()),
         ("in the plural", &["statefulsets"], Some("StatefulSet"), of_kind("StatefulSet")),
     ];
@@ -1128,7 +1145,7 @@ fn rule_18_the_rest_is_reaped() {
     let control_plane = Node(NodeFacts { control_plane: true, ..node().0 });
     check([
         ("a pod like any other", pod(), stuck()),
-        ("without an owner", pod().owner(None), stuck()),
+        ("without an owner", pod().owner(None), bare()),
         ("finished already", pod().finished(), stuck()),
         ("on a node of the control plane", pod().on(control_plane), stuck()),
     ]);

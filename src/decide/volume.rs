@@ -36,7 +36,7 @@ enum Reach {
 /// Sorts `claims` by what they mean for a pod on `node`.
 pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     let mut checked = Claims::default();
-    for ClaimFacts { name: claim, state, .. } in claims {
+    for ClaimFacts { name: claim, users, state, .. } in claims {
         let mut missing_volume = None;
         let cause = match state {
             ClaimState::Absent => continue,
@@ -52,6 +52,7 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                         volume: volume.name.clone(),
                         reclaim_policy: volume.reclaim_policy.clone(),
                         bond,
+                        users: users.clone(),
                     });
                     continue;
                 }

@@ -130,10 +130,14 @@ impl RawPod {
         let PodSummary { namespace, name, workload, stays, terminating, finished, .. } = self.summary();
         let seconds =
             |taint| self.toleration(taint).map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds);
+        let claims =
+            self.spec.volumes.iter().flatten().filter_map(|volume| volume.persistent_volume_claim.as_ref());
+        let claims = claims.filter_map(|claim| claim.claim_name.clone()).collect();
         (!terminating && !finished).then(|| Unasked {
             namespace,
             name,
             workload,
+            claims,
             stays,
             tolerates_silence: seconds(UNREACHABLE),
             tolerates_not_ready: seconds(NOT_READY),
@@ -215,7 +219,12 @@ impl RawPod {
                 (None, Some(_)) => format!("{name}-{}", required(volume.name, "the name of a volume")?),
                 (None, None) => continue,
             };
-            claims.push(ClaimFacts { name: claim, ephemeral, state: ClaimState::NotLookedUp });
+            claims.push(ClaimFacts {
+                name: claim,
+                ephemeral,
+                users: Vec::new(),
+                state: ClaimState::NotLookedUp,
+            });
         }
         // One that the pod also names as any other claim is not its own.
         claims.sort_by(|a, b| (&a.name, a.ephemeral).cmp(&(&b.name, b.ephemeral)));

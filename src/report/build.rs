@@ -10,7 +10,7 @@ use crate::{
     advice::{self, Advice, Kubectl},
     decide::{Reason, ReasonCode, Verdict},
     exit::Exit,
-    facts::{ClusterFacts, Lease, NodeFacts, NodeRead, Ready},
+    facts::{ClusterFacts, Lease, NodeFacts, NodeRead, PodFacts, Ready},
     limits::{Hold, HoldReason, Judged, Plan},
     outcome::{Outcome, OutcomeCode},
     selector::NodeSelector,
@@ -150,7 +150,7 @@ impl Entries<'_> {
     fn pod(&self, judged: &Judged, outcome: Option<&Outcome>) -> PodEntry {
         let pod = &judged.pod;
         let Advice { risk, steps } = advice::advise(judged, self.facts, self.hold, &self.kubectl);
-        let notes = notes(judged);
+        let notes = notes(judged, self.facts);
         PodEntry {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -210,13 +210,31 @@ impl Entries<'_> {
 }
 
 /// What to remember once the pod is reaped.
-pub(crate) fn notes(judged: &Judged) -> Vec<String> {
+pub(crate) fn notes(judged: &Judged, facts: &ClusterFacts) -> Vec<String> {
     let mut notes = Vec::new();
     if let (Reason::Stuck { notes: more }, None) = (&judged.reason, &judged.limit) {
         notes.extend(judged.pod.after_reap.clone());
         notes.extend(more.iter().cloned());
+        notes.extend(detaches_late(&judged.pod, facts));
     }
     notes
+}
+
+/// Which volumes of the pod keep its replacement waiting, because they are attached to its node still. Where the node has
+/// the taint out-of-service, Kubernetes detaches them at once.
+fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<String> {
+    let node = facts.node_of(pod).and_then(NodeRead::known).filter(|node| !node.out_of_service)?;
+    let attached = facts.attachments.get(&node.name)?;
+    let volumes = pod.volumes().map(|volume| volume.name.as_str());
+    let is_attached =
+        |name: &&str| attached.iter().any(|attachment| attachment.volume.as_deref() == Some(name));
+    let volumes = volumes.filter(is_attached).collect::<Vec<_>>().join(", ");
+    (!volumes.is_empty()).then(|| {
+        format!(
+            "its replacement waits until {volumes} is detached from {}, 6 minutes after this pod is gone",
+            node.name
+        )
+    })
 }
 
 fn lease_renewed(node: &NodeFacts) -> Option<Timestamp> {

@@ -157,6 +157,7 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
     });
     let answers = answers.collect();
     gathered.note_affinity(&answers);
+    gathered.note_users();
     gathered.facts.errors.sort();
 }
 

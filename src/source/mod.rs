@@ -53,6 +53,32 @@ impl Gathered {
         terms.filter_map(|term| term.selector().ok().flatten()).collect()
     }
 
+    /// Puts down which other pods of its node use a pod's claims. On another node none can whose volume is on this one.
+    fn note_users(&mut self) {
+        let mut users = BTreeMap::<_, BTreeSet<_>>::new();
+        let mut uses = |node: &String, namespace: &String, claim: &String, user: &String| {
+            let claim = (node.clone(), namespace.clone(), claim.clone());
+            users.entry(claim).or_default().insert(user.clone());
+        };
+        for (node, pod) in
+            self.facts.unasked.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, pod)))
+        {
+            pod.claims.iter().for_each(|claim| uses(node, &pod.namespace, claim, &pod.name));
+        }
+        for pod in self.pods.iter().filter(|pod| !pod.finished) {
+            let node = pod.node.iter().flat_map(|node| pod.claims.iter().map(move |claim| (node, claim)));
+            node.for_each(|(node, claim)| uses(node, &pod.namespace, &claim.name, &pod.name));
+        }
+        for pod in &mut self.pods {
+            let Some(node) = &pod.node else { continue };
+            for claim in &mut pod.claims {
+                let all = users.get(&(node.clone(), pod.namespace.clone(), claim.name.clone()));
+                let others = all.into_iter().flatten().filter(|user| **user != pod.name);
+                claim.users = others.cloned().collect();
+            }
+        }
+    }
+
     /// Puts the answers where they belong.
     fn note_affinity(&mut self, answers: &BTreeMap<String, Read<Vec<String>>>) {
         for term in

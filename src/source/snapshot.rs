@@ -391,6 +391,7 @@ impl Saved {
         });
         let answers = answers.collect();
         gathered.note_affinity(&answers);
+        gathered.note_users();
         Ok(gathered)
     }
 

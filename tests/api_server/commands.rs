@@ -3,60 +3,154 @@
 use serde_json::{Value, json};
 
 use crate::{
-    SHORT, binary, run, six_nodes,
+    Run, SHORT, binary, run, six_nodes,
     support::{
-        fresh,
-        objects::{Node, Pod, claim, pod_path},
-        program::{commands, paste, shown},
+        ControlPlane, fresh,
+        objects::{Node, Pod, Volume, annotate, claim, node_becomes, node_path, pod_path},
+        program::{SHELLS, commands, paste, paste_into, shown},
     },
     uid, until_overdue,
 };
 
-#[test]
-fn the_steps_for_a_local_volume_free_the_pod_and_its_claim() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+const SCRATCH: &str = "scratch-cache-volume-impala-executor-000-0";
+
+/// The six nodes after the failure, and the executor's path, its claim's path and its UID.
+fn failed(cluster: &ControlPlane) -> (String, String, String) {
+    six_nodes::failed(cluster);
     let pod = pod_path(six_nodes::LOCAL.0, six_nodes::LOCAL.1);
-    let claim = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
+    let claim = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{SCRATCH}", six_nodes::LOCAL.0);
     let judged = uid(&cluster.get(&pod));
+    (pod, claim, judged)
+}
+
+fn deleting(cluster: &ControlPlane, path: &str) -> bool {
+    cluster.try_get(path).is_none_or(|object| object["metadata"]["deletionTimestamp"].is_string())
+}
+
+/// The one command of a pod that destroys.
+fn destroys(run: &Run, uid: &str) -> String {
+    let mut all = commands(run, uid);
+    all.retain(|command| command.contains("delete"));
+    let [command] = all.try_into().expect("one");
+    command
+}
+
+/// In each shell that people paste into.
+#[test]
+fn the_command_for_a_local_volume_frees_the_pod_and_its_claim_once() {
+    for shell in SHELLS {
+        let cluster = fresh();
+        let (pod, claim, judged) = failed(&cluster);
+        let run = run(&cluster.kubeconfig, &SHORT);
+        let risk = run.pod(&judged)["risk"].as_str().expect("a risk");
+        assert!(risk.contains("lost for good (policy Delete)"), "{risk}");
+        let command = destroys(&run, &judged);
+        let output = paste_into(shell, &cluster, &command);
+        assert!(output.status.success(), "{shell}: {command}\n{}", shown(&output));
+        assert!(shown(&output).contains("Force-deleted impala-impala01/impala-executor-000-0."));
+        assert!(cluster.try_get(&pod).is_none());
+        // The controller that removes its protection finalizer does not run here.
+        assert!(deleting(&cluster, &claim));
+        // Another person pastes it too, and the StatefulSet was faster.
+        cluster.merge_patch(&claim, json!({"metadata": {"finalizers": null}}));
+        self::claim(&cluster, six_nodes::LOCAL.0, SCRATCH, None, "Pending");
+        Pod::on("ds01", six_nodes::LOCAL.0, six_nodes::LOCAL.1).create(&cluster);
+        stops(shell, &cluster, &command);
+        assert!(!deleting(&cluster, &pod) && !deleting(&cluster, &claim), "{shell}");
+    }
+}
+
+/// Pastes a command that has to do nothing, and to say so.
+#[track_caller]
+fn stops(shell: &str, cluster: &ControlPlane, command: &str) {
+    let output = paste_into(shell, cluster, command);
+    assert!(!output.status.success(), "{shell}: {command}");
+    assert!(shown(&output).contains("Stopped: ds06 is Ready again, or"), "{}", shown(&output));
+}
+
+/// What may have happened since the report was written.
+type Since = (&'static str, fn(&ControlPlane, &str));
+
+#[test]
+fn the_command_for_a_local_volume_does_nothing_late() {
+    let cases: [Since; 5] = [
+        ("the node is back, the old pod still stands", |cluster, _| {
+            node_becomes(cluster, "ds06", "True", "KubeletReady");
+        }),
+        ("the node is back, and a new pod runs there on the same claim", |cluster, pod| {
+            cluster.delete(pod, json!({"gracePeriodSeconds": 0}));
+            node_becomes(cluster, "ds06", "True", "KubeletReady");
+            Pod::on("ds06", six_nodes::LOCAL.0, six_nodes::LOCAL.1).claim(SCRATCH).create(cluster);
+        }),
+        ("the node came back, and went again", |cluster, pod| {
+            cluster.delete(pod, json!({"gracePeriodSeconds": 0}));
+            Pod::on("ds06", six_nodes::LOCAL.0, six_nodes::LOCAL.1).claim(SCRATCH).terminating(cluster, 1);
+        }),
+        ("the pod has changed", |cluster, pod| annotate(cluster, pod, "keep", "it")),
+        ("the node is gone", |cluster, _| {
+            cluster.delete(&node_path("ds06"), json!({}));
+        }),
+    ];
+    for (what, since) in cases {
+        let cluster = fresh();
+        let (pod, claim, judged) = failed(&cluster);
+        let command = destroys(&run(&cluster.kubeconfig, &SHORT), &judged);
+        since(&cluster, &pod);
+        let before = cluster.get(&pod)["metadata"]["uid"].clone();
+        stops("sh", &cluster, &command);
+        assert!(!deleting(&cluster, &claim), "{what}");
+        assert_eq!(cluster.get(&pod)["metadata"]["uid"], before, "{what}");
+    }
+}
+
+/// Nothing makes such a claim anew: its manifest is kept, and it is made again by hand.
+#[test]
+fn a_claim_outside_a_statefulsets_templates_is_kept_as_a_manifest() {
+    let cluster = fresh();
+    Node::ready("ready").create(&cluster);
+    Node::not_ready("ds06", 3600).create(&cluster);
+    Volume::local("disk").on_node("ds06").reclaim("Delete").claimed_by("apps", "data").create(&cluster);
+    let pod =
+        Pod::on("ds06", "apps", "web").owned_by("ReplicaSet", "web").claim("data").terminating(&cluster, 1);
+    until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    let risk = run.pod(&judged)["risk"].as_str().expect("a risk");
-    assert!(risk.contains("lost for good (policy Delete)"), "{risk}");
-    for command in commands(&run, &judged) {
-        let output = paste(&cluster, &command);
+    let path = "/api/v1/namespaces/apps/persistentvolumeclaims/data";
+    annotate(&cluster, path, "volume.kubernetes.io/selected-node", "ds06");
+    annotate(&cluster, path, "example.org/backup", "daily");
+    let before = cluster.get(path);
+    let [keep, finish, create, see] = commands(&run, &uid(&pod)).try_into().expect("four steps to paste");
+    for command in [&keep, &finish] {
+        let output = paste(&cluster, command);
         assert!(output.status.success(), "{command}\n{}", shown(&output));
     }
-    assert!(cluster.try_get(&pod).is_none());
-    // The controller that removes its protection finalizer does not run here.
-    let given_up =
-        cluster.try_get(claim).is_none_or(|claim| claim["metadata"]["deletionTimestamp"].is_string());
-    assert!(given_up);
+    cluster.merge_patch(path, json!({"metadata": {"finalizers": null}}));
+    // Pasted once more, when there is nothing to keep.
+    assert!(!paste(&cluster, &keep).status.success());
+    for command in [&create, &see] {
+        let output = paste(&cluster, command);
+        assert!(output.status.success(), "{command}\n{}", shown(&output));
+    }
+    let after = cluster.get(path);
+    assert_ne!(uid(&after), uid(&before));
+    assert_eq!(after["spec"]["resources"], before["spec"]["resources"]);
+    assert_eq!(after["spec"]["volumeName"], Value::Null);
+    assert_eq!(after["metadata"]["annotations"], json!({"example.org/backup": "daily"}));
 }
 
 #[test]
-fn the_steps_for_a_local_volume_do_not_hit_namesakes() {
+fn a_claim_that_another_pod_uses_gets_no_command() {
     let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let path = pod_path(six_nodes::LOCAL.0, six_nodes::LOCAL.1);
-    let judged = uid(&cluster.get(&path));
+    Node::ready("ready").create(&cluster);
+    Node::not_ready("ds06", 3600).create(&cluster);
+    Volume::local("disk").on_node("ds06").claimed_by("apps", "data").create(&cluster);
+    let pod =
+        Pod::on("ds06", "apps", "db-0").owned_by("StatefulSet", "db").claim("data").terminating(&cluster, 1);
+    Pod::on("ds06", "apps", "backup").claim("data").create(&cluster);
+    until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    // Another person was faster: a new pod and a new claim have the names by now.
-    cluster.delete(&path, json!({"gracePeriodSeconds": 0}));
-    let claims = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims";
-    let scratch = format!("{claims}/scratch-cache-volume-impala-executor-000-0");
-    cluster.delete(&scratch, json!({}));
-    cluster.merge_patch(&scratch, json!({"metadata": {"finalizers": null}}));
-    claim(&cluster, six_nodes::LOCAL.0, "scratch-cache-volume-impala-executor-000-0", None, "Pending");
-    Pod::on("ds01", six_nodes::LOCAL.0, six_nodes::LOCAL.1).create(&cluster);
-    let commands = commands(&run, &judged);
-    for command in commands.iter().filter(|command| command.contains("delete")) {
-        let output = paste(&cluster, command);
-        assert!(!output.status.success(), "{command}");
-        assert!(shown(&output).contains("does not match the UID"), "{}", shown(&output));
-    }
-    for path in [&path, &scratch] {
-        assert_eq!(cluster.get(path)["metadata"]["deletionTimestamp"], Value::Null);
-    }
+    assert_eq!(run.reason_and_outcome(&uid(&pod)), ("local-volume", None));
+    assert_eq!(commands(&run, &uid(&pod)), Vec::<String>::new());
+    assert!(run.pod(&uid(&pod))["steps"][0]["what"].as_str().expect("a step").contains("used by backup too"));
 }
 
 #[test]
@@ -101,7 +195,7 @@ fn the_text_report_can_be_pasted_line_by_line() {
             goes_on = line.ends_with('\\');
         }
     }
-    assert_eq!(script.matches("--raw").count(), 2, "{text}");
+    assert_eq!(script.matches("--raw").count(), 3, "{text}");
     let output = paste(&cluster, &script);
     assert!(output.status.success(), "{script}\n{}", shown(&output));
     assert!(cluster.try_get(&path).is_none());

@@ -144,7 +144,13 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
     assert_eq!(run.reason_and_outcome(&remote), ("kosmos-leaf", None));
     assert!(run.report["pods"].as_array().unwrap().iter().all(|pod| pod["uid"] != slow.as_str()));
     let note = run.pod(&stuck[6])["note"].as_str();
-    assert_eq!(note, Some("vault-0 starts sealed: unseal it by hand"));
+    assert_eq!(
+        note,
+        Some(
+            "vault-0 starts sealed: unseal it by hand; its replacement waits until pvc-vault is detached from ds06, 6 minutes \
+             after this pod is gone"
+        )
+    );
     assert_eq!(run.report["nodes"][0]["volumeAttachments"][0]["volume"], "pvc-vault");
 
     let left = cluster.get("/api/v1/pods");

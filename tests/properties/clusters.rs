@@ -305,8 +305,10 @@ fn claim() -> impl Strategy<Value = ClaimFacts> {
         1 => (option::of(text()), option::of(text()))
             .prop_map(|(missing, phase)| ClaimState::WithoutVolume { missing, phase }),
     ];
-    (text(), often(3), state).prop_map(|(name, ephemeral, state)| ClaimFacts {
+    let users = prop_oneof![9 => Just(vec![]), 1 => vec(text(), 1..3)];
+    (text(), often(3), users, state).prop_map(|(name, ephemeral, users, state)| ClaimFacts {
         name,
+        users,
         ephemeral: ephemeral || state == ClaimState::Own,
         state,
     })

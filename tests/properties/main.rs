@@ -17,7 +17,7 @@ use pod_reaper::{
     advice::Step,
     cli::Output,
     decide::{Reason, ReasonCode, decide, evaluate, to_ask},
-    facts::{Census, ClaimState, KubeletAlive, NodeRead, PodFacts, Ready, Standing, Unread},
+    facts::{Census, ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts, Ready, Standing, Unread},
     limits::{Judged, Limits, Plan},
     questions::what_if::suppose,
     report::{Render as _, Report, text::Screen},
@@ -369,6 +369,24 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 pod.uid
             );
             prop_assert!(reason == LocalVolume || !entry.steps.iter().any(gives_up_a_claim));
+            // Each is bound to the node's state and to the pod that was judged.
+            for step in entry.steps.iter().filter(|step| destroys(step)) {
+                let words = step.command.iter().flat_map(|command| &command.0).collect::<Vec<_>>();
+                let at = |wanted: &str| words.iter().position(|word| *word == wanted);
+                prop_assert!(at("node") < at("delete") && at("node").is_some(), "{words:?}");
+                let bound = format!(r#""preconditions":{{"resourceVersion":"{}""#, pod.resource_version);
+                let writes = words.iter().filter(|word| word.contains("gracePeriodSeconds"));
+                let bound = writes.map(|word| word.contains(&bound)).collect::<Vec<_>>();
+                prop_assert_eq!(bound, [true, true], "a trial and the delete: {:?}", words);
+                prop_assert!(
+                    words.iter().find(|word| word.contains("reconditions")).unwrap().contains("dryRun")
+                );
+            }
+            let node = case.gathered.facts.node_of(pod).and_then(NodeRead::known).unwrap();
+            let shared =
+                |claim: &ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.users.is_empty();
+            let shared = pod.claims.iter().any(shared);
+            prop_assert!(!shared || !entry.steps.iter().any(gives_up_a_claim), "{}: others use it", pod.uid);
             prop_assert!(!lives(&case.gathered, pod.node.as_deref()), "{} gets such a command", pod.uid);
             let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
             objections.retain(|objection| !may_remain.contains(objection));

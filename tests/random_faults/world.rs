@@ -262,7 +262,12 @@ impl World {
                 dice.weigh(&[(8, None), (1, Some(uid.as_str()))])
             };
             self.add_claim(dice, &namespace, &claim, node.as_deref(), owner);
-            claims.push(ClaimFacts { name: claim, ephemeral, state: ClaimState::NotLookedUp });
+            claims.push(ClaimFacts {
+                name: claim,
+                ephemeral,
+                users: Vec::new(),
+                state: ClaimState::NotLookedUp,
+            });
         }
         let names_its_own = dice.permille(30);
         for claim in claims.iter_mut().filter(|_| names_its_own) {

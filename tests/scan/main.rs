@@ -157,7 +157,7 @@ fn the_scan_chooses_what_reading_everything_chooses() {
 
 /// Reasons that depend on what the one source asks for and the other has.
 const SEEN: [&str; 9] = [
-    "Stuck { notes: [] }",
+    "Stuck { notes: [\"nothing brings",
     "Stuck { notes: [\"its replacement waits",
     "NodeReady",
     "KubeletAlive",

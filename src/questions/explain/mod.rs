@@ -208,7 +208,7 @@ fn answer(
         verdict: Some(judged.verdict()),
         reason: Some(judged.code()),
         detail: judged.sentence(),
-        note: Some(notes(judged).join("; ")).filter(|note| !note.is_empty()),
+        note: Some(notes(judged, &facts).join("; ")).filter(|note| !note.is_empty()),
         risk,
         steps,
         exit: if unread { Exit::Incomplete } else { explanation.exit },

@@ -17,7 +17,7 @@ use crate::{
     codes::codes,
     decide::{Reason, ReasonCode, Verdict},
     exit::{CouldNotRun, Exit},
-    facts::{Census, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay},
+    facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay},
     limits::{Judged, Plan, hold},
     report::{BreakerEntry, Render, VERSION, notes, text::Screen},
     settings::{Settings, Task},
@@ -238,7 +238,7 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
             let mut entry = PodFate::new(pod, fate(pod, &judged.reason), judged.sentence());
             entry.verdict = Some(judged.verdict());
             entry.reason = Some(judged.code());
-            entry.note = note(pod, judged, entry.fate);
+            entry.note = note(pod, judged, &facts, entry.fate);
             entry.risk = advice.risk;
             entry.steps = advice.steps.into_iter().map(for_then).collect();
             pods.push(entry);
@@ -301,9 +301,9 @@ fn fate(pod: &PodSummary, by_rules: &Reason) -> Fate {
     }
 }
 
-fn note(pod: &PodSummary, judged: &Judged, fate: Fate) -> Option<String> {
+fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> Option<String> {
     // The breaker delays an end, and does not change it.
-    let mut notes = notes(&Judged { limit: None, ..judged.clone() });
+    let mut notes = notes(&Judged { limit: None, ..judged.clone() }, facts);
     if fate == Fate::ComesBack && pod.controller.as_ref().is_some_and(|owner| owner.kind == "Job") {
         notes.push("its Job makes another one only while its backoffLimit allows".to_owned());
     }

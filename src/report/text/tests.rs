@@ -33,13 +33,16 @@ fn an_audit_of_a_dead_node() {
           ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
               Terminating pods: 4 to reap, 2 waiting, 1 left alone, 3 for you
               volumes still attached: pvc-gone, pvc-zone
-              - If ds06 may only be cut off, power it off before it rejoins: its containers may still be
-                running, beside the pods that replace them.
+              - If ds06 may only be cut off, power it off now: its containers may still be running, beside
+                the pods that replace them.
               - Volumes still attached to ds06: 2. Kubernetes detaches one 6 minutes after its pod is gone;
-                do not delete VolumeAttachments. Only if the machine is certainly powered off: this taint
-                has them detached at once, and every pod that is left on ds06 evicted and force-deleted,
-                those that need you too. Take it away before the machine rejoins.
-                kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+                never, where kube-controller-manager runs with --disable-force-detach-on-timeout. Do not
+                delete VolumeAttachments. Only if the machine is certainly powered off: this taint has them
+                detached at once, and every pod that is left on ds06 evicted and force-deleted, those that
+                need you too. Take it away when its pods run elsewhere and the machine is back in order.
+                kubectl get node ds06 -o 'jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}' \
+                  | grep -qvx Ready=True && kubectl taint nodes ds06 \
+                  node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
           kosmos-cluster7  Ready is Unknown (NodeStatusUnknown) for 2h
               a leaf node, by its label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name
               prefix kosmos-
@@ -49,7 +52,8 @@ fn an_audit_of_a_dead_node() {
           compute-hive01/huebackend-0  StatefulSet/huebackend  on ds06  overdue 1h 55m
           impala-impala01/catalogd-0  StatefulSet/catalogd  on ds06  overdue 1h 55m
               Note: its replacement waits for a node that its volume allows: pvc-zone needs
-              topology.kubernetes.io/zone In (b)
+              topology.kubernetes.io/zone In (b); its replacement waits until pvc-zone is detached from
+              ds06, 6 minutes after this pod is gone
           impala-impala01/huebackend-0  StatefulSet/huebackend  on ds06  overdue 1h 55m
           vault/vault-0  StatefulSet/vault  on ds06  overdue 1h 55m
               Note: unseal Vault: vault operator unseal
@@ -83,18 +87,23 @@ fn an_audit_of_a_dead_node() {
               volume pvc-scratch (local, at /opt/local-path).
               Risk: If ds06 can come back, wait for it: the pod then starts anew, with its data. With these
               commands the data of volume pvc-scratch is lost for good (policy Delete).
-              1. Give up claim scratch-cache-volume-impala-executor-000-0. It stays Terminating until the
-                 pod is gone.
-                 echo '{"preconditions":{"uid":"uid-scratch-cache-volume-impala-executor-000-0"}}' | \
-                   kubectl delete -f - --raw \
-                   /api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0
-              2. Force-delete the pod. The claim goes with it, and the owner starts a new pod with a new
-                 claim.
-                 echo \
-                   '{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-impala-impala01-impala-executor-000-0"}}' \
+              1. Give up scratch-cache-volume-impala-executor-000-0, and force-delete the pod; nothing
+                 happens once it or ds06 is back. Its StatefulSet makes both anew.
+                 kubectl get node ds06 -o 'jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}' \
+                   | grep -qvx Ready=True && echo \
+                   '{"dryRun":["All"],"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-impala-executor-000-0"}}' \
                    | kubectl delete -f - --raw \
-                   /api/v1/namespaces/impala-impala01/pods/impala-executor-000-0
-              3. See the new pod come up, on another node.
+                   /api/v1/namespaces/impala-impala01/pods/impala-executor-000-0 > /dev/null && echo \
+                   '{"preconditions":{"uid":"uid-scratch-cache-volume-impala-executor-000-0"}}' | kubectl \
+                   delete -f - --raw \
+                   /api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0 \
+                   > /dev/null && echo \
+                   '{"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-impala-executor-000-0"}}' \
+                   | kubectl delete -f - --raw \
+                   /api/v1/namespaces/impala-impala01/pods/impala-executor-000-0 > /dev/null && echo \
+                   'Force-deleted impala-impala01/impala-executor-000-0.' || { echo \
+                   'Stopped: ds06 is Ready again, or the pod has changed, or see above.' >&2; false; }
+              2. See the new pod come up, on another node.
                  kubectl get pods,pvc -n impala-impala01 -o wide
           impala-impala01/statestored-0  StatefulSet/statestored  on ds06  overdue 1h 55m
               [volume-unverified]
@@ -107,9 +116,15 @@ fn an_audit_of_a_dead_node() {
               2. Volume pvc-gone does not exist: bring it back, or give the claim up; a new pod that uses
                  the claim as it is does not start.
               3. Only once you know that none is bound there: force-delete the pod.
-                 echo \
-                   '{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-impala-impala01-statestored-0"}}' \
-                   | kubectl delete -f - --raw /api/v1/namespaces/impala-impala01/pods/statestored-0
+                 kubectl get node ds06 -o 'jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}' \
+                   | grep -qvx Ready=True && echo \
+                   '{"dryRun":["All"],"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-statestored-0"}}' \
+                   | kubectl delete -f - --raw /api/v1/namespaces/impala-impala01/pods/statestored-0 > \
+                   /dev/null && echo \
+                   '{"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-statestored-0"}}' \
+                   | kubectl delete -f - --raw /api/v1/namespaces/impala-impala01/pods/statestored-0 > \
+                   /dev/null && echo 'Force-deleted impala-impala01/statestored-0.' || { echo \
+                   'Stopped: ds06 is Ready again, or the pod has changed, or see above.' >&2; false; }
           vault/web-0  StatefulSet/web  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
               Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation
               kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady means that the link
@@ -147,8 +162,8 @@ fn a_run_with_every_outcome() {
         NODES NOT READY: 1 of 2
           ds06  Ready is False (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
               Terminating pods: 10 to reap
-              - If ds06 may only be cut off, power it off before it rejoins: its containers may still be
-                running, beside the pods that replace them.
+              - If ds06 may only be cut off, power it off now: its containers may still be running, beside
+                the pods that replace them.
 
         REAPED: 2 of 10
           app/a-0  StatefulSet/a  on ds06  overdue 1h 55m  [deleted]
@@ -199,8 +214,8 @@ fn a_dry_run_names_what_would_be_deleted() {
         NODES NOT READY: 1 of 2
           ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
               Terminating pods: 1 to reap
-              - If ds06 may only be cut off, power it off before it rejoins: its containers may still be
-                running, beside the pods that replace them.
+              - If ds06 may only be cut off, power it off now: its containers may still be running, beside
+                the pods that replace them.
 
         TO BE REAPED (nothing was changed): 1
           app/a-0  StatefulSet/a  on ds06  overdue 1h 55m  [would-delete]
@@ -388,7 +403,8 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
 
 // Commands that are pasted.
 
-/// A folder with a fake kubectl that records its arguments and input. Its output is valid as a name and as base64.
+/// A folder with a fake kubectl that records its arguments and input. Each node is `Unknown` to it; its other output is valid
+/// as a name and as base64.
 struct Shell(TempDir);
 
 const KUBECTL: &str = r#"#!/bin/sh
@@ -397,7 +413,10 @@ const KUBECTL: &str = r#"#!/bin/sh
     case "$*" in *"-f -"*) printf '<'; cat ;; esac
     echo
 } >>"$LOG"
-printf 'dm9sdW1l'
+case "$*" in
+*"get node"*) printf Ready=Unknown ;;
+*) printf 'dm9sdW1l' ;;
+esac
 "#;
 
 impl Shell {
@@ -437,16 +456,23 @@ fn pasted_commands_send_what_they_show() {
     let asked =
         commands(&report).into_iter().map(|command| shell.paste(&command.0.join(" "))).collect::<String>();
     expect![[r#"
+        [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}]
         [--kubeconfig][/etc/my config][--context][prod][taint][nodes][ds06][node.kubernetes.io/out-of-service=nodeshutdown:NoExecute]
         [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][--show-managed-fields][-o][yaml]
         [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][-o][jsonpath={.metadata.finalizers}]
+        [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}]
+        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/impala-executor-000-0]<{"dryRun":["All"],"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-impala-executor-000-0"}}
+
         [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0]<{"preconditions":{"uid":"uid-scratch-cache-volume-impala-executor-000-0"}}
 
-        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/impala-executor-000-0]<{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-impala-impala01-impala-executor-000-0"}}
+        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/impala-executor-000-0]<{"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-impala-executor-000-0"}}
 
         [--kubeconfig][/etc/my config][--context][prod][get][pods,pvc][-n][impala-impala01][-o][wide]
         [--kubeconfig][/etc/my config][--context][prod][get][pvc][statestored][-n][impala-impala01][-o][wide]
-        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/statestored-0]<{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-impala-impala01-statestored-0"}}
+        [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}]
+        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/statestored-0]<{"dryRun":["All"],"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-statestored-0"}}
+
+        [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/statestored-0]<{"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-statestored-0"}}
 
         [--kubeconfig][/etc/my config][--context][prod][describe][node][kosmos-cluster7]
         [--kubeconfig][/etc/my config][--context][prod][logs][-n][kosmos-system][deployment/clustertree-cluster-manager][--tail=50]
@@ -522,7 +548,8 @@ fn every_name_is_one_word_to_the_shell() {
         let target = Target { kubeconfig: Some(name.into()), context: Some(name.to_owned()) };
         let report = report(&run(Mode::ClientDryRun, target), &objects, &[]);
         let commands = commands(&report);
-        assert_eq!(commands.len(), 10, "{name}: {commands:?}");
+        // A name that is no file's gets no command that writes or reads one.
+        assert_eq!(commands.len(), 9, "{name}: {commands:?}");
         for command in commands {
             let asked = shell.paste(&broken(command, 40).join("\n"));
             let first = asked.lines().next().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Runs the program under test as a user does, and pastes its commands into a shell.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::LazyLock,
@@ -92,17 +93,27 @@ pub fn ask(kubeconfig: &Path, question: &[&str]) -> Run {
     Run { code: status.code().expect("it ended by itself"), report, log }
 }
 
+/// The shells that people paste into.
+pub const SHELLS: [&str; 3] = ["sh", "bash", "zsh"];
+
 /// Pastes the lines of one step into a shell.
 pub fn paste(cluster: &ControlPlane, lines: &str) -> Output {
+    paste_into("sh", cluster, lines)
+}
+
+/// Pastes them into that one of [`SHELLS`].
+pub fn paste_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Output {
     let bin = cluster.kubectl.parent().expect("a folder");
-    let path = format!("{}:/usr/bin:/bin", bin.display());
-    Command::new("sh")
+    let path = env::join_paths(
+        [bin.to_owned()].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
+    );
+    Command::new(shell)
         .args(["-euc", lines])
-        .env("PATH", path)
+        .env("PATH", path.expect("a path"))
         .env("HOME", &cluster.dir)
         .current_dir(&cluster.dir)
         .output()
-        .expect("a shell")
+        .unwrap_or_else(|error| panic!("{shell}: {error}"))
 }
 
 /// The commands of a pod's steps, in order.

@@ -33,7 +33,8 @@ pub fn pod(namespace: &str, name: &str, node: &str) -> Value {
     json!({"kind": "Pod",
         "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{namespace}-{name}"),
             "resourceVersion": "7", "deletionTimestamp": DEADLINE,
-            "ownerReferences": [{"kind": "StatefulSet", "name": owner, "controller": true}]},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner,
+                "uid": format!("uid-of-{owner}"), "controller": true}]},
         "spec": {"nodeName": node}})
 }
 
