@@ -3,7 +3,7 @@
 //! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
 //! without knowing how an API server or a snapshot spells them; the room `kubernetes` makes them, once.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -55,6 +55,14 @@ pub fn on_ready_node(nodes: &BTreeMap<String, NodeRead>, pod: &PodFacts) -> bool
 
 /// The value of `pod-reaper.io/skip` by which each namespace is opted out, where it is, by its name.
 pub type Namespaces = BTreeMap<String, Option<String>>;
+
+/// That value for one of them, by a list that may have failed. One that is missing may be a malformed one.
+pub fn opted_out<E: Display>(namespaces: &Result<Namespaces, E>, name: &str) -> Read<Option<String>> {
+    match namespaces {
+        Ok(known) => known.get(name).cloned().ok_or_else(|| Unread("it was not in the list".to_owned())),
+        Err(failure) => Err(Unread(failure.to_string())),
+    }
+}
 
 /// Something that could not be read; it makes the run end with exit code 3.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

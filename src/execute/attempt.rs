@@ -8,7 +8,7 @@ use super::{Look, Node, Run, Sent, log_outcome};
 use crate::{
     cluster::{Failure, NotDown, StatusKind, StillDown, WriteMode},
     decide::{Reason, Verdict, decide},
-    facts::{NodeRead, PodFacts},
+    facts::{NodeRead, PodFacts, Unread, opted_out},
     outcome::Outcome,
 };
 
@@ -45,14 +45,12 @@ impl Run<'_> {
 
     /// The outcome of a pod whose namespace was opted out after it was judged, or cannot be said not to be.
     fn opted_out_since(&self, pod: &PodFacts) -> Option<Outcome> {
-        let unread = |why: &str| Outcome::Failed(format!("its namespace could not be read again: {why}"));
-        match &self.namespaces {
-            Err(failure) => Some(unread(&failure.to_string())),
-            Ok(namespaces) => match namespaces.get(&pod.namespace) {
-                None => Some(unread("it was not in the list")),
-                Some(None) => None,
-                Some(Some(_)) => Some(Outcome::OptedOut),
-            },
+        match opted_out(&self.namespaces, &pod.namespace) {
+            Ok(None) => None,
+            Ok(Some(_)) => Some(Outcome::OptedOut),
+            Err(Unread(why)) => {
+                Some(Outcome::Failed(format!("its namespace could not be read again: {why}")))
+            }
         }
     }
 

@@ -8,14 +8,13 @@ use serde::Deserialize;
 use super::{
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place},
     meta::{Meta, SKIP, Written, opts_out, required},
+    pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
     facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing},
     selector::{NodeSelector, NodeSelectors, is_name},
 };
 
-/// What the node controller gives a node whose `Ready` is `False`, and `Unknown`.
-const NOT_READY: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.
 const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
@@ -289,7 +288,7 @@ impl RawNode {
         // The NoExecute taints of the same keys are renewed when the controller manager restarts.
         let taints = self.spec.taints.iter().flatten().filter(|taint| {
             taint.effect.as_deref() == Some("NoSchedule")
-                && taint.key.as_deref().is_some_and(|key| NOT_READY.contains(&key))
+                && taint.key.as_deref().is_some_and(|key| [NOT_READY, UNREACHABLE].contains(&key))
         });
         let tainted_since = taints.filter_map(|taint| taint.time_added).max();
         Ok(NodeFacts {

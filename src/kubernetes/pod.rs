@@ -7,9 +7,9 @@ use super::meta::{Meta, OwnerReference, SKIP, required};
 use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
-const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The same of a node whose kubelet says that it is not Ready.
-const NOT_READY: &str = "node.kubernetes.io/not-ready";
+pub(super) const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// For how many seconds a pod that says nothing tolerates either: Kubernetes writes that into each new pod.
 const DEFAULT_SECONDS: i64 = 300;
 /// Set by the Deployment controller: the end of the `ReplicaSet`'s name.

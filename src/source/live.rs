@@ -14,8 +14,8 @@ use crate::{
     decide::needs_claims,
     exit::CouldNotRun,
     facts::{
-        Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read,
-        ReadError, Ready, Unasked, Unread, on_ready_node,
+        Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, ReadError,
+        Ready, Unasked, Unread, on_ready_node, opted_out,
     },
     kubernetes::RawPod,
     limits::FEW_NODES,
@@ -344,14 +344,6 @@ impl Gathered {
 
     fn unread(&mut self, what: &str, cause: &dyn Display) {
         self.facts.errors.push(ReadError { what: what.to_owned(), cause: cause.to_string() });
-    }
-}
-
-/// Whether `namespace` is opted out, by the list of them.
-fn opted_out(namespaces: &Result<Namespaces, Failure>, namespace: &str) -> Read<Option<String>> {
-    match namespaces {
-        Ok(known) => known.get(namespace).cloned().ok_or_else(|| Unread("it was not in the list".to_owned())),
-        Err(failure) => Err(Unread(failure.to_string())),
     }
 }
 
