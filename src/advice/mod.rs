@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::{
-    decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, shared_disk},
+    decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, shared_disk},
     facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready},
     limits::{Hold, HoldReason, Judged},
     selector::{Target, is_name},
@@ -39,9 +39,20 @@ pub struct Step {
     pub command: Option<Command>,
 }
 
-/// A shell command, as its words: already quoted, so that a writer may break the line between any two.
+/// A shell command, as its words: already quoted, so that a writer may break the line between any two. The word
+/// [`Command::NEXT`] ends a line of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command(pub Vec<String>);
+
+impl Command {
+    /// Ends a line.
+    pub const NEXT: &str = "\n";
+
+    /// The words of each line.
+    pub fn lines(&self) -> impl Iterator<Item = &[String]> {
+        self.0.split(|word| word == Self::NEXT)
+    }
+}
 
 impl Serialize for Command {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -70,9 +81,10 @@ impl Kubectl {
         Command(self.words(words))
     }
 
-    fn get_pod(&self, pod: &PodFacts, options: &[&str]) -> Command {
-        let words = ["get", "pod", &pod.name, "-n", &pod.namespace];
-        self.command(words.into_iter().chain(options.iter().copied()))
+    fn get_pods(&self, alike: &Alike<'_>, options: &[&str]) -> Command {
+        let names = alike.pods().map(|pod| pod.name.as_str());
+        let words = ["get", "pod"].into_iter().chain(names).chain(["-n", alike.namespace]);
+        self.command(words.chain(options.iter().copied()))
     }
 
     /// Asks for a delete with `options`, and drops the answer.
@@ -113,9 +125,16 @@ impl Kubectl {
         words
     }
 
-    /// Gives up `claims` and force-deletes `pod`, while that and its node are as they were judged.
-    fn finish(&self, pod: &PodFacts, claims: &[PinnedClaim]) -> Command {
-        let node = node_name(pod);
+    /// Gives up the pinned claims of the pods and force-deletes them, one by one, each while it and its node are as they
+    /// were judged.
+    fn finish(&self, alike: &Alike<'_>) -> Command {
+        match alike.all {
+            [one] => self.finish_one(alike.node, &one.pod, pinned(one)),
+            _ => self.finish_each(alike),
+        }
+    }
+
+    fn finish_one(&self, node: &str, pod: &PodFacts, claims: &[PinnedClaim]) -> Command {
         let PodFacts { namespace, name, uid, resource_version, .. } = pod;
         let of = |kind: &str, name: &str| format!("/api/v1/namespaces/{namespace}/{kind}/{name}");
         let mut options = json!({
@@ -138,6 +157,101 @@ impl Kubectl {
         words.extend(["echo", &done, "||", "{", "echo", &not, ">&2;", "false;", "}"].map(str::to_owned));
         Command(words)
     }
+
+    /// A script that does the same pod by pod. What differs between them are plain words, which are arguments: zsh does not
+    /// split what a variable holds. It uses no variable to which a shell gives a meaning of its own.
+    fn finish_each(&self, Alike { namespace, node, all }: &Alike<'_>) -> Command {
+        let kubectl = self.words([]).join(" ");
+        let before = format!(
+            r#"(
+raw() {{ what=$1; shift; printf "$@" | {kubectl} delete -f - --raw \
+  /api/v1/namespaces/{namespace}/"$what" > /dev/null; }}
+claims() {{ for claim; do raw persistentvolumeclaims/"${{claim%=*}}" \
+  '{{"preconditions":{{"uid":"%s"}}}}' "${{claim#*=}}" || return; done; }}
+pod() {{ name=$1 uid=$2 version=$3; shift 3
+  judged='"gracePeriodSeconds":0,"preconditions":{{"uid":"'$uid'","resourceVersion":"'$version'"}}'
+  if"#
+        );
+        let after = format!(
+            r#"  then echo "Force-deleted {namespace}/$name."
+  else failed=1
+    echo "Stopped at $name: {node} is Ready again, or the pod has changed, or see above." >&2; fi; }}
+failed=0"#
+        );
+        let lines = |text: &str| {
+            text.split('\n')
+                .flat_map(|line| [Command::NEXT, line])
+                .skip(1)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let mut script = lines(&before);
+        script.extend(self.still_not_ready(node));
+        let tried = r#"&& raw pods/$name "{\"dryRun\":[\"All\"],$judged}""#;
+        script.extend(
+            [tried, r#"&& claims "$@" && raw pods/$name "{$judged}""#, Command::NEXT].map(str::to_owned),
+        );
+        script.extend(lines(&after));
+        script.push(Command::NEXT.to_owned());
+        for judged in *all {
+            let PodFacts { name, uid, resource_version, .. } = &judged.pod;
+            script.extend(["pod", name, uid, resource_version].map(str::to_owned));
+            script.extend(pinned(judged).iter().map(|claim| format!("{}={}", claim.claim, claim.claim_uid)));
+            script.push(Command::NEXT.to_owned());
+        }
+        script.push("[ $failed = 0 ] )".to_owned());
+        Command(script)
+    }
+}
+
+/// The claims that are given up with a pod.
+fn pinned(judged: &Judged) -> &[PinnedClaim] {
+    match &judged.reason {
+        Reason::LocalVolume { claims } => claims,
+        _ => &[],
+    }
+}
+
+/// Pods of one namespace and node to which the same advice is given, at least one.
+#[derive(Clone, Copy)]
+struct Alike<'a> {
+    namespace: &'a str,
+    node: &'a str,
+    all: &'a [&'a Judged],
+}
+
+impl<'a> Alike<'a> {
+    fn pods(&self) -> impl Iterator<Item = &'a PodFacts> {
+        self.all.iter().map(|judged| &judged.pod)
+    }
+
+    /// "the pod", or "the pods".
+    fn them(&self) -> &'static str {
+        if self.all.len() == 1 { "the pod" } else { "the pods" }
+    }
+}
+
+/// Puts the pods of `all` that need a person together where they share what there is to do, by their places: those of one
+/// reason, namespace and node, where what a script says of each are plain words, as whatever an API server has named is,
+/// and no claim is another pod's too.
+pub fn alike(all: &[Judged]) -> Vec<Vec<usize>> {
+    let mut groups = Vec::<Vec<usize>>::new();
+    let mut groups_by_key = BTreeMap::new();
+    for (place, judged) in all.iter().enumerate().filter(|(_, judged)| judged.verdict() == Verdict::Manual) {
+        let PodFacts { namespace, name, uid, resource_version, node, controller, .. } = &judged.pod;
+        let claims = pinned(judged);
+        let words = claims.iter().flat_map(|claim| [&claim.claim, &claim.claim_uid]);
+        let plain =
+            [namespace, name, uid, resource_version].into_iter().chain(words).all(|word| is_name(word));
+        let alone = !plain || claims.iter().any(|claim| !claim.users.is_empty());
+        // What is said of volumes differs in their names alone.
+        let says = Some(judged.sentence()).filter(|_| !judged.reason.names_claims());
+        let key = (judged.code(), namespace, node, controller.is_none(), says, alone.then_some(uid));
+        let group = *groups_by_key.entry(key).or_insert(groups.len());
+        groups.resize(groups.len().max(group + 1), Vec::new());
+        groups[group].push(place);
+    }
+    groups
 }
 
 /// Annotations that bind a claim to its volume or node.
@@ -164,40 +278,38 @@ fn step(what: impl Into<String>, command: Command) -> Step {
     Step { what: what.into(), command: Some(command) }
 }
 
-/// What to do about a pod, by the `facts` that it was judged by. While `hold` holds the run, or its node shows a sign of
-/// life, nothing that destroys is printed.
-pub fn advise(
-    Judged { pod, reason, .. }: &Judged,
-    facts: &ClusterFacts,
-    hold: Option<&Hold>,
-    kubectl: &Kubectl,
-) -> Advice {
+/// What to do about `all`, which have the same reason, namespace and node, by the `facts` that they were judged by. While
+/// `hold` holds the run, or their node shows a sign of life, nothing that destroys is printed.
+pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubectl: &Kubectl) -> Advice {
+    let Some(Judged { pod, reason, .. }) = all.first() else { return Advice::default() };
+    let node = pod.node.as_deref().unwrap_or("the node");
+    let alike = Alike { namespace: &pod.namespace, node, all };
     match reason {
-        Reason::LeafNode(leaf) => return leaf_node(pod, leaf, kubectl),
+        Reason::LeafNode(leaf) => return leaf_node(&alike, leaf, kubectl),
         Reason::KubeletAlive { ready, signs } => {
-            return kubelet_alive(pod, *ready, signs.is_empty(), kubectl);
+            return kubelet_alive(node, *ready, signs.is_empty(), kubectl);
         }
-        Reason::VolumeConfined { claims } => return volume_confined(pod, claims, kubectl),
+        Reason::VolumeConfined { .. } => return volume_confined(&alike, kubectl),
         Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } => {
-            return held_by_finalizers(pod, finalizers, kubectl);
+            return held_by_finalizers(&alike, finalizers, kubectl);
         }
         _ => {}
     }
     // The rules that remain hold on a node that was read.
-    let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
-    let force_delete = |what: &str| step(what, kubectl.finish(pod, &[]));
+    let Some(facts_of_node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
+    let force_delete =
+        |when: &str| step(format!("{when}orce-delete {}.", alike.them()), kubectl.finish(&alike));
     let mut advice = match reason {
-        Reason::LocalVolume { claims } => local_volume(pod, claims, kubectl),
-        Reason::VolumeUnverified { claims } => {
-            let mut advice = volume_unverified(pod, claims, kubectl);
-            let what = "Only once you know that none is bound there: force-delete the pod.";
-            advice.steps.push(force_delete(what));
+        Reason::LocalVolume { .. } => local_volume(&alike, kubectl),
+        Reason::VolumeUnverified { .. } => {
+            let mut advice = volume_unverified(&alike, kubectl);
+            advice.steps.push(force_delete("Only once you know that none is bound there: f"));
             advice
         }
         Reason::SharedDisk(_) => Advice {
             risk: None,
             steps: vec![
-                force_delete("Only then: force-delete the pod."),
+                force_delete("Only then: f"),
                 remark(
                     "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what \
                      --fenced-node-selector selects) and unmark it when it is back: a run then takes such pods itself.",
@@ -206,23 +318,23 @@ pub fn advise(
         },
         Reason::OwnerKind { .. } => Advice {
             risk: Some(format!(
-                "If {} is only cut off, the pod may still be running there, and its replacement would be a second \
-                 copy: make sure that the machine is powered off.",
-                node_name(pod)
+                "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second \
+                 copy: make sure that the machine is powered off."
             )),
-            steps: vec![force_delete("Force-delete the pod.")],
+            steps: vec![force_delete("F")],
         },
         _ => return Advice::default(),
     };
     let why = match hold.map(|hold| &hold.reason) {
-        None if node.may_live(facts.now) => "while the node lives, or may: mend it, or power it off",
+        None if facts_of_node.may_live(facts.now) => "while the node lives, or may: mend it, or power it off",
         None => {
             if pod.controller.is_none() {
-                let nothing = format!("Nothing brings {} back: it has no controller.", pod.name);
+                let nothing = format!("Nothing brings {} back: there is no controller.", alike.them());
                 advice.risk = Some(advice.risk.map_or(nothing.clone(), |more| format!("{more} {nothing}")));
             }
-            let off = node.fenced_at(facts.now).is_some();
-            return if off || shared_disk(pod).is_none() { advice } else { with_shared_disk(pod, advice) };
+            let off = facts_of_node.fenced_at(facts.now).is_some();
+            let shared = alike.pods().any(|pod| shared_disk(pod).is_some());
+            return if off || !shared { advice } else { with_shared_disk(node, advice) };
         }
         Some(HoldReason::MassOutage(_)) => {
             "while so many nodes are NotReady: find out first what they have in common"
@@ -234,6 +346,15 @@ pub fn advise(
     Advice { risk: None, steps: vec![remark(format!("No command is printed {why}."))] }
 }
 
+/// The things of that noun, by name; of many only how many there are.
+fn named(noun: &str, names: &[&str]) -> String {
+    match names.len() {
+        1 => format!("{noun} {}", names.join("")),
+        2 | 3 => format!("{noun}s {}", names.join(", ")),
+        count => format!("{count} {noun}s"),
+    }
+}
+
 /// Something to do or to know for which there is nothing to paste.
 fn remark(what: impl Into<String>) -> Step {
     Step { what: what.into(), command: None }
@@ -243,8 +364,7 @@ fn describe_node(node: &str, kubectl: &Kubectl) -> Command {
     kubectl.command(["describe", "node", node])
 }
 
-fn kubelet_alive(pod: &PodFacts, ready: Ready, silent: bool, kubectl: &Kubectl) -> Advice {
-    let node = node_name(pod);
+fn kubelet_alive(node: &str, ready: Ready, silent: bool, kubectl: &Kubectl) -> Advice {
     let when = if silent { "unless you know that it is off" } else { "while it lives" };
     let restart = match ready {
         Ready::Unknown => "restart the kubelet (systemctl restart kubelet), and see what its log says",
@@ -263,24 +383,26 @@ fn kubelet_alive(pod: &PodFacts, ready: Ready, silent: bool, kubectl: &Kubectl) 
                 "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was asked for."
             )),
             remark(format!(
-                "Or power {node} off now: once it has been silent for --node-not-ready-for, a run judges the pod again."
+                "Or power {node} off now: once it has been silent for --node-not-ready-for, a run judges its pods again."
             )),
         ],
     }
 }
 
-fn volume_confined(pod: &PodFacts, claims: &[ConfinedClaim], kubectl: &Kubectl) -> Advice {
-    let node = node_name(pod);
+fn volume_confined(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
+    let node = alike.node;
     let mut steps = Vec::new();
-    for ConfinedClaim { claim, volume, place } in claims {
-        steps.push(step(
-            format!("See where the data of claim {claim} is: volume {volume} needs {place}."),
-            kubectl.command(["describe", "pv", volume]),
-        ));
+    for judged in alike.all {
+        let Reason::VolumeConfined { claims } = &judged.reason else { continue };
+        for ConfinedClaim { claim, volume, place } in claims {
+            let what = format!("See where the data of claim {claim} is: volume {volume} needs {place}.");
+            steps.push(step(what, kubectl.command(["describe", "pv", volume])));
+        }
     }
     steps.push(remark(format!(
-        "If the data is elsewhere, bring up a node that the volume allows: the next run then takes the pod. If it is on \
-         {node}, bring {node} back, or take the volume as lost."
+        "If the data is elsewhere, bring up a node that the volume allows: the next run then takes {}. If it is on \
+         {node}, bring {node} back, or take the volume as lost.",
+        alike.them()
     )));
     Advice {
         risk: Some(
@@ -292,8 +414,7 @@ fn volume_confined(pod: &PodFacts, claims: &[ConfinedClaim], kubectl: &Kubectl) 
 }
 
 /// What to do about a pod whose disk two machines could write, before whatever else there is to do.
-fn with_shared_disk(pod: &PodFacts, mut advice: Advice) -> Advice {
-    let node = node_name(pod);
+fn with_shared_disk(node: &str, mut advice: Advice) -> Advice {
     let risk = format!(
         "If {node} still runs, its machine and the replacement's would write one disk at once, which destroys what is on \
          it."
@@ -306,12 +427,10 @@ fn with_shared_disk(pod: &PodFacts, mut advice: Advice) -> Advice {
     advice
 }
 
-fn node_name(pod: &PodFacts) -> &str {
-    pod.node.as_deref().unwrap_or("the node")
-}
-
-fn local_volume(pod: &PodFacts, claims: &[PinnedClaim], kubectl: &Kubectl) -> Advice {
-    let shared = claims.iter().filter(|claim| !claim.users.is_empty());
+fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
+    let Alike { namespace, node, all } = *alike;
+    let claims = all.iter().flat_map(|judged| pinned(judged));
+    let shared = claims.clone().filter(|claim| !claim.users.is_empty());
     let shared = shared.map(|claim| {
         remark(format!(
             "Claim {} is used by {} too, so no command is printed: decide for all of them, then give it up by hand.",
@@ -320,63 +439,72 @@ fn local_volume(pod: &PodFacts, claims: &[PinnedClaim], kubectl: &Kubectl) -> Ad
         ))
     });
     let mut steps = shared.collect::<Vec<_>>();
-    let node = node_name(pod);
     if !steps.is_empty() {
         return Advice { risk: None, steps };
     }
-    let names = claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(", ");
     // A StatefulSet names the claims of its templates so, and makes only those anew.
-    let template = format!("-{}", pod.name);
-    let in_set = pod.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
-    let kept = claims.iter().map(|claim| claim.claim.as_str());
-    let kept = kept.filter(|claim| !in_set || !claim.ends_with(&template)).collect::<Vec<_>>();
+    let is_kept = |judged: &&Judged, claim: &PinnedClaim| {
+        let in_set = judged.pod.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
+        !in_set || !claim.claim.ends_with(&format!("-{}", judged.pod.name))
+    };
+    let kept =
+        all.iter().flat_map(|judged| pinned(judged).iter().filter(move |claim| is_kept(judged, claim)));
+    let kept = kept.map(|claim| claim.claim.as_str()).collect::<Vec<_>>();
     for claim in &kept {
         let what = format!(
             "Keep the manifest of claim {claim}: nothing makes it anew, and the replacement waits for it."
         );
         // It becomes the name of a file.
-        let command = is_name(claim).then(|| kubectl.keep_claim(&pod.namespace, claim));
+        let command = is_name(claim).then(|| kubectl.keep_claim(namespace, claim));
         steps.push(Step { what, command });
     }
-    let and_then = if kept.is_empty() { " Its StatefulSet makes both anew." } else { "" };
+    let names = named("claim", &claims.clone().map(|claim| claim.claim.as_str()).collect::<Vec<_>>());
+    let and_then = if kept.is_empty() { " A StatefulSet makes both anew." } else { "" };
     steps.push(step(
         format!(
-            "Give up {names}, and force-delete the pod; nothing happens once it or {node} is back.{and_then}"
+            "Give up {names}, and force-delete {}; where it, or {node}, is back by then, nothing happens.{and_then}",
+            alike.them()
         ),
-        kubectl.finish(pod, claims),
+        kubectl.finish(alike),
     ));
     for claim in kept {
         let command = is_name(claim).then(|| kubectl.command(["create", "-f", &format!("{claim}.yaml")]));
         steps.push(Step { what: format!("When claim {claim} is gone, make it anew, empty."), command });
     }
     steps.push(step(
-        "See the new pod come up, on another node.",
-        kubectl.command(["get", "pods,pvc", "-n", &pod.namespace, "-o", "wide"]),
+        format!("See {} come up anew, on another node.", alike.them()),
+        kubectl.command(["get", "pods,pvc", "-n", namespace, "-o", "wide"]),
     ));
-    let lost = claims.iter().map(|claim| {
-        let volume = &claim.volume;
-        match claim.reclaim_policy.as_deref() {
-            Some("Retain") => format!(
-                "volume {volume} has the policy Retain, so its data stays on {node}'s disk, but the new pod starts \
-                 without it"
-            ),
-            Some(policy) => format!("the data of volume {volume} is lost for good (policy {policy})"),
-            None => format!("the data of volume {volume} is to be taken as lost (it names no reclaim policy)"),
+    let mut volumes = BTreeMap::<_, Vec<_>>::new();
+    for claim in claims {
+        volumes.entry(claim.reclaim_policy.as_deref()).or_default().push(claim.volume.as_str());
+    }
+    let lost = volumes.into_iter().map(|(policy, volumes)| {
+        let data = format!("the data of {}", named("volume", &volumes));
+        match policy {
+            Some("Retain") => {
+                format!("{data} stays on {node}'s disk (policy Retain), but the new pod starts without it")
+            }
+            Some(policy) => format!("{data} is lost for good (policy {policy})"),
+            None => format!("{data} is to be taken as lost (it names no reclaim policy)"),
         }
     });
     let lost = lost.collect::<Vec<_>>().join("; ");
     Advice {
         risk: Some(format!(
-            "If {node} can come back, wait for it: the pod then starts anew, with its data. With these commands {lost}."
+            "If {node} can come back, wait for it: what it ran then starts anew, with its data. With these commands {lost}."
         )),
         steps,
     }
 }
 
-fn volume_unverified(pod: &PodFacts, claims: &[UnverifiedClaim], kubectl: &Kubectl) -> Advice {
-    let node = node_name(pod);
-    let namespace = pod.namespace.as_str();
+fn volume_unverified(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
+    let Alike { namespace, node, all } = *alike;
     let mut steps = Vec::new();
+    let claims = all.iter().flat_map(|judged| match &judged.reason {
+        Reason::VolumeUnverified { claims } => claims.as_slice(),
+        _ => &[],
+    });
     for UnverifiedClaim { claim, missing_volume, .. } in claims {
         let claim_of = |output| kubectl.words(["get", "pvc", claim, "-n", namespace, "-o", output]);
         steps.push(step(
@@ -406,7 +534,7 @@ fn volume_unverified(pod: &PodFacts, claims: &[UnverifiedClaim], kubectl: &Kubec
     }
 }
 
-fn held_by_finalizers(pod: &PodFacts, finalizers: &[String], kubectl: &Kubectl) -> Advice {
+fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubectl) -> Advice {
     Advice {
         risk: Some(format!(
             "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
@@ -415,23 +543,29 @@ fn held_by_finalizers(pod: &PodFacts, finalizers: &[String], kubectl: &Kubectl) 
         steps: vec![
             step(
                 "See who set them (under managedFields, the manager of each f:finalizers), and look at its log.",
-                kubectl.get_pod(pod, &["--show-managed-fields", "-o", "yaml"]),
+                kubectl.get_pods(alike, &["--show-managed-fields", "-o", "yaml"]),
             ),
             step(
-                "See what still holds the pod; it goes by itself with the last one, or at the next run.",
-                kubectl.get_pod(pod, &["-o", "jsonpath={.metadata.finalizers}"]),
+                format!(
+                    "See what still holds {}; a pod goes by itself with the last one, or at the next run.",
+                    alike.them()
+                ),
+                kubectl.get_pods(
+                    alike,
+                    &["-o", "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers"],
+                ),
             ),
         ],
     }
 }
 
-fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let node = node_name(pod);
+fn leaf_node(alike: &Alike<'_>, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
+    let node = alike.node;
     let look = step("See what this cluster knows about the leaf node.", describe_node(node, kubectl));
     let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
                   start a second copy.";
     let (risk, steps) = match leaf.kind {
-        LeafKind::Kosmos => return kosmos_leaf(pod, leaf, look, kubectl),
+        LeafKind::Kosmos => return kosmos_leaf(alike, leaf, look, kubectl),
         LeafKind::Selected => (unseen.to_owned(), vec![look]),
         LeafKind::Virtual => (
             format!("{unseen} When it is back, the node may delete the first copy by name."),
@@ -459,7 +593,7 @@ fn leaf_node(pod: &PodFacts, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
     Advice { risk: Some(risk), steps }
 }
 
-fn kosmos_leaf(pod: &PodFacts, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Advice {
+fn kosmos_leaf(alike: &Alike<'_>, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Advice {
     let mut steps = vec![
         look,
         step(
@@ -485,7 +619,7 @@ fn kosmos_leaf(pod: &PodFacts, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Ad
         ));
         steps.push(step(
             "See whether the pod runs there; it has the same namespace and name.",
-            Kubectl(Target { context: None, kubeconfig: Some(file.into()) }).get_pod(pod, &["-o", "wide"]),
+            Kubectl(Target { context: None, kubeconfig: Some(file.into()) }).get_pods(alike, &["-o", "wide"]),
         ));
     }
     Advice {

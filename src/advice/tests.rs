@@ -48,7 +48,7 @@ fn advised(pod: PodFacts, node: NodeFacts) -> (Option<String>, Vec<Step>) {
         users: Vec::new(),
     };
     let judged = Judged { pod, reason: Reason::LocalVolume { claims: vec![pinned] }, limit: None };
-    let Advice { risk, steps } = advise(&judged, &facts(node), None, &Kubectl::default());
+    let Advice { risk, steps } = advise(&[&judged], &facts(node), None, &Kubectl::default());
     (risk, steps)
 }
 
@@ -90,8 +90,8 @@ fn where_two_machines_could_write_a_disk_the_power_comes_first() {
     let launcher = PodFacts { owner: Some(machine), ..with_local_volume(None) };
     assert!(first(launcher, samples::node()).starts_with("Power ds06 off"));
     let fenced = NodeFacts { fenced: Some("annotation fencing/state=fenced".to_owned()), ..samples::node() };
-    assert!(first(shared(), fenced).starts_with("Give up data-db-0"));
-    assert!(first(with_local_volume(None), samples::node()).starts_with("Give up data-db-0"));
+    assert!(first(shared(), fenced).starts_with("Give up claim data-db-0"));
+    assert!(first(with_local_volume(None), samples::node()).starts_with("Give up claim data-db-0"));
 }
 
 #[test]

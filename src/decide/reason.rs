@@ -282,6 +282,11 @@ impl Reason {
         }
     }
 
+    /// Whether its sentence names claims.
+    pub fn names_claims(&self) -> bool {
+        matches!(self, Self::LocalVolume { .. } | Self::VolumeConfined { .. } | Self::VolumeUnverified { .. })
+    }
+
     /// The sentence that explains it to a person.
     pub fn sentence(&self) -> String {
         match self {

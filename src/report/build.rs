@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::notices;
-use super::types::{BreakerEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
+use super::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{
     advice::{self, Advice, Kubectl},
     decide::{Reason, ReasonCode, Verdict},
@@ -35,6 +35,8 @@ impl Report {
             .iter()
             .map(|judged| entries.pod(judged, outcomes.get(&judged.pod.uid)))
             .collect::<Vec<_>>();
+        let groups =
+            advice::alike(&plan.pods).into_iter().map(|pods| entries.group(&plan.pods, pods)).collect();
         let nodes = facts.nodes.iter().filter_map(|(name, read)| entries.node(name, read, &plan.pods));
         let nodes = nodes.collect::<Vec<_>>();
         Self {
@@ -50,6 +52,7 @@ impl Report {
             summary: Summary::new(facts.node_count, &nodes, &pods),
             nodes,
             pods,
+            groups,
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
             notices: notices::of_run(settings, facts, plan),
@@ -149,7 +152,7 @@ struct Entries<'a> {
 impl Entries<'_> {
     fn pod(&self, judged: &Judged, outcome: Option<&Outcome>) -> PodEntry {
         let pod = &judged.pod;
-        let Advice { risk, steps } = advice::advise(judged, self.facts, self.hold, &self.kubectl);
+        let Advice { risk, steps } = advice::advise(&[judged], self.facts, self.hold, &self.kubectl);
         let notes = notes(judged, self.facts);
         PodEntry {
             namespace: pod.namespace.clone(),
@@ -169,6 +172,17 @@ impl Entries<'_> {
             risk,
             steps,
         }
+    }
+
+    fn group(&self, all: &[Judged], pods: Vec<usize>) -> Group {
+        let group = pods.iter().map(|place| &all[*place]).collect::<Vec<_>>();
+        let Advice { risk, steps } = advice::advise(&group, self.facts, self.hold, &self.kubectl);
+        let mut details = group.iter().map(|judged| judged.sentence());
+        let mut detail = details.next().unwrap_or_default();
+        if details.any(|other| other != detail) {
+            detail += " The others likewise.";
+        }
+        Group { pods, detail, risk, steps }
     }
 
     /// `None` for a node that is Ready or gone.

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 pub(crate) use self::build::{VERSION, notes};
-pub use self::types::{BreakerEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
+pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{cli::Output, exit::Exit};
 
 /// What can be written in every form that it has.

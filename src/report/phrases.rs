@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use super::{BreakerEntry, NodeEntry, PodEntry, Report};
+use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report};
 use crate::{
     decide::{ReasonCode, Verdict, seen, spoken},
     facts::{Ready, SignBy},
@@ -179,6 +179,16 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
         (None, _) if pod.verdict == Verdict::Reap => None,
         (None, _) => Some(&pod.detail),
     }
+}
+
+/// What pods that share what there is to do are called, and their names; `None` for a single one.
+pub fn several(report: &Report, group: &Group) -> Option<(String, String)> {
+    let pods = group.pods.iter().map(|place| &report.pods[*place]).collect::<Vec<_>>();
+    let [first, _, ..] = pods.as_slice() else { return None };
+    let node = first.node.as_deref().unwrap_or("no node");
+    let longest = overdue(first).replace("overdue ", "overdue up to ");
+    let names = pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(", ");
+    Some((format!("{}: {} pods on {node}, {longest}", first.namespace, pods.len()), names))
 }
 
 /// The counts of the run.

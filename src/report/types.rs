@@ -46,6 +46,9 @@ pub struct Report {
     pub nodes: Vec<NodeEntry>,
     /// Every Terminating pod that was looked at, the longest overdue first.
     pub pods: Vec<PodEntry>,
+    /// Those that need a person, put together where they share what there is to do.
+    #[serde(skip)]
+    pub groups: Vec<Group>,
     /// What could not be read.
     pub errors: Vec<ReadError>,
     /// What the source does not show, as sentences.
@@ -204,6 +207,19 @@ pub struct Summary {
     /// Those with the verdict `reap` by outcome; every outcome is there.
     #[cfg_attr(test, schemars(schema_with = "super::tests::by_outcome"))]
     pub outcomes: BTreeMap<OutcomeCode, usize>,
+}
+
+/// Pods that need a person, of one reason, namespace and node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Their places among the report's pods, at least one.
+    pub pods: Vec<usize>,
+    /// Why, as a sentence.
+    pub detail: String,
+    /// What is at risk.
+    pub risk: Option<String>,
+    /// What to do, in order: one script for all where it destroys.
+    pub steps: Vec<Step>,
 }
 
 /// Of a node that was not read, nothing is known: `unread`.

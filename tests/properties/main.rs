@@ -14,13 +14,13 @@ use std::{
 
 use jiff::SignedDuration;
 use pod_reaper::{
-    advice::Step,
+    advice::{Command, Step},
     cli::Output,
     decide::{Reason, ReasonCode, decide, evaluate, to_ask},
     facts::{Census, ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts, Ready, Standing, Unread},
     limits::{Judged, Limits, Plan},
     questions::what_if::suppose,
-    report::{Render as _, Report, text::Screen},
+    report::{PodEntry, Render as _, Report, text::Screen},
     settings::{Settings, Task},
     source::Gathered,
 };
@@ -330,6 +330,58 @@ fn the_order_of_the_facts_does_not_matter() {
 fn lives(gathered: &Gathered, node: Option<&str>) -> bool {
     let node = node.and_then(|name| gathered.facts.nodes.get(name)).and_then(NodeRead::known);
     node.is_some_and(|node| node.lease.is_err() || alive(node, gathered.facts.now))
+}
+
+/// The script does to each pod what the pod's own command does.
+#[test]
+fn a_script_for_several_pods_is_made_of_their_own_commands() {
+    let destroys = |entry: &&&PodEntry| {
+        let words = entry.steps.iter().flat_map(|step| &step.command).flat_map(|command| &command.0);
+        words.into_iter().any(|word| word == "delete")
+    };
+    let scripted = Cell::new(0);
+    for_every_cluster(|case| {
+        // Only plain names go into a script, as an API server gives them.
+        let mut gathered = case.gathered.clone();
+        for (at, pod) in gathered.pods.iter_mut().enumerate() {
+            (pod.namespace, pod.name) = ("apps".to_owned(), format!("pod-{at}"));
+            pod.resource_version = at.to_string();
+            for (number, claim) in pod.claims.iter_mut().enumerate() {
+                claim.name = format!("claim-{at}-{number}");
+                if let ClaimState::Bound { uid, .. } = &mut claim.state {
+                    *uid = format!("uid-{at}-{number}");
+                }
+            }
+        }
+        let report = report(case, &case.settings(), &gathered);
+        let mut places = report.groups.iter().flat_map(|group| group.pods.clone()).collect::<Vec<_>>();
+        places.sort_unstable();
+        let manual = report.pods.iter().enumerate().filter(|(_, pod)| pod.verdict.as_str() == "manual");
+        prop_assert_eq!(places, manual.map(|(place, _)| place).collect::<Vec<_>>(), "each is in one group");
+        for group in report.groups.iter().filter(|group| group.pods.len() > 1) {
+            let entries = group.pods.iter().map(|place| &report.pods[*place]).collect::<Vec<_>>();
+            let lines = group.steps.iter().flat_map(|step| &step.command).flat_map(Command::lines);
+            let lines = lines.filter(|words| words[0] == "pod").collect::<Vec<_>>();
+            let destroyed = entries.iter().filter(destroys).collect::<Vec<_>>();
+            prop_assert!([0, entries.len()].contains(&destroyed.len()), "all of them, or none");
+            prop_assert_eq!(lines.len(), destroyed.len());
+            scripted.set(scripted.get() + lines.len());
+            for (line, entry) in lines.iter().zip(destroyed) {
+                let pod = gathered.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
+                prop_assert_eq!(&line[1..4], [&*pod.name, &pod.uid, &pod.resource_version]);
+                let words = entry.steps.iter().flat_map(|step| &step.command).flat_map(|command| &command.0);
+                let own = words.filter_map(|word| word.split("/persistentvolumeclaims/").nth(1));
+                let given = line[4..].iter().filter_map(|word| word.split_once('='));
+                prop_assert!(
+                    given.clone().all(|(claim, uid)| claim.replace("claim", "uid") == uid),
+                    "{line:?}"
+                );
+                prop_assert_eq!(given.map(|(claim, _)| claim).collect::<Vec<_>>(), own.collect::<Vec<_>>());
+            }
+        }
+        Ok(())
+    });
+    assert!(scripted.get() > 0, "no script was printed");
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn answer(
         );
         return Ok(explanation);
     };
-    let Advice { risk, steps } = advise(judged, &facts, plan.hold.as_ref(), &settings.task.kubectl());
+    let Advice { risk, steps } = advise(&[judged], &facts, plan.hold.as_ref(), &settings.task.kubectl());
     let unread = judged.code() == ReasonCode::FactsUnread;
     Ok(Explanation {
         limits: limits(&plan, judged),

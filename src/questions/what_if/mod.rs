@@ -234,7 +234,7 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
     let mut pods = Vec::new();
     for pod in summaries.iter().filter(here).filter(|pod| settings.namespaces.matches(&pod.namespace)) {
         if let Some(judged) = judged.get(pod.uid.as_str()) {
-            let advice = advise(judged, &facts, plan.hold.as_ref(), &kubectl);
+            let advice = advise(&[judged], &facts, plan.hold.as_ref(), &kubectl);
             let mut entry = PodFate::new(pod, fate(pod, &judged.reason), judged.sentence());
             entry.verdict = Some(judged.verdict());
             entry.reason = Some(judged.code());

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    NodeEntry, PodEntry, Report,
+    Group, NodeEntry, PodEntry, Report,
     phrases::{self, clean},
     timeline,
 };
@@ -175,29 +175,34 @@ fn for_a_person(report: &Report) -> Markup {
         @if !pods.is_empty() {
             section #manual.of-pods aria-labelledby="manual-heading" {
                 h2 #manual-heading { (phrases::heading(report, Verdict::Manual)) ": " (pods.len()) }
-                ol { @for pod in pods { (card(pod)) } }
+                ol { @for group in &report.groups { (card(report, group)) } }
             }
         }
     }
 }
 
-/// A pod that a person has to look at.
-fn card(pod: &PodEntry) -> Markup {
+/// Pods that a person has to look at, with what there is to do about all of them.
+fn card(report: &Report, group: &Group) -> Markup {
+    let pod = &report.pods[group.pods[0]];
+    let several = phrases::several(report, group);
     html! {
-        li.pod.card.manual data-namespace=(pod.namespace) data-verdict=(pod.verdict) {
+        li.pod.card.manual data-namespace=(pod.namespace) data-verdict=(pod.verdict) data-pods=(group.pods.len()) {
             div.head {
-                h3 { (name(pod)) }
+                h3 { @if let Some((says, _)) = &several { (clean(says)) } @else { (name(pod)) } }
                 (chip(pod))
             }
-            p.meta {
-                @if let Some(owner) = &pod.owner { span { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
-                @if let Some(node) = &pod.node { span { "on " (clean(node)) } }
-                span { (phrases::overdue(pod)) }
+            @if let Some((_, names)) = &several {
+                p { (clean(names)) }
+            } @else {
+                p.meta {
+                    @if let Some(owner) = &pod.owner { span { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
+                    @if let Some(node) = &pod.node { span { "on " (clean(node)) } }
+                    span { (phrases::overdue(pod)) }
+                }
             }
-            @if let Some(sentence) = phrases::sentence(pod) { p { (clean(sentence)) } }
-            @if let Some(note) = &pod.note { p.note { b { "Note: " } (clean(note)) } }
-            @if let Some(risk) = &pod.risk { p.risk { b { "Risk: " } (clean(risk)) } }
-            @if !pod.steps.is_empty() { ol.steps { @for step in &pod.steps { (step_of(step)) } } }
+            p { (clean(&group.detail)) }
+            @if let Some(risk) = &group.risk { p.risk { b { "Risk: " } (clean(risk)) } }
+            @if !group.steps.is_empty() { ol.steps { @for step in &group.steps { (step_of(step)) } } }
         }
     }
 }
@@ -207,7 +212,9 @@ fn step_of(step: &Step) -> Markup {
         li {
             p { (clean(&step.what)) }
             @if let Some(command) = &step.command {
-                div.command { pre { code { (clean(&command.0.join(" "))) } } }
+                div.command {
+                    pre { code { @for (at, line) in command.lines().enumerate() { @if at > 0 { "\n" } (clean(&line.join(" "))) } } }
+                }
             }
         }
     }

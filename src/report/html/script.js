@@ -40,9 +40,10 @@
     for (const section of document.querySelectorAll("section.of-pods")) {
       section.hidden = !section.querySelector("[data-namespace]:not([hidden])");
     }
-    const shown = pods.filter((pod) => !pod.hidden).length;
+    const count = (entries) => entries.reduce((sum, entry) => sum + Number(entry.dataset.pods || 1), 0);
+    const [shown, there] = [count(pods.filter((pod) => !pod.hidden)), count(pods)];
     document.getElementById("shown").textContent =
-      shown === pods.length ? "All pods are shown." : shown + " of " + pods.length + " pods are shown.";
+      shown === there ? "All pods are shown." : shown + " of " + there + " pods are shown.";
   };
   filters.addEventListener("change", apply);
   filters.addEventListener("reset", () => setTimeout(apply));

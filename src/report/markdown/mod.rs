@@ -8,12 +8,7 @@ use super::{
     NodeEntry, PodEntry, Report,
     phrases::{self, clean},
 };
-use crate::{
-    advice::{Command, Step},
-    decide::Verdict,
-    glossary,
-    outcome::OutcomeCode,
-};
+use crate::{advice::Step, decide::Verdict, glossary, outcome::OutcomeCode};
 
 /// Writes `report` as Markdown.
 pub fn write(report: &Report) -> String {
@@ -54,21 +49,22 @@ fn for_a_person(page: &mut String, report: &Report) {
         return;
     }
     *page += &format!("\n## {}: {}\n", phrases::heading(report, Verdict::Manual), pods.len());
-    for pod in pods {
-        let mut facts = vec![code(why(pod))];
-        facts.extend(owner(pod));
-        facts.extend(pod.node.as_ref().map(|node| format!("on {}", code(node))));
-        facts.push(phrases::overdue(pod));
-        *page += &format!("\n### {}\n\n{}\n", name(pod), facts.join(", "));
-        if let Some(sentence) = phrases::sentence(pod) {
-            *page += &format!("\n{}\n", prose(sentence));
+    for group in &report.groups {
+        let pod = &report.pods[group.pods[0]];
+        if let Some((says, names)) = phrases::several(report, group) {
+            *page += &format!("\n### {}\n\n{}: {}\n", prose(&says), code(why(pod)), prose(&names));
+        } else {
+            let mut facts = vec![code(why(pod))];
+            facts.extend(owner(pod));
+            facts.extend(pod.node.as_ref().map(|node| format!("on {}", code(node))));
+            facts.push(phrases::overdue(pod));
+            *page += &format!("\n### {}\n\n{}\n", name(pod), facts.join(", "));
         }
-        for (word, text) in [("Note", &pod.note), ("Risk", &pod.risk)] {
-            if let Some(text) = text {
-                *page += &format!("\n**{word}:** {}\n", prose(text));
-            }
+        *page += &format!("\n{}\n", prose(&group.detail));
+        if let Some(risk) = &group.risk {
+            *page += &format!("\n**Risk:** {}\n", prose(risk));
         }
-        for (number, step) in pod.steps.iter().enumerate() {
+        for (number, step) in group.steps.iter().enumerate() {
             item(page, &format!("{}. ", number + 1), step);
         }
     }
@@ -200,9 +196,10 @@ fn owner(pod: &PodEntry) -> Option<String> {
 /// A step in a list, its command in a fence that belongs to the item.
 fn item(page: &mut String, mark: &str, step: &Step) {
     *page += &format!("\n{mark}{}\n", prose(&step.what));
-    let Some(Command(words)) = &step.command else { return };
-    let command = clean(&words.join(" "));
+    let Some(command) = &step.command else { return };
     let indent = " ".repeat(mark.len());
+    let lines = command.lines().map(|words| clean(&words.join(" ")));
+    let command = lines.collect::<Vec<_>>().join(&format!("\n{indent}"));
     // A fence that is longer than any run of backticks in it.
     let run = command.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(run + 1));

@@ -7,17 +7,11 @@ use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::{
-    BreakerEntry, NodeEntry, PodEntry, Report,
+    BreakerEntry, Group, NodeEntry, PodEntry, Report,
     notices::Notice,
     phrases::{self, clean},
 };
-use crate::{
-    advice::{Command, Step},
-    decide::Verdict,
-    exit::Exit,
-    facts::ReadError,
-    outcome::OutcomeCode,
-};
+use crate::{advice::Step, decide::Verdict, exit::Exit, facts::ReadError, outcome::OutcomeCode};
 
 /// Width that the report keeps to where nothing is narrower: longer lines are hard to read.
 const COLUMNS: usize = 100;
@@ -163,9 +157,24 @@ impl Page {
             None => heading.to_uppercase(),
         };
         self.heading(style, &format!("{heading}: {count}"));
-        for pod in pods {
-            self.pod(pod);
+        if verdict == Verdict::Manual {
+            report.groups.iter().for_each(|group| self.group(report, group));
+        } else {
+            for pod in pods {
+                self.pod(pod);
+            }
         }
+    }
+
+    /// Pods that share what there is to do.
+    fn group(&mut self, report: &Report, group: &Group) {
+        let first = &report.pods[group.pods[0]];
+        let Some((says, names)) = phrases::several(report, group) else { return self.pod(first) };
+        self.paragraph(ITEM, DETAIL, style_of(first), &format!("{says}  [{}]", first.reason));
+        for text in [&names, &group.detail] {
+            self.paragraph(DETAIL, DETAIL, Style::new(), text);
+        }
+        self.advice(DETAIL, [("Note", &None), ("Risk", &group.risk)], &group.steps);
     }
 
     fn pod(&mut self, pod: &PodEntry) {
@@ -202,7 +211,8 @@ impl Page {
         let rest = format!("{DETAIL}{:1$}", "", mark.len());
         self.paragraph(&format!("{DETAIL}{mark}"), &rest, Style::new(), &step.what);
         if let Some(command) = &step.command {
-            for line in broken(command, self.screen.columns - rest.len()) {
+            let columns = self.screen.columns - rest.len();
+            for line in command.lines().flat_map(|words| broken(words, columns)) {
                 self.line(&format!("{rest}{}", clean(&line)));
             }
         }
@@ -253,12 +263,12 @@ fn style_of(pod: &PodEntry) -> Style {
     }
 }
 
-/// The command on lines of at most `width`, as far as its words allow, joined as a shell joins them. One that is a comment
+/// A line of a command on lines of at most `width`, as far as its words allow, joined as a shell joins them. One that is a comment
 /// is one on every line: a comment does not go on after a backslash.
-fn broken(Command(words): &Command, width: usize) -> Vec<String> {
+fn broken(words: &[String], width: usize) -> Vec<String> {
     let (comment, words) = match words.split_first() {
         Some((first, rest)) if first == "#" => ("# ", rest),
-        _ => ("", words.as_slice()),
+        _ => ("", words),
     };
     let mut lines = Vec::new();
     let mut line = comment.to_owned();

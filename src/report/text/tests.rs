@@ -79,16 +79,17 @@ fn an_audit_of_a_dead_node() {
               1. See who set them (under managedFields, the manager of each f:finalizers), and look at its
                  log.
                  kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
-              2. See what still holds the pod; it goes by itself with the last one, or at the next run.
-                 kubectl get pod held-0 -n compute-hive01 -o 'jsonpath={.metadata.finalizers}'
+              2. See what still holds the pod; a pod goes by itself with the last one, or at the next run.
+                 kubectl get pod held-0 -n compute-hive01 -o \
+                   custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
           impala-impala01/impala-executor-000-0  StatefulSet/impala-executor-000  on ds06  overdue 1h 55m
               [local-volume]
               Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to
               volume pvc-scratch (local, at /opt/local-path).
-              Risk: If ds06 can come back, wait for it: the pod then starts anew, with its data. With these
-              commands the data of volume pvc-scratch is lost for good (policy Delete).
-              1. Give up scratch-cache-volume-impala-executor-000-0, and force-delete the pod; nothing
-                 happens once it or ds06 is back. Its StatefulSet makes both anew.
+              Risk: If ds06 can come back, wait for it: what it ran then starts anew, with its data. With
+              these commands the data of volume pvc-scratch is lost for good (policy Delete).
+              1. Give up claim scratch-cache-volume-impala-executor-000-0, and force-delete the pod; where
+                 it, or ds06, is back by then, nothing happens. A StatefulSet makes both anew.
                  kubectl get node ds06 -o 'jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}' \
                    | grep -qvx Ready=True && echo \
                    '{"dryRun":["All"],"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-impala-executor-000-0"}}' \
@@ -103,7 +104,7 @@ fn an_audit_of_a_dead_node() {
                    /api/v1/namespaces/impala-impala01/pods/impala-executor-000-0 > /dev/null && echo \
                    'Force-deleted impala-impala01/impala-executor-000-0.' || { echo \
                    'Stopped: ds06 is Ready again, or the pod has changed, or see above.' >&2; false; }
-              2. See the new pod come up, on another node.
+              2. See the pod come up anew, on another node.
                  kubectl get pods,pvc -n impala-impala01 -o wide
           impala-impala01/statestored-0  StatefulSet/statestored  on ds06  overdue 1h 55m
               [volume-unverified]
@@ -459,7 +460,7 @@ fn pasted_commands_send_what_they_show() {
         [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}]
         [--kubeconfig][/etc/my config][--context][prod][taint][nodes][ds06][node.kubernetes.io/out-of-service=nodeshutdown:NoExecute]
         [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][--show-managed-fields][-o][yaml]
-        [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][-o][jsonpath={.metadata.finalizers}]
+        [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][-o][custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers]
         [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}]
         [--kubeconfig][/etc/my config][--context][prod][delete][-f][-][--raw][/api/v1/namespaces/impala-impala01/pods/impala-executor-000-0]<{"dryRun":["All"],"gracePeriodSeconds":0,"preconditions":{"resourceVersion":"7","uid":"uid-impala-impala01-impala-executor-000-0"}}
 
@@ -491,7 +492,7 @@ fn a_command_that_is_broken_over_lines_pastes_as_one() {
             let whole = shell.paste(&command.0.join(" "));
             assert!(!whole.is_empty(), "{command:?}");
             for width in [1, 20, 40, 91] {
-                let lines = broken(command, width).join("\n");
+                let lines = broken(&command.0, width).join("\n");
                 assert_eq!(shell.paste(&lines), whole, "{lines}");
                 // With its indentation on the page.
                 let indent = format!("\n{DETAIL}   ");
@@ -551,7 +552,7 @@ fn every_name_is_one_word_to_the_shell() {
         // A name that is no file's gets no command that writes or reads one.
         assert_eq!(commands.len(), 9, "{name}: {commands:?}");
         for command in commands {
-            let asked = shell.paste(&broken(command, 40).join("\n"));
+            let asked = shell.paste(&broken(&command.0, 40).join("\n"));
             let first = asked.lines().next().unwrap_or_default();
             let points = format!("[--kubeconfig][{name}][--context][{name}]");
             let fetched = format!("[--kubeconfig][{name}.kubeconfig]");
