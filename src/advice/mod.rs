@@ -6,7 +6,7 @@
 //! `kubectl delete --raw`, which takes those preconditions and does not wait (plain `kubectl delete pvc` hangs on the
 //! claim's protection finalizer). The claim's finalizers need no clearing: it goes when the pod does.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -54,9 +54,16 @@ impl Command {
     }
 }
 
+impl fmt::Display for Command {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.lines().map(|words| words.join(" ")).collect::<Vec<_>>();
+        formatter.write_str(&lines.join(Self::NEXT))
+    }
+}
+
 impl Serialize for Command {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0.join(" "))
+        serializer.collect_str(self)
     }
 }
 
@@ -85,14 +92,6 @@ impl Kubectl {
         let names = alike.pods().map(|pod| pod.name.as_str());
         let words = ["get", "pod"].into_iter().chain(names).chain(["-n", alike.namespace]);
         self.command(words.chain(options.iter().copied()))
-    }
-
-    /// Asks for a delete with `options`, and drops the answer.
-    fn delete(&self, path: &str, options: &serde_json::Value) -> Vec<String> {
-        let mut words = vec!["echo".to_owned(), quoted(&options.to_string()), "|".to_owned()];
-        words.extend(self.words(["delete", "-f", "-", "--raw", path]));
-        words.extend([">", "/dev/null"].map(str::to_owned));
-        words
     }
 
     /// Writes the claim's manifest to a file, without what binds it to its volume and node. Where there is no claim any more,
@@ -125,42 +124,13 @@ impl Kubectl {
         words
     }
 
-    /// Gives up the pinned claims of the pods and force-deletes them, one by one, each while it and its node are as they
-    /// were judged.
-    fn finish(&self, alike: &Alike<'_>) -> Command {
-        match alike.all {
-            [one] => self.finish_one(alike.node, &one.pod, pinned(one)),
-            _ => self.finish_each(alike),
+    /// A script that gives up the pinned claims of the pods and force-deletes them, one by one, each while it and its node are
+    /// as they were judged. What differs between them are plain words, which are arguments: zsh does not split what a variable
+    /// holds. It uses no variable to which a shell gives a meaning of its own. `None` where a name is no plain word.
+    fn finish(&self, Alike { namespace, node, all }: &Alike<'_>) -> Option<Command> {
+        if !all.iter().all(|judged| is_plain(judged)) {
+            return None;
         }
-    }
-
-    fn finish_one(&self, node: &str, pod: &PodFacts, claims: &[PinnedClaim]) -> Command {
-        let PodFacts { namespace, name, uid, resource_version, .. } = pod;
-        let of = |kind: &str, name: &str| format!("/api/v1/namespaces/{namespace}/{kind}/{name}");
-        let mut options = json!({
-            "gracePeriodSeconds": 0,
-            "preconditions": {"uid": uid, "resourceVersion": resource_version},
-        });
-        let delete = self.delete(&of("pods", name), &options);
-        options["dryRun"] = json!(["All"]);
-        let give_up = claims.iter().map(|PinnedClaim { claim, claim_uid, .. }| {
-            self.delete(&of("persistentvolumeclaims", claim), &json!({"preconditions": {"uid": claim_uid}}))
-        });
-        let steps = [self.still_not_ready(node), self.delete(&of("pods", name), &options)].into_iter();
-        let mut words = Vec::new();
-        for step in steps.chain(give_up).chain([delete]) {
-            words.extend(step);
-            words.push("&&".to_owned());
-        }
-        let done = quoted(&format!("Force-deleted {namespace}/{name}."));
-        let not = quoted(&format!("Stopped: {node} is Ready again, or the pod has changed, or see above."));
-        words.extend(["echo", &done, "||", "{", "echo", &not, ">&2;", "false;", "}"].map(str::to_owned));
-        Command(words)
-    }
-
-    /// A script that does the same pod by pod. What differs between them are plain words, which are arguments: zsh does not
-    /// split what a variable holds. It uses no variable to which a shell gives a meaning of its own.
-    fn finish_each(&self, Alike { namespace, node, all }: &Alike<'_>) -> Command {
         let kubectl = self.words([]).join(" ");
         let before = format!(
             r#"(
@@ -175,7 +145,8 @@ pod() {{ name=$1 uid=$2 version=$3; shift 3
         let after = format!(
             r#"  then echo "Force-deleted {namespace}/$name."
   else failed=1
-    echo "Stopped at $name: {node} is Ready again, or the pod has changed, or see above." >&2; fi; }}
+    echo "Stopped at $name: {node} is Ready again, or the pod has changed, or see above." >&2
+  fi; }}
 failed=0"#
         );
         let lines = |text: &str| {
@@ -200,7 +171,7 @@ failed=0"#
             script.push(Command::NEXT.to_owned());
         }
         script.push("[ $failed = 0 ] )".to_owned());
-        Command(script)
+        Some(Command(script))
     }
 }
 
@@ -231,19 +202,21 @@ impl<'a> Alike<'a> {
     }
 }
 
+/// Whether what a script says of a pod are plain words, as whatever an API server has named is.
+fn is_plain(judged: &Judged) -> bool {
+    let PodFacts { namespace, name, uid, resource_version, node, .. } = &judged.pod;
+    let words = pinned(judged).iter().flat_map(|claim| [&claim.claim, &claim.claim_uid]).chain(node);
+    [namespace, name, uid, resource_version].into_iter().chain(words).all(|word| is_name(word))
+}
+
 /// Puts the pods of `all` that need a person together where they share what there is to do, by their places: those of one
-/// reason, namespace and node, where what a script says of each are plain words, as whatever an API server has named is,
-/// and no claim is another pod's too.
+/// reason, namespace and node, where a script can name each, and no claim is another pod's too.
 pub fn alike(all: &[Judged]) -> Vec<Vec<usize>> {
     let mut groups = Vec::<Vec<usize>>::new();
     let mut groups_by_key = BTreeMap::new();
     for (place, judged) in all.iter().enumerate().filter(|(_, judged)| judged.verdict() == Verdict::Manual) {
-        let PodFacts { namespace, name, uid, resource_version, node, controller, .. } = &judged.pod;
-        let claims = pinned(judged);
-        let words = claims.iter().flat_map(|claim| [&claim.claim, &claim.claim_uid]);
-        let plain =
-            [namespace, name, uid, resource_version].into_iter().chain(words).all(|word| is_name(word));
-        let alone = !plain || claims.iter().any(|claim| !claim.users.is_empty());
+        let PodFacts { namespace, uid, node, controller, .. } = &judged.pod;
+        let alone = !is_plain(judged) || pinned(judged).iter().any(|claim| !claim.users.is_empty());
         // What is said of volumes differs in their names alone.
         let says = Some(judged.sentence()).filter(|_| !judged.reason.names_claims());
         let key = (judged.code(), namespace, node, controller.is_none(), says, alone.then_some(uid));
@@ -297,8 +270,10 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
     }
     // The rules that remain hold on a node that was read.
     let Some(facts_of_node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
-    let force_delete =
-        |when: &str| step(format!("{when}orce-delete {}.", alike.them()), kubectl.finish(&alike));
+    let force_delete = |when: &str| {
+        let what = format!("{when}orce-delete {}.", alike.them());
+        Step { what, command: kubectl.finish(&alike) }
+    };
     let mut advice = match reason {
         Reason::LocalVolume { .. } => local_volume(&alike, kubectl),
         Reason::VolumeUnverified { .. } => {
@@ -460,13 +435,11 @@ fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
     }
     let names = named("claim", &claims.clone().map(|claim| claim.claim.as_str()).collect::<Vec<_>>());
     let and_then = if kept.is_empty() { " A StatefulSet makes both anew." } else { "" };
-    steps.push(step(
-        format!(
-            "Give up {names}, and force-delete {}; where it, or {node}, is back by then, nothing happens.{and_then}",
-            alike.them()
-        ),
-        kubectl.finish(alike),
-    ));
+    let what = format!(
+        "Give up {names}, and force-delete {}; where it, or {node}, is back by then, nothing happens.{and_then}",
+        alike.them()
+    );
+    steps.push(Step { what, command: kubectl.finish(alike) });
     for claim in kept {
         let command = is_name(claim).then(|| kubectl.command(["create", "-f", &format!("{claim}.yaml")]));
         steps.push(Step { what: format!("When claim {claim} is gone, make it anew, empty."), command });

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 
 use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report};
 use crate::{
+    advice::Command,
     decide::{ReasonCode, Verdict, seen, spoken},
     facts::{Ready, SignBy},
     outcome::OutcomeCode,
@@ -223,6 +224,11 @@ pub fn summary(report: &Report) -> String {
         count => format!(", {count} could not be read"),
     };
     format!("{counts}{unread}. Exit code {}.", report.exit.code())
+}
+
+/// A command as it is pasted, on as many lines as it has.
+pub fn command(command: &Command) -> String {
+    command.to_string().split(Command::NEXT).map(clean).collect::<Vec<_>>().join(Command::NEXT)
 }
 
 /// Text from the cluster must not steer what shows it, nor pass for another text: control characters, and Unicode's

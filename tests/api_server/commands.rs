@@ -65,7 +65,11 @@ fn the_command_for_a_local_volume_frees_the_pod_and_its_claim_once() {
 fn stops(shell: &str, cluster: &ControlPlane, command: &str) {
     let output = paste_into(shell, cluster, command);
     assert!(!output.status.success(), "{shell}: {command}");
-    assert!(shown(&output).contains("Stopped: ds06 is Ready again, or"), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("Stopped at impala-executor-000-0: ds06 is Ready again, or"),
+        "{}",
+        shown(&output)
+    );
 }
 
 /// What may have happened since the report was written.
@@ -184,18 +188,7 @@ fn the_text_report_can_be_pasted_line_by_line() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let path = pod_path(six_nodes::LOCAL.0, six_nodes::LOCAL.1);
-    let output = binary(&cluster.kubeconfig).args(SHORT).output().expect("it starts");
-    let text = String::from_utf8(output.stdout).expect("text");
-    let report = text.split_once("impala-executor-000-0").expect("the pod").1;
-    // The commands between the explanations, up to the next pod.
-    let (mut script, mut goes_on) = (String::new(), false);
-    for line in report.lines().skip(1).take_while(|line| line.starts_with("      ")) {
-        if goes_on || ["echo", "kubectl"].iter().any(|word| line.trim_start().starts_with(word)) {
-            script += &format!("{line}\n");
-            goes_on = line.ends_with('\\');
-        }
-    }
-    assert_eq!(script.matches("--raw").count(), 3, "{text}");
+    let script = script(&cluster, "text");
     let output = paste(&cluster, &script);
     assert!(output.status.success(), "{script}\n{}", shown(&output));
     assert!(cluster.try_get(&path).is_none());

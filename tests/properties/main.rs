@@ -337,7 +337,7 @@ fn lives(gathered: &Gathered, node: Option<&str>) -> bool {
 fn a_script_for_several_pods_is_made_of_their_own_commands() {
     let destroys = |entry: &&&PodEntry| {
         let words = entry.steps.iter().flat_map(|step| &step.command).flat_map(|command| &command.0);
-        words.into_iter().any(|word| word == "delete")
+        words.into_iter().any(|word| word == "failed=0")
     };
     let scripted = Cell::new(0);
     for_every_cluster(|case| {
@@ -369,14 +369,11 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
             for (line, entry) in lines.iter().zip(destroyed) {
                 let pod = gathered.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
                 prop_assert_eq!(&line[1..4], [&*pod.name, &pod.uid, &pod.resource_version]);
-                let words = entry.steps.iter().flat_map(|step| &step.command).flat_map(|command| &command.0);
-                let own = words.filter_map(|word| word.split("/persistentvolumeclaims/").nth(1));
-                let given = line[4..].iter().filter_map(|word| word.split_once('='));
-                prop_assert!(
-                    given.clone().all(|(claim, uid)| claim.replace("claim", "uid") == uid),
-                    "{line:?}"
-                );
-                prop_assert_eq!(given.map(|(claim, _)| claim).collect::<Vec<_>>(), own.collect::<Vec<_>>());
+                let lines = entry.steps.iter().flat_map(|step| &step.command).flat_map(Command::lines);
+                let own = lines.filter(|words| words[0] == "pod").collect::<Vec<_>>();
+                prop_assert_eq!(own, [*line], "its own command");
+                let mut given = line[4..].iter().filter_map(|word| word.split_once('='));
+                prop_assert!(given.all(|(claim, uid)| claim.replace("claim", "uid") == uid), "{line:?}");
             }
         }
         Ok(())
@@ -397,11 +394,11 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
     ];
     let destroys = |step: &Step| {
         let words = step.command.iter().flat_map(|command| &command.0);
-        words.into_iter().any(|word| ["delete", "taint"].contains(&word.as_str()))
+        words.into_iter().any(|word| ["failed=0", "taint"].contains(&word.as_str()))
     };
     let gives_up_a_claim = |step: &Step| {
-        let words = step.command.iter().flat_map(|command| &command.0);
-        destroys(step) && words.into_iter().any(|word| word.contains("/persistentvolumeclaims/"))
+        let lines = step.command.iter().flat_map(Command::lines);
+        lines.into_iter().any(|words| words[0] == "pod" && words.len() > 4)
     };
     for_every_cluster(|case| {
         let settings = case.settings();
@@ -422,17 +419,15 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             );
             prop_assert!(reason == LocalVolume || !entry.steps.iter().any(gives_up_a_claim));
             // Each is bound to the node's state and to the pod that was judged.
-            for step in entry.steps.iter().filter(|step| destroys(step)) {
-                let words = step.command.iter().flat_map(|command| &command.0).collect::<Vec<_>>();
-                let at = |wanted: &str| words.iter().position(|word| *word == wanted);
-                prop_assert!(at("node") < at("delete") && at("node").is_some(), "{words:?}");
-                let bound = format!(r#""preconditions":{{"resourceVersion":"{}""#, pod.resource_version);
-                let writes = words.iter().filter(|word| word.contains("gracePeriodSeconds"));
-                let bound = writes.map(|word| word.contains(&bound)).collect::<Vec<_>>();
-                prop_assert_eq!(bound, [true, true], "a trial and the delete: {:?}", words);
-                prop_assert!(
-                    words.iter().find(|word| word.contains("reconditions")).unwrap().contains("dryRun")
-                );
+            for command in entry.steps.iter().filter(|step| destroys(step)).flat_map(|step| &step.command) {
+                let lines = command.lines().map(|words| words.join(" ")).collect::<Vec<_>>();
+                let at = |wanted: &str| lines.iter().position(|line| line.contains(wanted));
+                let looks = format!("get node {} ", pod.node.as_deref().unwrap());
+                prop_assert!(at(&looks).is_some() && at(&looks) < at("Force-deleted"), "{lines:?}");
+                prop_assert!(at(&looks) == at("dryRun"), "{lines:?}");
+                let names = format!("pod {} {} {}", pod.name, pod.uid, pod.resource_version);
+                prop_assert_eq!(lines.iter().filter(|line| line.starts_with("pod ")).count(), 1);
+                prop_assert!(at(&names).is_some(), "{lines:?}");
             }
             let node = case.gathered.facts.node_of(pod).and_then(NodeRead::known).unwrap();
             let shared =

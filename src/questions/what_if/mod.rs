@@ -315,9 +315,9 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
 
 /// A step for a dead node. The node lives: what could be pasted now must do nothing.
 fn for_then(step: Step) -> Step {
-    let command = step.command.map(|Command(mut words)| {
-        words.insert(0, "#".to_owned());
-        Command(words)
+    let command = step.command.map(|command| {
+        let line = |words: &[String]| [&[Command::NEXT.to_owned(), "#".to_owned()], words].concat();
+        Command(command.lines().flat_map(line).skip(1).collect())
     });
     Step { what: step.what, command }
 }

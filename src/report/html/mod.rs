@@ -212,9 +212,7 @@ fn step_of(step: &Step) -> Markup {
         li {
             p { (clean(&step.what)) }
             @if let Some(command) = &step.command {
-                div.command {
-                    pre { code { @for (at, line) in command.lines().enumerate() { @if at > 0 { "\n" } (clean(&line.join(" "))) } } }
-                }
+                div.command { pre { code { (phrases::command(command)) } } }
             }
         }
     }

@@ -166,8 +166,7 @@ fn every_command_can_be_copied_as_it_is() {
         [report(&reading, &private_cloud(), &[]), report(&audit(), &private_cloud(), &[]), hostile()]
     {
         let printed = texts(&pieces(&without_style_and_script(&write(&report))), "code");
-        let mut expected =
-            commands(&report).iter().map(|command| clean(&command.0.join(" "))).collect::<Vec<_>>();
+        let mut expected = commands(&report).into_iter().map(phrases::command).collect::<Vec<_>>();
         assert!(expected.len() > 5);
         let mut sorted = printed.clone();
         sorted.sort();

@@ -198,8 +198,7 @@ fn item(page: &mut String, mark: &str, step: &Step) {
     *page += &format!("\n{mark}{}\n", prose(&step.what));
     let Some(command) = &step.command else { return };
     let indent = " ".repeat(mark.len());
-    let lines = command.lines().map(|words| clean(&words.join(" ")));
-    let command = lines.collect::<Vec<_>>().join(&format!("\n{indent}"));
+    let command = phrases::command(command).replace('\n', &format!("\n{indent}"));
     // A fence that is longer than any run of backticks in it.
     let run = command.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(run + 1));

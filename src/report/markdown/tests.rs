@@ -120,7 +120,7 @@ fn the_structure_is_as_intended() {
             "What the reasons mean"
         ]
     );
-    let expected = commands(&report).iter().map(|command| command.0.join(" ") + "\n").collect::<Vec<_>>();
+    let expected = commands(&report).iter().map(|command| command.to_string() + "\n").collect::<Vec<_>>();
     // The node's command follows those of the pods that need a person.
     let (of_pods, of_node) = (&expected[1..], &expected[..1]);
     assert_eq!(seen.commands, [of_pods, of_node].concat());
@@ -212,8 +212,7 @@ fn no_name_becomes_markup_or_a_mention() {
         assert_eq!(seen.headings.len(), plain.headings.len(), "{name:?}\n{page}");
         let shape = |seen: &Seen| seen.rows.iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(shape(&seen), shape(&plain), "{name:?}\n{page}");
-        let expected =
-            commands(&report).iter().map(|command| clean(&command.0.join(" "))).collect::<Vec<_>>();
+        let expected = commands(&report).into_iter().map(phrases::command).collect::<Vec<_>>();
         let mut printed =
             seen.commands.iter().map(|command| command.trim_end_matches('\n').to_owned()).collect::<Vec<_>>();
         // Those of the node come last.
