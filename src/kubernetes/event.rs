@@ -1,20 +1,17 @@
 //! Events.
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
-/// An Event of `events.k8s.io/v1`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RawEvent {
-    event_time: Option<Timestamp>,
-    regarding: Regarding,
-}
+raw! {
+    /// An Event of `events.k8s.io/v1`.
+    pub struct RawEvent {
+        event_time: Option<Timestamp>,
+        regarding: Regarding,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Regarding {
-    uid: Option<String>,
+    struct Regarding {
+        uid: Option<String>,
+    }
 }
 
 impl RawEvent {

@@ -1,7 +1,7 @@
 //! Node leases: the kubelets' heartbeats.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::de::IgnoredAny;
 
 use super::meta::{Meta, Written};
 use crate::facts::Lease;
@@ -9,19 +9,17 @@ use crate::facts::Lease;
 /// What the kubelet asks for by default (`nodeLeaseDurationSeconds`).
 const DEFAULT_LEASE_SECONDS: i64 = 40;
 
-/// A lease.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct RawLease {
-    metadata: Meta<IgnoredAny, Written>,
-    spec: LeaseSpec,
-}
+raw! {
+    /// A lease.
+    pub struct RawLease {
+        metadata: Meta<IgnoredAny, Written>,
+        spec: LeaseSpec,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct LeaseSpec {
-    pub(super) renew_time: Option<Timestamp>,
-    pub(super) lease_duration_seconds: Option<i64>,
+    pub(super) struct LeaseSpec {
+        pub(super) renew_time: Option<Timestamp>,
+        pub(super) lease_duration_seconds: Option<i64>,
+    }
 }
 
 impl RawLease {

@@ -65,13 +65,27 @@ pub struct Annotations {
     pub(super) mirror: Option<String>,
 }
 
-/// An entry of `managedFields`: what somebody has written, and when, by the API server's stamp.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Written {
-    time: Option<Timestamp>,
-    /// Parsed only where it is asked about: it is long.
-    fields_v1: Option<Box<RawValue>>,
+raw! {
+    /// An entry of `managedFields`: what somebody has written, and when, by the API server's stamp.
+    pub struct Written {
+        time: Option<Timestamp>,
+        /// Parsed only where it is asked about: it is long.
+        fields_v1: Option<Box<RawValue>>,
+    }
+
+    pub(super) struct OwnerReference {
+        pub(super) api_version: Option<String>,
+        pub(super) kind: Option<String>,
+        pub(super) uid: Option<String>,
+        pub(super) name: Option<String>,
+        pub(super) controller: Option<bool>,
+    }
+
+    /// Any object of which only the metadata matters: a namespace, or a pod that is looked for by UID.
+    pub struct RawObject {
+        /// Its metadata.
+        pub metadata: Meta,
+    }
 }
 
 impl<A> Meta<A, Written> {
@@ -84,16 +98,6 @@ impl<A> Meta<A, Written> {
         };
         self.managed_fields.iter().flatten().filter(owns).filter_map(|entry| entry.time).max()
     }
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct OwnerReference {
-    pub(super) api_version: Option<String>,
-    pub(super) kind: Option<String>,
-    pub(super) uid: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) controller: Option<bool>,
 }
 
 impl Meta {
@@ -124,14 +128,6 @@ pub(super) const SKIP: &str = "pod-reaper.io/skip";
 /// The value of [`SKIP`] that opts out. Only `false` does not: a slip of the key must not delete.
 pub(super) fn opts_out(values: [Option<&str>; 2]) -> Option<String> {
     values.into_iter().flatten().find(|value| *value != "false").map(str::to_owned)
-}
-
-/// Any object of which only the metadata matters: a namespace, or a pod that is looked for by UID.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct RawObject {
-    /// Its metadata.
-    pub metadata: Meta,
 }
 
 /// What a parser says, without the text that it met: that may be anything.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::{
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place},
@@ -45,65 +44,53 @@ const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
 const FARGATE_PREFIX: &str = "fargate-";
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// A node.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct RawNode {
-    /// Its metadata.
-    pub metadata: Meta<BTreeMap<String, String>, Written>,
-    spec: NodeSpec,
-    status: NodeStatus,
-}
+raw! {
+    /// A node.
+    pub struct RawNode {
+        /// Its metadata.
+        pub metadata: Meta<BTreeMap<String, String>, Written>,
+        spec: NodeSpec,
+        status: NodeStatus,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct NodeStatus {
-    conditions: Option<Vec<Condition>>,
-    node_info: Option<NodeInfo>,
-}
+    struct NodeStatus {
+        conditions: Option<Vec<Condition>>,
+        node_info: Option<NodeInfo>,
+    }
 
-#[derive(Debug, Deserialize)]
-struct NodeInfo {
-    #[serde(rename = "kubeletVersion")]
-    kubelet_version: Option<String>,
-    #[serde(rename = "machineID")]
-    machine_id: Option<String>,
-    #[serde(rename = "systemUUID")]
-    system_uuid: Option<String>,
-}
+    struct NodeInfo {
+        kubelet_version: Option<String>,
+        #[serde(rename = "machineID")]
+        machine_id: Option<String>,
+        #[serde(rename = "systemUUID")]
+        system_uuid: Option<String>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NodeSpec {
-    taints: Option<Vec<Taint>>,
-    #[serde(rename = "providerID")]
-    provider_id: Option<String>,
-}
+    struct NodeSpec {
+        taints: Option<Vec<Taint>>,
+        #[serde(rename = "providerID")]
+        provider_id: Option<String>,
+    }
 
-#[derive(Debug, Deserialize)]
-struct Taint {
-    key: Option<String>,
-    value: Option<String>,
-    effect: Option<String>,
-    #[serde(rename = "timeAdded")]
-    time_added: Option<Timestamp>,
-}
+    struct Taint {
+        key: Option<String>,
+        value: Option<String>,
+        effect: Option<String>,
+        time_added: Option<Timestamp>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Conditions {
-    pub(super) conditions: Option<Vec<Condition>>,
-}
+    pub(super) struct Conditions {
+        pub(super) conditions: Option<Vec<Condition>>,
+    }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Condition {
-    #[serde(rename = "type")]
-    pub(super) kind: Option<String>,
-    pub(super) status: Option<String>,
-    pub(super) reason: Option<String>,
-    pub(super) last_transition_time: Option<Timestamp>,
-    pub(super) last_heartbeat_time: Option<Timestamp>,
+    pub(super) struct Condition {
+        #[serde(rename = "type")]
+        pub(super) kind: Option<String>,
+        pub(super) status: Option<String>,
+        pub(super) reason: Option<String>,
+        pub(super) last_transition_time: Option<Timestamp>,
+        pub(super) last_heartbeat_time: Option<Timestamp>,
+    }
 }
 
 impl RawNode {

@@ -1,33 +1,29 @@
 //! When an object was last observed as it is, for a snapshot that does not say when it was taken.
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::{lease::LeaseSpec, node::Conditions};
 use crate::facts::deletion_requested;
 
-/// The moments at which an object was observed. A `deletionTimestamp` is none of them: it may lie in the future. The moment
-/// at which the deletion was asked for is one.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Observed {
-    metadata: ObservedMeta,
-    spec: LeaseSpec,
-    status: Conditions,
-}
+raw! {
+    /// The moments at which an object was observed. A `deletionTimestamp` is none of them: it may lie in the future. The moment
+    /// at which the deletion was asked for is one.
+    pub struct Observed {
+        metadata: ObservedMeta,
+        spec: LeaseSpec,
+        status: Conditions,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ObservedMeta {
-    creation_timestamp: Option<Timestamp>,
-    deletion_timestamp: Option<Timestamp>,
-    deletion_grace_period_seconds: Option<i64>,
-    managed_fields: Option<Vec<Written>>,
-}
+    struct ObservedMeta {
+        creation_timestamp: Option<Timestamp>,
+        deletion_timestamp: Option<Timestamp>,
+        deletion_grace_period_seconds: Option<i64>,
+        managed_fields: Option<Vec<Written>>,
+    }
 
-#[derive(Debug, Deserialize)]
-struct Written {
-    time: Option<Timestamp>,
+    struct Written {
+        time: Option<Timestamp>,
+    }
 }
 
 impl Observed {

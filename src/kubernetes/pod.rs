@@ -1,7 +1,6 @@
 //! Pods.
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::meta::{Meta, OwnerReference, SKIP, required};
 use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
@@ -18,33 +17,50 @@ const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 /// A `CronJob` names its Jobs after itself and the time in minutes since 1970: eight digits until 2160. Fewer may be anything.
 const CRON_DIGITS: usize = 8;
 
-/// A pod.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct RawPod {
-    /// Its metadata.
-    pub metadata: Meta,
-    spec: PodSpec,
-    status: PodStatus,
-}
+raw! {
+    /// A pod.
+    pub struct RawPod {
+        /// Its metadata.
+        pub metadata: Meta,
+        spec: PodSpec,
+        status: PodStatus,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct PodSpec {
-    node_name: Option<String>,
-    volumes: Option<Vec<PodVolume>>,
-    tolerations: Option<Vec<Toleration>>,
-}
+    struct PodSpec {
+        node_name: Option<String>,
+        volumes: Option<Vec<PodVolume>>,
+        tolerations: Option<Vec<Toleration>>,
+    }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Toleration {
-    key: Option<String>,
-    operator: Option<String>,
-    value: Option<String>,
-    effect: Option<String>,
-    #[serde(rename = "tolerationSeconds")]
-    seconds: Option<i64>,
+    struct Toleration {
+        key: Option<String>,
+        operator: Option<String>,
+        value: Option<String>,
+        effect: Option<String>,
+        #[serde(rename = "tolerationSeconds")]
+        seconds: Option<i64>,
+    }
+
+    struct PodVolume {
+        name: Option<String>,
+        persistent_volume_claim: Option<ClaimSource>,
+        ephemeral: Option<serde::de::IgnoredAny>,
+    }
+
+    struct ClaimSource {
+        claim_name: Option<String>,
+    }
+
+    struct PodStatus {
+        phase: Option<String>,
+        conditions: Option<Vec<PodCondition>>,
+    }
+
+    struct PodCondition {
+        #[serde(rename = "type")]
+        kind: Option<String>,
+        status: Option<String>,
+    }
 }
 
 impl Toleration {
@@ -59,34 +75,6 @@ impl Toleration {
                 Some(_) => false,
             }
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PodVolume {
-    name: Option<String>,
-    persistent_volume_claim: Option<ClaimSource>,
-    ephemeral: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ClaimSource {
-    claim_name: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct PodStatus {
-    phase: Option<String>,
-    conditions: Option<Vec<PodCondition>>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct PodCondition {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    status: Option<String>,
 }
 
 impl From<&OwnerReference> for Owner {

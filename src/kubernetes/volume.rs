@@ -1,34 +1,90 @@
 //! Claims, volumes and their attachments.
 
-use serde::Deserialize;
-
 use super::meta::{Meta, required};
 use crate::facts::{
     AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread, VolumeFacts,
 };
 
-/// A `PersistentVolumeClaim`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct RawClaim {
-    /// Its metadata.
-    pub metadata: Meta,
-    spec: ClaimSpec,
-    status: ClaimStatus,
-}
+raw! {
+    /// A `PersistentVolumeClaim`.
+    pub struct RawClaim {
+        /// Its metadata.
+        pub metadata: Meta,
+        spec: ClaimSpec,
+        status: ClaimStatus,
+    }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ClaimSpec {
-    volume_name: Option<String>,
-    access_modes: Option<Vec<String>>,
-    volume_mode: Option<String>,
-}
+    struct ClaimSpec {
+        volume_name: Option<String>,
+        access_modes: Option<Vec<String>>,
+        volume_mode: Option<String>,
+    }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct ClaimStatus {
-    phase: Option<String>,
+    struct ClaimStatus {
+        phase: Option<String>,
+    }
+
+    /// A `PersistentVolume`.
+    pub struct RawVolume {
+        /// Its metadata.
+        pub metadata: Meta,
+        spec: VolumeSpec,
+    }
+
+    struct VolumeSpec {
+        local: Option<VolumePath>,
+        host_path: Option<VolumePath>,
+        csi: Option<CsiSource>,
+        persistent_volume_reclaim_policy: Option<String>,
+        node_affinity: Option<VolumeNodeAffinity>,
+    }
+
+    struct VolumePath {
+        path: Option<String>,
+    }
+
+    struct CsiSource {
+        driver: Option<String>,
+        volume_attributes: Option<CsiAttributes>,
+    }
+
+    struct CsiAttributes {
+        data_locality: Option<String>,
+    }
+
+    struct VolumeNodeAffinity {
+        required: Option<NodeSelector>,
+    }
+
+    struct NodeSelector {
+        node_selector_terms: Option<Vec<NodeSelectorTerm>>,
+    }
+
+    struct NodeSelectorTerm {
+        match_expressions: Option<Vec<MatchExpression>>,
+        match_fields: Option<Vec<MatchExpression>>,
+    }
+
+    struct MatchExpression {
+        key: Option<String>,
+        operator: Option<String>,
+        values: Option<Vec<String>>,
+    }
+
+    /// A `VolumeAttachment`.
+    pub struct RawAttachment {
+        metadata: Meta,
+        spec: AttachmentSpec,
+    }
+
+    struct AttachmentSpec {
+        node_name: Option<String>,
+        source: AttachmentSource,
+    }
+
+    struct AttachmentSource {
+        persistent_volume_name: Option<String>,
+    }
 }
 
 impl RawClaim {
@@ -62,43 +118,6 @@ impl RawClaim {
     }
 }
 
-/// A `PersistentVolume`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct RawVolume {
-    /// Its metadata.
-    pub metadata: Meta,
-    spec: VolumeSpec,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct VolumeSpec {
-    local: Option<VolumePath>,
-    host_path: Option<VolumePath>,
-    csi: Option<CsiSource>,
-    persistent_volume_reclaim_policy: Option<String>,
-    node_affinity: Option<VolumeNodeAffinity>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct VolumePath {
-    path: Option<String>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CsiSource {
-    driver: Option<String>,
-    volume_attributes: Option<CsiAttributes>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CsiAttributes {
-    data_locality: Option<String>,
-}
-
 impl CsiSource {
     /// Whether the volume is on the node that uses it, without any affinity.
     fn strict_local(&self) -> bool {
@@ -106,31 +125,6 @@ impl CsiSource {
             self.volume_attributes.as_ref().and_then(|attributes| attributes.data_locality.as_deref());
         self.driver.as_deref() == Some("driver.longhorn.io") && locality == Some("strict-local")
     }
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct VolumeNodeAffinity {
-    required: Option<NodeSelector>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NodeSelector {
-    node_selector_terms: Option<Vec<NodeSelectorTerm>>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NodeSelectorTerm {
-    match_expressions: Option<Vec<MatchExpression>>,
-    match_fields: Option<Vec<MatchExpression>>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct MatchExpression {
-    key: Option<String>,
-    operator: Option<String>,
-    values: Option<Vec<String>>,
 }
 
 impl From<RawVolume> for VolumeFacts {
@@ -167,27 +161,6 @@ impl From<NodeSelectorTerm> for AffinityTerm {
             satisfied_by: None,
         }
     }
-}
-
-/// A `VolumeAttachment`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct RawAttachment {
-    metadata: Meta,
-    spec: AttachmentSpec,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct AttachmentSpec {
-    node_name: Option<String>,
-    source: AttachmentSource,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct AttachmentSource {
-    persistent_volume_name: Option<String>,
 }
 
 impl RawAttachment {
