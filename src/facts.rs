@@ -18,7 +18,7 @@ pub type Read<T> = Result<T, Unread>;
 pub struct Unread(pub String);
 
 /// What one run knows about the cluster at one moment, its Terminating pods aside: those become the plan.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ClusterFacts {
     /// The moment to judge at: the API server's clock, or the snapshot's newest observation.
     pub now: Timestamp,
@@ -45,12 +45,11 @@ impl ClusterFacts {
     pub fn node_of(&self, pod: &PodFacts) -> Option<&NodeRead> {
         self.nodes.get(pod.node.as_ref()?)
     }
-}
 
-/// Whether `pod` is on a node that is Ready: such pods are looked at only where all are asked for.
-pub fn on_ready_node(nodes: &BTreeMap<String, NodeRead>, pod: &PodFacts) -> bool {
-    let node = pod.node.as_ref().and_then(|name| nodes.get(name)).and_then(NodeRead::known);
-    node.is_some_and(|node| node.ready == Ready::True)
+    /// Whether `pod` is on a node that is Ready: such pods are looked at only where all are asked for.
+    pub fn on_ready_node(&self, pod: &PodFacts) -> bool {
+        self.node_of(pod).and_then(NodeRead::known).is_some_and(|node| node.ready == Ready::True)
+    }
 }
 
 /// The value of `pod-reaper.io/skip` by which each namespace is opted out, where it is, by its name.
@@ -275,9 +274,10 @@ pub struct Leaf {
 }
 
 /// How many nodes of each kind there are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Census {
     /// Too few nodes are NotReady to be an outage, and a real one is Ready.
+    #[default]
     NotNeeded,
     /// Counted, leaf nodes left out.
     Counted {

@@ -58,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
             2 => drop(cluster.node("n").await),
             3 => {
                 // As in a run, listed objects become facts.
-                if let Ok(listed) = cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await {
+                if let Ok((listed, _)) = cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await {
                     for pod in listed.items {
                         let _ = pod.into_facts(Ok(None));
                     }

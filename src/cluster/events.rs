@@ -113,15 +113,10 @@ impl Cluster {
         });
         let listed = tokio::time::timeout(limit, list).await.map_err(|_| Failure::Timeout(limit))??;
         // One that cannot be read may be about any pod.
-        if let Some(malformed) = listed.malformed.into_iter().next() {
-            return Err(Failure::Unreadable(malformed));
-        }
-        let mut last = BTreeMap::new();
-        for (uid, at) in listed.items {
-            let known = last.entry(uid).or_insert(at);
-            *known = at.max(*known);
-        }
-        Ok(last)
+        let mut warned = listed.whole()?;
+        // The last of each pod is the one that stays.
+        warned.sort();
+        Ok(warned.into_iter().collect())
     }
 }
 

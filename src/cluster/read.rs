@@ -109,20 +109,16 @@ pub struct Listed<T> {
     pub malformed: Vec<String>,
 }
 
-/// What a list of pods brought.
-#[derive(Debug)]
-pub struct Terminating {
-    /// The Terminating ones.
-    pub items: Vec<RawPod>,
-    /// Pods that could not be read, each with its cause.
-    pub malformed: Vec<String>,
-    /// Those that could be.
-    pub unasked: Vec<Unasked>,
-}
-
 impl<T> Default for Listed<T> {
     fn default() -> Self {
         Self { items: Vec::new(), malformed: Vec::new() }
+    }
+}
+
+impl<T> Listed<T> {
+    /// The objects, where each could be read: one that could not may be any.
+    pub(super) fn whole(self) -> Result<Vec<T>, Failure> {
+        self.malformed.into_iter().next().map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
     }
 }
 
@@ -221,7 +217,7 @@ impl Cluster {
     }
 
     /// The Terminating ones of `pods`, and of the others what tells why they are not.
-    pub async fn terminating_pods(&self, pods: &PodsOf) -> Result<Terminating, Failure> {
+    pub async fn terminating_pods(&self, pods: &PodsOf) -> Result<(Listed<RawPod>, Vec<Unasked>), Failure> {
         let cached = if matches!(pods, PodsOf::Node(_)) { CACHED } else { "" };
         let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector={}{cached}", pods.selector());
         let pages = self.pages(&path, Form::Object, |answer, (listed, unasked): &mut (_, Vec<_>)| {
@@ -231,8 +227,7 @@ impl Cluster {
             };
             answer.items(keep, listed)
         });
-        let (Listed { items, malformed }, unasked) = pages.await?;
-        Ok(Terminating { items, malformed, unasked })
+        pages.await
     }
 
     /// The UIDs of all pods of `node`, as they are now: the cache may not know yet of a delete.
@@ -240,10 +235,7 @@ impl Cluster {
         let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}", encode(node));
         let pods = self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid).await?;
         // A pod that cannot be read could be any: then no absence is proved.
-        match pods.malformed.into_iter().next() {
-            Some(malformed) => Err(Failure::Unreadable(malformed)),
-            None => Ok(pods.items),
-        }
+        pods.whole()
     }
 
     /// One pod; `None` where it does not exist.
@@ -254,14 +246,12 @@ impl Cluster {
     /// The value by which each namespace is opted out, where it is.
     pub async fn namespaces(&self) -> Result<Namespaces, Failure> {
         let path = format!("/api/v1/namespaces?limit={PAGE}");
-        let listed = self
-            .list(&path, Form::MetadataList, |namespace: RawObject| {
-                let opted_out = namespace.metadata.opted_out();
-                namespace.metadata.name.map(|name| (name, opted_out))
-            })
-            .await?;
+        let listed = self.list(&path, Form::MetadataList, |namespace: RawObject| {
+            let opted_out = namespace.metadata.opted_out();
+            namespace.metadata.name.map(|name| (name, opted_out))
+        });
         // A malformed one is missing from the map, so that its pods' opt-out counts as unread.
-        Ok(listed.items.into_iter().collect())
+        Ok(listed.await?.items.into_iter().collect())
     }
 
     /// A claim and the volume it is bound to.
@@ -294,26 +284,18 @@ impl Cluster {
         });
         let mut found = pages.await?;
         found.items.truncate(2);
-        match found.malformed.into_iter().next() {
-            // It may be one.
-            Some(malformed) if found.items.len() < 2 => Err(Failure::Unreadable(malformed)),
-            _ => Ok(found.items),
-        }
+        // One that could not be read may be one.
+        if found.items.len() < 2 { found.whole() } else { Ok(found.items) }
     }
 
     /// What every node counts as, by reading all of them. A malformed one fails all: what it counts as is not known.
     pub async fn standings(&self) -> Result<BTreeMap<String, Standing>, Failure> {
         let path = format!("/api/v1/nodes?limit={PAGE}");
-        let nodes = self
-            .list(&path, Form::Object, |node: RawNode| {
-                let standing = node.standing(&self.selectors);
-                node.metadata.name.map(|name| (name, standing))
-            })
-            .await?;
-        match nodes.malformed.into_iter().next() {
-            Some(malformed) => Err(Failure::Unreadable(malformed)),
-            None => Ok(nodes.items.into_iter().collect()),
-        }
+        let nodes = self.list(&path, Form::Object, |node: RawNode| {
+            let standing = node.standing(&self.selectors);
+            node.metadata.name.map(|name| (name, standing))
+        });
+        Ok(nodes.await?.whole()?.into_iter().collect())
     }
 
     /// All pods of `node`, Terminating or not, for an outlook: nothing is written by it.

@@ -229,7 +229,8 @@ fn two_pages() -> (Server<Objects>, Cluster) {
 #[tokio::test(start_paused = true)]
 async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
     let (server, cluster) = two_pages();
-    let found = cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await.map(|pods| pods.items.len());
+    let found =
+        cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await.map(|(pods, _)| pods.items.len());
     let of_what_if = cluster.pods_of("n").await.map(|pods| pods.items.len());
     let list = "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dn";
     // A list that is continued has a version already.
@@ -243,8 +244,8 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
     let (server, cluster) = two_pages();
     let uids = cluster.pod_uids("n").await.map(|uids| uids.len());
     let places = cluster.places_of_terminating_pods().await.map(|places| places.len());
-    let unplaced = cluster.terminating_pods(&PodsOf::NoNode).await.map(|pods| pods.items.len());
-    let finished = cluster.terminating_pods(&PodsOf::Finished).await.map(|pods| pods.items.len());
+    let unplaced = cluster.terminating_pods(&PodsOf::NoNode).await.map(|(pods, _)| pods.items.len());
+    let finished = cluster.terminating_pods(&PodsOf::Finished).await.map(|(pods, _)| pods.items.len());
     let requests = server.lock().requests.clone();
     let cached = requests.into_iter().filter(|sent| sent.contains("resourceVersion")).collect::<Vec<_>>();
     assert_eq!(cached, Vec::<String>::new());

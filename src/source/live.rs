@@ -8,14 +8,14 @@ use std::{
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 
-use super::{Gathered, Wanted, Whole};
+use super::{Gathered, Wanted, Whole, facts_of};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, PodsOf, Scan},
     decide::needs_claims,
     exit::CouldNotRun,
     facts::{
         Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, ReadError,
-        Ready, Unasked, Unread, on_ready_node, opted_out,
+        Ready, Unread, opted_out,
     },
     kubernetes::RawPod,
     limits::FEW_NODES,
@@ -28,8 +28,7 @@ pub async fn gather(
     asked: Option<RawPod>,
 ) -> Result<Gathered, CouldNotRun> {
     // 1. Find the nodes that are not plainly Ready.
-    let scan = scan(cluster).await?;
-    let mut gathered = before_any_look(&scan)?;
+    let (scan, mut gathered) = scan(cluster).await?;
     let suspects = &scan.not_ready;
     if suspects.is_empty() && !wanted.all && asked.is_none() {
         return Ok(gathered);
@@ -38,17 +37,12 @@ pub async fn gather(
     // 2. Read those nodes whole, and list their pods; what else the rules ask about comes along.
     let (nodes, pods, namespaces, attachments) = tokio::join!(
         read_nodes(cluster, suspects.iter().cloned()),
-        list_pods(cluster, suspects, wanted.all),
+        list_pods(cluster, wanted, &mut gathered.facts, suspects),
         cluster.namespaces(),
         cluster.attachments(),
     );
+    let mut pods = pods?;
     gathered.facts.nodes.extend(nodes);
-    let Lists { mut pods, unasked, errors } = pods?;
-    gathered.facts.errors.extend(errors);
-    for (node, mut pods) in unasked {
-        pods.retain(|pod| wanted.namespaces.matches(&pod.namespace));
-        gathered.facts.unasked.insert(node, pods);
-    }
     gathered.facts.unmatched_namespaces = namespaces.as_ref().ok().and_then(|known| wanted.unmatched(known));
     match attachments {
         Ok(attachments) => gathered.facts.attachments = attachments,
@@ -69,7 +63,7 @@ pub async fn gather(
     let Gathered { facts, pods } = &mut gathered;
     if !wanted.all {
         // Not of nodes that came back between the two looks.
-        pods.retain(|pod| is_asked(pod) || !on_ready_node(&facts.nodes, pod));
+        pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod));
     }
     log_namespaces(pods);
 
@@ -94,7 +88,7 @@ pub async fn gather_whole(
     wanted: &Wanted<'_>,
     names: &BTreeSet<String>,
 ) -> Result<Whole, CouldNotRun> {
-    let mut gathered = before_any_look(&scan(cluster).await?)?;
+    let (_, mut gathered) = scan(cluster).await?;
     let (nodes, standings, namespaces) =
         tokio::join!(read_nodes(cluster, names.iter().cloned()), cluster.standings(), cluster.namespaces(),);
     gathered.facts.nodes.extend(nodes);
@@ -143,7 +137,7 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
             (selector, nodes)
         })
         .buffer_unordered(MAX_IN_FLIGHT)
-        .collect::<Vec<_>>()
+        .collect::<BTreeMap<_, _>>()
         .await;
     let answers = answers.into_iter().map(|(selector, nodes)| {
         let nodes = nodes.map_err(|failure| {
@@ -157,34 +151,19 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
     });
     let answers = answers.collect();
     gathered.note_affinity(&answers);
-    gathered.note_users();
     gathered.facts.errors.sort();
 }
 
-/// A cheap look over all nodes.
-async fn scan(cluster: &Cluster) -> Result<Scan, CouldNotRun> {
-    cluster.scan().await.map_err(|failure| could_not("list nodes", &failure))
-}
-
-/// What is known after `scan` alone. It has to say what time it is.
-fn before_any_look(scan: &Scan) -> Result<Gathered, CouldNotRun> {
+/// A cheap look over all nodes, and what is known after that alone. It has to say what time it is.
+async fn scan(cluster: &Cluster) -> Result<(Scan, Gathered), CouldNotRun> {
+    let scan = cluster.scan().await.map_err(|failure| could_not("list nodes", &failure))?;
     let now = scan.now.ok_or_else(|| {
         let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
                    let no proxy on the way remove it";
         CouldNotRun::Source(why.to_owned())
     })?;
-    let facts = ClusterFacts {
-        now,
-        nodes: BTreeMap::new(),
-        census: Census::NotNeeded,
-        attachments: BTreeMap::new(),
-        node_count: scan.nodes,
-        unasked: BTreeMap::new(),
-        unmatched_namespaces: None,
-        errors: Vec::new(),
-        unseen: Vec::new(),
-    };
-    Ok(Gathered { facts, pods: Vec::new() })
+    let facts = ClusterFacts { now, node_count: scan.nodes, ..ClusterFacts::default() };
+    Ok((scan, Gathered { facts, pods: Vec::new() }))
 }
 
 /// Reads nodes whole.
@@ -206,20 +185,15 @@ async fn read_nodes(
         .await
 }
 
-/// What lists of pods brought.
-#[derive(Default)]
-struct Lists {
-    /// The Terminating ones.
-    pods: Vec<RawPod>,
-    /// By node, the others.
-    unasked: BTreeMap<String, Vec<Unasked>>,
-    errors: Vec<ReadError>,
-}
-
-/// Lists the Terminating pods of `nodes`, or of all nodes, and the others of `nodes`.
-async fn list_pods(cluster: &Cluster, nodes: &[String], all: bool) -> Result<Lists, CouldNotRun> {
+/// Lists the Terminating pods of `nodes`, or of all nodes; the others of `nodes` become facts.
+async fn list_pods(
+    cluster: &Cluster,
+    wanted: &Wanted<'_>,
+    facts: &mut ClusterFacts,
+    nodes: &[String],
+) -> Result<Vec<RawPod>, CouldNotRun> {
     let mut places = nodes.iter().cloned().map(PodsOf::Node).collect::<BTreeSet<_>>();
-    if all {
+    if wanted.all {
         let elsewhere = cluster.places_of_terminating_pods().await;
         places.extend(elsewhere.map_err(|failure| could_not("list pods", &failure))?);
     }
@@ -228,24 +202,25 @@ async fn list_pods(cluster: &Cluster, nodes: &[String], all: bool) -> Result<Lis
         .buffer_unordered(MAX_IN_FLIGHT)
         .collect::<Vec<_>>()
         .await;
-    let mut read = Lists::default();
+    let mut terminating = Vec::new();
     for (pods, place) in lists {
         let unread = |cause| ReadError { what: place.what(), cause };
         match pods {
-            Ok(pods) => {
-                read.pods.extend(pods.items);
-                read.errors.extend(pods.malformed.into_iter().map(unread));
+            Ok((pods, mut unasked)) => {
+                terminating.extend(pods.items);
+                facts.errors.extend(pods.malformed.into_iter().map(unread));
                 if let PodsOf::Node(name) = &place
                     && nodes.contains(name)
                 {
-                    read.unasked.insert(name.clone(), pods.unasked);
+                    unasked.retain(|pod| wanted.namespaces.matches(&pod.namespace));
+                    facts.unasked.insert(name.clone(), unasked);
                 }
             }
             Err(failure) if failure.forbids() => return Err(could_not("list pods", &failure)),
-            Err(failure) => read.errors.push(unread(failure.to_string())),
+            Err(failure) => facts.errors.push(unread(failure.to_string())),
         }
     }
-    Ok(read)
+    Ok(terminating)
 }
 
 /// Reads each claim of the pods that the rules before the volume rules let through, and of those that `also` picks, by
@@ -289,23 +264,16 @@ async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<Cen
 }
 
 impl Gathered {
-    /// Makes facts of `pods`: one a UID. Those that lack what identifies them become errors.
+    /// Makes facts of `pods`. Those that lack what identifies them become errors.
     fn add_pods(&mut self, pods: Vec<RawPod>, namespaces: &Result<Namespaces, Failure>) {
         if let Err(failure) = namespaces {
             self.unread("namespaces", failure);
         }
-        let mut by_uid = BTreeMap::new();
-        for raw in pods {
-            let namespace = raw.metadata.namespace.clone().unwrap_or_default();
-            let what = format!("pod {namespace}/{}", raw.metadata.name.clone().unwrap_or_default());
-            match raw.into_facts(opted_out(namespaces, &namespace)) {
-                Ok(pod) => {
-                    by_uid.insert(pod.uid.clone(), pod);
-                }
-                Err(cause) => self.unread(&what, &cause),
-            }
+        let (pods, malformed) = facts_of(pods, |namespace| opted_out(namespaces, namespace));
+        for (namespace, name, cause) in malformed {
+            self.unread(&format!("pod {namespace}/{}", name.unwrap_or_default()), &cause);
         }
-        self.pods = by_uid.into_values().collect();
+        self.pods = pods;
     }
 
     /// Puts what was found about claims where it belongs.
@@ -318,7 +286,6 @@ impl Gathered {
         for pod in &mut self.pods {
             pod.note_claims(|namespace, name| claims.get(&(namespace.to_owned(), name.to_owned())).cloned());
         }
-        self.facts.errors.sort();
     }
 
     /// Reports nodes and leases that could not be read.

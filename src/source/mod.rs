@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     decide::{Policy, to_ask},
     facts::{ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing},
+    kubernetes::RawPod,
     selector::NamespaceFilter,
 };
 
@@ -79,7 +80,7 @@ impl Gathered {
         }
     }
 
-    /// Puts the answers where they belong.
+    /// Puts the answers where they belong, and with them what the pods tell about each other.
     fn note_affinity(&mut self, answers: &BTreeMap<String, Read<Vec<String>>>) {
         for term in
             self.pods.iter_mut().flat_map(PodFacts::volumes_mut).flat_map(|volume| &mut volume.affinity)
@@ -88,7 +89,28 @@ impl Gathered {
                 term.satisfied_by = answers.get(&selector).cloned();
             }
         }
+        self.note_users();
     }
+}
+
+/// A pod that lacks what identifies it: its namespace and name, as far as they are known, and what is missing.
+type Malformed = (String, Option<String>, String);
+
+/// Makes facts of `pods`: one a UID.
+fn facts_of(
+    pods: impl IntoIterator<Item = RawPod>,
+    opted_out: impl Fn(&str) -> Read<Option<String>>,
+) -> (Vec<PodFacts>, Vec<Malformed>) {
+    let (mut by_uid, mut malformed) = (BTreeMap::new(), Vec::new());
+    for raw in pods {
+        let namespace = raw.metadata.namespace.clone().unwrap_or_default();
+        let name = raw.metadata.name.clone();
+        match raw.into_facts(opted_out(&namespace)) {
+            Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
+            Err(cause) => malformed.push((namespace, name, cause)),
+        }
+    }
+    (by_uid.into_values().collect(), malformed)
 }
 
 /// What was gathered of some nodes, with all of their pods.

@@ -18,12 +18,12 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 
-use super::{Gathered, Wanted, Whole, stream};
+use super::{Gathered, Wanted, Whole, facts_of, stream};
 use crate::{
     exit::CouldNotRun,
     facts::{
         Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodSummary, Read,
-        ReadError, Ready, Unasked, Unread, on_ready_node,
+        ReadError, Ready, Unasked, Unread,
     },
     kubernetes::{
         Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawVolume,
@@ -273,23 +273,19 @@ impl Saved {
         }
         let Options { now, selectors } = std::mem::take(&mut self.options);
         let now = now.or(self.newest).ok_or(SnapshotError::Undated)?;
+        let mut facts = ClusterFacts { now, node_count: self.nodes.len(), ..ClusterFacts::default() };
         let node_unread =
             self.any_malformed("Node").then(|| Unread("a node of the snapshot could not be read".to_owned()));
-        let census = match &node_unread {
+        facts.census = match &node_unread {
             Some(unread) => Census::Unread(unread.clone()),
             None => Census::count(self.nodes.values().map(|node| node.standing(&selectors))),
         };
-        let mut unseen = Vec::new();
         if self.leases.is_empty() && !self.any_malformed("Lease") {
-            unseen.push(
-                "Leases were not saved: whether a node that is not Ready was alive could not be seen."
-                    .to_owned(),
-            );
+            let why = "Leases were not saved: whether a node that is not Ready was alive could not be seen.";
+            facts.unseen.push(why.to_owned());
         }
-        let node_count = self.nodes.len();
         let real = self.nodes.iter().filter(|(_, node)| !node.standing(&selectors).leaf);
         let real = real.map(|(name, node)| (name.clone(), node.labels().clone())).collect::<Vec<_>>();
-        let mut nodes = BTreeMap::new();
         for (name, raw) in std::mem::take(&mut self.nodes) {
             let lease = match self.leases.remove(&name) {
                 Some(lease) => Ok(Some(lease)),
@@ -302,59 +298,46 @@ impl Saved {
                     NodeRead::Unread(Unread(cause))
                 }
             };
-            nodes.insert(name, read);
+            facts.nodes.insert(name, read);
         }
-        let mut pods = BTreeMap::new();
-        for raw in std::mem::take(&mut self.pods).into_iter().filter(|pod| pod.metadata.terminating()) {
-            let namespace = raw.metadata.namespace.clone().unwrap_or_default();
-            let name = raw.metadata.name.clone();
-            match raw.into_facts(self.opted_out(&namespace)) {
-                Ok(pod) => {
-                    pods.insert(pod.uid.clone(), pod);
-                }
-                Err(cause) => self.note_malformed("Pod", (Some(namespace), name), &cause),
-            }
+        let terminating = std::mem::take(&mut self.pods).into_iter().filter(|pod| pod.metadata.terminating());
+        let (mut pods, malformed) = facts_of(terminating, |namespace| self.opted_out(namespace));
+        for (namespace, name, cause) in malformed {
+            self.note_malformed("Pod", (Some(namespace), name), &cause);
         }
-        let mut pods = pods
-            .into_values()
-            .filter(|pod| {
-                asked == Some(pod.uid.as_str())
-                    || wanted.namespaces.matches(&pod.namespace)
-                        && (wanted.all || !on_ready_node(&nodes, pod))
-            })
-            .collect::<Vec<_>>();
+        pods.retain(|pod| {
+            asked == Some(pod.uid.as_str())
+                || wanted.namespaces.matches(&pod.namespace) && (wanted.all || !facts.on_ready_node(pod))
+        });
         for pod in &mut pods {
             pod.note_claims(|namespace, name| Some(self.claim(namespace, name)));
             // A pod's node that is not in the file does not exist: the file holds nodes.
-            if let Some(node) = &pod.node
-                && !nodes.contains_key(node)
-            {
-                let read = self.not_absent("Node", "", node).map_or(NodeRead::Gone, NodeRead::Unread);
-                nodes.insert(node.clone(), read);
+            if let Some(node) = &pod.node {
+                let read = || self.not_absent("Node", "", node).map_or(NodeRead::Gone, NodeRead::Unread);
+                facts.nodes.entry(node.clone()).or_insert_with(read);
             }
         }
         if !self.has_namespaces() && !pods.is_empty() {
             let names = pods.iter().map(|pod| pod.namespace.as_str()).collect::<BTreeSet<_>>();
             let names = names.into_iter().collect::<Vec<_>>().join(", ");
-            unseen.push(format!(
+            facts.unseen.push(format!(
                 "Namespaces were not saved: whether these are opted out could not be seen: {names}."
             ));
         }
-        let mut unasked = std::mem::take(&mut self.unasked);
-        unasked.retain(|node, pods| {
+        facts.unasked = std::mem::take(&mut self.unasked);
+        facts.unasked.retain(|node, pods| {
             pods.retain(|pod| wanted.namespaces.matches(&pod.namespace));
             // A file may hold a pod twice.
             pods.sort_unstable();
             pods.dedup();
-            nodes.get(node).and_then(NodeRead::known).is_some_and(|node| node.ready != Ready::True)
+            facts.nodes.get(node).and_then(NodeRead::known).is_some_and(|node| node.ready != Ready::True)
         });
-        let unmatched_namespaces =
+        facts.unmatched_namespaces =
             wanted.unmatched(&self.namespaces).filter(|_| !self.any_malformed("Namespace"));
-        let mut attachments = BTreeMap::<_, Vec<_>>::new();
         for (node, attachment) in self.attachments.into_iter().filter_map(RawAttachment::into_facts) {
-            attachments.entry(node).or_default().push(attachment);
+            facts.attachments.entry(node).or_default().push(attachment);
         }
-        for attachments in attachments.values_mut() {
+        for attachments in facts.attachments.values_mut() {
             attachments.sort();
         }
         let errors = self.malformed.into_iter().map(|((kind, namespace, name), cause)| {
@@ -363,35 +346,21 @@ impl Saved {
             let kind = if kind.is_empty() { "object" } else { &kind };
             ReadError { what: format!("{kind} {namespace}{slash}{name}"), cause }
         });
-        let errors = errors.collect();
-        let facts = ClusterFacts {
-            now,
-            nodes,
-            census,
-            attachments,
-            node_count,
-            unasked,
-            unmatched_namespaces,
-            errors,
-            unseen,
-        };
+        facts.errors.extend(errors);
         let mut gathered = Gathered { facts, pods };
-        let satisfying = |selector: &str| {
-            let parsed = selector.parse::<Selector>().map_err(Unread)?;
-            let nodes = real.iter().filter(|(_, labels)| parsed.matches(labels));
-            Ok(nodes.map(|(name, _)| name.clone()).collect::<Vec<_>>())
-        };
-        let answers = gathered.affinity_to_ask().into_iter();
-        let answers = answers.map(|selector| {
-            let nodes = satisfying(&selector).and_then(|nodes| match &node_unread {
-                Some(unread) if nodes.len() < 2 => Err(unread.clone()),
-                _ => Ok(nodes),
+        let answers = gathered.affinity_to_ask().into_iter().map(|selector| {
+            let nodes = selector.parse::<Selector>().map_err(Unread).and_then(|parsed| {
+                let nodes = real.iter().filter(|(_, labels)| parsed.matches(labels));
+                let nodes = nodes.map(|(name, _)| name.clone()).collect::<Vec<_>>();
+                match &node_unread {
+                    Some(unread) if nodes.len() < 2 => Err(unread.clone()),
+                    _ => Ok(nodes),
+                }
             });
             (selector, nodes)
         });
         let answers = answers.collect();
         gathered.note_affinity(&answers);
-        gathered.note_users();
         Ok(gathered)
     }
 
