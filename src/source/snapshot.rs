@@ -236,13 +236,12 @@ impl Saved {
         text: &str,
         store: impl FnOnce(&mut Self, T) -> Option<()>,
     ) {
-        match serde_json::from_str(text).map(|object| store(self, object)) {
-            Ok(Some(())) => {}
-            Ok(None) => {
-                self.note_malformed(kind, identity_of_malformed(text), "it lacks its name or namespace");
-            }
-            Err(error) => self.note_malformed(kind, identity_of_malformed(text), malformed(&error)),
-        }
+        let cause = match serde_json::from_str(text).map(|object| store(self, object)) {
+            Ok(Some(())) => return,
+            Ok(None) => "it lacks its name or namespace",
+            Err(error) => malformed(&error),
+        };
+        self.note_malformed(kind, identity_of_malformed(text), cause);
     }
 
     pub(super) fn note_malformed(&mut self, kind: &str, (namespace, name): Identity, cause: &str) {
