@@ -326,29 +326,24 @@ impl Reason {
                 spoken(*overdue),
                 spoken(*threshold)
             ),
-            Self::LeafNode(leaf) => {
-                let Leaf { maker, marks, .. } = leaf;
-                let what = match (leaf.kind, &leaf.cluster) {
+            Self::LeafNode(Leaf { kind, maker, marks, cluster }) => {
+                let what = match (kind, cluster) {
                     (LeafKind::Kosmos, Some(cluster)) => {
-                        format!("Its node stands for the Kosmos leaf cluster {cluster}")
+                        &format!("stands for the Kosmos leaf cluster {cluster}")
                     }
-                    (LeafKind::Kosmos, None) => {
-                        "Its node is a Kosmos leaf node and stands for another cluster".to_owned()
-                    }
-                    (LeafKind::Virtual, _) => {
-                        format!("Its node is a virtual node of {maker}, and no machine")
-                    }
-                    (LeafKind::Edge, _) => format!("Its node is an edge node of {maker}"),
-                    (LeafKind::Selected, _) => "Its node matches --leaf-node-selector".to_owned(),
+                    (LeafKind::Kosmos, None) => "is a Kosmos leaf node and stands for another cluster",
+                    (LeafKind::Virtual, _) => &format!("is a virtual node of {maker}, and no machine"),
+                    (LeafKind::Edge, _) => &format!("is an edge node of {maker}"),
+                    (LeafKind::Selected, _) => "matches --leaf-node-selector",
                 };
-                let means = match leaf.kind {
+                let means = match kind {
                     LeafKind::Virtual => "There, NotReady means that what runs its pods does not report",
                     LeafKind::Edge => {
                         "It works on without its cluster, so NotReady means that the link is cut"
                     }
                     LeafKind::Kosmos | LeafKind::Selected => "There, NotReady means that the link is cut",
                 };
-                format!("{what} (seen: {}). {means}: the pod may well be running.", marks.join(", "))
+                format!("Its node {what} (seen: {}). {means}: the pod may well be running.", marks.join(", "))
             }
             Self::FactsUnread(what) => unread(what),
             Self::NodeRecovering { lease_age } => format!(
@@ -356,12 +351,10 @@ impl Reason {
                 spoken((*lease_age).max(SignedDuration::ZERO))
             ),
             Self::KubeletAlive { ready, signs } if signs.is_empty() => format!(
-                "The node's Ready is {}, not Unknown: its kubelet may still report, and --unreachable-only is set.",
-                ready.as_str()
+                "The node's Ready is {ready}, not Unknown: its kubelet may still report, and --unreachable-only is set."
             ),
             Self::KubeletAlive { ready, signs } => format!(
-                "The node's Ready is {}, but its machine lives: {}. So the pod's containers most likely run on.",
-                ready.as_str(),
+                "The node's Ready is {ready}, but its machine lives: {}. So the pod's containers most likely run on.",
                 signs.join(", ")
             ),
             Self::NodeJustFailed { not_ready_for: Some(time), threshold } => format!(
@@ -402,11 +395,8 @@ impl Reason {
                     each.collect::<Vec<_>>().join("; ")
                 )
             }
-            Self::OwnerKind { owner } => {
-                format!(
-                    "It belongs to {}/{}, and --manual-owner-kind names that kind.",
-                    owner.kind, owner.name
-                )
+            Self::OwnerKind { owner: Owner { kind, name } } => {
+                format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind.")
             }
             Self::Stuck { .. } => {
                 "It is stuck Terminating on a NotReady node and nothing binds it there.".to_owned()

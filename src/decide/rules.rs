@@ -81,9 +81,9 @@ impl<'a> Case<'a> {
     fn ready(&self) -> String {
         match self.known() {
             Some(NodeFacts { ready, ready_reason: Some(reason), .. }) => {
-                format!("Node {}'s Ready is {} ({reason}).", self.node_name(), ready.as_str())
+                format!("Node {}'s Ready is {ready} ({reason}).", self.node_name())
             }
-            Some(node) => format!("Node {}'s Ready is {}.", self.node_name(), node.ready.as_str()),
+            Some(node) => format!("Node {}'s Ready is {}.", self.node_name(), node.ready),
             None if self.nowhere() => NOWHERE.to_owned(),
             None => format!("Whether {} is Ready is not known.", self.node_name()),
         }
@@ -189,21 +189,15 @@ pub(super) const RULES: [Rule; 18] = [
     Rule {
         asks: "Does its node show a sign of life that protects it?",
         holds: Holds::OnNode(kubelet_alive),
-        otherwise: |case| match case.known() {
-            None => NOWHERE.to_owned(),
-            Some(node) => {
-                let signs = signs(case, node);
-                match (signs.is_empty(), case.policy.kubelet_alive) {
-                    (true, _) => "Nothing shows that its machine lives.".to_owned(),
-                    (false, KubeletAlive::Reap) => {
-                        format!("--kubelet-alive=reap protects no pod, though {}.", signs.join(", "))
-                    }
-                    (false, _) => {
-                        format!(
-                            "It is not one of those of which two must not run at once, though {}.",
-                            signs.join(", ")
-                        )
-                    }
+        otherwise: |case| {
+            let Some(node) = case.known() else { return NOWHERE.to_owned() };
+            match (signs(case, node).join(", "), case.policy.kubelet_alive) {
+                (signs, _) if signs.is_empty() => "Nothing shows that its machine lives.".to_owned(),
+                (signs, KubeletAlive::Reap) => {
+                    format!("--kubelet-alive=reap protects no pod, though {signs}.")
+                }
+                (signs, _) => {
+                    format!("It is not one of those of which two must not run at once, though {signs}.")
                 }
             }
         },
@@ -279,14 +273,11 @@ pub(super) const RULES: [Rule; 18] = [
         }),
         otherwise: |case| {
             let of = owners(case.pod).map(|owner| owner.kind.as_str()).collect::<Vec<_>>();
-            let of = match of.join(", which belongs to a ") {
-                none if none.is_empty() => "It belongs to nobody".to_owned(),
-                kinds => format!("It belongs to a {kinds}"),
-            };
-            match case.policy.manual_owner_kinds.join(", ") {
-                none if none.is_empty() => format!("{of}; --manual-owner-kind names no kind."),
-                kinds => format!("{of}; --manual-owner-kind names {kinds}."),
-            }
+            let of =
+                if of.is_empty() { "nobody" } else { &format!("a {}", of.join(", which belongs to a ")) };
+            let flagged = case.policy.manual_owner_kinds.join(", ");
+            let flagged = if flagged.is_empty() { "no kind" } else { &flagged };
+            format!("It belongs to {of}; --manual-owner-kind names {flagged}.")
         },
     },
     Rule {
@@ -296,12 +287,10 @@ pub(super) const RULES: [Rule; 18] = [
             if case.pod.controller.is_none() {
                 notes.push("nothing brings it back: it has no controller".to_owned());
             }
-            let signs = signs(case, node);
+            let (signs, node) = (signs(case, node).join(", "), &node.name);
             if !signs.is_empty() {
                 notes.push(format!(
-                    "its containers there may still run until node {} is mended or powered off: {}",
-                    node.name,
-                    signs.join(", ")
+                    "its containers there may still run until node {node} is mended or powered off: {signs}"
                 ));
             }
             Some(Reason::Stuck { notes })

@@ -37,6 +37,7 @@ enum Reach {
 pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     let mut checked = Claims::default();
     for ClaimFacts { name: claim, users, state, .. } in claims {
+        let claim = claim.clone();
         let mut missing_volume = None;
         let cause = match state {
             ClaimState::Absent => continue,
@@ -47,7 +48,7 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
             ClaimState::Bound { uid, volume, .. } => match reach(volume, node) {
                 Reach::Pinned(bond) => {
                     checked.pinned.push(PinnedClaim {
-                        claim: claim.clone(),
+                        claim,
                         claim_uid: uid.clone(),
                         volume: volume.name.clone(),
                         reclaim_policy: volume.reclaim_policy.clone(),
@@ -58,11 +59,7 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                 }
                 Reach::Confined => {
                     let place = spell(&volume.affinity);
-                    checked.confined.push(ConfinedClaim {
-                        claim: claim.clone(),
-                        volume: volume.name.clone(),
-                        place,
-                    });
+                    checked.confined.push(ConfinedClaim { claim, volume: volume.name.clone(), place });
                     continue;
                 }
                 Reach::Free if volume.affinity.is_empty() => continue,
@@ -88,7 +85,7 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                 format!("it names no volume (phase {})", phase.as_deref().unwrap_or("not set"))
             }
         };
-        checked.unverified.push(UnverifiedClaim { claim: claim.clone(), missing_volume, cause });
+        checked.unverified.push(UnverifiedClaim { claim, missing_volume, cause });
     }
     checked
 }
