@@ -220,22 +220,14 @@ impl Requirement {
 }
 
 fn label_key(key: &str) -> Result<String, String> {
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    if name.is_empty() || prefix == Some("") || !name.chars().all(is_label_letter) {
-        return Err(format!("{key:?} is no label key"));
-    }
-    if prefix.is_some_and(|prefix| !prefix.chars().all(is_label_letter)) {
-        return Err(format!("{key:?} is no label key"));
-    }
-    Ok(key.to_owned())
+    // A prefix, where there is one, and the name.
+    let plain = key.splitn(2, '/').all(|part| !part.is_empty() && part.chars().all(is_label_letter));
+    if plain { Ok(key.to_owned()) } else { Err(format!("{key:?} is no label key")) }
 }
 
 fn label_value(value: &str) -> Result<String, String> {
-    if value.chars().all(is_label_letter) {
-        Ok(value.to_owned())
-    } else {
-        Err(format!("{value:?} is no label value"))
-    }
+    let plain = value.chars().all(is_label_letter);
+    if plain { Ok(value.to_owned()) } else { Err(format!("{value:?} is no label value")) }
 }
 
 fn is_label_letter(letter: char) -> bool {

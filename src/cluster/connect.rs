@@ -142,20 +142,15 @@ async fn config(target: &Target) -> Result<Config, CouldNotRun> {
 
 fn read(path: &Path, named: &str) -> Result<Kubeconfig, CouldNotRun> {
     Kubeconfig::read_from(path).map_err(|error| {
-        CouldNotRun::Usage(match error {
-            KubeconfigError::ReadConfig(error, path) => format!("{named} {}: {error}", path.display()),
+        let why = match &error {
+            KubeconfigError::ReadConfig(error, _) => error.to_string(),
             // Only where: the text around it may be a token.
-            KubeconfigError::Parse(error) => match error.location() {
-                Some(at) => format!(
-                    "{named} {}: not a kubeconfig, at line {}, column {}",
-                    path.display(),
-                    at.line(),
-                    at.column()
-                ),
-                None => format!("{named} {}: not a kubeconfig", path.display()),
-            },
-            _ => format!("{named} {}: not a kubeconfig", path.display()),
-        })
+            KubeconfigError::Parse(error) if let Some(at) = error.location() => {
+                format!("not a kubeconfig, at line {}, column {}", at.line(), at.column())
+            }
+            _ => "not a kubeconfig".to_owned(),
+        };
+        CouldNotRun::Usage(format!("{named} {}: {why}", path.display()))
     })
 }
 

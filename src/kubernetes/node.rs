@@ -244,11 +244,8 @@ impl RawNode {
     /// Whether it names no machine, or says nothing about one.
     fn is_of_no_machine(&self) -> bool {
         let named = |id: &Option<String>| id.as_ref().is_some_and(|id| !id.is_empty());
-        !self
-            .status
-            .node_info
-            .as_ref()
-            .is_some_and(|info| named(&info.machine_id) || named(&info.system_uuid))
+        let info = self.status.node_info.as_ref();
+        !info.is_some_and(|info| named(&info.machine_id) || named(&info.system_uuid))
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {
@@ -261,37 +258,26 @@ impl RawNode {
         lease: Read<Option<Lease>>,
         selectors: &NodeSelectors,
     ) -> Result<NodeFacts, String> {
-        let ready = self.ready();
-        let leaf = self.leaf(selectors);
-        let heartbeats = self.heartbeats();
-        let fenced = self.fenced(selectors);
-        let out_of_service = self.taints(OUT_OF_SERVICE).next().is_some();
-        let control_plane = self.control_plane();
-        let hostname = self.metadata.label(HOSTNAME).map(str::to_owned);
-        let opted_out = opts_out([self.metadata.label(SKIP), self.annotation(SKIP)]);
-        let (ready_reason, ready_since) = self
-            .ready_condition()
-            .map_or((None, None), |condition| (condition.reason.clone(), condition.last_transition_time));
+        let condition = self.ready_condition();
         // The NoExecute taints of the same keys are renewed when the controller manager restarts.
         let taints = self.spec.taints.iter().flatten().filter(|taint| {
             taint.effect.as_deref() == Some("NoSchedule")
                 && taint.key.as_deref().is_some_and(|key| [NOT_READY, UNREACHABLE].contains(&key))
         });
-        let tainted_since = taints.filter_map(|taint| taint.time_added).max();
         Ok(NodeFacts {
-            name: required(self.metadata.name, "metadata.name")?,
-            uid: required(self.metadata.uid, "metadata.uid")?,
-            ready,
-            ready_reason,
-            ready_since,
-            tainted_since,
-            hostname,
-            heartbeats,
-            fenced,
-            out_of_service,
-            leaf,
-            control_plane,
-            opted_out,
+            name: required(self.metadata.name.clone(), "metadata.name")?,
+            uid: required(self.metadata.uid.clone(), "metadata.uid")?,
+            ready: self.ready(),
+            ready_reason: condition.and_then(|condition| condition.reason.clone()),
+            ready_since: condition.and_then(|condition| condition.last_transition_time),
+            tainted_since: taints.filter_map(|taint| taint.time_added).max(),
+            hostname: self.metadata.label(HOSTNAME).map(str::to_owned),
+            heartbeats: self.heartbeats(),
+            fenced: self.fenced(selectors),
+            out_of_service: self.taints(OUT_OF_SERVICE).next().is_some(),
+            leaf: self.leaf(selectors),
+            control_plane: self.control_plane(),
+            opted_out: opts_out([self.metadata.label(SKIP), self.annotation(SKIP)]),
             lease,
         })
     }
