@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
 
 use regex::Regex;
 
+use crate::facts::Requirement;
+
 /// Which cluster was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
@@ -117,35 +119,21 @@ pub struct Selector {
     requirements: Vec<Requirement>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
-    key: String,
-    test: Test,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Test {
-    Exists,
-    Absent,
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    Above(i64),
-    Below(i64),
-}
-
 impl Selector {
     /// Whether every requirement holds on `labels`. A label that is absent is not in any set, as in Kubernetes.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.iter().all(|Requirement { key, test }| {
+        self.requirements.iter().all(|Requirement { key, operator, values }| {
             let value = labels.get(key);
             let number = |value: Option<&String>| value?.parse::<i64>().ok();
-            match test {
-                Test::Exists => value.is_some(),
-                Test::Absent => value.is_none(),
-                Test::In(values) => value.is_some_and(|value| values.contains(value)),
-                Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-                Test::Above(least) => number(value).is_some_and(|number| number > *least),
-                Test::Below(most) => number(value).is_some_and(|number| number < *most),
+            let numbers = || number(value).zip(number(values.first()));
+            match operator.as_str() {
+                "Exists" => value.is_some(),
+                "DoesNotExist" => value.is_none(),
+                "In" => value.is_some_and(|value| values.contains(value)),
+                "NotIn" => value.is_none_or(|value| !values.contains(value)),
+                "Gt" => numbers().is_some_and(|(number, least)| number > least),
+                "Lt" => numbers().is_some_and(|(number, most)| number < most),
+                _ => false,
             }
         })
     }
@@ -162,7 +150,7 @@ impl FromStr for Selector {
 
     /// Reads `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`, separated by commas.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let requirements = split(text)?.into_iter().map(Requirement::parse).collect::<Result<Vec<_>, _>>()?;
+        let requirements = split(text)?.into_iter().map(requirement).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { text: text.trim().to_owned(), requirements })
     }
 }
@@ -189,34 +177,32 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
     Ok(parts)
 }
 
-impl Requirement {
-    fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let (key, test) = if let Some(set) = text.strip_suffix(')') {
-            let (head, set) = set.split_once('(').ok_or_else(|| format!("no set in {text:?}"))?;
-            let mut words = head.split_whitespace();
-            let (key, operator) = (words.next().unwrap_or_default(), words.next());
-            let values = set.split(',').map(|value| label_value(value.trim())).collect::<Result<_, _>>()?;
-            match (operator, words.next()) {
-                (Some("in"), None) => (key, Test::In(values)),
-                (Some("notin"), None) => (key, Test::NotIn(values)),
-                _ => return Err(format!("expected \"key in (…)\" or \"key notin (…)\", not {text:?}")),
-            }
-        } else if let Some((key, value)) = text.split_once("!=") {
-            (key, Test::NotIn(vec![label_value(value.trim())?]))
-        } else if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-            (key, Test::In(vec![label_value(value.trim())?]))
-        } else if let Some(at) = text.find(['>', '<']) {
-            let (key, value) = (&text[..at], &text[at + 1..]);
-            let value = value.trim().parse().map_err(|_| format!("{value:?} is no whole number"))?;
-            (key, if text[at..].starts_with('>') { Test::Above(value) } else { Test::Below(value) })
-        } else if let Some(key) = text.strip_prefix('!') {
-            (key, Test::Absent)
-        } else {
-            (text, Test::Exists)
-        };
-        Ok(Self { key: label_key(key.trim())?, test })
-    }
+fn requirement(text: &str) -> Result<Requirement, String> {
+    let text = text.trim();
+    let (key, operator, values) = if let Some(set) = text.strip_suffix(')') {
+        let (head, set) = set.split_once('(').ok_or_else(|| format!("no set in {text:?}"))?;
+        let mut words = head.split_whitespace();
+        let (key, operator) = (words.next().unwrap_or_default(), words.next());
+        let values = set.split(',').map(|value| label_value(value.trim())).collect::<Result<_, _>>()?;
+        match (operator, words.next()) {
+            (Some("in"), None) => (key, "In", values),
+            (Some("notin"), None) => (key, "NotIn", values),
+            _ => return Err(format!("expected \"key in (…)\" or \"key notin (…)\", not {text:?}")),
+        }
+    } else if let Some((key, value)) = text.split_once("!=") {
+        (key, "NotIn", vec![label_value(value.trim())?])
+    } else if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
+        (key, "In", vec![label_value(value.trim())?])
+    } else if let Some(at) = text.find(['>', '<']) {
+        let (key, value) = (&text[..at], &text[at + 1..]);
+        let number = value.trim().parse::<i64>().map_err(|_| format!("{value:?} is no whole number"))?;
+        (key, if text[at..].starts_with('>') { "Gt" } else { "Lt" }, vec![number.to_string()])
+    } else if let Some(key) = text.strip_prefix('!') {
+        (key, "DoesNotExist", Vec::new())
+    } else {
+        (text, "Exists", Vec::new())
+    };
+    Ok(Requirement { key: label_key(key.trim())?, operator: operator.to_owned(), values })
 }
 
 fn label_key(key: &str) -> Result<String, String> {
