@@ -430,6 +430,33 @@ impl PodFacts {
     pub fn held_by_job(&self) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING)
     }
+
+    /// Puts down what a look at its claims found, by namespace and name. A claim that its own generic ephemeral volume made,
+    /// which its UID as the owner proves, goes with the pod.
+    pub fn note_claims(&mut self, look: impl Fn(&str, &str) -> Option<ClaimLook>) {
+        for claim in &mut self.claims {
+            if let Some(ClaimLook { owners, state }) = look(&self.namespace, &claim.name) {
+                let own = claim.ephemeral && owners.contains(&self.uid);
+                claim.state = if own { ClaimState::Own } else { state };
+            }
+        }
+    }
+
+    /// The volumes that its claims are bound to, as far as they were looked up.
+    pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
+        self.claims.iter().filter_map(|claim| match &claim.state {
+            ClaimState::Bound { volume, .. } => Some(volume),
+            _ => None,
+        })
+    }
+
+    /// The same, to complete them.
+    pub fn volumes_mut(&mut self) -> impl Iterator<Item = &mut VolumeFacts> {
+        self.claims.iter_mut().filter_map(|claim| match &mut claim.state {
+            ClaimState::Bound { volume, .. } => Some(volume),
+            _ => None,
+        })
+    }
 }
 
 /// When a deletion was asked for that has to be over at `deadline` after so much grace.
@@ -558,35 +585,6 @@ impl From<ClaimState> for ClaimLook {
     }
 }
 
-impl PodFacts {
-    /// Puts down what a look at its claims found, by namespace and name. A claim that its own generic ephemeral volume made,
-    /// which its UID as the owner proves, goes with the pod.
-    pub fn note_claims(&mut self, look: impl Fn(&str, &str) -> Option<ClaimLook>) {
-        for claim in &mut self.claims {
-            if let Some(ClaimLook { owners, state }) = look(&self.namespace, &claim.name) {
-                let own = claim.ephemeral && owners.contains(&self.uid);
-                claim.state = if own { ClaimState::Own } else { state };
-            }
-        }
-    }
-
-    /// The volumes that its claims are bound to, as far as they were looked up.
-    pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        self.claims.iter().filter_map(|claim| match &claim.state {
-            ClaimState::Bound { volume, .. } => Some(volume),
-            _ => None,
-        })
-    }
-
-    /// The same, to complete them.
-    pub fn volumes_mut(&mut self) -> impl Iterator<Item = &mut VolumeFacts> {
-        self.claims.iter_mut().filter_map(|claim| match &mut claim.state {
-            ClaimState::Bound { volume, .. } => Some(volume),
-            _ => None,
-        })
-    }
-}
-
 /// What is known about a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
@@ -669,22 +667,7 @@ impl Requirement {
     pub fn of_zone(&self) -> bool {
         self.key.ends_with("zone") || self.key.ends_with("region")
     }
-}
 
-impl AffinityTerm {
-    /// What it asks for apart from zones and regions, as a label selector; `None` where that is nothing. An error says why
-    /// no selector can ask for it.
-    pub fn selector(&self) -> Read<Option<String>> {
-        if self.fields {
-            return Err(Unread("it asks for a field of the node".to_owned()));
-        }
-        let parts = self.requirements.iter().filter(|requirement| !requirement.of_zone());
-        let parts = parts.map(Requirement::selector).collect::<Read<Vec<_>>>()?;
-        Ok((!parts.is_empty()).then(|| parts.join(",")))
-    }
-}
-
-impl Requirement {
     fn selector(&self) -> Read<String> {
         let Self { key, operator, values } = self;
         // Nothing that would mean more, inside of a selector, than one word.
@@ -705,5 +688,18 @@ impl Requirement {
             return Err(Unread(format!("{key} {operator} ({all}) is of no valid label")));
         }
         Ok(selector)
+    }
+}
+
+impl AffinityTerm {
+    /// What it asks for apart from zones and regions, as a label selector; `None` where that is nothing. An error says why
+    /// no selector can ask for it.
+    pub fn selector(&self) -> Read<Option<String>> {
+        if self.fields {
+            return Err(Unread("it asks for a field of the node".to_owned()));
+        }
+        let parts = self.requirements.iter().filter(|requirement| !requirement.of_zone());
+        let parts = parts.map(Requirement::selector).collect::<Read<Vec<_>>>()?;
+        Ok((!parts.is_empty()).then(|| parts.join(",")))
     }
 }

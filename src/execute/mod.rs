@@ -16,7 +16,7 @@ use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode},
     decide::Policy,
     facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts},
-    outcome::Outcome,
+    outcome::{Outcome, OutcomeCode},
     stop::Stop,
 };
 
@@ -45,8 +45,7 @@ pub async fn execute(
     let mut groups = Vec::<(Node<'_>, Vec<&PodFacts>)>::new();
     let mut outcomes = BTreeMap::new();
     for &pod in pods {
-        let judged = facts.node_of(pod).and_then(NodeRead::known);
-        let Some(judged) = judged else {
+        let Some(judged) = facts.node_of(pod).and_then(NodeRead::known) else {
             outcomes.insert(pod.uid.clone(), Outcome::Failed("its node was never judged".to_owned()));
             continue;
         };
@@ -119,14 +118,14 @@ struct Run<'a> {
 /// Codes only: a message of the server is for the report.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
     let PodFacts { name, namespace, uid, .. } = pod;
-    match outcome {
-        Outcome::Deleted => {
+    match outcome.code() {
+        OutcomeCode::Deleted => {
             tracing::info!(uid, "Successfully force-deleted pod {name} in namespace {namespace}");
         }
-        outcome if outcome.code().is_failure() => {
-            tracing::warn!(uid, "Pod {name} in namespace {namespace}: {}, see the report", outcome.code());
+        code if code.is_failure() => {
+            tracing::warn!(uid, "Pod {name} in namespace {namespace}: {code}, see the report");
         }
-        outcome => tracing::info!(uid, "Pod {name} in namespace {namespace}: {}", outcome.code()),
+        code => tracing::info!(uid, "Pod {name} in namespace {namespace}: {code}"),
     }
 }
 

@@ -16,11 +16,8 @@ const JOB_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::
 impl Run<'_> {
     /// Looks whether what was sent to one node's pods worked.
     pub(super) async fn verify(&self, node: &str, pods: Vec<(&PodFacts, Sent)>) -> Vec<(String, Outcome)> {
-        let by_job = pods
-            .iter()
-            .filter(|(pod, _)| pod.held_by_job())
-            .map(|(pod, _)| &pod.uid)
-            .collect::<BTreeSet<_>>();
+        let by_job = pods.iter().filter(|(pod, _)| pod.held_by_job());
+        let by_job = by_job.map(|(pod, _)| &pod.uid).collect::<BTreeSet<_>>();
         // `Err`: no look succeeded.
         let mut present = self.cluster.pod_uids(node).await;
         // Why the last look failed, where an earlier one did not.

@@ -5,7 +5,7 @@ use std::{
     fmt::Display,
 };
 
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 
 use super::{Gathered, Wanted, Whole, facts_of};
@@ -14,8 +14,8 @@ use crate::{
     decide::needs_claims,
     exit::CouldNotRun,
     facts::{
-        Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, ReadError,
-        Ready, Unread, opted_out,
+        Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodSummary,
+        ReadError, Ready, Unread, opted_out,
     },
     kubernetes::RawPod,
     limits::FEW_NODES,
@@ -131,14 +131,8 @@ pub async fn look_up_claims(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &m
 
 /// Asks which real nodes satisfy the volumes' affinity, where the rules need that: one request a distinct term.
 async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
-    let answers = stream::iter(gathered.affinity_to_ask())
-        .map(|selector| async move {
-            let nodes = cluster.real_nodes(&selector).await;
-            (selector, nodes)
-        })
-        .buffer_unordered(MAX_IN_FLIGHT)
-        .collect::<BTreeMap<_, _>>()
-        .await;
+    let ask = |selector: String| async move { cluster.real_nodes(&selector).await };
+    let answers = each(gathered.affinity_to_ask(), ask).await;
     let answers = answers.into_iter().map(|(selector, nodes)| {
         let nodes = nodes.map_err(|failure| {
             // A refused selector will be refused again: nothing failed to be read.
@@ -166,23 +160,28 @@ async fn scan(cluster: &Cluster) -> Result<(Scan, Gathered), CouldNotRun> {
     Ok((scan, Gathered { facts, pods: Vec::new() }))
 }
 
+/// What `ask` finds for each of `all`, by that; as many at once as are allowed.
+async fn each<K: Clone + Ord, V, F: Future<Output = V>>(
+    all: impl IntoIterator<Item = K>,
+    ask: impl Fn(K) -> F,
+) -> BTreeMap<K, V> {
+    let asked = stream::iter(all).map(|key| ask(key.clone()).map(|found| (key, found)));
+    asked.buffer_unordered(MAX_IN_FLIGHT).collect().await
+}
+
 /// Reads nodes whole.
 async fn read_nodes(
     cluster: &Cluster,
     names: impl IntoIterator<Item = String>,
 ) -> BTreeMap<String, NodeRead> {
-    stream::iter(names)
-        .map(|name| async move {
-            let read = match cluster.node(&name).await {
-                Ok(Some(look)) => NodeRead::Known(look.facts),
-                Ok(None) => NodeRead::Gone,
-                Err(failure) => NodeRead::Unread(Unread(failure.to_string())),
-            };
-            (name, read)
-        })
-        .buffer_unordered(MAX_IN_FLIGHT)
-        .collect()
-        .await
+    let read = |name: String| async move {
+        match cluster.node(&name).await {
+            Ok(Some(look)) => NodeRead::Known(look.facts),
+            Ok(None) => NodeRead::Gone,
+            Err(failure) => NodeRead::Unread(Unread(failure.to_string())),
+        }
+    };
+    each(names, read).await
 }
 
 /// Lists the Terminating pods of `nodes`, or of all nodes; the others of `nodes` become facts.
@@ -197,13 +196,9 @@ async fn list_pods(
         let elsewhere = cluster.places_of_terminating_pods().await;
         places.extend(elsewhere.map_err(|failure| could_not("list pods", &failure))?);
     }
-    let lists = stream::iter(places)
-        .map(|place| async move { (cluster.terminating_pods(&place).await, place) })
-        .buffer_unordered(MAX_IN_FLIGHT)
-        .collect::<Vec<_>>()
-        .await;
+    let list = |place: PodsOf| async move { cluster.terminating_pods(&place).await };
     let mut terminating = Vec::new();
-    for (pods, place) in lists {
+    for (place, pods) in each(places, list).await {
         let unread = |cause| ReadError { what: place.what(), cause };
         match pods {
             Ok((pods, mut unasked)) => {
@@ -235,15 +230,9 @@ async fn read_claims(
         .iter()
         .filter(|pod| also(pod) || needs_claims(facts.now, wanted.policy, facts.node_of(pod), pod))
         .flat_map(|pod| pod.claims.iter().map(|claim| (pod.namespace.clone(), claim.name.clone())));
+    let look = |(namespace, name): (String, String)| async move { cluster.claim(&namespace, &name).await };
     // A claim may be several pods'.
-    stream::iter(candidates.collect::<BTreeSet<_>>())
-        .map(|(namespace, name)| async move {
-            let look = cluster.claim(&namespace, &name).await;
-            ((namespace, name), look)
-        })
-        .buffer_unordered(MAX_IN_FLIGHT)
-        .collect()
-        .await
+    each(candidates.collect::<BTreeSet<_>>(), look).await
 }
 
 /// Counts the real nodes where the rows leave the breaker something to judge: when more than two are not Ready, or no
@@ -292,12 +281,11 @@ impl Gathered {
     fn note_unread_nodes(&mut self) {
         for (name, read) in &self.facts.nodes {
             let (what, Unread(cause)) = match read {
-                NodeRead::Known(node) => match &node.lease {
-                    Err(unread) => (format!("lease of node {name}"), unread),
-                    Ok(_) => continue,
-                },
+                NodeRead::Known(NodeFacts { lease: Err(unread), .. }) => {
+                    (format!("lease of node {name}"), unread)
+                }
                 NodeRead::Unread(unread) => (format!("node {name}"), unread),
-                NodeRead::Gone => continue,
+                NodeRead::Known(_) | NodeRead::Gone => continue,
             };
             self.facts.errors.push(ReadError { what, cause: cause.clone() });
         }
@@ -326,13 +314,10 @@ fn log_namespaces(pods: &[PodFacts]) {
 
 /// That a reading failed without which nothing can be judged, and what to do about it.
 pub fn could_not(what: &str, failure: &Failure) -> CouldNotRun {
-    CouldNotRun::Source(match failure.code() {
-        Some(401) => {
-            format!("could not {what}: {failure}; the credentials are not accepted (--kubeconfig, --context)")
-        }
-        Some(403) => format!("could not {what}: {failure}; grant that right to the account that runs this"),
-        _ => format!(
-            "could not {what}: {failure}; if `kubectl get nodes` fails too, it is the API server or the way to it"
-        ),
-    })
+    let hint = match failure.code() {
+        Some(401) => "the credentials are not accepted (--kubeconfig, --context)",
+        Some(403) => "grant that right to the account that runs this",
+        _ => "if `kubectl get nodes` fails too, it is the API server or the way to it",
+    };
+    CouldNotRun::Source(format!("could not {what}: {failure}; {hint}"))
 }
