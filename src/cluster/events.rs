@@ -67,15 +67,12 @@ pub struct Reference {
 impl Cluster {
     /// Writes an Event. Sent once.
     pub async fn create_event(&self, event: &Event, mode: WriteMode) -> Result<(), Failure> {
-        let mut metadata = json!({"namespace": event.namespace});
-        match &event.name {
-            Some(name) => metadata["name"] = json!(name),
-            None => metadata["generateName"] = json!(format!("{CONTROLLER}-")),
-        }
+        let generated = || ("generateName", format!("{CONTROLLER}-"));
+        let (naming, name) = event.name.clone().map_or_else(generated, |name| ("name", name));
         let body = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": metadata,
+            "metadata": {"namespace": event.namespace, naming: name},
             // The API takes nothing without its microseconds.
             "eventTime": event.at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
             "type": if event.warning { "Warning" } else { "Normal" },
@@ -134,15 +131,11 @@ impl Reference {
 
     /// The pod's controller, or the pod itself where it has none.
     pub fn controller(pod: &PodFacts) -> Self {
-        match pod.owner.as_ref().zip(pod.controller.as_ref()) {
-            Some((owner, identity)) => Self {
-                api_version: identity.api_version.clone(),
-                kind: owner.kind.clone(),
-                namespace: Some(pod.namespace.clone()),
-                name: owner.name.clone(),
-                uid: identity.uid.clone(),
-            },
-            None => Self::pod(pod),
+        let mut reference = Self::pod(pod);
+        if let Some((owner, identity)) = pod.owner.clone().zip(pod.controller.clone()) {
+            (reference.api_version, reference.uid) = (identity.api_version, identity.uid);
+            (reference.kind, reference.name) = (owner.kind, owner.name);
         }
+        reference
     }
 }

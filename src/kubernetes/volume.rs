@@ -97,15 +97,11 @@ impl RawClaim {
     pub fn into_look(self, volume: Read<Option<RawVolume>>) -> ClaimLook {
         let owners = self.metadata.owner_references.iter().flatten();
         let owners = owners.filter_map(|owner| owner.uid.clone()).collect();
-        ClaimLook { owners, state: self.into_state(volume) }
-    }
-
-    fn into_state(self, volume: Read<Option<RawVolume>>) -> ClaimState {
         let shared_disk = self.spec.volume_mode.as_deref() == Some("Block")
             && self.spec.access_modes.iter().flatten().any(|mode| mode == "ReadWriteMany");
         let lost = self.status.phase.as_deref() == Some("Lost");
         let missing = self.volume_name().map(str::to_owned);
-        match volume {
+        let state = match volume {
             Err(unread) => ClaimState::Unread(unread),
             Ok(Some(volume)) if !lost && missing.is_some() => {
                 match required(self.metadata.uid, "metadata.uid") {
@@ -114,7 +110,8 @@ impl RawClaim {
                 }
             }
             Ok(_) => ClaimState::WithoutVolume { missing, phase: self.status.phase },
-        }
+        };
+        ClaimLook { owners, state }
     }
 }
 
