@@ -1021,6 +1021,19 @@ fn the_selector_adds_leaf_nodes() {
     assert_eq!(codes, ["leaf-node", "stuck-on-not-ready-node"]);
 }
 
+#[test]
+fn a_character_may_lie_across_two_chunks_but_not_across_the_end_of_the_file() {
+    let note = json!({"metadata": {"annotations": {"pod-reaper.io/after-reap": "é".repeat(100_000)}}});
+    let text = cluster_with([with(pod("web-0"), note)]);
+    for padding in ["", " "] {
+        let pods = gathered(&format!("{padding}{text}")).pods;
+        assert_eq!(pods[0].after_reap.as_deref().map(str::len), Some(200_000));
+    }
+    let cut = &text.as_bytes()[..=text.find('é').expect("it is there")];
+    let read = Saved::read(cut, Options::default(), Pods::Terminating).map(drop);
+    assert!(matches!(read.expect_err("a cut file"), SnapshotError::Unreadable(_)));
+}
+
 /// A node on which `more` stands, as facts.
 fn facts_of(more: Value, selectors: NodeSelectors) -> NodeFacts {
     let text = cluster_with([with(node("n", "False"), more), pod("a")]);
