@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     facts::{
-        Attachment, Census, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodSummary, Standing,
-        Unasked, Unread,
+        Attachment, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodSummary, Standing, Unasked,
+        Unread,
     },
     kubernetes::{
         KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawVolume,
@@ -288,7 +288,8 @@ impl Cluster {
         if found.items.len() < 2 { found.whole() } else { Ok(found.items) }
     }
 
-    /// What every node counts as, by reading all of them. A malformed one fails all: what it counts as is not known.
+    /// What every node counts as, by reading all of them: rows do not show which are leaf nodes. A malformed one fails
+    /// all: what it counts as is not known.
     pub async fn standings(&self) -> Result<BTreeMap<String, Standing>, Failure> {
         let path = format!("/api/v1/nodes?limit={PAGE}");
         let nodes = self.list(&path, Form::Object, |node: RawNode| {
@@ -309,11 +310,6 @@ impl Cluster {
     pub async fn summaries(&self, namespace: &str) -> Result<Listed<PodSummary>, Failure> {
         let path = format!("/api/v1/namespaces/{}/pods?limit={PAGE}", encode(namespace));
         self.list(&path, Form::Object, |pod: RawPod| Some(pod.summary())).await
-    }
-
-    /// How many real nodes are NotReady, by reading all of them: rows do not show which are leaf nodes.
-    pub async fn census(&self) -> Result<Census, Failure> {
-        Ok(Census::count(self.standings().await?.into_values()))
     }
 
     /// The object of that name in `collection`; `None` where the API server says that there is none.

@@ -62,26 +62,18 @@ pub async fn execute(
         .map(|(turn, (node, pod))| async move {
             let sent = run.reap(node, pod).await;
             progress();
-            (turn, sent)
+            (turn, (node.judged.name.as_str(), pod, sent))
         })
         .buffer_unordered(MAX_IN_FLIGHT)
         .collect::<BTreeMap<_, _>>()
         .await;
 
-    let mut sent = sent.into_values();
-    let mut open = Vec::new();
-    for (node, pods) in &groups {
-        let mut on_node = Vec::new();
-        for (pod, sent) in pods.iter().zip(sent.by_ref()) {
-            match sent {
-                Sent::Settled(outcome) => {
-                    outcomes.insert(pod.uid.clone(), outcome);
-                }
-                sent => on_node.push((*pod, sent)),
-            }
-        }
-        if !on_node.is_empty() {
-            open.push((node.judged.name.as_str(), on_node));
+    let mut open = Vec::<(_, Vec<_>)>::new();
+    for (node, pod, sent) in sent.into_values() {
+        match (sent, open.last_mut()) {
+            (Sent::Settled(outcome), _) => drop(outcomes.insert(pod.uid.clone(), outcome)),
+            (sent, Some((last, pods))) if *last == node => pods.push((pod, sent)),
+            (sent, _) => open.push((node, vec![(pod, sent)])),
         }
     }
     let verified = stream::iter(open)

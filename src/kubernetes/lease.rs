@@ -12,20 +12,14 @@ const DEFAULT_LEASE_SECONDS: i64 = 40;
 raw! {
     /// A lease.
     pub struct RawLease {
-        metadata: Meta<IgnoredAny, Written>,
+        /// Its metadata.
+        pub metadata: Meta<IgnoredAny, Written>,
         spec: LeaseSpec,
     }
 
     pub(super) struct LeaseSpec {
         pub(super) renew_time: Option<Timestamp>,
         pub(super) lease_duration_seconds: Option<i64>,
-    }
-}
-
-impl RawLease {
-    /// Its namespace and name, where it has both.
-    pub fn identity(&self) -> Option<(String, String)> {
-        self.metadata.namespace.clone().zip(self.metadata.name.clone())
     }
 }
 

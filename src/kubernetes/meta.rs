@@ -116,6 +116,11 @@ impl<A, M> Meta<A, M> {
         self.labels.as_ref()?.get(key).map(String::as_str)
     }
 
+    /// Its namespace and name, where it has both.
+    pub fn identity(&self) -> Option<(String, String)> {
+        self.namespace.clone().zip(self.name.clone())
+    }
+
     /// Whether its deletion was asked for.
     pub fn terminating(&self) -> bool {
         self.deletion_timestamp.is_some()

@@ -249,7 +249,7 @@ async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<Cen
     {
         return Ok(Census::NotNeeded);
     }
-    cluster.census().await
+    Ok(Census::count(cluster.standings().await?.into_values()))
 }
 
 impl Gathered {

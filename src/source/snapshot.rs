@@ -177,8 +177,7 @@ impl Saved {
         match kind {
             "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
             "Node" => self.keep(kind, text, |saved, node: RawNode| {
-                saved.nodes.insert(node.metadata.name.clone()?, node.without_idle_stamps());
-                Some(())
+                Some(saved.nodes.insert(node.metadata.name.clone()?, node.without_idle_stamps()))
             }),
             "Pod" => {
                 self.any_pod = true;
@@ -191,20 +190,16 @@ impl Saved {
             }
             "Namespace" => self.keep(kind, text, |saved, object: RawObject| {
                 let opted_out = object.metadata.opted_out();
-                saved.namespaces.insert(object.metadata.name?, opted_out);
-                Some(())
+                Some(saved.namespaces.insert(object.metadata.name?, opted_out))
             }),
             "PersistentVolumeClaim" => self.keep(kind, text, |saved, claim: RawClaim| {
-                let key = claim.metadata.namespace.clone().zip(claim.metadata.name.clone())?;
-                saved.claims.insert(key, claim);
-                Some(())
+                Some(saved.claims.insert(claim.metadata.identity()?, claim))
             }),
             "PersistentVolume" => self.keep(kind, text, |saved, volume: RawVolume| {
-                saved.volumes.insert(volume.metadata.name.clone()?, volume);
-                Some(())
+                Some(saved.volumes.insert(volume.metadata.name.clone()?, volume))
             }),
             "Lease" => self.keep(kind, text, |saved, lease: RawLease| {
-                let (namespace, name) = lease.identity()?;
+                let (namespace, name) = lease.metadata.identity()?;
                 if namespace == LEASE_NAMESPACE {
                     saved.leases.insert(name, lease.into());
                 }
@@ -230,14 +225,14 @@ impl Saved {
     }
 
     /// Stores an object; one that does not parse, or for which `store` finds no name, is malformed.
-    fn keep<T: DeserializeOwned>(
+    fn keep<T: DeserializeOwned, U>(
         &mut self,
         kind: &str,
         text: &str,
-        store: impl FnOnce(&mut Self, T) -> Option<()>,
+        store: impl FnOnce(&mut Self, T) -> Option<U>,
     ) {
         let cause = match serde_json::from_str(text).map(|object| store(self, object)) {
-            Ok(Some(())) => return,
+            Ok(Some(_)) => return,
             Ok(None) => "it lacks its name or namespace",
             Err(error) => malformed(&error),
         };
