@@ -1,5 +1,7 @@
 //! What every format for people says in the same words: said here once, laid out by each writer.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 
 use super::{BreakerEntry, NodeEntry, PodEntry, Report};
@@ -59,12 +61,12 @@ pub fn breaker(breaker: &BreakerEntry) -> String {
     format!("{detail}. {pods}. {rest}")
 }
 
-/// That every node is Ready; `None` where one is not.
-pub fn all_ready(report: &Report) -> Option<String> {
+/// The heading over the nodes that are not Ready, or that every node is.
+pub fn nodes(report: &Report) -> String {
     match (report.summary.nodes, report.summary.nodes_not_ready) {
-        (1, 0) => Some("The only node is Ready.".to_owned()),
-        (nodes, 0) => Some(format!("All {nodes} nodes are Ready.")),
-        _ => None,
+        (1, 0) => "The only node is Ready.".to_owned(),
+        (nodes, 0) => format!("All {nodes} nodes are Ready."),
+        (nodes, not_ready) => format!("Nodes not ready: {not_ready} of {nodes}"),
     }
 }
 
@@ -128,23 +130,35 @@ fn any_acted(report: &Report) -> bool {
     report.pods.iter().any(acted)
 }
 
+/// The pods with a verdict.
+pub fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
+    report.pods.iter().filter(|pod| pod.verdict == verdict).collect()
+}
+
+/// The reasons that the report has.
+pub fn reasons(report: &Report) -> BTreeSet<ReasonCode> {
+    let of_breaker = report.breaker.iter().map(|breaker| breaker.reason);
+    report.pods.iter().map(|pod| pod.reason).chain(of_breaker).collect()
+}
+
 /// Whether anything was done, or tried, about a pod.
 pub fn acted(pod: &PodEntry) -> bool {
     pod.outcome.is_some_and(OutcomeCode::acted)
 }
 
-/// The heading over the pods with a verdict.
-pub fn heading(report: &Report, verdict: Verdict) -> &'static str {
-    match verdict {
+/// The heading over the pods with a verdict, which it counts.
+pub fn heading(report: &Report, verdict: Verdict) -> String {
+    let words = match verdict {
         Verdict::Reap if any_acted(report) => "Reaped",
         Verdict::Reap => "To be reaped (nothing was changed)",
         Verdict::Wait => "Waiting",
         Verdict::Leave => "Left alone",
         Verdict::Manual => "Needs you",
-    }
+    };
+    format!("{words}: {}", count(&of(report, verdict)))
 }
 
-/// How many pods are under such a heading, and how many of them went well where some did not.
+/// How many pods there are, and how many of them went well where some did not.
 pub fn count(pods: &[&PodEntry]) -> String {
     match pods.iter().filter(|pod| went_wrong(pod)).count() {
         0 => pods.len().to_string(),
@@ -158,8 +172,8 @@ pub fn went_wrong(pod: &PodEntry) -> bool {
 }
 
 /// How long a pod is past its deadline, or has until then.
-pub fn overdue(pod: &PodEntry) -> String {
-    match pod.overdue_seconds {
+pub fn overdue(overdue_seconds: i64) -> String {
+    match overdue_seconds {
         within @ ..0 => format!("due in {}", seconds(-within)),
         overdue => format!("overdue {}", seconds(overdue)),
     }

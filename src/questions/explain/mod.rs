@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    advice::{Advice, Step, advise},
     cli::PodName,
     cluster::Cluster,
-    decide::{Evaluation, ReasonCode, Verdict, evaluate, spoken},
+    decide::{Evaluation, ReasonCode, evaluate, spoken},
     exit::{CouldNotRun, Exit},
     facts::{Owner, PodFacts, PodSummary, ReadError},
     limits::{Judged, Limit, Plan},
-    report::{Render, VERSION, notes, text::Screen},
+    questions::Judgement,
+    report::{Render, VERSION, text::Screen},
     settings::{Settings, Task},
     source::{
         Gathered, live,
@@ -45,18 +45,9 @@ pub struct Explanation {
     pub rules: Vec<Evaluation>,
     /// The limits of the whole run, for a pod that a run looks at.
     pub limits: Vec<Evaluation>,
-    /// `reap`, `wait`, `leave`, `manual`; null where no run judges it.
-    pub verdict: Option<Verdict>,
-    /// The reason's code.
-    pub reason: Option<ReasonCode>,
-    /// Why, as a sentence.
-    pub detail: String,
-    /// What to remember once it is reaped.
-    pub note: Option<String>,
-    /// What is at risk.
-    pub risk: Option<String>,
-    /// What a person should do, in order.
-    pub steps: Vec<Step>,
+    /// The verdict.
+    #[serde(flatten)]
+    pub judgement: Judgement,
     /// What could not be read.
     pub errors: Vec<ReadError>,
     /// What the source does not show, as sentences.
@@ -90,12 +81,8 @@ pub struct PodSeen {
     pub overdue_seconds: Option<i64>,
 }
 
-/// What was read.
-struct Read {
-    summary: PodSummary,
-    /// What a run would judge, and the pod that is asked about, where it is Terminating.
-    gathered: Gathered,
-}
+/// What was read: the pod; and what a run would judge, with it, where it is Terminating.
+type Read = (PodSummary, Gathered);
 
 /// Answers for `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation, CouldNotRun> {
@@ -146,7 +133,7 @@ async fn read_snapshot(
     let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
     let gathered = saved.gather(&settings.wanted(), uid);
     let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
-    Ok(Read { summary: summary?, gathered })
+    Ok((summary?, gathered))
 }
 
 async fn read_cluster(settings: &Settings, cluster: &Cluster, asked: &PodName) -> Result<Read, CouldNotRun> {
@@ -155,13 +142,13 @@ async fn read_cluster(settings: &Settings, cluster: &Cluster, asked: &PodName) -
     let raw = raw.ok_or_else(|| absent(asked))?;
     let summary = raw.summary();
     let gathered = live::gather(cluster, &settings.wanted(), summary.terminating.then_some(raw)).await?;
-    Ok(Read { summary, gathered })
+    Ok((summary, gathered))
 }
 
 fn answer(
     settings: &Settings,
     asked: &PodName,
-    Read { summary, gathered: Gathered { facts, pods } }: Read,
+    (summary, Gathered { facts, pods }): Read,
 ) -> Result<Explanation, CouldNotRun> {
     let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
     let mut explanation = Explanation {
@@ -183,7 +170,7 @@ fn answer(
                 cause.map_or("it is Terminating, but lacks what a verdict needs", |error| &error.cause);
             return Err(unread(asked, cause));
         }
-        explanation.detail = not_terminating(&summary, facts.now);
+        explanation.judgement.detail = not_terminating(&summary, facts.now);
         return Ok(explanation);
     };
     explanation.rules = evaluate(facts.now, &settings.policy, facts.node_of(&pod), &pod);
@@ -195,25 +182,18 @@ fn answer(
         explanation.rules.iter_mut().for_each(|rule| rule.decides = false);
     }
     let Some(judged) = judged else {
-        explanation.detail = format!(
+        explanation.judgement.detail = format!(
             "Its namespace {} is left out: the run looks at namespaces {} only.",
             pod.namespace, settings.namespaces
         );
         return Ok(explanation);
     };
-    let Advice { risk, steps } = advise(judged, &facts, plan.hold.as_ref(), &settings.task.kubectl());
-    let unread = judged.code() == ReasonCode::FactsUnread;
-    Ok(Explanation {
-        limits: limits(&plan, judged),
-        verdict: Some(judged.verdict()),
-        reason: Some(judged.code()),
-        detail: judged.sentence(),
-        note: Some(notes(judged, &facts).join("; ")).filter(|note| !note.is_empty()),
-        risk,
-        steps,
-        exit: if unread { Exit::Incomplete } else { explanation.exit },
-        ..explanation
-    })
+    explanation.limits = limits(&plan, judged);
+    explanation.judgement = Judgement::of(judged, &plan, &facts, settings);
+    if judged.code() == ReasonCode::FactsUnread {
+        explanation.exit = Exit::Incomplete;
+    }
+    Ok(explanation)
 }
 
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {

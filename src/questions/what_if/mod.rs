@@ -12,14 +12,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    advice::{Command, Step, advise},
+    advice::{Command, Step},
     cluster::Cluster,
     codes::codes,
     decide::{Reason, ReasonCode, Verdict},
     exit::{CouldNotRun, Exit},
     facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay},
     limits::{Judged, Plan, hold},
-    report::{BreakerEntry, Render, VERSION, notes, text::Screen},
+    questions::{Judgement, joined},
+    report::{BreakerEntry, Render, SettingsEntry, VERSION, notes, text::Screen},
     settings::{Settings, Task},
     source::{
         Gathered, Whole, live,
@@ -90,18 +91,10 @@ pub struct PodFate {
     pub owner: Option<Owner>,
     /// What becomes of it.
     pub fate: Fate,
-    /// The verdict of a run; null where Kubernetes would not evict it, so that no run judges it.
-    pub verdict: Option<Verdict>,
-    /// The reason's code.
-    pub reason: Option<ReasonCode>,
-    /// That as a sentence.
-    pub detail: String,
-    /// What to remember.
-    pub note: Option<String>,
-    /// What would be at risk.
-    pub risk: Option<String>,
-    /// What a person would do then. A command here is a comment to a shell: it is for a dead node, and this one lives.
-    pub steps: Vec<Step>,
+    /// The verdict of a run, which judges no pod that Kubernetes would not evict. A command here is a comment to a shell:
+    /// it is for a dead node, and this one lives.
+    #[serde(flatten)]
+    pub judgement: Judgement,
 }
 
 codes! {
@@ -228,34 +221,33 @@ fn check_names(
 fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf {
     let Whole { gathered: Gathered { facts, pods }, standings, summaries } = whole;
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    let kubectl = settings.task.kubectl();
     let judged = plan.pods.iter().map(|judged| (judged.pod.uid.as_str(), judged)).collect::<BTreeMap<_, _>>();
     let here = |pod: &&PodSummary| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-    let mut pods = Vec::new();
-    for pod in summaries.iter().filter(here).filter(|pod| settings.namespaces.matches(&pod.namespace)) {
-        if let Some(judged) = judged.get(pod.uid.as_str()) {
-            let advice = advise(judged, &facts, plan.hold.as_ref(), &kubectl);
-            let mut entry = PodFate::new(pod, fate(pod, &judged.reason), judged.sentence());
-            entry.verdict = Some(judged.verdict());
-            entry.reason = Some(judged.code());
-            entry.note = note(pod, judged, &facts, entry.fate);
-            entry.risk = advice.risk;
-            entry.steps = advice.steps.into_iter().map(for_then).collect();
-            pods.push(entry);
-        } else if !pod.evicted() {
-            let (fate, detail) = match pod.stays {
-                Some(Stay::Static) => (Fate::Stays, "A static pod: its node's own."),
-                Some(Stay::DaemonSet) => {
-                    (Fate::Stays, "Its DaemonSet has it tolerate every failure of its node.")
-                }
-                Some(Stay::Tolerates) => {
-                    (Fate::Stays, "It tolerates a silent node without a time limit, so it is never evicted.")
-                }
-                None => (Fate::Finished, "It has finished; the eviction takes it at once."),
-            };
-            pods.push(PodFate::new(pod, fate, detail.to_owned()));
-        }
-    }
+    let (looked_at, left_out): (Vec<_>, Vec<_>) =
+        summaries.iter().filter(here).partition(|pod| settings.namespaces.matches(&pod.namespace));
+    let pods = looked_at.into_iter().filter_map(|pod| {
+        let (fate, judgement) = match judged.get(pod.uid.as_str()) {
+            Some(judged) => {
+                let fate = fate(pod, &judged.reason);
+                let mut judgement = Judgement::of(judged, &plan, &facts, settings);
+                judgement.note = note(pod, judged, &facts, fate);
+                judgement.steps.iter_mut().for_each(for_then);
+                (fate, judgement)
+            }
+            None if pod.evicted() => return None,
+            None => unjudged(pod),
+        };
+        Some(PodFate {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone().unwrap_or_default(),
+            owner: pod.controller.clone(),
+            fate,
+            judgement,
+        })
+    });
+    let mut pods = pods.collect::<Vec<_>>();
     let order = |pod: &PodFate| (pod.fate as u8, pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
     pods.sort_by_cached_key(order);
     let silent = |(name, standing): (&String, &Standing)| !standing.ready || dead.contains(name);
@@ -265,24 +257,23 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
     let stops = !standings.is_empty() && hold(&Census::count(all), KUBERNETES_PERCENT).is_some();
     let unread =
         plan.pods.iter().any(|judged| judged.code() == ReasonCode::FactsUnread) || !facts.errors.is_empty();
-    let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(|regex| regex.as_str().to_owned());
+    let SettingsEntry { namespace_regex, namespace_exclude_regex, .. } = settings.into();
     let counted = |fate: Fate| pods.iter().filter(|pod| pod.fate == fate).count();
-    let left_out = summaries.iter().filter(here).filter(|pod| pod.evicted());
     WhatIf {
         version: VERSION,
         program_version: env!("CARGO_PKG_VERSION"),
         snapshot: settings.task.snapshot(),
         judged_at: facts.now,
         nodes: dead.iter().cloned().collect(),
-        namespace_regex: regex(&settings.namespaces.include),
-        namespace_exclude_regex: regex(&settings.namespaces.exclude),
+        namespace_regex,
+        namespace_exclude_regex,
         breaker: plan.hold.as_ref().map(BreakerEntry::from),
         kubernetes_stops_evicting: stops,
         nodes_not_ready: (!standings.is_empty())
             .then(|| standings.iter().filter(|each| silent(*each)).count()),
         nodes_total: facts.node_count,
         workloads: without_second_replica(&summaries, &standings, dead, settings),
-        left_out: left_out.filter(|pod| !settings.namespaces.matches(&pod.namespace)).count(),
+        left_out: left_out.into_iter().filter(|pod| pod.evicted()).count(),
         summary: Fate::ALL.into_iter().map(|fate| (fate, counted(fate))).collect(),
         pods,
         errors: facts.errors.clone(),
@@ -301,6 +292,19 @@ fn fate(pod: &PodSummary, by_rules: &Reason) -> Fate {
     }
 }
 
+/// What becomes of a pod that Kubernetes would not evict.
+fn unjudged(pod: &PodSummary) -> (Fate, Judgement) {
+    let (fate, detail) = match pod.stays {
+        Some(Stay::Static) => (Fate::Stays, "A static pod: its node's own."),
+        Some(Stay::DaemonSet) => (Fate::Stays, "Its DaemonSet has it tolerate every failure of its node."),
+        Some(Stay::Tolerates) => {
+            (Fate::Stays, "It tolerates a silent node without a time limit, so it is never evicted.")
+        }
+        None => (Fate::Finished, "It has finished; the eviction takes it at once."),
+    };
+    (fate, Judgement { detail: detail.to_owned(), ..Judgement::default() })
+}
+
 fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> Option<String> {
     // The breaker delays an end, and does not change it.
     let mut notes = notes(&Judged { limit: None, ..judged.clone() }, facts);
@@ -310,34 +314,13 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
     if fate == Fate::NeedsPerson && pod.controller.is_none() {
         notes.push("no controller would make it anew".to_owned());
     }
-    (!notes.is_empty()).then(|| notes.join("; "))
+    joined(notes)
 }
 
 /// A step for a dead node. The node lives: what could be pasted now must do nothing.
-fn for_then(step: Step) -> Step {
-    let command = step.command.map(|Command(mut words)| {
+fn for_then(step: &mut Step) {
+    if let Some(Command(words)) = &mut step.command {
         words.insert(0, "#".to_owned());
-        Command(words)
-    });
-    Step { what: step.what, command }
-}
-
-impl PodFate {
-    fn new(pod: &PodSummary, fate: Fate, detail: String) -> Self {
-        Self {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-            node: pod.node.clone().unwrap_or_default(),
-            owner: pod.controller.clone(),
-            fate,
-            verdict: None,
-            reason: None,
-            detail,
-            note: None,
-            risk: None,
-            steps: Vec::new(),
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! such a letter is shown as code.
 
 use super::{
-    NodeEntry, PodEntry, Report,
+    PodEntry, Report,
     phrases::{self, clean},
 };
 use crate::{
@@ -49,16 +49,16 @@ fn title(page: &mut String, report: &Report) {
 }
 
 fn for_a_person(page: &mut String, report: &Report) {
-    let pods = of(report, Verdict::Manual);
+    let pods = phrases::of(report, Verdict::Manual);
     if pods.is_empty() {
         return;
     }
-    *page += &format!("\n## {}: {}\n", phrases::heading(report, Verdict::Manual), pods.len());
+    *page += &format!("\n## {}\n", phrases::heading(report, Verdict::Manual));
     for pod in pods {
         let mut facts = vec![code(why(pod))];
         facts.extend(owner(pod));
         facts.extend(pod.node.as_ref().map(|node| format!("on {}", code(node))));
-        facts.push(phrases::overdue(pod));
+        facts.push(phrases::overdue(pod.overdue_seconds));
         *page += &format!("\n### {}\n\n{}\n", name(pod), facts.join(", "));
         if let Some(sentence) = phrases::sentence(pod) {
             *page += &format!("\n{}\n", prose(sentence));
@@ -75,12 +75,10 @@ fn for_a_person(page: &mut String, report: &Report) {
 }
 
 fn nodes(page: &mut String, report: &Report) {
-    if let Some(all_ready) = phrases::all_ready(report) {
-        *page += &format!("\n## {all_ready}\n");
+    *page += &format!("\n## {}\n", phrases::nodes(report));
+    if report.nodes.is_empty() {
         return;
     }
-    *page +=
-        &format!("\n## Nodes not ready: {} of {}\n", report.summary.nodes_not_ready, report.summary.nodes);
     *page += "\n| Node | State | Terminating pods |\n| --- | --- | --- |\n";
     for node in &report.nodes {
         *page += &format!(
@@ -91,33 +89,25 @@ fn nodes(page: &mut String, report: &Report) {
         );
     }
     for node in &report.nodes {
-        node_items(page, node);
-    }
-}
-
-fn node_items(page: &mut String, node: &NodeEntry) {
-    let mut lines = Vec::new();
-    if !node.leaf_marks.is_empty() {
-        lines.push(format!("a leaf node, by its {}", prose(&node.leaf_marks.join(", "))));
-    }
-    if !node.volume_attachments.is_empty() {
-        lines.push(format!("volumes still attached: {}", prose(&phrases::attached(node))));
-    }
-    for line in lines {
-        *page += &format!("\n- {}: {line}\n", code(&node.name));
-    }
-    for step in &node.steps {
-        item(page, "- ", step);
+        for (words, names) in [
+            ("a leaf node, by its", node.leaf_marks.join(", ")),
+            ("volumes still attached:", phrases::attached(node)),
+        ] {
+            if !names.is_empty() {
+                *page += &format!("\n- {}: {words} {}\n", code(&node.name), prose(&names));
+            }
+        }
+        node.steps.iter().for_each(|step| item(page, "- ", step));
     }
 }
 
 /// The pods with a verdict that leaves a person little to do, a row each; what went wrong first.
 fn table(page: &mut String, report: &Report, verdict: Verdict) {
-    let mut pods = of(report, verdict);
+    let mut pods = phrases::of(report, verdict);
     if pods.is_empty() {
         return;
     }
-    *page += &format!("\n## {}: {}\n", phrases::heading(report, verdict), phrases::count(&pods));
+    *page += &format!("\n## {}\n", phrases::heading(report, verdict));
     *page += "\n| Pod | Owner | Node | Overdue | Why | Remarks |\n| --- | --- | --- | --- | --- | --- |\n";
     pods.sort_by_key(|pod| !phrases::went_wrong(pod));
     for pod in pods {
@@ -128,7 +118,7 @@ fn table(page: &mut String, report: &Report, verdict: Verdict) {
             name(pod),
             owner(pod).unwrap_or_default(),
             pod.node.as_deref().map(code).unwrap_or_default(),
-            phrases::overdue(pod).trim_start_matches("overdue "),
+            phrases::overdue(pod.overdue_seconds).trim_start_matches("overdue "),
             code(why(pod)),
             remarks.join(" ")
         );
@@ -160,28 +150,15 @@ fn unread(page: &mut String, report: &Report) {
 }
 
 fn reasons(page: &mut String, report: &Report) {
-    let mut seen = report.pods.iter().map(|pod| pod.reason).collect::<Vec<_>>();
-    seen.extend(report.breaker.iter().map(|breaker| breaker.reason));
-    seen.sort_unstable();
-    seen.dedup();
+    let seen = phrases::reasons(report);
     if seen.is_empty() {
         return;
     }
     *page += "\n## What the reasons mean\n\n";
     for reason in seen {
         let (means, advice) = glossary::reason(reason.as_str());
-        *page += &format!(
-            "- {}: {} *{}*
-",
-            code(reason.as_str()),
-            prose(means),
-            prose(advice)
-        );
+        *page += &format!("- {}: {} *{}*\n", code(reason.as_str()), prose(means), prose(advice));
     }
-}
-
-fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
-    report.pods.iter().filter(|pod| pod.verdict == verdict).collect()
 }
 
 /// The outcome, else the reason.

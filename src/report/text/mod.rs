@@ -121,12 +121,8 @@ impl Page {
     }
 
     fn nodes(&mut self, report: &Report) {
-        if let Some(all_ready) = phrases::all_ready(report) {
-            self.heading(GOOD, &all_ready);
-            return;
-        }
-        let (nodes, not_ready) = (report.summary.nodes, report.summary.nodes_not_ready);
-        self.heading(HEADING, &format!("NODES NOT READY: {not_ready} of {nodes}"));
+        let all_ready = report.summary.nodes_not_ready == 0;
+        self.heading(if all_ready { GOOD } else { HEADING }, &in_capitals(&phrases::nodes(report)));
         for node in &report.nodes {
             self.node(report, node);
         }
@@ -151,18 +147,12 @@ impl Page {
     }
 
     fn pods(&mut self, report: &Report, verdict: Verdict) {
-        let pods = report.pods.iter().filter(|pod| pod.verdict == verdict).collect::<Vec<_>>();
+        let pods = phrases::of(report, verdict);
         if pods.is_empty() {
             return;
         }
         let style = if verdict == Verdict::Manual { BAD } else { HEADING };
-        let (heading, count) = (phrases::heading(report, verdict), phrases::count(&pods));
-        // What a dry run adds in brackets is no part of the heading's word.
-        let heading = match heading.split_once(" (") {
-            Some((word, rest)) => format!("{} ({rest}", word.to_uppercase()),
-            None => heading.to_uppercase(),
-        };
-        self.heading(style, &format!("{heading}: {count}"));
+        self.heading(style, &in_capitals(&phrases::heading(report, verdict)));
         for pod in pods {
             self.pod(pod);
         }
@@ -177,7 +167,7 @@ impl Page {
             says += &format!("  {}", together(&format!("on {node}")));
         }
         says += "  ";
-        says += &together(&phrases::overdue(pod));
+        says += &together(&phrases::overdue(pod.overdue_seconds));
         says += &phrases::tag(pod).map(|tag| format!("  [{tag}]")).unwrap_or_default();
         self.paragraph(ITEM, DETAIL, style_of(pod), &says);
         if let Some(sentence) = phrases::sentence(pod) {
@@ -241,6 +231,12 @@ impl Page {
         self.text.push('\n');
         self.paragraph("", "", style, &format!("Summary: {}", phrases::summary(report)));
     }
+}
+
+/// The words before a count, or before what a dry run adds in brackets; a sentence stays as it is.
+fn in_capitals(heading: &str) -> String {
+    let (words, rest) = heading.split_at(heading.find([':', '(']).unwrap_or_default());
+    words.to_uppercase() + rest
 }
 
 fn style_of(pod: &PodEntry) -> Style {
