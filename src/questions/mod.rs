@@ -35,10 +35,10 @@ impl Judgement {
     fn of(judged: &Judged, plan: &Plan, facts: &ClusterFacts, settings: &Settings) -> Self {
         let Advice { risk, steps } = advise(judged, facts, plan.hold.as_ref(), &settings.task.kubectl());
         let (verdict, reason) = (Some(judged.verdict()), Some(judged.code()));
-        Self { verdict, reason, detail: judged.sentence(), note: joined(notes(judged, facts)), risk, steps }
+        Self { verdict, reason, detail: judged.sentence(), note: joined(&notes(judged, facts)), risk, steps }
     }
 }
 
-fn joined(notes: Vec<String>) -> Option<String> {
+fn joined(notes: &[String]) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("; "))
 }

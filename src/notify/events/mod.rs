@@ -52,6 +52,12 @@ pub struct RunRecord<'a> {
 pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &RunRecord<'_>) {
     let instance = instance();
     let mut first_failure = None;
+    // Whether there is no use in going on.
+    let mut failed = |failure: Failure| {
+        let hopeless = failure.is_hopeless();
+        first_failure.get_or_insert(failure);
+        hopeless
+    };
     let end = Instant::now() + LIMIT;
     let cut = || stop.reason().or_else(|| (Instant::now() >= end).then_some("their time limit"));
     let mut events = done(record, &instance);
@@ -70,9 +76,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
             // It is not known which pods of this namespace have one: none gets another. Others do not suffer by it: what is
             // in a namespace is whatever its people have put there.
             Err(failure) => {
-                let hopeless = failure.is_hopeless();
-                first_failure.get_or_insert(failure);
-                if hopeless {
+                if failed(failure) {
                     break;
                 }
             }
@@ -91,9 +95,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
             // Another run has written this one a moment ago, or its namespace is being deleted.
             Err(failure) if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
             Err(failure) => {
-                let hopeless = failure.is_hopeless();
-                first_failure.get_or_insert(failure);
-                if hopeless {
+                if failed(failure) {
                     break;
                 }
             }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    cli::PodName,
+    cli::{Output, PodName},
     cluster::Cluster,
     decide::{Evaluation, ReasonCode, evaluate, spoken},
     exit::{CouldNotRun, Exit},
@@ -248,7 +248,7 @@ impl Render for Explanation {
         self.exit
     }
 
-    fn text(&self, screen: Screen) -> String {
+    fn people(&self, _: Output, screen: Screen) -> String {
         text::write(self, screen)
     }
 }

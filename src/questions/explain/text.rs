@@ -39,7 +39,9 @@ pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
         if !rules.is_empty() {
             page.heading(HEADING, heading);
         }
-        rules.iter().for_each(|rule| self::rule(&mut page, rule));
+        for rule in rules {
+            self::rule(&mut page, rule);
+        }
     }
     page.unread(&answer.errors, &answer.unseen);
     let Judgement { verdict, reason, detail, note, risk, steps } = &answer.judgement;

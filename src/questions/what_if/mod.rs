@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::{
     advice::{Command, Step},
+    cli::Output,
     cluster::Cluster,
     codes::codes,
     decide::{Reason, ReasonCode, Verdict},
@@ -314,7 +315,7 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
     if fate == Fate::NeedsPerson && pod.controller.is_none() {
         notes.push("no controller would make it anew".to_owned());
     }
-    joined(notes)
+    joined(&notes)
 }
 
 /// A step for a dead node. The node lives: what could be pasted now must do nothing.
@@ -360,7 +361,7 @@ impl Render for WhatIf {
         self.exit
     }
 
-    fn text(&self, screen: Screen) -> String {
+    fn people(&self, _: Output, screen: Screen) -> String {
         text::write(self, screen)
     }
 }
