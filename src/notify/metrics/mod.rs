@@ -88,10 +88,10 @@ impl Metrics {
             (
                 "nodes_not_ready",
                 "NotReady nodes, leaf nodes and unread ones included.",
-                one(report.summary.nodes_not_ready),
+                one(&report.summary.nodes_not_ready),
             ),
-            ("breaker_held_pods", "Pods that the mass-outage breaker kept from being reaped.", one(held)),
-            ("read_errors", "Things that the last run could not read.", one(report.errors.len())),
+            ("breaker_held_pods", "Pods that the mass-outage breaker kept from being reaped.", one(&held)),
+            ("read_errors", "Things that the last run could not read.", one(&report.errors.len())),
             (
                 "notices",
                 "What the last run told besides: how many pods, or other things, by notice.",
@@ -145,14 +145,14 @@ impl Metrics {
         let mut all = self.of_report.clone();
         all.extend([
             ("mode", "What the last run was allowed to change: 1 for what holds.", modes.collect()),
-            ("exit_code", "Exit code of the last run.", one(exit.code())),
-            ("run_duration_seconds", "How long the last run took.", one(took.as_secs_f64())),
-            ("last_run_timestamp_seconds", "When the last run ended.", one(ended)),
+            ("exit_code", "Exit code of the last run.", one(&exit.code())),
+            ("run_duration_seconds", "How long the last run took.", one(&took.as_secs_f64())),
+            ("last_run_timestamp_seconds", "When the last run ended.", one(&ended)),
         ]);
         if success {
             let help =
                 "When a run that may delete last did all that it should; a person may still be needed.";
-            all.push(("last_success_timestamp_seconds", help, one(ended)));
+            all.push(("last_success_timestamp_seconds", help, one(&ended)));
         }
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         all.push(("build_info", "The program's version.", vec![(version, "1".to_owned())]));
@@ -175,7 +175,7 @@ type Sample = (Vec<(&'static str, &'static str)>, String);
 type Numbers = (&'static str, &'static str, Vec<Sample>);
 
 /// The only sample, without labels.
-fn one(value: impl ToString) -> Vec<Sample> {
+fn one(value: &impl ToString) -> Vec<Sample> {
     vec![(Vec::new(), value.to_string())]
 }
 
