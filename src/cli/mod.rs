@@ -70,7 +70,7 @@ enum Typed {
     #[command(max_term_width = 100)]
     WhatIf {
         /// A node that is supposed to die now; repeatable, or several names
-        #[arg(long, value_name = "NAME", num_args = 1.., required = true, value_parser = values::node_name)]
+        #[arg(long, value_name = "NAME", num_args = 1.., required = true, value_parser = values::name("write a node's name, as kubectl get nodes prints it"))]
         node: Vec<String>,
         #[command(flatten)]
         common: Common,

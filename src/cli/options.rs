@@ -78,7 +78,7 @@ pub struct Common {
     pub namespace_regex: Option<Regex>,
 
     /// Only this one namespace: short for --namespace-regex '^NAME$'
-    #[arg(help_heading = WHICH, short, long, value_name = "NAME", value_parser = values::namespace_name)]
+    #[arg(help_heading = WHICH, short, long, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
     pub namespace: Option<String>,
 
     /// And not those that this one matches
@@ -135,7 +135,7 @@ pub struct Common {
     pub now: Option<Timestamp>,
 
     /// The kubeconfig's context to use
-    #[arg(help_heading = SOURCE, long, value_name = "NAME", value_parser = values::context, conflicts_with = "snapshot")]
+    #[arg(help_heading = SOURCE, long, value_name = "NAME", value_parser = values::filled("write the name of a context"), conflicts_with = "snapshot")]
     pub context: Option<String>,
 
     /// The kubeconfig to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
