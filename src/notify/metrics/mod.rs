@@ -39,10 +39,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// What there will be to hand over at the end of a run.
 #[derive(Debug)]
-pub struct Metrics {
-    to: MetricsTo,
-    cluster: Option<String>,
-    mode: ModeCode,
+pub struct Metrics<'a> {
+    settings: &'a Settings,
     started: Instant,
     /// What the report says in numbers; empty while there is none.
     of_report: Vec<Numbers>,
@@ -50,17 +48,10 @@ pub struct Metrics {
     refused: bool,
 }
 
-impl Metrics {
+impl<'a> Metrics<'a> {
     /// A run begins.
-    pub fn begin(settings: &Settings) -> Self {
-        Self {
-            to: settings.metrics.clone(),
-            cluster: settings.cluster_name.clone(),
-            mode: settings.task.mode(),
-            started: Instant::now(),
-            of_report: Vec::new(),
-            refused: false,
-        }
+    pub fn begin(settings: &'a Settings) -> Self {
+        Self { settings, started: Instant::now(), of_report: Vec::new(), refused: false }
     }
 
     /// There is a report.
@@ -102,15 +93,16 @@ impl Metrics {
 
     /// The run has ended with this exit code. Numbers that cannot be handed over are a warning, and change nothing.
     pub async fn deliver(self, exit: Exit, stop: &Stop) {
-        if self.to.metrics_file.is_none() && self.to.push_gateway.is_none() {
+        let MetricsTo { push_gateway, metrics_file } = &self.settings.metrics;
+        if metrics_file.is_none() && push_gateway.is_none() {
             return;
         }
         // This machine's clock: the cluster's may have been out of reach, and nothing is judged by it.
         let page = self.page(exit, Timestamp::now(), self.started.elapsed());
         let limit = stop.at_most(LIMIT);
         let push = async {
-            let Some(gateway) = &self.to.push_gateway else { return };
-            let pushed = push::push(gateway, self.cluster.as_deref(), &page);
+            let Some(gateway) = push_gateway else { return };
+            let pushed = push::push(gateway, self.settings.cluster_name.as_deref(), &page);
             if let Err(cause) = within(limit, pushed).await {
                 tracing::warn!(
                     "The metrics were not pushed to {gateway}: {cause}. The run is as it was; see that a Pushgateway \
@@ -119,7 +111,7 @@ impl Metrics {
             }
         };
         let write = async {
-            let Some(path) = self.to.metrics_file.clone() else { return };
+            let Some(path) = metrics_file.clone() else { return };
             let (shown, page) = (path.display().to_string(), page.clone());
             // In a thread of its own: a file system may hang.
             let written = tokio::task::spawn_blocking(move || file::write(&path, &page));
@@ -139,8 +131,9 @@ impl Metrics {
         let success = self.success(exit);
         // An audit of a saved state hands nothing over.
         let modes = ModeCode::ALL.into_iter().filter(|mode| *mode != ModeCode::Snapshot);
-        let modes =
-            modes.map(|mode| (vec![("mode", mode.as_str())], u8::from(mode == self.mode).to_string()));
+        let modes = modes.map(|mode| {
+            (vec![("mode", mode.as_str())], u8::from(mode == self.settings.task.mode()).to_string())
+        });
         let ended = Duration::try_from(ended.as_duration()).unwrap_or_default().as_secs_f64();
         let mut all = self.of_report.clone();
         all.extend([
@@ -156,13 +149,13 @@ impl Metrics {
         }
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         all.push(("build_info", "The program's version.", vec![(version, "1".to_owned())]));
-        let families = all.iter().map(|numbers| Family::new(numbers, self.cluster.as_deref()));
+        let families = all.iter().map(|numbers| Family::new(numbers, self.settings.cluster_name.as_deref()));
         Page { families: families.collect(), whole: success }
     }
 
     /// Whether the run did all that it should. At a terminal a person may have said no.
     fn success(&self, exit: Exit) -> bool {
-        self.mode == ModeCode::Delete
+        self.settings.task.mode() == ModeCode::Delete
             && [Exit::Done, Exit::Manual].contains(&exit)
             && !self.of_report.is_empty()
             && !self.refused
