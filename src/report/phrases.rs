@@ -50,7 +50,7 @@ pub fn settings(report: &Report) -> String {
 /// Why nothing is deleted, and what to do about that.
 pub fn breaker(breaker: &BreakerEntry) -> String {
     let BreakerEntry { reason, detail, held } = breaker;
-    let pods = if *held == 1 { "1 pod is held".to_owned() } else { format!("{held} pods are held") };
+    let pods = counted(*held, "pod is held", "pods are held");
     let rest = if *reason == ReasonCode::MassOutage {
         "So many at once are more often a fault of the API server or the network than of the nodes, and their pods \
          may all be running. Find what the nodes have in common; once you are sure that they are dead, run with \
@@ -197,7 +197,7 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
 
 /// The counts of the run.
 pub fn summary(report: &Report) -> String {
-    let counted = |verdict| report.summary.verdicts.get(&verdict).copied().unwrap_or_default();
+    let with = |verdict| report.summary.verdicts.get(&verdict).copied().unwrap_or_default();
     let mut parts = Vec::new();
     let outcomes = report.summary.outcomes.iter().filter(|(_, count)| **count > 0);
     parts.extend(outcomes.map(|(code, count)| match *code {
@@ -205,18 +205,15 @@ pub fn summary(report: &Report) -> String {
         code => format!("{count} {}", code.as_str().replace('-', " ")),
     }));
     if parts.is_empty() {
-        parts.push(format!("{} to be reaped", counted(Verdict::Reap)));
+        parts.push(format!("{} to be reaped", with(Verdict::Reap)));
     }
     for (code, one, many) in [
         (Verdict::Wait, "waits", "wait"),
         (Verdict::Leave, "left alone", "left alone"),
         (Verdict::Manual, "needs you", "need you"),
     ] {
-        match counted(code) {
-            0 => {}
-            1 => parts.push(format!("1 {one}")),
-            count => parts.push(format!("{count} {many}")),
-        }
+        let count = with(code);
+        parts.extend((count > 0).then(|| counted(count, one, many)));
     }
     let counts = match report.pods.len() {
         0 => "no Terminating pod to judge".to_owned(),
@@ -247,6 +244,11 @@ pub fn clean(text: &str) -> String {
             letter => letter,
         })
         .collect()
+}
+
+/// A number with the words that go with it.
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Seconds as people say them.

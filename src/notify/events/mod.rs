@@ -20,7 +20,7 @@ use crate::{
     facts::{ClusterFacts, NodeRead, PodFacts},
     limits::{Judged, Plan},
     outcome::{Outcome, OutcomeCode},
-    report::phrases::clean,
+    report::phrases::{clean, counted},
     stop::Stop,
 };
 
@@ -245,14 +245,13 @@ fn owner_note(node: &str, owner: &Reference, pods: &[&PodFacts]) -> String {
 }
 
 fn node_note(name: &str, deleted: usize, manual: usize) -> String {
-    let pods = if deleted == 1 { "pod that was" } else { "pods that were" };
+    let pods = counted(deleted, "pod that was", "pods that were");
     let persons = match manual {
         0 => "none needs a person".to_owned(),
-        1 => "1 needs a person".to_owned(),
-        many => format!("{many} need a person"),
+        manual => counted(manual, "needs a person", "need a person"),
     };
     let power_off = advice::power_off(name).what;
-    fit(&format!("Force-deleted {deleted} {pods} stuck Terminating here; {persons}. {power_off}"), "")
+    fit(&format!("Force-deleted {pods} stuck Terminating here; {persons}. {power_off}"), "")
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {

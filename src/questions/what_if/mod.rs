@@ -155,7 +155,11 @@ pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<W
 
 /// What was read, as if the nodes of `dead` had died; an error where one of them does not exist.
 fn supposed(mut whole: Whole, dead: &BTreeSet<String>) -> Result<Whole, CouldNotRun> {
-    check_names(dead, &whole)?;
+    let nodes = &whole.gathered.facts.nodes;
+    // An answer for a node that does not exist would be a comfort without ground.
+    if let Some(name) = dead.iter().find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone))) {
+        return Err(no_such_node(name, &whole.standings));
+    }
     suppose(&mut whole.gathered, &whole.standings, dead);
     Ok(whole)
 }
@@ -194,29 +198,16 @@ pub fn suppose(
     }
 }
 
-/// An answer for a node that does not exist would be a comfort without ground.
-fn check_names(
-    dead: &BTreeSet<String>,
-    Whole { gathered, standings, .. }: &Whole,
-) -> Result<(), CouldNotRun> {
-    for name in dead {
-        if !matches!(gathered.facts.nodes.get(name), None | Some(NodeRead::Gone)) {
-            continue;
-        }
-        let mut near = standings
-            .keys()
-            .map(|known| (strsim::jaro_winkler(name, known), known))
-            .filter(|(likeness, _)| *likeness > 0.7)
-            .collect::<Vec<_>>();
-        near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-        let near = near.iter().take(3).map(|(_, name)| name.as_str()).collect::<Vec<_>>();
-        let hint = match near.as_slice() {
-            [] => "list them with: kubectl get nodes".to_owned(),
-            near => format!("did you mean {}?", near.join(" or ")),
-        };
-        return Err(CouldNotRun::Usage(format!("--node {name}: there is no such node; {hint}")));
-    }
-    Ok(())
+fn no_such_node(name: &str, standings: &BTreeMap<String, Standing>) -> CouldNotRun {
+    let near = standings.keys().map(|known| (strsim::jaro_winkler(name, known), known));
+    let mut near = near.filter(|(likeness, _)| *likeness > 0.7).collect::<Vec<_>>();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let near = near.iter().take(3).map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" or ");
+    let hint = match near.as_str() {
+        "" => "list them with: kubectl get nodes".to_owned(),
+        near => format!("did you mean {near}?"),
+    };
+    CouldNotRun::Usage(format!("--node {name}: there is no such node; {hint}"))
 }
 
 fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf {
@@ -346,14 +337,13 @@ fn without_second_replica(
         }
     }
     let alone = counts.into_iter().filter(|(_, (here, elsewhere))| *here > 0 && *elsewhere == 0);
-    alone
-        .map(|((namespace, owner), (replicas, _))| Workload {
-            namespace: namespace.to_owned(),
-            kind: owner.kind.clone(),
-            name: owner.name.clone(),
-            replicas,
-        })
-        .collect()
+    let workload = |((namespace, Owner { kind, name }), (replicas, _)): ((&str, &Owner), _)| Workload {
+        namespace: namespace.to_owned(),
+        kind: kind.clone(),
+        name: name.clone(),
+        replicas,
+    };
+    alone.map(workload).collect()
 }
 
 impl Render for WhatIf {

@@ -4,6 +4,7 @@ use anstyle::Style;
 
 use super::{Fate, PodFate, WhatIf};
 use crate::questions::Judgement;
+use crate::report::phrases::counted;
 use crate::report::text::{BAD, CAUTION, DETAIL, GOOD, HEADING, ITEM, Page, QUIET, Screen};
 
 pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
@@ -96,17 +97,13 @@ fn pods(page: &mut Page, answer: &WhatIf, fate: Fate, style: Style, heading: &st
 }
 
 fn pod(page: &mut Page, pod: &PodFate, many_nodes: bool) {
-    let mut says = format!("{}/{}", pod.namespace, pod.name);
-    if let Some(owner) = &pod.owner {
-        says += &format!("  {}/{}", owner.kind, owner.name);
-    }
-    if many_nodes {
-        says += &format!("  on {}", pod.node);
-    }
+    let mut says = vec![format!("{}/{}", pod.namespace, pod.name)];
+    says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
+    says.extend(many_nodes.then(|| format!("on {}", pod.node)));
     let explained = matches!(pod.fate, Fate::NeedsPerson | Fate::LeftTerminating);
     let Judgement { reason, detail, note, risk, steps, .. } = &pod.judgement;
-    says += &reason.filter(|_| explained).map(|reason| format!("  [{reason}]")).unwrap_or_default();
-    page.paragraph(ITEM, DETAIL, Style::new(), &says);
+    says.extend(reason.filter(|_| explained).map(|reason| format!("[{reason}]")));
+    page.paragraph(ITEM, DETAIL, Style::new(), &says.join("  "));
     if explained || pod.fate == Fate::Stays {
         page.paragraph(DETAIL, DETAIL, QUIET, detail);
     }
@@ -130,8 +127,4 @@ fn summary(page: &mut Page, answer: &WhatIf) {
     let says = if parts.is_empty() { "no pod is there".to_owned() } else { parts.join(", ") };
     page.text.push('\n');
     page.paragraph("", "", HEADING, &format!("Summary: {says}. Exit code {}.", answer.exit.code()));
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -74,11 +74,7 @@ pub fn write(report: &Report) -> String {
 
 /// What matters most, in a few words.
 fn title(report: &Report) -> String {
-    let plural = |count: usize, one: &str, many: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{count} {many}")),
-    };
+    let plural = |count, one, many| (count > 0).then(|| phrases::counted(count, one, many));
     let wrong = report.pods.iter().filter(|pod| phrases::went_wrong(pod)).count();
     let told = report.notices.iter().filter(|notice| notice.code.asks_for_a_look()).count();
     let parts = [
@@ -143,21 +139,18 @@ fn header(report: &Report, title: &str) -> Markup {
 /// Hidden until the script shows it: without one it would do nothing.
 fn filters(report: &Report) -> Markup {
     let namespaces = report.pods.iter().map(|pod| pod.namespace.as_str()).collect::<BTreeSet<_>>();
+    let verdicts = Verdict::ALL.map(Verdict::as_str).to_vec();
+    let choices = [("Namespace", "namespace", Vec::from_iter(namespaces)), ("Verdict", "verdict", verdicts)];
     html! {
         @if !report.pods.is_empty() {
             form #filters.filters hidden autocomplete="off" aria-label="Filter the pods" {
-                label {
-                    "Namespace"
-                    select name="namespace" {
-                        option value="" { "all" }
-                        @for namespace in namespaces { option value=(namespace) { (clean(namespace)) } }
-                    }
-                }
-                label {
-                    "Verdict"
-                    select name="verdict" {
-                        option value="" { "all" }
-                        @for verdict in Verdict::ALL { option value=(verdict) { (verdict) } }
+                @for (label, name, options) in choices {
+                    label {
+                        (label)
+                        select name=(name) {
+                            option value="" { "all" }
+                            @for option in options { option value=(option) { (clean(option)) } }
+                        }
                     }
                 }
                 button type="reset" { "Show all" }

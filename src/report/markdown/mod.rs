@@ -24,9 +24,7 @@ pub fn write(report: &Report) -> String {
     for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] {
         table(&mut page, report, verdict);
     }
-    notices(&mut page, report);
-    unread(&mut page, report);
-    reasons(&mut page, report);
+    besides(&mut page, report);
     page
 }
 
@@ -125,39 +123,28 @@ fn table(page: &mut String, report: &Report, verdict: Verdict) {
     }
 }
 
-fn notices(page: &mut String, report: &Report) {
-    if !report.notices.is_empty() {
-        *page += "\n## Worth knowing\n\n";
-    }
-    for notice in &report.notices {
-        *page += &format!("- {} ({})\n", prose(&notice.detail), code(notice.code.as_str()));
-    }
-}
-
-fn unread(page: &mut String, report: &Report) {
-    if !report.errors.is_empty() {
-        *page += &format!("\n## Could not be read: {}\n\n", report.errors.len());
-        for error in &report.errors {
-            *page += &format!("- {}: {}\n", prose(&error.what), prose(&error.cause));
-        }
-    }
-    if !report.unseen.is_empty() {
-        *page += "\n## Could not be seen\n\n";
-        for sentence in &report.unseen {
-            *page += &format!("- {}\n", prose(sentence));
-        }
-    }
-}
-
-fn reasons(page: &mut String, report: &Report) {
-    let seen = phrases::reasons(report);
-    if seen.is_empty() {
-        return;
-    }
-    *page += "\n## What the reasons mean\n\n";
-    for reason in seen {
+/// What there is to know besides, what could not be read or seen, and what the reasons mean.
+fn besides(page: &mut String, report: &Report) {
+    let notices = report.notices.iter();
+    let notices = notices.map(|notice| format!("{} ({})", prose(&notice.detail), code(notice.code.as_str())));
+    list(page, "Worth knowing", notices);
+    let errors = report.errors.iter();
+    let errors = errors.map(|error| format!("{}: {}", prose(&error.what), prose(&error.cause)));
+    list(page, &format!("Could not be read: {}", report.errors.len()), errors);
+    list(page, "Could not be seen", report.unseen.iter().map(|sentence| prose(sentence)));
+    let reasons = phrases::reasons(report).into_iter().map(|reason| {
         let (means, advice) = glossary::reason(reason.as_str());
-        *page += &format!("- {}: {} *{}*\n", code(reason.as_str()), prose(means), prose(advice));
+        format!("{}: {} *{}*", code(reason.as_str()), prose(means), prose(advice))
+    });
+    list(page, "What the reasons mean", reasons);
+}
+
+fn list(page: &mut String, heading: &str, items: impl Iterator<Item = String>) {
+    for (number, item) in items.enumerate() {
+        if number == 0 {
+            *page += &format!("\n## {heading}\n\n");
+        }
+        *page += &format!("- {item}\n");
     }
 }
 

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::{
-    BreakerEntry, NodeEntry, PodEntry, Report,
+    NodeEntry, PodEntry, Report,
     notices::Notice,
     phrases::{self, clean},
 };
@@ -58,9 +58,14 @@ impl Screen {
 /// Writes `report` as text for `screen`.
 pub fn write(report: &Report, screen: Screen) -> String {
     let mut page = Page { text: String::new(), screen };
-    page.title(report);
+    let judged_at = report.judged_at.strftime("%F %TZ");
+    let title =
+        format!("pod-reaper {}: {}, judged at {judged_at}", report.program_version, phrases::run(report));
+    page.paragraph("", "", HEADING, &title);
+    page.paragraph("", "", QUIET, &phrases::settings(report));
     if let Some(breaker) = &report.breaker {
-        page.breaker(breaker);
+        page.heading(BAD, &format!("NOTHING IS DELETED ({})", breaker.reason));
+        page.paragraph(ITEM, ITEM, Style::new(), &phrases::breaker(breaker));
     }
     page.nodes(report);
     for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave, Verdict::Manual] {
@@ -68,7 +73,9 @@ pub fn write(report: &Report, screen: Screen) -> String {
     }
     page.notices(&report.notices);
     page.unread(&report.errors, &report.unseen);
-    page.summary(report);
+    page.text.push('\n');
+    let style = if report.exit == Exit::Done { HEADING } else { BAD };
+    page.paragraph("", "", style, &format!("Summary: {}", phrases::summary(report)));
     page.text
 }
 
@@ -105,19 +112,6 @@ impl Page {
     pub(crate) fn heading(&mut self, style: Style, text: &str) {
         self.text.push('\n');
         self.line(&self.paint(style, text));
-    }
-
-    fn title(&mut self, report: &Report) {
-        let judged_at = report.judged_at.strftime("%F %TZ");
-        let title =
-            format!("pod-reaper {}: {}, judged at {judged_at}", report.program_version, phrases::run(report));
-        self.paragraph("", "", HEADING, &title);
-        self.paragraph("", "", QUIET, &phrases::settings(report));
-    }
-
-    fn breaker(&mut self, breaker: &BreakerEntry) {
-        self.heading(BAD, &format!("NOTHING IS DELETED ({})", breaker.reason));
-        self.paragraph(ITEM, ITEM, Style::new(), &phrases::breaker(breaker));
     }
 
     fn nodes(&mut self, report: &Report) {
@@ -159,17 +153,12 @@ impl Page {
     }
 
     fn pod(&mut self, pod: &PodEntry) {
-        let mut says = format!("{}/{}", pod.namespace, pod.name);
-        if let Some(owner) = &pod.owner {
-            says += &format!("  {}/{}", owner.kind, owner.name);
-        }
-        if let Some(node) = &pod.node {
-            says += &format!("  {}", together(&format!("on {node}")));
-        }
-        says += "  ";
-        says += &together(&phrases::overdue(pod.overdue_seconds));
-        says += &phrases::tag(pod).map(|tag| format!("  [{tag}]")).unwrap_or_default();
-        self.paragraph(ITEM, DETAIL, style_of(pod), &says);
+        let mut says = vec![format!("{}/{}", pod.namespace, pod.name)];
+        says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
+        says.extend(pod.node.as_ref().map(|node| together(&format!("on {node}"))));
+        says.push(together(&phrases::overdue(pod.overdue_seconds)));
+        says.extend(phrases::tag(pod).map(|tag| format!("[{tag}]")));
+        self.paragraph(ITEM, DETAIL, style_of(pod), &says.join("  "));
         if let Some(sentence) = phrases::sentence(pod) {
             self.paragraph(DETAIL, DETAIL, Style::new(), sentence);
         }
@@ -224,12 +213,6 @@ impl Page {
                 self.paragraph(ITEM, ITEM, Style::new(), sentence);
             }
         }
-    }
-
-    fn summary(&mut self, report: &Report) {
-        let style = if report.exit == Exit::Done { HEADING } else { BAD };
-        self.text.push('\n');
-        self.paragraph("", "", style, &format!("Summary: {}", phrases::summary(report)));
     }
 }
 
