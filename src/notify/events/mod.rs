@@ -53,10 +53,9 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
     let instance = instance();
     let mut first_failure = None;
     // Whether there is no use in going on.
-    let mut failed = |failure: Failure| {
-        let hopeless = failure.is_hopeless();
-        first_failure.get_or_insert(failure);
-        hopeless
+    let mut ends = |failure: &Failure| {
+        first_failure.get_or_insert_with(|| failure.clone());
+        failure.is_hopeless()
     };
     let end = Instant::now() + LIMIT;
     let cut = || stop.reason().or_else(|| (Instant::now() >= end).then_some("their time limit"));
@@ -75,11 +74,8 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
             Ok(warned) => events.extend(waiting(record, namespace, &warned, &instance)),
             // It is not known which pods of this namespace have one: none gets another. Others do not suffer by it: what is
             // in a namespace is whatever its people have put there.
-            Err(failure) => {
-                if failed(failure) {
-                    break;
-                }
-            }
+            Err(failure) if !ends(&failure) => {}
+            Err(_) => break,
         }
     }
     drop(reads);
@@ -94,11 +90,8 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
             Ok(()) => written += 1,
             // Another run has written this one a moment ago, or its namespace is being deleted.
             Err(failure) if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
-            Err(failure) => {
-                if failed(failure) {
-                    break;
-                }
-            }
+            Err(failure) if !ends(&failure) => {}
+            Err(_) => break,
         }
     }
     if let Some(failure) = first_failure {
