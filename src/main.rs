@@ -44,7 +44,7 @@ fn start(settings: &Settings) -> Result<Exit, CouldNotRun> {
 }
 
 /// Answers what is asked, and writes the answer.
-async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics) -> Result<Exit, CouldNotRun> {
+async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit, CouldNotRun> {
     let form = settings.form.output;
     Ok(match &settings.command {
         Command::WhatIf(nodes) => output::write(what_if::run(settings, nodes, stop).await?, form, stop).await,

@@ -170,39 +170,53 @@ impl Settings {
 }
 
 impl From<Cli> for Settings {
-    fn from(cli: Cli) -> Self {
+    fn from(Cli { command, options }: Cli) -> Self {
         // Every field by name: an option that nothing uses would not compile.
-        let Cli { command, options } = cli;
-        let cli::Options { common, thresholds, changes, reporting, metrics } = options;
-        let cli::Common { namespaces, rules, limits, form, source } = common;
+        let cli::Options {
+            common,
+            thresholds,
+            dry_run,
+            yes,
+            require_guard,
+            all,
+            exit_on_manual,
+            cluster_name,
+            no_events,
+            metrics,
+        } = options;
         // `namespace` is a `namespace_regex` by now.
-        let cli::Namespaces { namespace_regex, namespace: _, namespace_exclude_regex } = namespaces;
-        let cli::Thresholds { reap_older_than, node_not_ready_for } = thresholds;
-        let cli::Rules {
+        let cli::Common {
+            namespace_regex,
+            namespace: _,
+            namespace_exclude_regex,
             kubelet_alive,
             unreachable_only,
             manual_owner_kind,
             leaf_node_selector,
             fenced_node_selector,
-        } = rules;
-        let cli::Changes { dry_run, yes, require_guard } = changes;
-        let cli::Limits { max_deletes, max_not_ready_percent, deadline } = limits;
-        let cli::Reporting { all, exit_on_manual, cluster_name, no_events } = reporting;
-        let cli::Source { snapshot, now, context, kubeconfig } = source;
+            max_deletes,
+            max_not_ready_percent,
+            deadline,
+            form,
+            snapshot,
+            now,
+            context,
+            kubeconfig,
+        } = common;
+        let cli::Thresholds { reap_older_than, node_not_ready_for } = thresholds;
         let mode = match dry_run {
             DryRun::None => Mode::Delete { ask: !yes && std::io::stdin().is_terminal() },
             DryRun::Server => Mode::ServerDryRun,
             DryRun::Client => Mode::ClientDryRun,
         };
-        let task = match snapshot {
-            Some(snapshot) => Task::Audit { snapshot, now },
-            None => Task::Reap { target: Target { kubeconfig, context }, mode },
-        };
         let signed = |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         let reap_older_than = reap_older_than.into();
         Self {
             command,
-            task,
+            task: match snapshot {
+                Some(snapshot) => Task::Audit { snapshot, now },
+                None => Task::Reap { target: Target { kubeconfig, context }, mode },
+            },
             namespaces: NamespaceFilter { include: namespace_regex, exclude: namespace_exclude_regex },
             policy: Policy {
                 reap_older_than: signed(reap_older_than),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use clap::{
-    Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand,
     builder::Resettable,
     error::{ContextKind, ContextValue, Error, ErrorKind},
     parser::ValueSource,
@@ -22,7 +22,7 @@ use crate::facts::KubeletAlive;
 
 pub use self::{
     gateway::{Login, PushGateway},
-    options::{Changes, Form, Limits, MetricsTo, Namespaces, Reporting, Rules, Source, Thresholds},
+    options::{Common, Form, MetricsTo, Options, Thresholds},
     values::{DryRun, LogFormat, Output, PodName, Span},
 };
 
@@ -64,53 +64,13 @@ struct Line {
     options: Options,
 }
 
-/// The options of a run.
-#[derive(Debug, Args)]
-pub struct Options {
-    /// Those that a question takes too.
-    #[command(flatten)]
-    pub common: Common,
-    /// How long is long enough.
-    #[command(flatten)]
-    pub thresholds: Thresholds,
-    /// What a run may change.
-    #[command(flatten)]
-    pub changes: Changes,
-    /// What else a run reports.
-    #[command(flatten)]
-    pub reporting: Reporting,
-    /// Where the numbers of a run go.
-    #[command(flatten)]
-    pub metrics: MetricsTo,
-}
-
-/// The options that every question takes.
-#[derive(Debug, Args)]
-pub struct Common {
-    /// Which namespaces.
-    #[command(flatten)]
-    pub namespaces: Namespaces,
-    /// What the rules take into account.
-    #[command(flatten)]
-    pub rules: Rules,
-    /// The limits of a whole run.
-    #[command(flatten)]
-    pub limits: Limits,
-    /// How the answer and the log are written.
-    #[command(flatten)]
-    pub form: Form,
-    /// Which cluster, or which saved state.
-    #[command(flatten)]
-    pub source: Source,
-}
-
 #[derive(Debug, Subcommand)]
 enum Typed {
     /// Say what would happen if these nodes died now; only reads
     #[command(max_term_width = 100)]
     WhatIf {
         /// A node that is supposed to die now; repeatable, or several names
-        #[arg(long, value_name = "NAME", num_args = 1.., required = true, value_parser = values::node_name)]
+        #[arg(long, value_name = "NAME", num_args = 1.., required = true, value_parser = values::name("write a node's name, as kubectl get nodes prints it"))]
         node: Vec<String>,
         #[command(flatten)]
         common: Common,
@@ -176,10 +136,10 @@ impl Cli {
 
     fn new(subcommand: Option<Typed>, run: Options) -> Self {
         // A question changes nothing, and no metrics are about it.
-        let changes = Changes { dry_run: DryRun::Client, yes: false, require_guard: false };
+        let (dry_run, metrics) = (DryRun::Client, MetricsTo::default());
         let run = match subcommand {
             None => run,
-            Some(_) => Options { changes, metrics: MetricsTo::default(), ..run },
+            Some(_) => Options { dry_run, yes: false, require_guard: false, metrics, ..run },
         };
         let (command, options) = match subcommand {
             None => (Command::Run, run),
@@ -211,23 +171,22 @@ impl Cli {
         }
         let matches = inner.map_or(matches, |(_, inner)| inner);
         // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable, and clashes with the option.
-        if let Some(name) = &self.options.common.namespaces.namespace {
+        let common = &mut self.options.common;
+        if let Some(name) = &common.namespace {
             if typed(matches).any(|option| option == "--namespace-regex") {
                 let says = "--namespace and --namespace-regex say the same thing twice; leave one out";
                 return Err(says.to_owned());
             }
-            self.options.common.namespaces.namespace_regex =
-                Some(values::regex(&format!("^{}$", regex::escape(name)))?);
+            common.namespace_regex = Some(values::regex(&format!("^{}$", regex::escape(name)))?);
         }
-        let rules = &self.options.common.rules;
-        if rules.unreachable_only && rules.kubelet_alive == KubeletAlive::Reap {
+        if common.unreachable_only && common.kubelet_alive == KubeletAlive::Reap {
             return Err(
                 "--unreachable-only and --kubelet-alive=reap contradict each other; leave one out".to_owned()
             );
         }
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.
-        if self.options.common.source.snapshot.is_some() {
+        if common.snapshot.is_some() {
             let metrics = ["--push-gateway", "--metrics-file"];
             if let Some(option) = typed(matches).find(|option| metrics.contains(&option.as_str())) {
                 return Err(format!(

@@ -19,21 +19,128 @@ const REPORT: &str = "Report and log";
 const SOURCE: &str = "Which cluster";
 const METRICS: &str = "Metrics";
 
-/// Which namespaces.
+/// The options of a run.
 #[derive(Debug, Args)]
-#[command(next_help_heading = WHICH)]
-pub struct Namespaces {
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub struct Options {
+    /// Those that a question takes too.
+    #[command(flatten)]
+    pub common: Common,
+
+    /// How long is long enough.
+    #[command(flatten)]
+    pub thresholds: Thresholds,
+
+    /// Decide and report, change nothing: "server" (or nothing, or true) has the API server check each delete,
+    /// "client" only reads
+    #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true,
+        default_value = "none", default_missing_value = "server", hide_default_value = true)]
+    pub dry_run: DryRun,
+
+    /// Do not ask before deleting (asked only when standard input is a terminal)
+    #[arg(help_heading = LIMITS, long, display_order = 0)]
+    pub yes: bool,
+
+    /// Run only where the guard proves that it keeps this account from deleting a running pod: its own, which the
+    /// downward API names; --dry-run=client and --snapshot do not ask
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub require_guard: bool,
+
+    /// Report Terminating pods on Ready nodes too
+    #[arg(help_heading = REPORT, long, hide_short_help = true)]
+    pub all: bool,
+
+    /// Exit with code 5 when something needs a person
+    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub exit_on_manual: bool,
+
+    /// What to call the cluster in reports and metrics, where there are several
+    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "NAME", value_parser = values::cluster_name)]
+    pub cluster_name: Option<String>,
+
+    /// Write no Kubernetes Events about what was done, nor Warnings about what needs a person
+    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub no_events: bool,
+
+    /// Where the numbers of a run go.
+    #[command(flatten)]
+    pub metrics: MetricsTo,
+}
+
+/// The options that every question takes.
+#[derive(Debug, Args)]
+pub struct Common {
     /// Only namespaces that this regular expression matches, anywhere in the name [default: all]
-    #[arg(long, env, value_name = "REGEX", value_parser = values::regex)]
+    #[arg(help_heading = WHICH, long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_regex: Option<Regex>,
 
     /// Only this one namespace: short for --namespace-regex '^NAME$'
-    #[arg(short, long, value_name = "NAME", value_parser = values::namespace_name)]
+    #[arg(help_heading = WHICH, short, long, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
     pub namespace: Option<String>,
 
     /// And not those that this one matches
-    #[arg(long, hide_short_help = true, env, value_name = "REGEX", value_parser = values::regex)]
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_exclude_regex: Option<Regex>,
+
+    /// What a sign of life protects on a NotReady node (its lease is renewed, node-problem-detector or virt-handler reports):
+    /// "hold-unique" the pods of which two must not run at once, such as a StatefulSet's; "hold" all; "reap" none
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env, hide_possible_values = true, ignore_case = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
+    pub kubelet_alive: KubeletAlive,
+
+    /// --kubelet-alive=hold, and reap only where the node's Ready is Unknown: not where its kubelet may still report
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub unreachable_only: bool,
+
+    /// Flag pods whose owner, or the Deployment or CronJob above it, is of this kind (such as StatefulSet) instead of reaping
+    /// them; repeatable, or with commas
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
+    pub manual_owner_kind: Vec<String>,
+
+    /// Treat nodes that this selects as leaf nodes, besides those that bear a known mark: a label selector,
+    /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or with semicolons
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
+    pub leaf_node_selector: Vec<NodeSelector>,
+
+    /// Treat nodes that this selects as certainly off (fenced); as --leaf-node-selector
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
+    pub fenced_node_selector: Vec<NodeSelector>,
+
+    /// Most pods to delete in one run, the longest overdue first; 0 is no limit
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = values::count)]
+    pub max_deletes: usize,
+
+    /// Delete nothing when more than 2 nodes, and this share of them, are NotReady; 100 turns it off
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, allow_hyphen_values = true, value_parser = values::percent)]
+    pub max_not_ready_percent: u8,
+
+    /// Time limit of the whole run
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m")]
+    #[arg(allow_hyphen_values = true)]
+    pub deadline: Span,
+
+    /// How the answer and the log are written.
+    #[command(flatten)]
+    pub form: Form,
+
+    /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard input
+    #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = values::path)]
+    pub snapshot: Option<PathBuf>,
+
+    /// With --snapshot: the moment to judge at [default: the newest observation in it]
+    #[arg(help_heading = SOURCE, long, hide_short_help = true, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
+    pub now: Option<Timestamp>,
+
+    /// The kubeconfig's context to use
+    #[arg(help_heading = SOURCE, long, value_name = "NAME", value_parser = values::filled("write the name of a context"), conflicts_with = "snapshot")]
+    pub context: Option<String>,
+
+    /// The kubeconfig to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
+    #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = values::path, conflicts_with = "snapshot")]
+    pub kubeconfig: Option<PathBuf>,
 }
 
 /// How long is long enough.
@@ -49,74 +156,6 @@ pub struct Thresholds {
     #[arg(long, display_order = 6, hide_short_help = true, env, value_name = "DURATION")]
     #[arg(allow_hyphen_values = true)]
     pub node_not_ready_for: Option<Span>,
-}
-
-/// What the rules take into account.
-#[derive(Debug, Args)]
-#[command(next_help_heading = WHICH)]
-pub struct Rules {
-    /// What a sign of life protects on a NotReady node (its lease is renewed, node-problem-detector or virt-handler reports):
-    /// "hold-unique" the pods of which two must not run at once, such as a StatefulSet's; "hold" all; "reap" none
-    #[arg(long, hide_short_help = true, env, hide_possible_values = true, ignore_case = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
-    pub kubelet_alive: KubeletAlive,
-
-    /// --kubelet-alive=hold, and reap only where the node's Ready is Unknown: not where its kubelet may still report
-    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub unreachable_only: bool,
-
-    /// Flag pods whose owner, or the Deployment or CronJob above it, is of this kind (such as StatefulSet) instead of reaping
-    /// them; repeatable, or with commas
-    #[arg(long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
-    pub manual_owner_kind: Vec<String>,
-
-    /// Treat nodes that this selects as leaf nodes, besides those that bear a known mark: a label selector,
-    /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or with semicolons
-    #[arg(long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
-    pub leaf_node_selector: Vec<NodeSelector>,
-
-    /// Treat nodes that this selects as certainly off (fenced); as --leaf-node-selector
-    #[arg(long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
-    pub fenced_node_selector: Vec<NodeSelector>,
-}
-
-/// What a run may change.
-#[derive(Debug, Args)]
-#[command(next_help_heading = LIMITS)]
-pub struct Changes {
-    /// Decide and report, change nothing: "server" (or nothing, or true) has the API server check each delete,
-    /// "client" only reads
-    #[arg(long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true,
-        default_value = "none", default_missing_value = "server", hide_default_value = true)]
-    pub dry_run: DryRun,
-
-    /// Do not ask before deleting (asked only when standard input is a terminal)
-    #[arg(long, display_order = 0)]
-    pub yes: bool,
-
-    /// Run only where the guard proves that it keeps this account from deleting a running pod: its own, which the
-    /// downward API names; --dry-run=client and --snapshot do not ask
-    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub require_guard: bool,
-}
-
-/// The limits of a whole run.
-#[derive(Debug, Args)]
-#[command(next_help_heading = LIMITS)]
-pub struct Limits {
-    /// Most pods to delete in one run, the longest overdue first; 0 is no limit
-    #[arg(long, hide_short_help = true, env, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = values::count)]
-    pub max_deletes: usize,
-
-    /// Delete nothing when more than 2 nodes, and this share of them, are NotReady; 100 turns it off
-    #[arg(long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, allow_hyphen_values = true, value_parser = values::percent)]
-    pub max_not_ready_percent: u8,
-
-    /// Time limit of the whole run
-    #[arg(long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m")]
-    #[arg(allow_hyphen_values = true)]
-    pub deadline: Span,
 }
 
 /// How the answer and the log are written.
@@ -136,29 +175,6 @@ pub struct Form {
     pub log_level: LevelFilter,
 }
 
-/// What else a run reports, and to whom.
-#[derive(Debug, Args)]
-#[command(next_help_heading = REPORT)]
-pub struct Reporting {
-    /// Report Terminating pods on Ready nodes too
-    #[arg(long, hide_short_help = true)]
-    pub all: bool,
-
-    /// Exit with code 5 when something needs a person
-    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub exit_on_manual: bool,
-
-    /// What to call the cluster in reports and metrics, where there are several
-    #[arg(long, hide_short_help = true, env, value_name = "NAME", value_parser = values::cluster_name)]
-    pub cluster_name: Option<String>,
-
-    /// Write no Kubernetes Events about what was done, nor Warnings about what needs a person
-    #[arg(long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub no_events: bool,
-}
-
 /// Where the numbers of a run go.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = METRICS)]
@@ -170,25 +186,4 @@ pub struct MetricsTo {
     /// Write them to this file, in place of the one before, for the textfile collector of node-exporter (NAME.prom)
     #[arg(long, hide_short_help = true, env, value_name = "FILE", value_parser = values::path)]
     pub metrics_file: Option<PathBuf>,
-}
-
-/// Which cluster, or which saved state.
-#[derive(Debug, Args)]
-#[command(next_help_heading = SOURCE)]
-pub struct Source {
-    /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard input
-    #[arg(long, value_name = "FILE", value_parser = values::path)]
-    pub snapshot: Option<PathBuf>,
-
-    /// With --snapshot: the moment to judge at [default: the newest observation in it]
-    #[arg(long, hide_short_help = true, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
-    pub now: Option<Timestamp>,
-
-    /// The kubeconfig's context to use
-    #[arg(long, value_name = "NAME", value_parser = values::context, conflicts_with = "snapshot")]
-    pub context: Option<String>,
-
-    /// The kubeconfig to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
-    #[arg(long, value_name = "FILE", value_parser = values::path, conflicts_with = "snapshot")]
-    pub kubeconfig: Option<PathBuf>,
 }

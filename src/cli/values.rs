@@ -107,8 +107,7 @@ impl std::fmt::Display for PodName {
 }
 
 pub(super) fn regex(text: &str) -> Result<Regex, String> {
-    let text =
-        nonempty(text).map_err(|_| "it is empty; leave it out for all, or write one such as ^prod-")?;
+    let text = filled("leave it out for all, or write one such as ^prod-")(text)?;
     Regex::new(&text).map_err(|error| {
         let cause = error.to_string();
         let cause = cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
@@ -133,15 +132,9 @@ pub(super) fn percent(text: &str) -> Result<u8, String> {
     percent.ok_or_else(|| "write a whole number from 1 to 100, such as 55".to_owned())
 }
 
-pub(super) fn context(text: &str) -> Result<String, String> {
-    nonempty(text).map_err(|_| "it is empty; write the name of a context".to_owned())
-}
-
 pub(super) fn cluster_name(text: &str) -> Result<String, String> {
-    match nonempty(text) {
-        Ok(name) if !name.chars().any(char::is_control) => Ok(name),
-        _ => Err("write a name such as prod-eu, in one line".to_owned()),
-    }
+    let is_name = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    is_name.then(|| text.to_owned()).ok_or_else(|| "write a name such as prod-eu, in one line".to_owned())
 }
 
 /// clap shows the value that it refuses, and this one may hold a password.
@@ -167,38 +160,28 @@ impl TypedValueParser for UrlParser {
     }
 }
 
-pub(super) fn nonempty(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+/// What holds more than blanks; else the `hint` says what to write.
+pub(super) fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+    move |text| if text.trim().is_empty() { Err(format!("it is empty; {hint}")) } else { Ok(text.to_owned()) }
 }
 
 pub(super) fn kind(text: &str) -> Result<String, String> {
-    nonempty(text.trim())
-        .map(|kind| kind.trim().to_owned())
-        .map_err(|_| "it is empty; write a kind such as StatefulSet".to_owned())
+    filled("write a kind such as StatefulSet")(text.trim())
 }
 
 pub(super) fn path(text: &str) -> Result<PathBuf, String> {
-    nonempty(text).map(PathBuf::from).map_err(|_| "it is empty; write a file name".to_owned())
+    filled("write a file name")(text).map(PathBuf::from)
 }
 
-pub(super) fn namespace_name(text: &str) -> Result<String, String> {
-    name(text).map_err(|why| format!("{why}; write the name of one namespace, or use --namespace-regex"))
-}
-
-pub(super) fn node_name(text: &str) -> Result<String, String> {
-    name(text).map_err(|why| format!("{why}; write a node's name, as kubectl get nodes prints it"))
+/// A name of an object; else the `hint` says what to write.
+pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+    move |text| is_name(text).then(|| text.to_owned()).ok_or(format!("it is no name of Kubernetes; {hint}"))
 }
 
 pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
-    let parts = text.split_once('/').map(|(namespace, pod)| (name(namespace), name(pod)));
-    match parts {
-        Some((Ok(namespace), Ok(name))) => Ok(PodName { namespace, name }),
-        _ => Err("write namespace and pod with a slash between, such as vault/vault-0".to_owned()),
-    }
-}
-
-fn name(text: &str) -> Result<String, String> {
-    if is_name(text) { Ok(text.to_owned()) } else { Err("it is no name of Kubernetes".to_owned()) }
+    let names = text.split_once('/').filter(|(namespace, name)| is_name(namespace) && is_name(name));
+    let names = names.map(|(namespace, name)| PodName { namespace: namespace.into(), name: name.into() });
+    names.ok_or_else(|| "write namespace and pod with a slash between, such as vault/vault-0".to_owned())
 }
 
 /// `--kubelet-alive`.

@@ -10,7 +10,7 @@ use crate::{
     advice::{self, Advice, Kubectl},
     decide::{Reason, ReasonCode, Verdict},
     exit::Exit,
-    facts::{ClusterFacts, Lease, NodeFacts, NodeRead, PodFacts, Ready},
+    facts::{ClusterFacts, NodeRead, PodFacts, Ready},
     limits::{Hold, HoldReason, Judged, Plan},
     outcome::{Outcome, OutcomeCode},
     selector::NodeSelector,
@@ -198,7 +198,7 @@ impl Entries<'_> {
         let attachments = self.facts.attachments.get(name).map(Vec::as_slice).unwrap_or_default();
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
         let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
-        let lease = known.and_then(lease_renewed);
+        let lease = known.and_then(|node| node.lease.as_ref().ok()?.as_ref()?.renewed);
         let not_ready_since = known.and_then(|node| node.not_ready_since(self.facts.now));
         Some(NodeEntry {
             name: name.to_owned(),
@@ -249,8 +249,4 @@ fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<String> {
             node.name
         )
     })
-}
-
-fn lease_renewed(node: &NodeFacts) -> Option<Timestamp> {
-    node.lease.as_ref().ok()?.as_ref().and_then(|lease: &Lease| lease.renewed)
 }

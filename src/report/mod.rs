@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 pub(crate) use self::build::{VERSION, notes};
+use self::text::Screen;
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{cli::Output, exit::Exit};
 
@@ -27,34 +28,20 @@ pub trait Render: Serialize {
     /// How the process ends with it.
     fn exit(&self) -> Exit;
 
-    /// For a person.
-    fn text(&self, screen: text::Screen) -> String;
-
-    /// For a ticket or a chat; as text where there is no such form.
-    fn markdown(&self) -> String {
-        self.text(text::Screen::default())
-    }
-
-    /// For a browser; as text where there is no such form.
-    fn html(&self) -> String {
-        self.text(text::Screen::default())
-    }
+    /// For people, in the form of `output`; as text for `screen` where there is no such form.
+    fn people(&self, output: Output, screen: Screen) -> String;
 
     /// Writes it as `output` wants it; text for `screen`. JSON is written as it is made: that of tens of thousands of pods
     /// would take as much memory as all the rest.
-    fn write(&self, output: Output, screen: text::Screen, out: &mut dyn Write) -> io::Result<()>
+    fn write(&self, output: Output, screen: Screen, out: &mut dyn Write) -> io::Result<()>
     where
         Self: Sized,
     {
-        match output {
-            Output::Text => out.write_all(self.text(screen).as_bytes()),
-            Output::Json => {
-                serde_json::to_writer_pretty(&mut *out, self)?;
-                out.write_all(b"\n")
-            }
-            Output::Markdown => out.write_all(self.markdown().as_bytes()),
-            Output::Html => out.write_all(self.html().as_bytes()),
+        if output != Output::Json {
+            return out.write_all(self.people(output, screen).as_bytes());
         }
+        serde_json::to_writer_pretty(&mut *out, self)?;
+        out.write_all(b"\n")
     }
 }
 
@@ -63,16 +50,12 @@ impl Render for Report {
         self.exit
     }
 
-    fn text(&self, screen: text::Screen) -> String {
-        text::write(self, screen)
-    }
-
-    fn markdown(&self) -> String {
-        markdown::write(self)
-    }
-
-    fn html(&self) -> String {
-        html::write(self)
+    fn people(&self, output: Output, screen: Screen) -> String {
+        match output {
+            Output::Markdown => markdown::write(self),
+            Output::Html => html::write(self),
+            Output::Text | Output::Json => text::write(self, screen),
+        }
     }
 }
 

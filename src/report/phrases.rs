@@ -1,5 +1,7 @@
 //! What every format for people says in the same words: said here once, laid out by each writer.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 
 use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report};
@@ -49,7 +51,7 @@ pub fn settings(report: &Report) -> String {
 /// Why nothing is deleted, and what to do about that.
 pub fn breaker(breaker: &BreakerEntry) -> String {
     let BreakerEntry { reason, detail, held } = breaker;
-    let pods = if *held == 1 { "1 pod is held".to_owned() } else { format!("{held} pods are held") };
+    let pods = counted(*held, "pod is held", "pods are held");
     let rest = if *reason == ReasonCode::MassOutage {
         "So many at once are more often a fault of the API server or the network than of the nodes, and their pods \
          may all be running. Find what the nodes have in common; once you are sure that they are dead, run with \
@@ -60,12 +62,12 @@ pub fn breaker(breaker: &BreakerEntry) -> String {
     format!("{detail}. {pods}. {rest}")
 }
 
-/// That every node is Ready; `None` where one is not.
-pub fn all_ready(report: &Report) -> Option<String> {
+/// The heading over the nodes that are not Ready, or that every node is.
+pub fn nodes(report: &Report) -> String {
     match (report.summary.nodes, report.summary.nodes_not_ready) {
-        (1, 0) => Some("The only node is Ready.".to_owned()),
-        (nodes, 0) => Some(format!("All {nodes} nodes are Ready.")),
-        _ => None,
+        (1, 0) => "The only node is Ready.".to_owned(),
+        (nodes, 0) => format!("All {nodes} nodes are Ready."),
+        (nodes, not_ready) => format!("Nodes not ready: {not_ready} of {nodes}"),
     }
 }
 
@@ -129,23 +131,35 @@ fn any_acted(report: &Report) -> bool {
     report.pods.iter().any(acted)
 }
 
+/// The pods with a verdict.
+pub fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
+    report.pods.iter().filter(|pod| pod.verdict == verdict).collect()
+}
+
+/// The reasons that the report has.
+pub fn reasons(report: &Report) -> BTreeSet<ReasonCode> {
+    let of_breaker = report.breaker.iter().map(|breaker| breaker.reason);
+    report.pods.iter().map(|pod| pod.reason).chain(of_breaker).collect()
+}
+
 /// Whether anything was done, or tried, about a pod.
 pub fn acted(pod: &PodEntry) -> bool {
     pod.outcome.is_some_and(OutcomeCode::acted)
 }
 
-/// The heading over the pods with a verdict.
-pub fn heading(report: &Report, verdict: Verdict) -> &'static str {
-    match verdict {
+/// The heading over the pods with a verdict, which it counts.
+pub fn heading(report: &Report, verdict: Verdict) -> String {
+    let words = match verdict {
         Verdict::Reap if any_acted(report) => "Reaped",
         Verdict::Reap => "To be reaped (nothing was changed)",
         Verdict::Wait => "Waiting",
         Verdict::Leave => "Left alone",
         Verdict::Manual => "Needs you",
-    }
+    };
+    format!("{words}: {}", count(&of(report, verdict)))
 }
 
-/// How many pods are under such a heading, and how many of them went well where some did not.
+/// How many pods there are, and how many of them went well where some did not.
 pub fn count(pods: &[&PodEntry]) -> String {
     match pods.iter().filter(|pod| went_wrong(pod)).count() {
         0 => pods.len().to_string(),
@@ -159,8 +173,8 @@ pub fn went_wrong(pod: &PodEntry) -> bool {
 }
 
 /// How long a pod is past its deadline, or has until then.
-pub fn overdue(pod: &PodEntry) -> String {
-    match pod.overdue_seconds {
+pub fn overdue(overdue_seconds: i64) -> String {
+    match overdue_seconds {
         within @ ..0 => format!("due in {}", seconds(-within)),
         overdue => format!("overdue {}", seconds(overdue)),
     }
@@ -187,14 +201,14 @@ pub fn several(report: &Report, group: &Group) -> Option<(String, String)> {
     let pods = group.pods.iter().map(|place| &report.pods[*place]).collect::<Vec<_>>();
     let [first, _, ..] = pods.as_slice() else { return None };
     let node = first.node.as_deref().unwrap_or("no node");
-    let longest = overdue(first).replace("overdue ", "overdue up to ");
+    let longest = overdue(first.overdue_seconds).replace("overdue ", "overdue up to ");
     let names = pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(", ");
     Some((format!("{}: {} pods on {node}, {longest}", first.namespace, pods.len()), names))
 }
 
 /// The counts of the run.
 pub fn summary(report: &Report) -> String {
-    let counted = |verdict| report.summary.verdicts.get(&verdict).copied().unwrap_or_default();
+    let with = |verdict| report.summary.verdicts.get(&verdict).copied().unwrap_or_default();
     let mut parts = Vec::new();
     let outcomes = report.summary.outcomes.iter().filter(|(_, count)| **count > 0);
     parts.extend(outcomes.map(|(code, count)| match *code {
@@ -202,18 +216,15 @@ pub fn summary(report: &Report) -> String {
         code => format!("{count} {}", code.as_str().replace('-', " ")),
     }));
     if parts.is_empty() {
-        parts.push(format!("{} to be reaped", counted(Verdict::Reap)));
+        parts.push(format!("{} to be reaped", with(Verdict::Reap)));
     }
     for (code, one, many) in [
         (Verdict::Wait, "waits", "wait"),
         (Verdict::Leave, "left alone", "left alone"),
         (Verdict::Manual, "needs you", "need you"),
     ] {
-        match counted(code) {
-            0 => {}
-            1 => parts.push(format!("1 {one}")),
-            count => parts.push(format!("{count} {many}")),
-        }
+        let count = with(code);
+        parts.extend((count > 0).then(|| counted(count, one, many)));
     }
     let counts = match report.pods.len() {
         0 => "no Terminating pod to judge".to_owned(),
@@ -249,6 +260,11 @@ pub fn clean(text: &str) -> String {
             letter => letter,
         })
         .collect()
+}
+
+/// A number with the words that go with it.
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Seconds as people say them.

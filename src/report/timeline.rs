@@ -21,52 +21,30 @@ pub struct Moment {
 /// The moments of `node` in the order of time.
 pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
     let pods = report.pods.iter().filter(|pod| pod.node.as_ref() == Some(&node.name)).collect::<Vec<_>>();
-    let single = |word, what: &str, when: Option<Timestamp>| moment(word, what, when.into_iter());
-    let judged = match report.mode {
-        ModeCode::Delete if pods.iter().any(|pod| phrases::acted(pod)) => {
-            ("reaped", "pod-reaper judged and acted")
-        }
-        _ => ("judged", "pod-reaper judged"),
+    let acted = report.mode == ModeCode::Delete && pods.iter().any(|pod| phrases::acted(pod));
+    let judged = if acted { "pod-reaper judged and acted" } else { "pod-reaper judged" };
+    let judged = match phrases::terminating(node) {
+        None => judged.to_owned(),
+        Some(counts) => format!("{judged}; of its Terminating pods: {counts}"),
     };
-    let terminating = match phrases::terminating(node) {
-        None => String::new(),
-        Some(counts) => format!("; of its Terminating pods: {counts}"),
-    };
-    let mut moments = [
-        single("heartbeat", "the kubelet renewed its lease for the last time", node.lease_renewed),
-        single("NotReady", "the node became NotReady", node.since),
-        moment(
-            "deletion",
-            "the deletion of pods was asked for: by eviction, or by a person",
-            pods.iter().filter_map(|pod| pod.deletion_requested),
-        ),
-        moment(
-            "deadline",
-            "their deletion deadline, which includes their grace period",
-            pods.iter().map(|pod| pod.deletion_deadline),
-        ),
-        moment(
-            "stuck",
-            "the thresholds are passed: from here on they count as stuck",
-            pods.iter().filter_map(|pod| stuck(report, node, pod)),
-        ),
-        single(judged.0, &format!("{}{terminating}", judged.1), Some(report.judged_at)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect::<Vec<_>>();
+    let requested = pods.iter().filter_map(|pod| pod.deletion_requested).collect();
+    let deadlines = pods.iter().map(|pod| pod.deletion_deadline).collect();
+    let stuck = pods.iter().filter_map(|pod| stuck(report, node, pod)).collect();
+    let moments: [(_, &str, Vec<Timestamp>); 6] = [
+        ("heartbeat", "the kubelet renewed its lease for the last time", Vec::from_iter(node.lease_renewed)),
+        ("NotReady", "the node became NotReady", Vec::from_iter(node.since)),
+        ("deletion", "the deletion of pods was asked for: by eviction, or by a person", requested),
+        ("deadline", "their deletion deadline, which includes their grace period", deadlines),
+        ("stuck", "the thresholds are passed: from here on they count as stuck", stuck),
+        (if acted { "reaped" } else { "judged" }, &judged, vec![report.judged_at]),
+    ];
+    let moments = moments.into_iter().filter_map(|(word, what, times)| {
+        let (first, last) = (times.iter().min().copied()?, times.iter().max().copied()?);
+        Some(Moment { word, what: what.to_owned(), first, last })
+    });
+    let mut moments = moments.collect::<Vec<_>>();
     moments.sort_by_key(|moment| moment.first);
     moments
-}
-
-fn moment(word: &'static str, what: &str, times: impl Iterator<Item = Timestamp>) -> Option<Moment> {
-    let times = times.collect::<Vec<_>>();
-    Some(Moment {
-        word,
-        what: what.to_owned(),
-        first: times.iter().min().copied()?,
-        last: times.iter().max().copied()?,
-    })
 }
 
 /// When both thresholds are passed; `None` for a pod that they do not bear on, or where that is out of all bounds.

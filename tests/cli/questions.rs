@@ -29,21 +29,15 @@ fn what_if_reports_which_pods_come_back_and_which_do_not() {
     assert!(pods.iter().any(|pod| pod["reason"] == "kosmos-leaf"), "{leaf}");
 }
 
-/// The commands are for a dead node. While the node is Ready, pasting them must have no effect.
+/// The commands are for a dead node. While the node lives, there is nothing to paste.
 #[test]
-fn no_command_of_what_if_does_anything_when_pasted() {
+fn what_if_prints_no_command() {
     let dead = ask(SIX, &["what-if", "--node", "ds06"]).run().exits(0);
-    let commands = dead.out.lines().filter(|line| line.contains("kubectl") || line.contains("--raw"));
-    let commands = commands.collect::<Vec<_>>();
-    assert!(commands.iter().any(|line| line.contains("delete")), "{}", dead.out);
-    for line in commands {
-        assert!(line.trim_start().starts_with('#'), "{line:?}");
-    }
+    assert!(!dead.out.contains("kubectl") && dead.out.contains("1. Give up claim"), "{}", dead.out);
     let answer = ask(SIX, &["what-if", "--node", "ds06", "--output=json"]).run().exits(0).report();
     let steps = answer["pods"].as_array().expect("pods").iter().filter_map(|pod| pod["steps"].as_array());
-    for step in steps.flatten().filter(|step| !step["command"].is_null()) {
-        assert!(step["command"].as_str().is_some_and(|command| command.starts_with("# ")), "{step}");
-    }
+    let steps = steps.flatten().collect::<Vec<_>>();
+    assert!(!steps.is_empty() && steps.iter().all(|step| step["command"].is_null()), "{steps:?}");
 }
 
 #[test]

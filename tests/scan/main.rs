@@ -177,12 +177,13 @@ fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Ve
         let decides = explained.rules.iter().chain(&explained.limits).filter(|rule| rule.decides);
         let decides = decides.map(|rule| rule.seen.clone()).collect::<Vec<_>>();
         let run = (Some(judged.verdict()), Some(judged.code()), judged.sentence());
-        if (explained.verdict, explained.reason, explained.detail.clone()) != run
+        let judgement = explained.judgement;
+        if (judgement.verdict, judgement.reason, judgement.detail.clone()) != run
             || decides != [judged.sentence()]
         {
             differences.push(format!(
                 "{asked}: the run says {run:?}, explained is {:?} {:?} {}, by {decides:?}",
-                explained.verdict, explained.reason, explained.detail
+                judgement.verdict, judgement.reason, judgement.detail
             ));
         }
     }
@@ -245,7 +246,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
         assert_eq!(plan.pods[0].code(), ReasonCode::Stuck);
         let asked = PodName { namespace: "shop".to_owned(), name: "db-0".to_owned() };
         let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
-        assert_eq!(explained.reason, Some(ReasonCode::OptedOut));
+        assert_eq!(explained.judgement.reason, Some(ReasonCode::OptedOut));
     });
 }
 

@@ -20,7 +20,7 @@ use crate::{
     facts::{ClusterFacts, NodeRead, PodFacts},
     limits::{Judged, Plan},
     outcome::{Outcome, OutcomeCode},
-    report::phrases::clean,
+    report::phrases::{clean, counted},
     stop::Stop,
 };
 
@@ -52,6 +52,11 @@ pub struct RunRecord<'a> {
 pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &RunRecord<'_>) {
     let instance = instance();
     let mut first_failure = None;
+    // Whether there is no use in going on.
+    let mut ends = |failure: &Failure| {
+        first_failure.get_or_insert_with(|| failure.clone());
+        failure.is_hopeless()
+    };
     let end = Instant::now() + LIMIT;
     let cut = || stop.reason().or_else(|| (Instant::now() >= end).then_some("their time limit"));
     let mut events = done(record, &instance);
@@ -69,13 +74,8 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
             Ok(warned) => events.extend(waiting(record, namespace, &warned, &instance)),
             // It is not known which pods of this namespace have one: none gets another. Others do not suffer by it: what is
             // in a namespace is whatever its people have put there.
-            Err(failure) => {
-                let hopeless = failure.is_hopeless();
-                first_failure.get_or_insert(failure);
-                if hopeless {
-                    break;
-                }
-            }
+            Err(failure) if !ends(&failure) => {}
+            Err(_) => break,
         }
     }
     drop(reads);
@@ -90,13 +90,8 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
             Ok(()) => written += 1,
             // Another run has written this one a moment ago, or its namespace is being deleted.
             Err(failure) if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
-            Err(failure) => {
-                let hopeless = failure.is_hopeless();
-                first_failure.get_or_insert(failure);
-                if hopeless {
-                    break;
-                }
-            }
+            Err(failure) if !ends(&failure) => {}
+            Err(_) => break,
         }
     }
     if let Some(failure) = first_failure {
@@ -243,14 +238,13 @@ fn owner_note(node: &str, owner: &Reference, pods: &[&PodFacts]) -> String {
 }
 
 fn node_note(name: &str, deleted: usize, manual: usize) -> String {
-    let pods = if deleted == 1 { "pod that was" } else { "pods that were" };
+    let pods = counted(deleted, "pod that was", "pods that were");
     let persons = match manual {
         0 => "none needs a person".to_owned(),
-        1 => "1 needs a person".to_owned(),
-        many => format!("{many} need a person"),
+        manual => counted(manual, "needs a person", "need a person"),
     };
     let power_off = advice::power_off(name).what;
-    fit(&format!("Force-deleted {deleted} {pods} stuck Terminating here; {persons}. {power_off}"), "")
+    fit(&format!("Force-deleted {pods} stuck Terminating here; {persons}. {power_off}"), "")
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {

@@ -16,8 +16,8 @@ mod push;
 mod tests;
 
 use std::{
-    collections::BTreeMap,
     fmt::{self, Write as _},
+    io,
     time::Duration,
 };
 
@@ -39,105 +39,85 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// What there will be to hand over at the end of a run.
 #[derive(Debug)]
-pub struct Metrics {
-    to: MetricsTo,
-    cluster: Option<String>,
-    mode: ModeCode,
+pub struct Metrics<'a> {
+    settings: &'a Settings,
     started: Instant,
     /// What the report says in numbers; empty while there is none.
-    of_report: Vec<Family>,
+    of_report: Vec<Numbers>,
     /// A person said no to what it would have deleted.
     refused: bool,
 }
 
-impl Metrics {
+impl<'a> Metrics<'a> {
     /// A run begins.
-    pub fn begin(settings: &Settings) -> Self {
-        Self {
-            to: settings.metrics.clone(),
-            cluster: settings.cluster_name.clone(),
-            mode: settings.task.mode(),
-            started: Instant::now(),
-            of_report: Vec::new(),
-            refused: false,
-        }
+    pub fn begin(settings: &'a Settings) -> Self {
+        Self { settings, started: Instant::now(), of_report: Vec::new(), refused: false }
     }
 
     /// There is a report.
     pub fn take(&mut self, report: &Report) {
-        let mut reasons = BTreeMap::<_, usize>::new();
-        for pod in &report.pods {
-            *reasons.entry(pod.reason).or_default() += 1;
-        }
         let pods = ReasonCode::ALL.map(|code| {
-            let labels = vec![("verdict", code.verdict().as_str()), ("reason", code.as_str())];
-            (labels, reasons.get(&code).copied().unwrap_or_default().to_string())
+            let count = report.pods.iter().filter(|pod| pod.reason == code).count();
+            (vec![("verdict", code.verdict().as_str()), ("reason", code.as_str())], count.to_string())
         });
-        let outcomes = &report.summary.outcomes;
         let outcome =
             |(code, count): (&OutcomeCode, &usize)| (vec![("outcome", code.as_str())], count.to_string());
-        let by_outcome = outcomes.iter().map(outcome).collect::<Vec<_>>();
+        let outcomes = report.summary.outcomes.iter().map(outcome);
         let notices = NoticeCode::ALL.map(|code| {
             let counts = report.notices.iter().filter(|notice| notice.code == code);
             (vec![("notice", code.as_str())], counts.map(|notice| notice.count).sum::<usize>().to_string())
         });
         let held = report.breaker.as_ref().map_or(0, |breaker| breaker.held);
-        let one = |number: usize| [(Vec::new(), number.to_string())];
-        let help = [
-            "Terminating pods that the last run looked at, by verdict and reason.",
-            "Pods that were to be reaped in the last run, by what happened.",
-            "NotReady nodes, leaf nodes and unread ones included.",
-            "Pods that the mass-outage breaker kept from being reaped.",
-            "Things that the last run could not read.",
-            "What the last run told besides: how many pods, or other things, by notice.",
-        ];
+        self.refused = report.summary.outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
         self.of_report = vec![
-            self.family("pods", help[0], &pods),
-            self.family("outcomes", help[1], &by_outcome),
-            self.family("nodes_not_ready", help[2], &one(report.summary.nodes_not_ready)),
-            self.family("breaker_held_pods", help[3], &one(held)),
-            self.family("read_errors", help[4], &one(report.errors.len())),
-            self.family("notices", help[5], &notices),
+            ("pods", "Terminating pods that the last run looked at, by verdict and reason.", pods.into()),
+            (
+                "outcomes",
+                "Pods that were to be reaped in the last run, by what happened.",
+                outcomes.collect(),
+            ),
+            (
+                "nodes_not_ready",
+                "NotReady nodes, leaf nodes and unread ones included.",
+                one(&report.summary.nodes_not_ready),
+            ),
+            ("breaker_held_pods", "Pods that the mass-outage breaker kept from being reaped.", one(&held)),
+            ("read_errors", "Things that the last run could not read.", one(&report.errors.len())),
+            (
+                "notices",
+                "What the last run told besides: how many pods, or other things, by notice.",
+                notices.into(),
+            ),
         ];
-        self.refused = outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
-    }
-
-    fn family(&self, name: &str, help: &str, samples: &[Sample]) -> Family {
-        Family::new(name, help, self.cluster.as_deref(), samples)
     }
 
     /// The run has ended with this exit code. Numbers that cannot be handed over are a warning, and change nothing.
     pub async fn deliver(self, exit: Exit, stop: &Stop) {
-        if self.to.metrics_file.is_none() && self.to.push_gateway.is_none() {
+        let MetricsTo { push_gateway, metrics_file } = &self.settings.metrics;
+        if metrics_file.is_none() && push_gateway.is_none() {
             return;
         }
         // This machine's clock: the cluster's may have been out of reach, and nothing is judged by it.
         let page = self.page(exit, Timestamp::now(), self.started.elapsed());
         let limit = stop.at_most(LIMIT);
-        let late = || format!("it took longer than {} s", limit.as_secs());
         let push = async {
-            if let Some(gateway) = &self.to.push_gateway {
-                let pushed =
-                    tokio::time::timeout(limit, push::push(gateway, self.cluster.as_deref(), &page)).await;
-                if let Err(cause) = pushed.unwrap_or_else(|_| Err(late())) {
-                    tracing::warn!(
-                        "The metrics were not pushed to {gateway}: {cause}. The run is as it was; see that a Pushgateway \
-                         is there, and that --push-gateway names it"
-                    );
-                }
+            let Some(gateway) = push_gateway else { return };
+            let pushed = push::push(gateway, self.settings.cluster_name.as_deref(), &page);
+            if let Err(cause) = within(limit, pushed).await {
+                tracing::warn!(
+                    "The metrics were not pushed to {gateway}: {cause}. The run is as it was; see that a Pushgateway \
+                     is there, and that --push-gateway names it"
+                );
             }
         };
         let write = async {
-            if let Some(path) = self.to.metrics_file.clone() {
-                let (shown, page) = (path.display().to_string(), page.clone());
-                // In a thread of its own: a file system may hang.
-                let written = tokio::task::spawn_blocking(move || file::write(&path, &page));
-                let cause = match tokio::time::timeout(limit, written).await {
-                    Ok(Ok(Ok(()))) => return,
-                    Ok(Ok(Err(error))) => error.to_string(),
-                    Ok(Err(error)) => error.to_string(),
-                    Err(_) => late(),
-                };
+            let Some(path) = metrics_file.clone() else { return };
+            let (shown, page) = (path.display().to_string(), page.clone());
+            // In a thread of its own: a file system may hang.
+            let written = tokio::task::spawn_blocking(move || file::write(&path, &page));
+            let written =
+                async { written.await.map_err(io::Error::from).flatten().map_err(|error| error.to_string()) };
+            if let Err(cause) = within(limit, written).await {
                 tracing::warn!(
                     "The metrics were not written to {shown}: {cause}. The run is as it was; see that --metrics-file names \
                      a file in a folder that may be written to"
@@ -149,33 +129,33 @@ impl Metrics {
 
     fn page(&self, exit: Exit, ended: Timestamp, took: Duration) -> Page {
         let success = self.success(exit);
-        let mut page = Page { families: self.of_report.clone(), whole: success };
-        let mut family =
-            |name, help, samples: &[Sample]| page.families.push(self.family(name, help, samples));
         // An audit of a saved state hands nothing over.
         let modes = ModeCode::ALL.into_iter().filter(|mode| *mode != ModeCode::Snapshot);
-        let modes =
-            modes.map(|mode| (vec![("mode", mode.as_str())], u8::from(mode == self.mode).to_string()));
-        let help = "What the last run was allowed to change: 1 for what holds.";
-        family("mode", help, &modes.collect::<Vec<_>>());
-        family("exit_code", "Exit code of the last run.", &[(Vec::new(), exit.code().to_string())]);
-        let took = took.as_secs_f64().to_string();
-        family("run_duration_seconds", "How long the last run took.", &[(Vec::new(), took)]);
-        let ended = Duration::try_from(ended.as_duration()).unwrap_or_default().as_secs_f64().to_string();
-        family("last_run_timestamp_seconds", "When the last run ended.", &[(Vec::new(), ended.clone())]);
+        let modes = modes.map(|mode| {
+            (vec![("mode", mode.as_str())], u8::from(mode == self.settings.task.mode()).to_string())
+        });
+        let ended = Duration::try_from(ended.as_duration()).unwrap_or_default().as_secs_f64();
+        let mut all = self.of_report.clone();
+        all.extend([
+            ("mode", "What the last run was allowed to change: 1 for what holds.", modes.collect()),
+            ("exit_code", "Exit code of the last run.", one(&exit.code())),
+            ("run_duration_seconds", "How long the last run took.", one(&took.as_secs_f64())),
+            ("last_run_timestamp_seconds", "When the last run ended.", one(&ended)),
+        ]);
         if success {
             let help =
                 "When a run that may delete last did all that it should; a person may still be needed.";
-            family("last_success_timestamp_seconds", help, &[(Vec::new(), ended)]);
+            all.push(("last_success_timestamp_seconds", help, one(&ended)));
         }
-        let version = [(vec![("version", env!("CARGO_PKG_VERSION"))], "1".to_owned())];
-        family("build_info", "The program's version.", &version);
-        page
+        let version = vec![("version", env!("CARGO_PKG_VERSION"))];
+        all.push(("build_info", "The program's version.", vec![(version, "1".to_owned())]));
+        let families = all.iter().map(|numbers| Family::new(numbers, self.settings.cluster_name.as_deref()));
+        Page { families: families.collect(), whole: success }
     }
 
     /// Whether the run did all that it should. At a terminal a person may have said no.
     fn success(&self, exit: Exit) -> bool {
-        self.mode == ModeCode::Delete
+        self.settings.task.mode() == ModeCode::Delete
             && [Exit::Done, Exit::Manual].contains(&exit)
             && !self.of_report.is_empty()
             && !self.refused
@@ -184,6 +164,19 @@ impl Metrics {
 
 /// Labels, and the value.
 type Sample = (Vec<(&'static str, &'static str)>, String);
+/// What a metric is called, what it says, and its samples.
+type Numbers = (&'static str, &'static str, Vec<Sample>);
+
+/// The only sample, without labels.
+fn one(value: &impl ToString) -> Vec<Sample> {
+    vec![(Vec::new(), value.to_string())]
+}
+
+/// What `work` comes to, if it takes no longer than `limit`.
+async fn within(limit: Duration, work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    let late = |_| Err(format!("it took longer than {} s", limit.as_secs()));
+    tokio::time::timeout(limit, work).await.unwrap_or_else(late)
+}
 
 /// What is handed over: the text exposition format, version 0.0.4.
 #[derive(Debug, Clone)]
@@ -212,7 +205,7 @@ impl Family {
     /// What each begins with.
     const HEAD: &str = "# HELP ";
 
-    fn new(name: &str, help: &str, cluster: Option<&str>, samples: &[Sample]) -> Self {
+    fn new((name, help, samples): &Numbers, cluster: Option<&str>) -> Self {
         let name = format!("{}{name}", Self::PREFIX);
         let mut text = format!("{}{name} {help}\n# TYPE {name} gauge\n", Self::HEAD);
         for (labels, value) in samples {

@@ -16,7 +16,7 @@ use crate::{
 
 const DELETING: Mode = Mode::Delete { ask: false };
 
-fn metrics(settings: &Settings, report: Option<&Report>) -> Metrics {
+fn metrics<'a>(settings: &'a Settings, report: Option<&Report>) -> Metrics<'a> {
     let mut metrics = Metrics::begin(settings);
     if let Some(report) = report {
         metrics.take(report);

@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    advice::{Advice, Step, advise},
-    cli::PodName,
+    cli::{Output, PodName},
     cluster::Cluster,
-    decide::{Evaluation, ReasonCode, Verdict, evaluate, spoken},
+    decide::{Evaluation, ReasonCode, evaluate, spoken},
     exit::{CouldNotRun, Exit},
-    facts::{Owner, PodFacts, PodSummary, ReadError},
+    facts::{Owner, PodSummary, ReadError},
     limits::{Judged, Limit, Plan},
-    report::{Render, VERSION, notes, text::Screen},
+    questions::Judgement,
+    report::{Render, VERSION, text::Screen},
     settings::{Settings, Task},
     source::{
         Gathered, live,
@@ -45,18 +45,9 @@ pub struct Explanation {
     pub rules: Vec<Evaluation>,
     /// The limits of the whole run, for a pod that a run looks at.
     pub limits: Vec<Evaluation>,
-    /// `reap`, `wait`, `leave`, `manual`; null where no run judges it.
-    pub verdict: Option<Verdict>,
-    /// The reason's code.
-    pub reason: Option<ReasonCode>,
-    /// Why, as a sentence.
-    pub detail: String,
-    /// What to remember once it is reaped.
-    pub note: Option<String>,
-    /// What is at risk.
-    pub risk: Option<String>,
-    /// What a person should do, in order.
-    pub steps: Vec<Step>,
+    /// The verdict.
+    #[serde(flatten)]
+    pub judgement: Judgement,
     /// What could not be read.
     pub errors: Vec<ReadError>,
     /// What the source does not show, as sentences.
@@ -90,25 +81,18 @@ pub struct PodSeen {
     pub overdue_seconds: Option<i64>,
 }
 
-/// What was read.
-struct Read {
-    summary: PodSummary,
-    /// What a run would judge, and the pod that is asked about, where it is Terminating.
-    gathered: Gathered,
-}
-
 /// Answers for `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation, CouldNotRun> {
-    let reading = async {
+    let answer = async {
         match &settings.task {
-            Task::Audit { snapshot, now } => read_snapshot(settings, snapshot, *now, asked).await,
+            Task::Audit { snapshot, now } => run_on_file(snapshot, *now, settings, asked).await,
             Task::Reap { target, .. } => {
                 let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
-                read_cluster(settings, &cluster, asked).await
+                run_on(&cluster, settings, asked).await
             }
         }
     };
-    answer(settings, asked, stop.or_stopped(reading).await?)
+    stop.or_stopped(answer).await
 }
 
 /// Answers for `asked` on a cluster that is connected already.
@@ -117,26 +101,20 @@ pub async fn run_on(
     settings: &Settings,
     asked: &PodName,
 ) -> Result<Explanation, CouldNotRun> {
-    answer(settings, asked, read_cluster(settings, cluster, asked).await?)
+    let raw = cluster.pod(&asked.namespace, &asked.name).await;
+    let raw = raw.map_err(|failure| live::could_not(&format!("read pod {asked}"), &failure))?;
+    let raw = raw.ok_or_else(|| absent(asked))?;
+    let summary = raw.summary();
+    let gathered = live::gather(cluster, &settings.wanted(), summary.terminating.then_some(raw)).await?;
+    answer(settings, asked, &summary, gathered)
 }
 
-fn absent(asked: &PodName) -> CouldNotRun {
-    CouldNotRun::Source(format!(
-        "there is no pod {asked}: it may be gone already; see which there are with: kubectl get pods -n {}",
-        asked.namespace
-    ))
-}
-
-fn unread(asked: &PodName, cause: &str) -> CouldNotRun {
-    CouldNotRun::Source(format!("pod {asked} could not be read: {cause}"))
-}
-
-async fn read_snapshot(
-    settings: &Settings,
+async fn run_on_file(
     file: &Path,
     now: Option<Timestamp>,
+    settings: &Settings,
     asked: &PodName,
-) -> Result<Read, CouldNotRun> {
+) -> Result<Explanation, CouldNotRun> {
     let saved = snapshot::open(file, settings.snapshot_options(now), Pods::Every).await?;
     let summary = saved.pod(&asked.namespace, &asked.name);
     // What could not be read may be this pod. That it is gone would then be a guess.
@@ -146,22 +124,25 @@ async fn read_snapshot(
     let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
     let gathered = saved.gather(&settings.wanted(), uid);
     let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
-    Ok(Read { summary: summary?, gathered })
+    answer(settings, asked, &summary?, gathered)
 }
 
-async fn read_cluster(settings: &Settings, cluster: &Cluster, asked: &PodName) -> Result<Read, CouldNotRun> {
-    let raw = cluster.pod(&asked.namespace, &asked.name).await;
-    let raw = raw.map_err(|failure| live::could_not(&format!("read pod {asked}"), &failure))?;
-    let raw = raw.ok_or_else(|| absent(asked))?;
-    let summary = raw.summary();
-    let gathered = live::gather(cluster, &settings.wanted(), summary.terminating.then_some(raw)).await?;
-    Ok(Read { summary, gathered })
+fn absent(asked @ PodName { namespace, .. }: &PodName) -> CouldNotRun {
+    CouldNotRun::Source(format!(
+        "there is no pod {asked}: it may be gone already; see which there are with: kubectl get pods -n {namespace}"
+    ))
 }
 
+fn unread(asked: &PodName, cause: &str) -> CouldNotRun {
+    CouldNotRun::Source(format!("pod {asked} could not be read: {cause}"))
+}
+
+/// `gathered`: what a run would judge, and the pod that is asked about, where it is Terminating.
 fn answer(
     settings: &Settings,
     asked: &PodName,
-    Read { summary, gathered: Gathered { facts, pods } }: Read,
+    summary: &PodSummary,
+    Gathered { facts, pods }: Gathered,
 ) -> Result<Explanation, CouldNotRun> {
     let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
     let mut explanation = Explanation {
@@ -169,7 +150,17 @@ fn answer(
         program_version: env!("CARGO_PKG_VERSION"),
         snapshot: settings.task.snapshot(),
         judged_at: facts.now,
-        pod: PodSeen::new(&summary, pod.as_ref(), facts.now),
+        pod: PodSeen {
+            namespace: summary.namespace.clone(),
+            name: summary.name.clone(),
+            uid: summary.uid.clone(),
+            node: summary.node.clone(),
+            owner: summary.controller.clone(),
+            phase: summary.phase.clone(),
+            created: summary.created,
+            deletion_deadline: pod.as_ref().map(|pod| pod.deletion_deadline),
+            overdue_seconds: pod.as_ref().map(|pod| pod.overdue(facts.now).as_secs()),
+        },
         errors: facts.errors.clone(),
         unseen: facts.unseen.clone(),
         exit: if facts.errors.is_empty() { Exit::Done } else { Exit::Incomplete },
@@ -183,7 +174,7 @@ fn answer(
                 cause.map_or("it is Terminating, but lacks what a verdict needs", |error| &error.cause);
             return Err(unread(asked, cause));
         }
-        explanation.detail = not_terminating(&summary, facts.now);
+        explanation.judgement.detail = not_terminating(summary, facts.now);
         return Ok(explanation);
     };
     explanation.rules = evaluate(facts.now, &settings.policy, facts.node_of(&pod), &pod);
@@ -195,25 +186,18 @@ fn answer(
         explanation.rules.iter_mut().for_each(|rule| rule.decides = false);
     }
     let Some(judged) = judged else {
-        explanation.detail = format!(
+        explanation.judgement.detail = format!(
             "Its namespace {} is left out: the run looks at namespaces {} only.",
             pod.namespace, settings.namespaces
         );
         return Ok(explanation);
     };
-    let Advice { risk, steps } = advise(&[judged], &facts, plan.hold.as_ref(), &settings.task.kubectl());
-    let unread = judged.code() == ReasonCode::FactsUnread;
-    Ok(Explanation {
-        limits: limits(&plan, judged),
-        verdict: Some(judged.verdict()),
-        reason: Some(judged.code()),
-        detail: judged.sentence(),
-        note: Some(notes(judged, &facts).join("; ")).filter(|note| !note.is_empty()),
-        risk,
-        steps,
-        exit: if unread { Exit::Incomplete } else { explanation.exit },
-        ..explanation
-    })
+    explanation.limits = limits(&plan, judged);
+    explanation.judgement = Judgement::of(judged, &plan, &facts, settings);
+    if judged.code() == ReasonCode::FactsUnread {
+        explanation.exit = Exit::Incomplete;
+    }
+    Ok(explanation)
 }
 
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
@@ -229,38 +213,20 @@ fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
 /// Limits turn `reap` into `wait`, so they decide where one of them stands beside the rules' verdict.
 fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
     let hold = plan.hold.as_ref().map(|hold| Limit::Hold(hold.reason.clone()));
-    let limit = |asks, holds: Option<&Limit>, otherwise: &str| Evaluation {
+    let cap = judged.limit.clone().filter(|limit| matches!(limit, Limit::Cap(_)));
+    let breaker = "Does the mass-outage breaker hold the run?";
+    let limits = [
+        (breaker, hold, "Not so many nodes are NotReady, or it is switched off."),
+        ("Are there more pods to reap than --max-deletes?", cap, "Not of those that go before it."),
+    ];
+    let evaluated = limits.map(|(asks, limit, otherwise)| Evaluation {
         number: None,
         asks,
-        holds: Some(holds.is_some()),
-        decides: holds.is_some() && holds == judged.limit.as_ref(),
-        seen: holds.map_or_else(|| otherwise.to_owned(), Limit::sentence),
-    };
-    let cap = judged.limit.as_ref().filter(|limit| matches!(limit, Limit::Cap(_)));
-    vec![
-        limit(
-            "Does the mass-outage breaker hold the run?",
-            hold.as_ref(),
-            "Not so many nodes are NotReady, or it is switched off.",
-        ),
-        limit("Are there more pods to reap than --max-deletes?", cap, "Not of those that go before it."),
-    ]
-}
-
-impl PodSeen {
-    fn new(summary: &PodSummary, pod: Option<&PodFacts>, now: Timestamp) -> Self {
-        Self {
-            namespace: summary.namespace.clone(),
-            name: summary.name.clone(),
-            uid: summary.uid.clone(),
-            node: summary.node.clone(),
-            owner: summary.controller.clone(),
-            phase: summary.phase.clone(),
-            created: summary.created,
-            deletion_deadline: pod.map(|pod| pod.deletion_deadline),
-            overdue_seconds: pod.map(|pod| pod.overdue(now).as_secs()),
-        }
-    }
+        holds: Some(limit.is_some()),
+        decides: limit.is_some() && limit == judged.limit,
+        seen: limit.map_or_else(|| otherwise.to_owned(), |limit| limit.sentence()),
+    });
+    evaluated.into()
 }
 
 impl Render for Explanation {
@@ -268,7 +234,7 @@ impl Render for Explanation {
         self.exit
     }
 
-    fn text(&self, screen: Screen) -> String {
+    fn people(&self, _: Output, screen: Screen) -> String {
         text::write(self, screen)
     }
 }

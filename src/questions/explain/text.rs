@@ -1,12 +1,15 @@
 //! The answer for a person: the rules as a list, the one that decides marked, the verdict last.
 
 use anstyle::Style;
-use jiff::SignedDuration;
 
 use super::Explanation;
 use crate::{
-    decide::{Evaluation, spoken},
-    report::text::{DETAIL, HEADING, ITEM, Page, QUIET, Screen},
+    decide::Evaluation,
+    questions::Judgement,
+    report::{
+        phrases,
+        text::{DETAIL, HEADING, ITEM, Page, QUIET, Screen},
+    },
 };
 
 pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
@@ -24,32 +27,31 @@ pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
     let mut says = Vec::new();
     says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
     says.extend(pod.node.as_ref().map(|node| format!("on {node}")));
-    says.push(match pod.overdue_seconds.map(SignedDuration::from_secs) {
+    says.push(match pod.overdue_seconds {
         None => "not Terminating".to_owned(),
-        Some(within) if within.is_negative() => format!("Terminating, due in {}", spoken(-within)),
-        Some(overdue) => format!("Terminating, overdue {}", spoken(overdue)),
+        Some(overdue) => format!("Terminating, {}", phrases::overdue(overdue)),
     });
     page.paragraph("", "", QUIET, &says.join("  "));
-    if !answer.rules.is_empty() {
-        page.heading(HEADING, "RULES, in order; the first that holds decides");
-        for rule in &answer.rules {
+    for (heading, rules) in [
+        ("RULES, in order; the first that holds decides", &answer.rules),
+        ("LIMITS OF THE RUN; they only ever turn reap into wait", &answer.limits),
+    ] {
+        if !rules.is_empty() {
+            page.heading(HEADING, heading);
+        }
+        for rule in rules {
             self::rule(&mut page, rule);
         }
     }
-    if !answer.limits.is_empty() {
-        page.heading(HEADING, "LIMITS OF THE RUN; they only ever turn reap into wait");
-        for limit in &answer.limits {
-            rule(&mut page, limit);
-        }
-    }
     page.unread(&answer.errors, &answer.unseen);
-    let verdict = match (answer.verdict, answer.reason) {
+    let Judgement { verdict, reason, detail, note, risk, steps } = &answer.judgement;
+    let verdict = match (verdict, reason) {
         (Some(verdict), Some(reason)) => format!("{verdict} [{reason}]"),
         _ => "none, no run judges it".to_owned(),
     };
     page.heading(HEADING, &format!("Verdict: {verdict}"));
-    page.paragraph(ITEM, ITEM, Style::new(), &answer.detail);
-    page.advice(ITEM, [("Note", &answer.note), ("Risk", &answer.risk)], &answer.steps);
+    page.paragraph(ITEM, ITEM, Style::new(), detail);
+    page.advice(ITEM, [("Note", note), ("Risk", risk)], steps);
     page.text
 }
 

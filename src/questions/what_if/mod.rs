@@ -12,14 +12,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    advice::{Command, Step, advise},
+    cli::Output,
     cluster::Cluster,
     codes::codes,
     decide::{Reason, ReasonCode, Verdict},
     exit::{CouldNotRun, Exit},
     facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay},
     limits::{Judged, Plan, hold},
-    report::{BreakerEntry, Render, VERSION, notes, text::Screen},
+    questions::{Judgement, joined},
+    report::{BreakerEntry, Render, SettingsEntry, VERSION, notes, text::Screen},
     settings::{Settings, Task},
     source::{
         Gathered, Whole, live,
@@ -90,18 +91,10 @@ pub struct PodFate {
     pub owner: Option<Owner>,
     /// What becomes of it.
     pub fate: Fate,
-    /// The verdict of a run; null where Kubernetes would not evict it, so that no run judges it.
-    pub verdict: Option<Verdict>,
-    /// The reason's code.
-    pub reason: Option<ReasonCode>,
-    /// That as a sentence.
-    pub detail: String,
-    /// What to remember.
-    pub note: Option<String>,
-    /// What would be at risk.
-    pub risk: Option<String>,
-    /// What a person would do then. A command here is a comment to a shell: it is for a dead node, and this one lives.
-    pub steps: Vec<Step>,
+    /// The verdict of a run, which judges no pod that Kubernetes would not evict. Its steps have no
+    /// commands: those are for a dead node, and this one lives.
+    #[serde(flatten)]
+    pub judgement: Judgement,
 }
 
 codes! {
@@ -161,7 +154,11 @@ pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<W
 
 /// What was read, as if the nodes of `dead` had died; an error where one of them does not exist.
 fn supposed(mut whole: Whole, dead: &BTreeSet<String>) -> Result<Whole, CouldNotRun> {
-    check_names(dead, &whole)?;
+    let nodes = &whole.gathered.facts.nodes;
+    // An answer for a node that does not exist would be a comfort without ground.
+    if let Some(name) = dead.iter().find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone))) {
+        return Err(no_such_node(name, &whole.standings));
+    }
     suppose(&mut whole.gathered, &whole.standings, dead);
     Ok(whole)
 }
@@ -200,62 +197,49 @@ pub fn suppose(
     }
 }
 
-/// An answer for a node that does not exist would be a comfort without ground.
-fn check_names(
-    dead: &BTreeSet<String>,
-    Whole { gathered, standings, .. }: &Whole,
-) -> Result<(), CouldNotRun> {
-    for name in dead {
-        if !matches!(gathered.facts.nodes.get(name), None | Some(NodeRead::Gone)) {
-            continue;
-        }
-        let mut near = standings
-            .keys()
-            .map(|known| (strsim::jaro_winkler(name, known), known))
-            .filter(|(likeness, _)| *likeness > 0.7)
-            .collect::<Vec<_>>();
-        near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-        let near = near.iter().take(3).map(|(_, name)| name.as_str()).collect::<Vec<_>>();
-        let hint = match near.as_slice() {
-            [] => "list them with: kubectl get nodes".to_owned(),
-            near => format!("did you mean {}?", near.join(" or ")),
-        };
-        return Err(CouldNotRun::Usage(format!("--node {name}: there is no such node; {hint}")));
-    }
-    Ok(())
+fn no_such_node(name: &str, standings: &BTreeMap<String, Standing>) -> CouldNotRun {
+    let near = standings.keys().map(|known| (strsim::jaro_winkler(name, known), known));
+    let mut near = near.filter(|(likeness, _)| *likeness > 0.7).collect::<Vec<_>>();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let near = near.iter().take(3).map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" or ");
+    let hint = match near.as_str() {
+        "" => "list them with: kubectl get nodes".to_owned(),
+        near => format!("did you mean {near}?"),
+    };
+    CouldNotRun::Usage(format!("--node {name}: there is no such node; {hint}"))
 }
 
 fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf {
     let Whole { gathered: Gathered { facts, pods }, standings, summaries } = whole;
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    let kubectl = settings.task.kubectl();
     let judged = plan.pods.iter().map(|judged| (judged.pod.uid.as_str(), judged)).collect::<BTreeMap<_, _>>();
     let here = |pod: &&PodSummary| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-    let mut pods = Vec::new();
-    for pod in summaries.iter().filter(here).filter(|pod| settings.namespaces.matches(&pod.namespace)) {
-        if let Some(judged) = judged.get(pod.uid.as_str()) {
-            let advice = advise(&[judged], &facts, plan.hold.as_ref(), &kubectl);
-            let mut entry = PodFate::new(pod, fate(pod, &judged.reason), judged.sentence());
-            entry.verdict = Some(judged.verdict());
-            entry.reason = Some(judged.code());
-            entry.note = note(pod, judged, &facts, entry.fate);
-            entry.risk = advice.risk;
-            entry.steps = advice.steps.into_iter().map(for_then).collect();
-            pods.push(entry);
-        } else if !pod.evicted() {
-            let (fate, detail) = match pod.stays {
-                Some(Stay::Static) => (Fate::Stays, "A static pod: its node's own."),
-                Some(Stay::DaemonSet) => {
-                    (Fate::Stays, "Its DaemonSet has it tolerate every failure of its node.")
-                }
-                Some(Stay::Tolerates) => {
-                    (Fate::Stays, "It tolerates a silent node without a time limit, so it is never evicted.")
-                }
-                None => (Fate::Finished, "It has finished; the eviction takes it at once."),
-            };
-            pods.push(PodFate::new(pod, fate, detail.to_owned()));
-        }
-    }
+    let (looked_at, left_out): (Vec<_>, Vec<_>) =
+        summaries.iter().filter(here).partition(|pod| settings.namespaces.matches(&pod.namespace));
+    let pods = looked_at.into_iter().filter_map(|pod| {
+        let (fate, judgement) = match judged.get(pod.uid.as_str()) {
+            Some(judged) => {
+                let fate = fate(pod, &judged.reason);
+                let mut judgement = Judgement::of(judged, &plan, &facts, settings);
+                judgement.note = note(pod, judged, &facts, fate);
+                // The node lives: what is pasted now would be for nothing that has happened.
+                judgement.steps.iter_mut().for_each(|step| step.command = None);
+                (fate, judgement)
+            }
+            None if pod.evicted() => return None,
+            None => unjudged(pod),
+        };
+        Some(PodFate {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone().unwrap_or_default(),
+            owner: pod.controller.clone(),
+            fate,
+            judgement,
+        })
+    });
+    let mut pods = pods.collect::<Vec<_>>();
     let order = |pod: &PodFate| (pod.fate as u8, pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
     pods.sort_by_cached_key(order);
     let silent = |(name, standing): (&String, &Standing)| !standing.ready || dead.contains(name);
@@ -265,24 +249,23 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
     let stops = !standings.is_empty() && hold(&Census::count(all), KUBERNETES_PERCENT).is_some();
     let unread =
         plan.pods.iter().any(|judged| judged.code() == ReasonCode::FactsUnread) || !facts.errors.is_empty();
-    let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(|regex| regex.as_str().to_owned());
+    let SettingsEntry { namespace_regex, namespace_exclude_regex, .. } = settings.into();
     let counted = |fate: Fate| pods.iter().filter(|pod| pod.fate == fate).count();
-    let left_out = summaries.iter().filter(here).filter(|pod| pod.evicted());
     WhatIf {
         version: VERSION,
         program_version: env!("CARGO_PKG_VERSION"),
         snapshot: settings.task.snapshot(),
         judged_at: facts.now,
         nodes: dead.iter().cloned().collect(),
-        namespace_regex: regex(&settings.namespaces.include),
-        namespace_exclude_regex: regex(&settings.namespaces.exclude),
+        namespace_regex,
+        namespace_exclude_regex,
         breaker: plan.hold.as_ref().map(BreakerEntry::from),
         kubernetes_stops_evicting: stops,
         nodes_not_ready: (!standings.is_empty())
             .then(|| standings.iter().filter(|each| silent(*each)).count()),
         nodes_total: facts.node_count,
         workloads: without_second_replica(&summaries, &standings, dead, settings),
-        left_out: left_out.filter(|pod| !settings.namespaces.matches(&pod.namespace)).count(),
+        left_out: left_out.into_iter().filter(|pod| pod.evicted()).count(),
         summary: Fate::ALL.into_iter().map(|fate| (fate, counted(fate))).collect(),
         pods,
         errors: facts.errors.clone(),
@@ -301,6 +284,19 @@ fn fate(pod: &PodSummary, by_rules: &Reason) -> Fate {
     }
 }
 
+/// What becomes of a pod that Kubernetes would not evict.
+fn unjudged(pod: &PodSummary) -> (Fate, Judgement) {
+    let (fate, detail) = match pod.stays {
+        Some(Stay::Static) => (Fate::Stays, "A static pod: its node's own."),
+        Some(Stay::DaemonSet) => (Fate::Stays, "Its DaemonSet has it tolerate every failure of its node."),
+        Some(Stay::Tolerates) => {
+            (Fate::Stays, "It tolerates a silent node without a time limit, so it is never evicted.")
+        }
+        None => (Fate::Finished, "It has finished; the eviction takes it at once."),
+    };
+    (fate, Judgement { detail: detail.to_owned(), ..Judgement::default() })
+}
+
 fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> Option<String> {
     // The breaker delays an end, and does not change it.
     let mut notes = notes(&Judged { limit: None, ..judged.clone() }, facts);
@@ -310,35 +306,7 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
     if fate == Fate::NeedsPerson && pod.controller.is_none() {
         notes.push("no controller would make it anew".to_owned());
     }
-    (!notes.is_empty()).then(|| notes.join("; "))
-}
-
-/// A step for a dead node. The node lives: what could be pasted now must do nothing.
-fn for_then(step: Step) -> Step {
-    let command = step.command.map(|command| {
-        let line = |words: &[String]| [&[Command::NEXT.to_owned(), "#".to_owned()], words].concat();
-        Command(command.lines().flat_map(line).skip(1).collect())
-    });
-    Step { what: step.what, command }
-}
-
-impl PodFate {
-    fn new(pod: &PodSummary, fate: Fate, detail: String) -> Self {
-        Self {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-            node: pod.node.clone().unwrap_or_default(),
-            owner: pod.controller.clone(),
-            fate,
-            verdict: None,
-            reason: None,
-            detail,
-            note: None,
-            risk: None,
-            steps: Vec::new(),
-        }
-    }
+    joined(&notes)
 }
 
 /// The workloads that serve from `dead` nodes alone. A Job has no replicas, and a `DaemonSet` one a node.
@@ -362,14 +330,13 @@ fn without_second_replica(
         }
     }
     let alone = counts.into_iter().filter(|(_, (here, elsewhere))| *here > 0 && *elsewhere == 0);
-    alone
-        .map(|((namespace, owner), (replicas, _))| Workload {
-            namespace: namespace.to_owned(),
-            kind: owner.kind.clone(),
-            name: owner.name.clone(),
-            replicas,
-        })
-        .collect()
+    let workload = |((namespace, Owner { kind, name }), (replicas, _)): ((&str, &Owner), _)| Workload {
+        namespace: namespace.to_owned(),
+        kind: kind.clone(),
+        name: name.clone(),
+        replicas,
+    };
+    alone.map(workload).collect()
 }
 
 impl Render for WhatIf {
@@ -377,7 +344,7 @@ impl Render for WhatIf {
         self.exit
     }
 
-    fn text(&self, screen: Screen) -> String {
+    fn people(&self, _: Output, screen: Screen) -> String {
         text::write(self, screen)
     }
 }

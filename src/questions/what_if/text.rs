@@ -3,6 +3,8 @@
 use anstyle::Style;
 
 use super::{Fate, PodFate, WhatIf};
+use crate::questions::Judgement;
+use crate::report::phrases::counted;
 use crate::report::text::{BAD, CAUTION, DETAIL, GOOD, HEADING, ITEM, Page, QUIET, Screen};
 
 pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
@@ -15,13 +17,9 @@ pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
     pods(&mut page, answer, Fate::LeftTerminating, CAUTION, "STAY TERMINATING");
     if answer.left_out > 0 {
         page.heading(CAUTION, &format!("NOBODY REAPS: {}", answer.left_out));
-        page.paragraph(
-            ITEM,
-            ITEM,
-            Style::new(),
-            "These pods are in namespaces that the namespace options leave out. They would be evicted and stay \
-             Terminating.",
-        );
+        let says = "These pods are in namespaces that the namespace options leave out. They would be evicted and stay \
+                    Terminating.";
+        page.paragraph(ITEM, ITEM, Style::new(), says);
     }
     if !answer.workloads.is_empty() {
         page.heading(BAD, &format!("NO SECOND REPLICA ANYWHERE: {}", answer.workloads.len()));
@@ -43,24 +41,16 @@ pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
 
 fn title(page: &mut Page, answer: &WhatIf) {
     let source = answer.snapshot.as_ref().map(|file| format!("by {file}, ")).unwrap_or_default();
-    page.paragraph(
-        "",
-        "",
-        HEADING,
-        &format!(
-            "pod-reaper {}: what if {} died? {source}as of {}",
-            answer.program_version,
-            answer.nodes.join(", "),
-            answer.judged_at.strftime("%F %TZ")
-        ),
+    let title = format!(
+        "pod-reaper {}: what if {} died? {source}as of {}",
+        answer.program_version,
+        answer.nodes.join(", "),
+        answer.judged_at.strftime("%F %TZ")
     );
-    page.paragraph(
-        "",
-        "",
-        QUIET,
-        "Supposed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether the \
-         pods then find a place on another node is for the scheduler, and not looked at. Nothing was changed.",
-    );
+    page.paragraph("", "", HEADING, &title);
+    let supposed = "Supposed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether \
+                    the pods then find a place on another node is for the scheduler, and not looked at. Nothing was changed.";
+    page.paragraph("", "", QUIET, supposed);
 }
 
 fn breaker(page: &mut Page, answer: &WhatIf) {
@@ -82,15 +72,11 @@ fn breaker(page: &mut Page, answer: &WhatIf) {
         None => page.heading(HEADING, &format!("{count}: the breaker would not hold the run.")),
     }
     if answer.kubernetes_stops_evicting {
-        page.paragraph(
-            ITEM,
-            ITEM,
-            CAUTION,
-            &format!(
-                "{count}, counted over all zones: Kubernetes itself stops evicting at this point, or slows down (it \
-                 counts by zone), so that pods may not become Terminating at all."
-            ),
+        let says = format!(
+            "{count}, counted over all zones: Kubernetes itself stops evicting at this point, or slows down (it counts \
+             by zone), so that pods may not become Terminating at all."
         );
+        page.paragraph(ITEM, ITEM, CAUTION, &says);
     }
 }
 
@@ -101,8 +87,7 @@ fn pods(page: &mut Page, answer: &WhatIf, fate: Fate, style: Style, heading: &st
     }
     page.heading(style, &format!("{heading}: {}", pods.len()));
     if fate == Fate::NeedsPerson {
-        let says = "The commands are for then, and commented out: now they would destroy what lives. The report of \
-                    the real run has them with the names and UIDs of that moment.";
+        let says = "The commands for that are in the report of the real run, with the names and UIDs of that moment.";
         page.paragraph(ITEM, ITEM, CAUTION, says);
     }
     for each in pods {
@@ -111,20 +96,17 @@ fn pods(page: &mut Page, answer: &WhatIf, fate: Fate, style: Style, heading: &st
 }
 
 fn pod(page: &mut Page, pod: &PodFate, many_nodes: bool) {
-    let mut says = format!("{}/{}", pod.namespace, pod.name);
-    if let Some(owner) = &pod.owner {
-        says += &format!("  {}/{}", owner.kind, owner.name);
-    }
-    if many_nodes {
-        says += &format!("  on {}", pod.node);
-    }
+    let mut says = vec![format!("{}/{}", pod.namespace, pod.name)];
+    says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
+    says.extend(many_nodes.then(|| format!("on {}", pod.node)));
     let explained = matches!(pod.fate, Fate::NeedsPerson | Fate::LeftTerminating);
-    says += &pod.reason.filter(|_| explained).map(|reason| format!("  [{reason}]")).unwrap_or_default();
-    page.paragraph(ITEM, DETAIL, Style::new(), &says);
+    let Judgement { reason, detail, note, risk, steps, .. } = &pod.judgement;
+    says.extend(reason.filter(|_| explained).map(|reason| format!("[{reason}]")));
+    page.paragraph(ITEM, DETAIL, Style::new(), &says.join("  "));
     if explained || pod.fate == Fate::Stays {
-        page.paragraph(DETAIL, DETAIL, QUIET, &pod.detail);
+        page.paragraph(DETAIL, DETAIL, QUIET, detail);
     }
-    page.advice(DETAIL, [("Note", &pod.note), ("Risk", &pod.risk)], &pod.steps);
+    page.advice(DETAIL, [("Note", note), ("Risk", risk)], steps);
 }
 
 fn summary(page: &mut Page, answer: &WhatIf) {
@@ -144,8 +126,4 @@ fn summary(page: &mut Page, answer: &WhatIf) {
     let says = if parts.is_empty() { "no pod is there".to_owned() } else { parts.join(", ") };
     page.text.push('\n');
     page.paragraph("", "", HEADING, &format!("Summary: {says}. Exit code {}.", answer.exit.code()));
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

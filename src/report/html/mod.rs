@@ -25,6 +25,8 @@ use crate::{
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+/// The class of the parts that are about pods, which the filters work on.
+const OF_PODS: Option<&str> = Some("of-pods");
 /// With the digests of both; a test writes it.
 const POLICY: &str = include_str!("policy.txt");
 
@@ -56,8 +58,7 @@ pub fn write(report: &Report) -> String {
                     (remember(report))
                     (nodes(report))
                     @for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] { (rows(report, verdict)) }
-                    (notices(report))
-                    (unread(report))
+                    (besides(report))
                     (glossary(report))
                 }
                 footer.quiet.small {
@@ -73,16 +74,12 @@ pub fn write(report: &Report) -> String {
 
 /// What matters most, in a few words.
 fn title(report: &Report) -> String {
-    let plural = |count: usize, one: &str, many: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{count} {many}")),
-    };
+    let plural = |count, one, many| (count > 0).then(|| phrases::counted(count, one, many));
     let wrong = report.pods.iter().filter(|pod| phrases::went_wrong(pod)).count();
     let told = report.notices.iter().filter(|notice| notice.code.asks_for_a_look()).count();
     let parts = [
         report.breaker.as_ref().map(|_| "nothing is deleted".to_owned()),
-        plural(of(report, Verdict::Manual).len(), "pod needs you", "pods need you"),
+        plural(phrases::of(report, Verdict::Manual).len(), "pod needs you", "pods need you"),
         plural(wrong, "pod was not reaped", "pods were not reaped"),
         plural(report.errors.len(), "thing could not be read", "things could not be read"),
         plural(told, "thing is worth knowing", "things are worth knowing"),
@@ -96,7 +93,6 @@ fn title(report: &Report) -> String {
 }
 
 fn header(report: &Report, title: &str) -> Markup {
-    let count = |verdict: Verdict| of(report, verdict).len();
     let wrong = report.pods.iter().any(phrases::went_wrong);
     html! {
         header {
@@ -113,13 +109,11 @@ fn header(report: &Report, title: &str) -> Markup {
                     (Verdict::Wait, "waiting"),
                     (Verdict::Leave, "left alone"),
                 ] {
-                    @let alarming = count(verdict) > 0
-                        && (verdict == Verdict::Manual || verdict == Verdict::Reap && wrong);
+                    @let pods = phrases::of(report, verdict);
+                    @let alarming = verdict == Verdict::Manual || verdict == Verdict::Reap && wrong;
                     li {
-                        @if count(verdict) > 0 {
-                            a.bad[alarming] href=(format!("#{verdict}")) {
-                                b { (phrases::count(&of(report, verdict))) } (words)
-                            }
+                        @if !pods.is_empty() {
+                            a.bad[alarming] href=(format!("#{verdict}")) { b { (phrases::count(&pods)) } (words) }
                         } @else {
                             span.count { b { "0" } (words) }
                         }
@@ -145,21 +139,18 @@ fn header(report: &Report, title: &str) -> Markup {
 /// Hidden until the script shows it: without one it would do nothing.
 fn filters(report: &Report) -> Markup {
     let namespaces = report.pods.iter().map(|pod| pod.namespace.as_str()).collect::<BTreeSet<_>>();
+    let verdicts = Verdict::ALL.map(Verdict::as_str).to_vec();
+    let choices = [("Namespace", "namespace", Vec::from_iter(namespaces)), ("Verdict", "verdict", verdicts)];
     html! {
         @if !report.pods.is_empty() {
             form #filters.filters hidden autocomplete="off" aria-label="Filter the pods" {
-                label {
-                    "Namespace"
-                    select name="namespace" {
-                        option value="" { "all" }
-                        @for namespace in namespaces { option value=(namespace) { (clean(namespace)) } }
-                    }
-                }
-                label {
-                    "Verdict"
-                    select name="verdict" {
-                        option value="" { "all" }
-                        @for verdict in Verdict::ALL { option value=(verdict) { (verdict) } }
+                @for (label, name, options) in choices {
+                    label {
+                        (label)
+                        select name=(name) {
+                            option value="" { "all" }
+                            @for option in options { option value=(option) { (clean(option)) } }
+                        }
                     }
                 }
                 button type="reset" { "Show all" }
@@ -169,16 +160,36 @@ fn filters(report: &Report) -> Markup {
     }
 }
 
-fn for_a_person(report: &Report) -> Markup {
-    let pods = of(report, Verdict::Manual);
+/// A part of the page, under its heading. `class` marks those that are about pods.
+fn section(id: &str, class: Option<&str>, heading: &str, content: &Markup) -> Markup {
+    let heading_id = format!("{id}-heading");
     html! {
-        @if !pods.is_empty() {
-            section #manual.of-pods aria-labelledby="manual-heading" {
-                h2 #manual-heading { (phrases::heading(report, Verdict::Manual)) ": " (pods.len()) }
-                ol { @for group in &report.groups { (card(report, group)) } }
-            }
+        section class=[class] id=(id) aria-labelledby=(heading_id) {
+            h2 id=(heading_id) { (heading) }
+            (content)
         }
     }
+}
+
+/// Such a part with a list in it; nothing where the list is empty.
+fn list(id: &str, class: Option<&str>, heading: &str, items: &[Markup]) -> Markup {
+    if items.is_empty() {
+        return html! {};
+    }
+    section(id, class, heading, &html! { ul.rows { @for item in items { (item) } } })
+}
+
+fn for_a_person(report: &Report) -> Markup {
+    if report.groups.is_empty() {
+        return html! {};
+    }
+    let heading = phrases::heading(report, Verdict::Manual);
+    section(
+        "manual",
+        OF_PODS,
+        &heading,
+        &html! { ol { @for group in &report.groups { (card(report, group)) } } },
+    )
 }
 
 /// Pods that a person has to look at, with what there is to do about all of them.
@@ -197,7 +208,7 @@ fn card(report: &Report, group: &Group) -> Markup {
                 p.meta {
                     @if let Some(owner) = &pod.owner { span { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
                     @if let Some(node) = &pod.node { span { "on " (clean(node)) } }
-                    span { (phrases::overdue(pod)) }
+                    span { (phrases::overdue(pod.overdue_seconds)) }
                 }
             }
             p { (clean(&group.detail)) }
@@ -220,37 +231,19 @@ fn step_of(step: &Step) -> Markup {
 
 /// What the owners of reaped pods have written down for this moment.
 fn remember(report: &Report) -> Markup {
-    let noted = report.pods.iter().enumerate().filter(|(_, pod)| pod.verdict == Verdict::Reap);
-    let noted = noted.filter_map(|(number, pod)| Some((number, pod, pod.note.as_ref()?))).collect::<Vec<_>>();
-    html! {
-        @if !noted.is_empty() {
-            section #remember.of-pods aria-labelledby="remember-heading" {
-                h2 #remember-heading { "To remember once they are reaped: " (noted.len()) }
-                ul.rows {
-                    @for (number, pod, note) in noted {
-                        li data-namespace=(pod.namespace) {
-                            a href=(format!("#pod-{number}")) { (name(pod)) } ": " (clean(note))
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let reaped = report.pods.iter().enumerate().filter(|(_, pod)| pod.verdict == Verdict::Reap);
+    let item = |(number, pod): (usize, &PodEntry)| {
+        let note = clean(pod.note.as_ref()?);
+        let link = html! { a href=(format!("#pod-{number}")) { (name(pod)) } };
+        Some(html! { li data-namespace=(pod.namespace) { (link) ": " (note) } })
+    };
+    let items = reaped.filter_map(item).collect::<Vec<_>>();
+    list("remember", OF_PODS, &format!("To remember once they are reaped: {}", items.len()), &items)
 }
 
 fn nodes(report: &Report) -> Markup {
-    html! {
-        section #nodes aria-labelledby="nodes-heading" {
-            @if let Some(all_ready) = phrases::all_ready(report) {
-                h2 #nodes-heading { (all_ready) }
-            } @else {
-                h2 #nodes-heading {
-                    "Nodes not ready: " (report.summary.nodes_not_ready) " of " (report.summary.nodes)
-                }
-                @for (number, node) in report.nodes.iter().enumerate() { (node_card(report, number, node)) }
-            }
-        }
-    }
+    let cards = report.nodes.iter().enumerate().map(|(number, node)| node_card(report, number, node));
+    section("nodes", None, &phrases::nodes(report), &html! { @for card in cards { (card) } })
 }
 
 fn node_card(report: &Report, number: usize, node: &NodeEntry) -> Markup {
@@ -289,22 +282,11 @@ fn node_card(report: &Report, number: usize, node: &NodeEntry) -> Markup {
 
 /// The pods with a verdict that leaves a person little to do, a line each; what went wrong first.
 fn rows(report: &Report, verdict: Verdict) -> Markup {
-    let pods = of(report, verdict);
-    let count = phrases::count(&pods);
     let mut numbered = report.pods.iter().enumerate().collect::<Vec<_>>();
     numbered.retain(|(_, pod)| pod.verdict == verdict);
     numbered.sort_by_key(|(_, pod)| !phrases::went_wrong(pod));
-    let id = format!("{verdict}-heading");
-    html! {
-        @if !pods.is_empty() {
-            section.of-pods id=(verdict) aria-labelledby=(id) {
-                h2 id=(id) { (phrases::heading(report, verdict)) ": " (count) }
-                ul.rows {
-                    @for (number, pod) in numbered { (row(number, pod)) }
-                }
-            }
-        }
-    }
+    let rows = numbered.into_iter().map(|(number, pod)| row(number, pod)).collect::<Vec<_>>();
+    list(verdict.as_str(), OF_PODS, &phrases::heading(report, verdict), &rows)
 }
 
 fn row(number: usize, pod: &PodEntry) -> Markup {
@@ -313,7 +295,7 @@ fn row(number: usize, pod: &PodEntry) -> Markup {
             div.line {
                 span { (name(pod)) }
                 span.owner { @if let Some(owner) = &pod.owner { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
-                span { @if let Some(node) = &pod.node { "on " (clean(node)) ", " } (phrases::overdue(pod)) }
+                span { @if let Some(node) = &pod.node { "on " (clean(node)) ", " } (phrases::overdue(pod.overdue_seconds)) }
                 span.end { @if phrases::tag(pod).is_some() { (chip(pod)) } }
             }
             @if let Some(sentence) = phrases::sentence(pod) { p.quiet.small { (clean(sentence)) } }
@@ -322,66 +304,45 @@ fn row(number: usize, pod: &PodEntry) -> Markup {
     }
 }
 
-fn notices(report: &Report) -> Markup {
+/// What there is to know besides, what could not be read, and what could not be seen.
+fn besides(report: &Report) -> Markup {
+    let notices = report.notices.iter();
+    let notices = notices
+        .map(|notice| html! { li { (clean(&notice.detail)) " " span.quiet { "[" (notice.code) "]" } } });
+    let errors = report.errors.iter();
+    let errors = errors.map(|error| html! { li { b { (clean(&error.what)) } ": " (clean(&error.cause)) } });
+    let unseen = report.unseen.iter().map(|sentence| html! { li { (clean(sentence)) } });
+    let unread = format!("Could not be read: {}", report.errors.len());
     html! {
-        @if !report.notices.is_empty() {
-            section #notices aria-labelledby="notices-heading" {
-                h2 #notices-heading { "Worth knowing" }
-                ul.rows {
-                    @for notice in &report.notices {
-                        li { (clean(&notice.detail)) " " span.quiet { "[" (notice.code) "]" } }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn unread(report: &Report) -> Markup {
-    html! {
-        @if !report.errors.is_empty() {
-            section #unread aria-labelledby="unread-heading" {
-                h2 #unread-heading { "Could not be read: " (report.errors.len()) }
-                ul.rows {
-                    @for error in &report.errors { li { b { (clean(&error.what)) } ": " (clean(&error.cause)) } }
-                }
-            }
-        }
-        @if !report.unseen.is_empty() {
-            section #unseen aria-labelledby="unseen-heading" {
-                h2 #unseen-heading { "Could not be seen" }
-                ul.rows { @for sentence in &report.unseen { li { (clean(sentence)) } } }
-            }
-        }
+        (list("notices", None, "Worth knowing", &notices.collect::<Vec<_>>()))
+        (list("unread", None, &unread, &errors.collect::<Vec<_>>()))
+        (list("unseen", None, "Could not be seen", &unseen.collect::<Vec<_>>()))
     }
 }
 
 fn glossary(report: &Report) -> Markup {
-    let seen = report.pods.iter().map(|pod| pod.reason);
-    let seen = seen.chain(report.breaker.iter().map(|breaker| breaker.reason)).collect::<BTreeSet<_>>();
+    let seen = phrases::reasons(report);
     let (here, others): (Vec<_>, Vec<_>) = ReasonCode::ALL.into_iter().partition(|code| seen.contains(code));
     let outcomes = OutcomeCode::ALL.into_iter().filter(|code| report.summary.outcomes.get(code) > Some(&0));
     let outcomes = outcomes.collect::<Vec<_>>();
-    html! {
-        section #reasons aria-labelledby="reasons-heading" {
-            h2 #reasons-heading { "What the words mean" }
-            @if !here.is_empty() { (reasons(&here)) }
-            @if !outcomes.is_empty() {
-                dl.glossary {
-                    @for code in outcomes {
-                        div id=(format!("outcome-{code}")) {
-                            dt { (code) " " span.quiet { "(outcome)" } }
-                            dd { (glossary::means(code.as_str())) }
-                        }
+    let words = html! {
+        @if !here.is_empty() { (reasons(&here)) }
+        @if !outcomes.is_empty() {
+            dl.glossary {
+                @for code in outcomes {
+                    div id=(format!("outcome-{code}")) {
+                        dt { (code) " " span.quiet { "(outcome)" } }
+                        dd { (glossary::means(code.as_str())) }
                     }
                 }
             }
-            details {
-                summary { @if here.is_empty() { "The reasons that a pod can have" } @else { "The other reasons that a pod can have" } }
-                (reasons(&others))
-            }
         }
-    }
+        details {
+            summary { @if here.is_empty() { "The reasons that a pod can have" } @else { "The other reasons that a pod can have" } }
+            (reasons(&others))
+        }
+    };
+    section("reasons", None, "What the words mean", &words)
 }
 
 fn reasons(reasons: &[ReasonCode]) -> Markup {
@@ -397,10 +358,6 @@ fn reasons(reasons: &[ReasonCode]) -> Markup {
             }
         }
     }
-}
-
-fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
-    report.pods.iter().filter(|pod| pod.verdict == verdict).collect()
 }
 
 fn name(pod: &PodEntry) -> Markup {

@@ -5,7 +5,7 @@
 //! such a letter is shown as code.
 
 use super::{
-    NodeEntry, PodEntry, Report,
+    PodEntry, Report,
     phrases::{self, clean},
 };
 use crate::{advice::Step, decide::Verdict, glossary, outcome::OutcomeCode};
@@ -19,9 +19,7 @@ pub fn write(report: &Report) -> String {
     for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] {
         table(&mut page, report, verdict);
     }
-    notices(&mut page, report);
-    unread(&mut page, report);
-    reasons(&mut page, report);
+    besides(&mut page, report);
     page
 }
 
@@ -44,11 +42,10 @@ fn title(page: &mut String, report: &Report) {
 }
 
 fn for_a_person(page: &mut String, report: &Report) {
-    let pods = of(report, Verdict::Manual);
-    if pods.is_empty() {
+    if report.groups.is_empty() {
         return;
     }
-    *page += &format!("\n## {}: {}\n", phrases::heading(report, Verdict::Manual), pods.len());
+    *page += &format!("\n## {}\n", phrases::heading(report, Verdict::Manual));
     for group in &report.groups {
         let pod = &report.pods[group.pods[0]];
         if let Some((says, names)) = phrases::several(report, group) {
@@ -57,7 +54,7 @@ fn for_a_person(page: &mut String, report: &Report) {
             let mut facts = vec![code(why(pod))];
             facts.extend(owner(pod));
             facts.extend(pod.node.as_ref().map(|node| format!("on {}", code(node))));
-            facts.push(phrases::overdue(pod));
+            facts.push(phrases::overdue(pod.overdue_seconds));
             *page += &format!("\n### {}\n\n{}\n", name(pod), facts.join(", "));
         }
         *page += &format!("\n{}\n", prose(&group.detail));
@@ -71,12 +68,10 @@ fn for_a_person(page: &mut String, report: &Report) {
 }
 
 fn nodes(page: &mut String, report: &Report) {
-    if let Some(all_ready) = phrases::all_ready(report) {
-        *page += &format!("\n## {all_ready}\n");
+    *page += &format!("\n## {}\n", phrases::nodes(report));
+    if report.nodes.is_empty() {
         return;
     }
-    *page +=
-        &format!("\n## Nodes not ready: {} of {}\n", report.summary.nodes_not_ready, report.summary.nodes);
     *page += "\n| Node | State | Terminating pods |\n| --- | --- | --- |\n";
     for node in &report.nodes {
         *page += &format!(
@@ -87,33 +82,25 @@ fn nodes(page: &mut String, report: &Report) {
         );
     }
     for node in &report.nodes {
-        node_items(page, node);
-    }
-}
-
-fn node_items(page: &mut String, node: &NodeEntry) {
-    let mut lines = Vec::new();
-    if !node.leaf_marks.is_empty() {
-        lines.push(format!("a leaf node, by its {}", prose(&node.leaf_marks.join(", "))));
-    }
-    if !node.volume_attachments.is_empty() {
-        lines.push(format!("volumes still attached: {}", prose(&phrases::attached(node))));
-    }
-    for line in lines {
-        *page += &format!("\n- {}: {line}\n", code(&node.name));
-    }
-    for step in &node.steps {
-        item(page, "- ", step);
+        for (words, names) in [
+            ("a leaf node, by its", node.leaf_marks.join(", ")),
+            ("volumes still attached:", phrases::attached(node)),
+        ] {
+            if !names.is_empty() {
+                *page += &format!("\n- {}: {words} {}\n", code(&node.name), prose(&names));
+            }
+        }
+        node.steps.iter().for_each(|step| item(page, "- ", step));
     }
 }
 
 /// The pods with a verdict that leaves a person little to do, a row each; what went wrong first.
 fn table(page: &mut String, report: &Report, verdict: Verdict) {
-    let mut pods = of(report, verdict);
+    let mut pods = phrases::of(report, verdict);
     if pods.is_empty() {
         return;
     }
-    *page += &format!("\n## {}: {}\n", phrases::heading(report, verdict), phrases::count(&pods));
+    *page += &format!("\n## {}\n", phrases::heading(report, verdict));
     *page += "\n| Pod | Owner | Node | Overdue | Why | Remarks |\n| --- | --- | --- | --- | --- | --- |\n";
     pods.sort_by_key(|pod| !phrases::went_wrong(pod));
     for pod in pods {
@@ -124,60 +111,36 @@ fn table(page: &mut String, report: &Report, verdict: Verdict) {
             name(pod),
             owner(pod).unwrap_or_default(),
             pod.node.as_deref().map(code).unwrap_or_default(),
-            phrases::overdue(pod).trim_start_matches("overdue "),
+            phrases::overdue(pod.overdue_seconds).trim_start_matches("overdue "),
             code(why(pod)),
             remarks.join(" ")
         );
     }
 }
 
-fn notices(page: &mut String, report: &Report) {
-    if !report.notices.is_empty() {
-        *page += "\n## Worth knowing\n\n";
-    }
-    for notice in &report.notices {
-        *page += &format!("- {} ({})\n", prose(&notice.detail), code(notice.code.as_str()));
-    }
-}
-
-fn unread(page: &mut String, report: &Report) {
-    if !report.errors.is_empty() {
-        *page += &format!("\n## Could not be read: {}\n\n", report.errors.len());
-        for error in &report.errors {
-            *page += &format!("- {}: {}\n", prose(&error.what), prose(&error.cause));
-        }
-    }
-    if !report.unseen.is_empty() {
-        *page += "\n## Could not be seen\n\n";
-        for sentence in &report.unseen {
-            *page += &format!("- {}\n", prose(sentence));
-        }
-    }
-}
-
-fn reasons(page: &mut String, report: &Report) {
-    let mut seen = report.pods.iter().map(|pod| pod.reason).collect::<Vec<_>>();
-    seen.extend(report.breaker.iter().map(|breaker| breaker.reason));
-    seen.sort_unstable();
-    seen.dedup();
-    if seen.is_empty() {
-        return;
-    }
-    *page += "\n## What the reasons mean\n\n";
-    for reason in seen {
+/// What there is to know besides, what could not be read or seen, and what the reasons mean.
+fn besides(page: &mut String, report: &Report) {
+    let notices = report.notices.iter();
+    let notices = notices.map(|notice| format!("{} ({})", prose(&notice.detail), code(notice.code.as_str())));
+    list(page, "Worth knowing", notices);
+    let errors = report.errors.iter();
+    let errors = errors.map(|error| format!("{}: {}", prose(&error.what), prose(&error.cause)));
+    list(page, &format!("Could not be read: {}", report.errors.len()), errors);
+    list(page, "Could not be seen", report.unseen.iter().map(|sentence| prose(sentence)));
+    let reasons = phrases::reasons(report).into_iter().map(|reason| {
         let (means, advice) = glossary::reason(reason.as_str());
-        *page += &format!(
-            "- {}: {} *{}*
-",
-            code(reason.as_str()),
-            prose(means),
-            prose(advice)
-        );
-    }
+        format!("{}: {} *{}*", code(reason.as_str()), prose(means), prose(advice))
+    });
+    list(page, "What the reasons mean", reasons);
 }
 
-fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
-    report.pods.iter().filter(|pod| pod.verdict == verdict).collect()
+fn list(page: &mut String, heading: &str, items: impl Iterator<Item = String>) {
+    for (number, item) in items.enumerate() {
+        if number == 0 {
+            *page += &format!("\n## {heading}\n\n");
+        }
+        *page += &format!("- {item}\n");
+    }
 }
 
 /// The outcome, else the reason.

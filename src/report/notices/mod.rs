@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde::Serialize;
 
 use crate::{
@@ -79,35 +79,25 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
         );
         notices.push(Notice { code: NoticeCode::NoNamespace, node: None, count: 1, detail });
     }
-    notices.extend(unknown_kinds(&settings.policy, plan));
-    notices.extend(time_of_the_file(settings, facts.now));
-    notices.extend(stay);
-    notices
-}
-
-/// The kinds of `--manual-owner-kind` that neither Kubernetes nor a pod that was judged has.
-fn unknown_kinds(policy: &Policy, plan: &Plan) -> Vec<Notice> {
     let owners = plan.pods.iter().flat_map(|judged| judged.pod.owner.iter().chain(&judged.pod.workload));
-    let kinds = BUILT_IN.into_iter().chain(owners.map(|owner| owner.kind.as_str())).collect::<BTreeSet<_>>();
-    let unknown = policy.manual_owner_kinds.iter();
-    let unknown = unknown.filter(|kind| !kinds.iter().any(|known| same_kind(known, kind)));
-    let unknown = unknown.map(|kind| {
+    let known = BUILT_IN.into_iter().chain(owners.map(|owner| owner.kind.as_str())).collect::<BTreeSet<_>>();
+    let kinds = settings.policy.manual_owner_kinds.iter();
+    for kind in kinds.filter(|kind| !known.iter().any(|known| same_kind(known, kind))) {
         let detail = format!(
             "--manual-owner-kind names {kind}, which is not a kind of Kubernetes itself, and no pod that was judged \
              has it: if it is misspelt, it protects nothing."
         );
-        Notice { code: NoticeCode::UnknownKind, node: None, count: 1, detail }
-    });
-    unknown.collect()
-}
-
-fn time_of_the_file(settings: &Settings, now: Timestamp) -> Option<Notice> {
-    let detail = format!(
-        "Judged at {}, the newest time that the file holds; what came later is not known. --now sets another.",
-        now.strftime("%F %TZ")
-    );
-    let own = matches!(settings.task, Task::Audit { now: None, .. });
-    own.then_some(Notice { code: NoticeCode::TimeOfTheFile, node: None, count: 1, detail })
+        notices.push(Notice { code: NoticeCode::UnknownKind, node: None, count: 1, detail });
+    }
+    if let Task::Audit { now: None, .. } = settings.task {
+        let detail = format!(
+            "Judged at {}, the newest time that the file holds; what came later is not known. --now sets another.",
+            facts.now.strftime("%F %TZ")
+        );
+        notices.push(Notice { code: NoticeCode::TimeOfTheFile, node: None, count: 1, detail });
+    }
+    notices.extend(stay);
+    notices
 }
 
 /// The pods of dead nodes that Kubernetes has not asked to go: first those that should not be there, then those that belong

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::{
-    BreakerEntry, Group, NodeEntry, PodEntry, Report,
+    Group, NodeEntry, PodEntry, Report,
     notices::Notice,
     phrases::{self, clean},
 };
@@ -52,9 +52,14 @@ impl Screen {
 /// Writes `report` as text for `screen`.
 pub fn write(report: &Report, screen: Screen) -> String {
     let mut page = Page { text: String::new(), screen };
-    page.title(report);
+    let judged_at = report.judged_at.strftime("%F %TZ");
+    let title =
+        format!("pod-reaper {}: {}, judged at {judged_at}", report.program_version, phrases::run(report));
+    page.paragraph("", "", HEADING, &title);
+    page.paragraph("", "", QUIET, &phrases::settings(report));
     if let Some(breaker) = &report.breaker {
-        page.breaker(breaker);
+        page.heading(BAD, &format!("NOTHING IS DELETED ({})", breaker.reason));
+        page.paragraph(ITEM, ITEM, Style::new(), &phrases::breaker(breaker));
     }
     page.nodes(report);
     for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave, Verdict::Manual] {
@@ -62,7 +67,9 @@ pub fn write(report: &Report, screen: Screen) -> String {
     }
     page.notices(&report.notices);
     page.unread(&report.errors, &report.unseen);
-    page.summary(report);
+    page.text.push('\n');
+    let style = if report.exit == Exit::Done { HEADING } else { BAD };
+    page.paragraph("", "", style, &format!("Summary: {}", phrases::summary(report)));
     page.text
 }
 
@@ -101,26 +108,9 @@ impl Page {
         self.line(&self.paint(style, text));
     }
 
-    fn title(&mut self, report: &Report) {
-        let judged_at = report.judged_at.strftime("%F %TZ");
-        let title =
-            format!("pod-reaper {}: {}, judged at {judged_at}", report.program_version, phrases::run(report));
-        self.paragraph("", "", HEADING, &title);
-        self.paragraph("", "", QUIET, &phrases::settings(report));
-    }
-
-    fn breaker(&mut self, breaker: &BreakerEntry) {
-        self.heading(BAD, &format!("NOTHING IS DELETED ({})", breaker.reason));
-        self.paragraph(ITEM, ITEM, Style::new(), &phrases::breaker(breaker));
-    }
-
     fn nodes(&mut self, report: &Report) {
-        if let Some(all_ready) = phrases::all_ready(report) {
-            self.heading(GOOD, &all_ready);
-            return;
-        }
-        let (nodes, not_ready) = (report.summary.nodes, report.summary.nodes_not_ready);
-        self.heading(HEADING, &format!("NODES NOT READY: {not_ready} of {nodes}"));
+        let all_ready = report.summary.nodes_not_ready == 0;
+        self.heading(if all_ready { GOOD } else { HEADING }, &in_capitals(&phrases::nodes(report)));
         for node in &report.nodes {
             self.node(report, node);
         }
@@ -145,18 +135,12 @@ impl Page {
     }
 
     fn pods(&mut self, report: &Report, verdict: Verdict) {
-        let pods = report.pods.iter().filter(|pod| pod.verdict == verdict).collect::<Vec<_>>();
+        let pods = phrases::of(report, verdict);
         if pods.is_empty() {
             return;
         }
         let style = if verdict == Verdict::Manual { BAD } else { HEADING };
-        let (heading, count) = (phrases::heading(report, verdict), phrases::count(&pods));
-        // What a dry run adds in brackets is no part of the heading's word.
-        let heading = match heading.split_once(" (") {
-            Some((word, rest)) => format!("{} ({rest}", word.to_uppercase()),
-            None => heading.to_uppercase(),
-        };
-        self.heading(style, &format!("{heading}: {count}"));
+        self.heading(style, &in_capitals(&phrases::heading(report, verdict)));
         if verdict == Verdict::Manual {
             report.groups.iter().for_each(|group| self.group(report, group));
         } else {
@@ -178,17 +162,12 @@ impl Page {
     }
 
     fn pod(&mut self, pod: &PodEntry) {
-        let mut says = format!("{}/{}", pod.namespace, pod.name);
-        if let Some(owner) = &pod.owner {
-            says += &format!("  {}/{}", owner.kind, owner.name);
-        }
-        if let Some(node) = &pod.node {
-            says += &format!("  {}", together(&format!("on {node}")));
-        }
-        says += "  ";
-        says += &together(&phrases::overdue(pod));
-        says += &phrases::tag(pod).map(|tag| format!("  [{tag}]")).unwrap_or_default();
-        self.paragraph(ITEM, DETAIL, style_of(pod), &says);
+        let mut says = vec![format!("{}/{}", pod.namespace, pod.name)];
+        says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
+        says.extend(pod.node.as_ref().map(|node| together(&format!("on {node}"))));
+        says.push(together(&phrases::overdue(pod.overdue_seconds)));
+        says.extend(phrases::tag(pod).map(|tag| format!("[{tag}]")));
+        self.paragraph(ITEM, DETAIL, style_of(pod), &says.join("  "));
         if let Some(sentence) = phrases::sentence(pod) {
             self.paragraph(DETAIL, DETAIL, Style::new(), sentence);
         }
@@ -245,12 +224,12 @@ impl Page {
             }
         }
     }
+}
 
-    fn summary(&mut self, report: &Report) {
-        let style = if report.exit == Exit::Done { HEADING } else { BAD };
-        self.text.push('\n');
-        self.paragraph("", "", style, &format!("Summary: {}", phrases::summary(report)));
-    }
+/// The words before a count, or before what a dry run adds in brackets; a sentence stays as it is.
+fn in_capitals(heading: &str) -> String {
+    let (words, rest) = heading.split_at(heading.find([':', '(']).unwrap_or_default());
+    words.to_uppercase() + rest
 }
 
 fn style_of(pod: &PodEntry) -> Style {
@@ -263,21 +242,17 @@ fn style_of(pod: &PodEntry) -> Style {
     }
 }
 
-/// A line of a command on lines of at most `width`, as far as its words allow, joined as a shell joins them. One that is a comment
-/// is one on every line: a comment does not go on after a backslash.
+/// A line of a command on lines of at most `width`, as far as its words allow, joined as a shell joins
+/// them.
 fn broken(words: &[String], width: usize) -> Vec<String> {
-    let (comment, words) = match words.split_first() {
-        Some((first, rest)) if first == "#" => ("# ", rest),
-        _ => ("", words),
-    };
     let mut lines = Vec::new();
-    let mut line = comment.to_owned();
+    let mut line = String::new();
     for word in words {
         // Two columns are for the backslash.
-        if line != comment && line.len() + 1 + word.len() + 2 > width {
+        if !line.is_empty() && line.len() + 1 + word.len() + 2 > width {
             lines.push(std::mem::take(&mut line) + " \\");
-            line.push_str(if comment.is_empty() { "  " } else { comment });
-        } else if line != comment {
+            line.push_str("  ");
+        } else if !line.is_empty() {
             line.push(' ');
         }
         line.push_str(word);
