@@ -426,6 +426,12 @@ impl PodFacts {
         claims || !interchangeable
     }
 
+    /// Whether its controller is of that kind, in that API group.
+    pub fn made_by(&self, kind: &str, group: &str) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.kind == kind)
+            && self.controller.as_ref().is_some_and(|its| its.group() == group)
+    }
+
     /// Whether the Job controller still holds it.
     pub fn held_by_job(&self) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING)

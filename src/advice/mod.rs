@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::{
-    decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, shared_disk},
+    decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, doubts, shared_disk},
     facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready},
     limits::{Hold, HoldReason, Judged},
     selector::{Target, is_name},
@@ -101,7 +101,7 @@ impl Kubectl {
             "metadata": {
                 "annotations": BTreeMap::from(BINDING.map(|key| (key, Value::Null))),
                 "creationTimestamp": null, "deletionGracePeriodSeconds": null, "deletionTimestamp": null,
-                "finalizers": null, "resourceVersion": null, "uid": null,
+                "finalizers": null, "ownerReferences": null, "resourceVersion": null, "uid": null,
             },
             "spec": {"volumeName": null},
             "status": null,
@@ -110,75 +110,74 @@ impl Kubectl {
         words.push("|".to_owned());
         let patch = without.to_string();
         words.extend(self.words(["patch", "--local", "-f", "-", "--type=merge", "-p", &patch, "-o", "yaml"]));
-        let (part, file) = (format!("{claim}.part"), format!("{claim}.yaml"));
+        let (part, file) = (format!("{namespace}.{claim}.part"), format!("{namespace}.{claim}.yaml"));
         words.extend([">", &part, "&&", "mv", &part, &file].map(str::to_owned));
         Command(words)
     }
 
-    /// Holds while the node is there, and not Ready.
-    fn still_not_ready(&self, node: &str) -> Vec<String> {
-        let status = r#"jsonpath=Ready={.status.conditions[?(@.type=="Ready")].status}"#;
-        let mut words = self.words(["get", "node", node, "-o", status]);
-        // Nothing is printed where there is no answer, which holds no more.
-        words.extend(["|", "grep", "-qvx", "Ready=True"].map(str::to_owned));
+    /// Holds while the node is the one that was judged, and its Ready has not changed since.
+    fn still_as_judged(&self, node: &NodeFacts) -> Vec<String> {
+        let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
+        let mut judged = node.uid.clone();
+        if node.ready != Ready::Absent {
+            let since = node.ready_since.map(|since| since.strftime("%FT%TZ").to_string());
+            judged += &format!("/{}/{}", node.ready.as_str(), since.unwrap_or_default());
+        }
+        let mut words = self.words(["get", "node", &node.name, "-o", status]);
+        words.extend(["|", "grep", "-qxF", "--", &quoted(&judged)].map(str::to_owned));
         words
     }
 
     /// A script that gives up the pinned claims of the pods and force-deletes them, one by one, each while it and its node are
     /// as they were judged. What differs between them are plain words, which are arguments: zsh does not split what a variable
-    /// holds. It uses no variable to which a shell gives a meaning of its own. `None` where a name is no plain word.
-    fn finish(&self, Alike { namespace, node, all }: &Alike<'_>) -> Option<Command> {
-        if !all.iter().all(|judged| is_plain(judged)) {
-            return None;
-        }
-        let kubectl = self.words([]).join(" ");
+    /// holds. It uses no variable to which a shell gives a meaning of its own, and no option that a kuberc adds.
+    fn finish(&self, Alike { namespace, node, all }: &Alike<'_>) -> Command {
+        let (kubectl, name) = (self.words([]).join(" "), &node.name);
         let before = format!(
-            r#"(
-raw() {{ what=$1; shift; printf "$@" | {kubectl} delete -f - --raw \
+            r#"( export KUBERC=off
+reap_raw() {{ what=$1; shift; printf "$@" | {kubectl} delete -f - --raw \
   /api/v1/namespaces/{namespace}/"$what" > /dev/null; }}
-claims() {{ for claim; do raw persistentvolumeclaims/"${{claim%=*}}" \
-  '{{"preconditions":{{"uid":"%s"}}}}' "${{claim#*=}}" || return; done; }}
-pod() {{ name=$1 uid=$2 version=$3; shift 3
+reap_claims() {{ say=$1 bound=$2; shift 2; for claim; do
+  reap_raw persistentvolumeclaims/"${{claim%=*}}" "$bound" "${{claim#*=}}" || return
+  $say "Gave up claim ${{claim%=*}}."; done; }}
+reap_pod() {{ name=$1 uid=$2 version=$3; shift 3
   judged='"gracePeriodSeconds":0,"preconditions":{{"uid":"'$uid'","resourceVersion":"'$version'"}}'
   if"#
         );
         let after = format!(
-            r#"  then echo "Force-deleted {namespace}/$name."
-  else failed=1
-    echo "Stopped at $name: {node} is Ready again, or the pod has changed, or see above." >&2
-  fi; }}
+            r#"  && reap_raw pods/"$name" "{{\"dryRun\":[\"All\"],$judged}}" \
+  && reap_claims : '{{"dryRun":["All"],"preconditions":{{"uid":"%s"}}}}' "$@" \
+  && reap_claims echo '{{"preconditions":{{"uid":"%s"}}}}' "$@" && reap_raw pods/"$name" "{{$judged}}"
+  then echo "Force-deleted {namespace}/$name."
+  else failed=1; echo "Stopped at $name: it or {name} has changed, or see above." >&2; fi; }}
 failed=0"#
         );
         let lines = |text: &str| {
-            text.split('\n')
-                .flat_map(|line| [Command::NEXT, line])
-                .skip(1)
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+            let lines = text.split('\n').flat_map(|line| [Command::NEXT, line]).skip(1);
+            lines.map(str::to_owned).collect::<Vec<_>>()
         };
         let mut script = lines(&before);
-        script.extend(self.still_not_ready(node));
-        let tried = r#"&& raw pods/$name "{\"dryRun\":[\"All\"],$judged}""#;
-        script.extend(
-            [tried, r#"&& claims "$@" && raw pods/$name "{$judged}""#, Command::NEXT].map(str::to_owned),
-        );
+        script.extend(self.still_as_judged(node));
+        script.extend(["\\", Command::NEXT].map(str::to_owned));
         script.extend(lines(&after));
         script.push(Command::NEXT.to_owned());
         for judged in *all {
             let PodFacts { name, uid, resource_version, .. } = &judged.pod;
-            script.extend(["pod", name, uid, resource_version].map(str::to_owned));
-            script.extend(pinned(judged).iter().map(|claim| format!("{}={}", claim.claim, claim.claim_uid)));
+            script.extend(["reap_pod", name, uid, resource_version].map(str::to_owned));
+            script
+                .extend(given_up(judged).iter().map(|claim| format!("{}={}", claim.claim, claim.claim_uid)));
             script.push(Command::NEXT.to_owned());
         }
         script.push("[ $failed = 0 ] )".to_owned());
-        Some(Command(script))
+        Command(script)
     }
 }
 
-/// The claims that are given up with a pod.
-fn pinned(judged: &Judged) -> &[PinnedClaim] {
+/// The claims that are given up with a pod. One that nothing replaces, or only on its own node, keeps its data.
+fn given_up(judged: &Judged) -> &[PinnedClaim] {
+    let is_replaced = judged.pod.controller.is_some() && !judged.pod.made_by("DaemonSet", "apps");
     match &judged.reason {
-        Reason::LocalVolume { claims } => claims,
+        Reason::LocalVolume { claims } if is_replaced => claims,
         _ => &[],
     }
 }
@@ -187,7 +186,7 @@ fn pinned(judged: &Judged) -> &[PinnedClaim] {
 #[derive(Clone, Copy)]
 struct Alike<'a> {
     namespace: &'a str,
-    node: &'a str,
+    node: &'a NodeFacts,
     all: &'a [&'a Judged],
 }
 
@@ -202,25 +201,49 @@ impl<'a> Alike<'a> {
     }
 }
 
-/// Whether what a script says of a pod are plain words, as whatever an API server has named is.
-fn is_plain(judged: &Judged) -> bool {
-    let PodFacts { namespace, name, uid, resource_version, node, .. } = &judged.pod;
-    let words = pinned(judged).iter().flat_map(|claim| [&claim.claim, &claim.claim_uid]).chain(node);
-    [namespace, name, uid, resource_version].into_iter().chain(words).all(|word| is_name(word))
+/// What speaks against a script that destroys, as steps to take instead.
+fn against(judged: &Judged, node: &NodeFacts, kubectl: &Kubectl) -> Vec<Step> {
+    let PodFacts { namespace, name, uid, resource_version, .. } = &judged.pod;
+    let claims = given_up(judged);
+    let words = claims.iter().flat_map(|claim| [&claim.claim, &claim.claim_uid]);
+    if ![namespace, name, uid, resource_version, &node.name]
+        .into_iter()
+        .chain(words)
+        .all(|word| is_name(word))
+    {
+        return vec![remark("No command is printed: one of its names is none that an API server gives.")];
+    }
+    if judged.pod.held_by_job() && !judged.pod.finished {
+        let why =
+            "No command is printed: the Job controller's finalizer holds the pod until its status is Failed.";
+        return vec![remark(why)];
+    }
+    let doubts = if claims.is_empty() { Vec::new() } else { doubts(&judged.pod.claims, node) };
+    let doubt = |(claim, why): (String, String)| {
+        step(
+            format!(
+                "No command is printed that gives claims up, since claim {claim} {why}. See who uses it."
+            ),
+            kubectl.command(["describe", "pvc", &claim, "-n", namespace]),
+        )
+    };
+    doubts.into_iter().map(doubt).collect()
 }
 
 /// Puts the pods of `all` that need a person together where they share what there is to do, by their places: those of one
-/// reason, namespace and node, where a script can name each, and no claim is another pod's too.
-pub fn alike(all: &[Judged]) -> Vec<Vec<usize>> {
+/// reason, namespace and node, where a script may name each.
+pub fn alike(all: &[Judged], facts: &ClusterFacts) -> Vec<Vec<usize>> {
     let mut groups = Vec::<Vec<usize>>::new();
     let mut groups_by_key = BTreeMap::new();
     for (place, judged) in all.iter().enumerate().filter(|(_, judged)| judged.verdict() == Verdict::Manual) {
         let PodFacts { namespace, uid, node, controller, .. } = &judged.pod;
-        let alone = !is_plain(judged) || pinned(judged).iter().any(|claim| !claim.users.is_empty());
+        let known = facts.node_of(&judged.pod).and_then(NodeRead::known);
+        let alone = known.is_none_or(|node| !against(judged, node, &Kubectl::default()).is_empty());
         // What is said of volumes differs in their names alone.
         let says = Some(judged.sentence()).filter(|_| !judged.reason.names_claims());
-        let key = (judged.code(), namespace, node, controller.is_none(), says, alone.then_some(uid));
-        let group = *groups_by_key.entry(key).or_insert(groups.len());
+        let ends = (controller.is_none(), given_up(judged).is_empty(), alone.then_some(uid));
+        let group =
+            *groups_by_key.entry((judged.code(), namespace, node, says, ends)).or_insert(groups.len());
         groups.resize(groups.len().max(group + 1), Vec::new());
         groups[group].push(place);
     }
@@ -255,26 +278,26 @@ fn step(what: impl Into<String>, command: Command) -> Step {
 /// `hold` holds the run, or their node shows a sign of life, nothing that destroys is printed.
 pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubectl: &Kubectl) -> Advice {
     let Some(Judged { pod, reason, .. }) = all.first() else { return Advice::default() };
-    let node = pod.node.as_deref().unwrap_or("the node");
+    // The rules that are for a person hold on a node that was read.
+    let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
     let alike = Alike { namespace: &pod.namespace, node, all };
     match reason {
         Reason::LeafNode(leaf) => return leaf_node(&alike, leaf, kubectl),
-        Reason::KubeletAlive { ready, signs } => {
-            return kubelet_alive(node, *ready, signs.is_empty(), kubectl);
-        }
+        Reason::KubeletAlive { signs, .. } => return kubelet_alive(node, signs.is_empty(), kubectl),
         Reason::VolumeConfined { .. } => return volume_confined(&alike, kubectl),
         Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } => {
             return held_by_finalizers(&alike, finalizers, kubectl);
         }
         _ => {}
     }
-    // The rules that remain hold on a node that was read.
-    let Some(facts_of_node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
     let force_delete = |when: &str| {
         let what = format!("{when}orce-delete {}.", alike.them());
-        Step { what, command: kubectl.finish(&alike) }
+        step(what, kubectl.finish(&alike))
     };
     let mut advice = match reason {
+        Reason::LocalVolume { .. } if given_up(all[0]).is_empty() => {
+            Advice { risk: None, steps: vec![force_delete("Its claims keep their data. To have it gone, f")] }
+        }
         Reason::LocalVolume { .. } => local_volume(&alike, kubectl),
         Reason::VolumeUnverified { .. } => {
             let mut advice = volume_unverified(&alike, kubectl);
@@ -293,23 +316,28 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
         },
         Reason::OwnerKind { .. } => Advice {
             risk: Some(format!(
-                "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second \
-                 copy: make sure that the machine is powered off."
+                "If {} is only cut off, what it ran may still be running there, and a replacement would be a second \
+                 copy: make sure that the machine is powered off.",
+                node.name
             )),
             steps: vec![force_delete("F")],
         },
         _ => return Advice::default(),
     };
     let why = match hold.map(|hold| &hold.reason) {
-        None if facts_of_node.may_live(facts.now) => "while the node lives, or may: mend it, or power it off",
+        None if node.may_live(facts.now) => "while the node lives, or may: mend it, or power it off",
         None => {
+            let against = all.iter().flat_map(|judged| against(judged, node, kubectl)).collect::<Vec<_>>();
+            if !against.is_empty() {
+                return Advice { risk: None, steps: against };
+            }
             if pod.controller.is_none() {
                 let nothing = format!("Nothing brings {} back: there is no controller.", alike.them());
                 advice.risk = Some(advice.risk.map_or(nothing.clone(), |more| format!("{more} {nothing}")));
             }
-            let off = facts_of_node.fenced_at(facts.now).is_some();
+            let off = node.fenced_at(facts.now).is_some();
             let shared = alike.pods().any(|pod| shared_disk(pod).is_some());
-            return if off || !shared { advice } else { with_shared_disk(node, advice) };
+            return if off || !shared { advice } else { with_shared_disk(&node.name, advice) };
         }
         Some(HoldReason::MassOutage(_)) => {
             "while so many nodes are NotReady: find out first what they have in common"
@@ -339,7 +367,7 @@ fn describe_node(node: &str, kubectl: &Kubectl) -> Command {
     kubectl.command(["describe", "node", node])
 }
 
-fn kubelet_alive(node: &str, ready: Ready, silent: bool, kubectl: &Kubectl) -> Advice {
+fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, kubectl: &Kubectl) -> Advice {
     let when = if silent { "unless you know that it is off" } else { "while it lives" };
     let restart = match ready {
         Ready::Unknown => "restart the kubelet (systemctl restart kubelet), and see what its log says",
@@ -365,7 +393,7 @@ fn kubelet_alive(node: &str, ready: Ready, silent: bool, kubectl: &Kubectl) -> A
 }
 
 fn volume_confined(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
-    let node = alike.node;
+    let node = alike.node.name.as_str();
     let mut steps = Vec::new();
     for judged in alike.all {
         let Reason::VolumeConfined { claims } = &judged.reason else { continue };
@@ -403,45 +431,37 @@ fn with_shared_disk(node: &str, mut advice: Advice) -> Advice {
 }
 
 fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
-    let Alike { namespace, node, all } = *alike;
-    let claims = all.iter().flat_map(|judged| pinned(judged));
-    let shared = claims.clone().filter(|claim| !claim.users.is_empty());
-    let shared = shared.map(|claim| {
-        remark(format!(
-            "Claim {} is used by {} too, so no command is printed: decide for all of them, then give it up by hand.",
-            claim.claim,
-            claim.users.join(", ")
-        ))
-    });
-    let mut steps = shared.collect::<Vec<_>>();
-    if !steps.is_empty() {
-        return Advice { risk: None, steps };
-    }
+    let Alike { namespace, node: NodeFacts { name: node, .. }, all } = *alike;
+    let claims = all.iter().flat_map(|judged| given_up(judged));
+    let mut steps = Vec::new();
     // A StatefulSet names the claims of its templates so, and makes only those anew.
     let is_kept = |judged: &&Judged, claim: &PinnedClaim| {
-        let in_set = judged.pod.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
-        !in_set || !claim.claim.ends_with(&format!("-{}", judged.pod.name))
+        !judged.pod.made_by("StatefulSet", "apps") || !claim.claim.ends_with(&format!("-{}", judged.pod.name))
     };
     let kept =
-        all.iter().flat_map(|judged| pinned(judged).iter().filter(move |claim| is_kept(judged, claim)));
+        all.iter().flat_map(|judged| given_up(judged).iter().filter(move |claim| is_kept(judged, claim)));
     let kept = kept.map(|claim| claim.claim.as_str()).collect::<Vec<_>>();
     for claim in &kept {
         let what = format!(
-            "Keep the manifest of claim {claim}: nothing makes it anew, and the replacement waits for it."
+            "Keep the manifest of claim {claim}: Kubernetes does not make it anew (an operator may: ask it first), and the \
+             replacement waits for it."
         );
         // It becomes the name of a file.
         let command = is_name(claim).then(|| kubectl.keep_claim(namespace, claim));
         steps.push(Step { what, command });
     }
     let names = named("claim", &claims.clone().map(|claim| claim.claim.as_str()).collect::<Vec<_>>());
-    let and_then = if kept.is_empty() { " A StatefulSet makes both anew." } else { "" };
+    let and_then =
+        if kept.is_empty() { " A StatefulSet that still has the replica makes both anew." } else { "" };
     let what = format!(
-        "Give up {names}, and force-delete {}; where it, or {node}, is back by then, nothing happens.{and_then}",
+        "Give up {names}, and force-delete {}. Nothing happens to a pod that has changed by then, or once {node} has.{and_then}",
         alike.them()
     );
-    steps.push(Step { what, command: kubectl.finish(alike) });
+    steps.push(step(what, kubectl.finish(alike)));
     for claim in kept {
-        let command = is_name(claim).then(|| kubectl.command(["create", "-f", &format!("{claim}.yaml")]));
+        let command = is_name(claim).then(|| {
+            kubectl.command(["create", "-n", namespace, "-f", &format!("{namespace}.{claim}.yaml")])
+        });
         steps.push(Step { what: format!("When claim {claim} is gone, make it anew, empty."), command });
     }
     steps.push(step(
@@ -472,7 +492,7 @@ fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
 }
 
 fn volume_unverified(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
-    let Alike { namespace, node, all } = *alike;
+    let Alike { namespace, node: NodeFacts { name: node, .. }, all } = *alike;
     let mut steps = Vec::new();
     let claims = all.iter().flat_map(|judged| match &judged.reason {
         Reason::VolumeUnverified { claims } => claims.as_slice(),
@@ -533,7 +553,7 @@ fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubect
 }
 
 fn leaf_node(alike: &Alike<'_>, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let node = alike.node;
+    let node = alike.node.name.as_str();
     let look = step("See what this cluster knows about the leaf node.", describe_node(node, kubectl));
     let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
                   start a second copy.";
@@ -630,11 +650,11 @@ pub fn advise_node(
     }
     if attached > 0 && node.out_of_service {
         steps.push(remark(format!(
-            "{name} has the taint out-of-service: Kubernetes deletes its Terminating pods and detaches its volumes at once. \
-             Take it away when its pods run elsewhere and the machine is back in order."
+            "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches its \
+             volumes at once. Take it away when its pods run elsewhere and the machine is back in order."
         )));
     } else if attached > 0 && dead && !node.may_live(now) {
-        let mut taint = kubectl.still_not_ready(name);
+        let mut taint = kubectl.still_as_judged(node);
         taint.push("&&".to_owned());
         taint.extend(kubectl.words([
             "taint",
@@ -646,9 +666,9 @@ pub fn advise_node(
             format!(
                 "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is gone; \
                  never, where kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \
-                 VolumeAttachments. Only if the machine is certainly powered off: this taint has them detached at once, \
-                 and every pod that is left on {name} evicted and force-deleted, those that need you too. Take it away \
-                 when its pods run elsewhere and the machine is back in order."
+                 VolumeAttachments. Only if the machine is certainly powered off: from Kubernetes 1.26 on, this taint \
+                 has them detached at once, and every pod on {name} that does not tolerate it evicted and force-deleted, \
+                 those that need you too. Take it away when its pods run elsewhere and the machine is back in order."
             ),
             Command(taint),
         ));

@@ -6,7 +6,10 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    facts::{Census, ClaimFacts, ClaimState, Lease, Owner, Sign, SignBy, Storage, Unread, VolumeFacts},
+    facts::{
+        AffinityTerm, Census, ClaimFacts, ClaimState, Lease, Owner, Requirement, Sign, SignBy, Storage,
+        Unread, VolumeFacts,
+    },
     samples::{self, now},
 };
 
@@ -45,7 +48,6 @@ fn advised(pod: PodFacts, node: NodeFacts) -> (Option<String>, Vec<Step>) {
         volume: "pv-data-db-0".to_owned(),
         reclaim_policy: None,
         bond: "local, at /mnt".to_owned(),
-        users: Vec::new(),
     };
     let judged = Judged { pod, reason: Reason::LocalVolume { claims: vec![pinned] }, limit: None };
     let Advice { risk, steps } = advise(&[&judged], &facts(node), None, &Kubectl::default());
@@ -112,4 +114,66 @@ fn only_a_statefulsets_own_claims_are_made_anew() {
         assert!(whats.starts_with("Keep the manifest") && whats.contains("make it anew, empty"), "{whats}");
         assert!(!whats.contains("makes both anew"), "{whats}");
     }
+}
+
+/// What is printed about a pod whose claims are not to be given up, or not by a script.
+fn printed(pod: PodFacts) -> String {
+    let (risk, steps) = advised(pod, samples::node());
+    assert!(steps.iter().all(|step| !step.what.contains("Give up")), "{steps:?}");
+    let lines = steps.iter().map(|step| {
+        format!("{}\n{}\n", step.what, step.command.as_ref().map_or(String::new(), Command::to_string))
+    });
+    risk.into_iter().chain(lines).collect()
+}
+
+#[test]
+fn a_claim_is_kept_where_nothing_would_use_another() {
+    let daemons = Owner { kind: "DaemonSet".to_owned(), name: "agent".to_owned() };
+    let bare = PodFacts { controller: None, owner: None, ..with_local_volume(None) };
+    assert!(printed(bare.clone()).contains("Nothing brings the pod back"));
+    for pod in [bare, PodFacts { owner: Some(daemons), ..with_local_volume(None) }] {
+        let said = printed(pod);
+        assert!(said.contains("reap_pod db-0 u-1 7\n") && said.contains("keep their data"), "{said}");
+    }
+}
+
+#[test]
+fn no_claim_is_given_up_that_may_be_used_elsewhere_or_whose_pod_stays_down() {
+    let affinity = |values: &[&str]| {
+        let values = values.iter().map(|&value| value.to_owned()).collect();
+        let (key, operator) = ("kubernetes.io/hostname".to_owned(), "In".to_owned());
+        let requirements = vec![Requirement { key, operator, values }];
+        vec![AffinityTerm { requirements, fields: false, satisfied_by: None }]
+    };
+    let on_path = |affinity: Vec<AffinityTerm>| {
+        let mut claim = bound("data-db-0", false, Storage::HostPath("/mnt".to_owned()));
+        if let ClaimState::Bound { volume, .. } = &mut claim.state {
+            volume.affinity = affinity;
+        }
+        PodFacts { claims: vec![claim], ..samples::pod() }
+    };
+    let used = |mut pod: PodFacts| {
+        pod.claims[0].users = vec!["backup".to_owned()];
+        pod
+    };
+    let state = ClaimState::WithoutVolume { missing: Some("pv-lost".to_owned()), phase: None };
+    let lost = ClaimFacts { name: "lost".to_owned(), ephemeral: false, users: Vec::new(), state };
+    let held = PodFacts { finalizers: vec!["batch.kubernetes.io/job-tracking".to_owned()], ..samples::pod() };
+    let cases = [
+        ("that other nodes may have too", on_path(Vec::new())),
+        ("that other nodes may have too", on_path(affinity(&["ds06", "ds07"]))),
+        ("is used by backup too", used(on_path(affinity(&["ds06"])))),
+        ("claim lost could not be verified", with_local_volume(Some(lost))),
+        ("the Job controller's finalizer holds the pod", held),
+        (
+            "none that an API server gives",
+            PodFacts { name: "$(reboot)".to_owned(), ..with_local_volume(None) },
+        ),
+    ];
+    for (why, pod) in cases {
+        let said = printed(pod);
+        assert!(said.contains(why) && !said.contains("reap_pod"), "{why}: {said}");
+    }
+    let (_, steps) = advised(on_path(affinity(&["ds06"])), samples::node());
+    assert!(steps[0].what.starts_with("Give up claim data-db-0"), "{steps:?}");
 }

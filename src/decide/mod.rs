@@ -19,7 +19,7 @@ pub use self::{
         unread,
     },
     rules::shared_disk,
-    volume::to_ask,
+    volume::{doubts, to_ask},
 };
 use crate::facts::{KubeletAlive, NodeRead, PodFacts};
 

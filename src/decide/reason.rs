@@ -213,8 +213,6 @@ pub struct PinnedClaim {
     pub reclaim_policy: Option<String>,
     /// How the volume is bound to the node, as a phrase.
     pub bond: String,
-    /// Other pods of the node that use the claim.
-    pub users: Vec<String>,
 }
 
 /// A claim whose volume no node but the dead one can reach, though it may not be there.

@@ -316,7 +316,6 @@ fn pinned(bond: &str) -> PinnedClaim {
         volume: "pv-1".to_owned(),
         reclaim_policy: Some("Delete".to_owned()),
         bond: bond.to_owned(),
-        users: Vec::new(),
     }
 }
 

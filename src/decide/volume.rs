@@ -36,7 +36,7 @@ enum Reach {
 /// Sorts `claims` by what they mean for a pod on `node`.
 pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     let mut checked = Claims::default();
-    for ClaimFacts { name: claim, users, state, .. } in claims {
+    for ClaimFacts { name: claim, state, .. } in claims {
         let claim = claim.clone();
         let mut missing_volume = None;
         let cause = match state {
@@ -53,7 +53,6 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                         volume: volume.name.clone(),
                         reclaim_policy: volume.reclaim_policy.clone(),
                         bond,
-                        users: users.clone(),
                     });
                     continue;
                 }
@@ -99,16 +98,14 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
         Storage::Driver if volume.affinity.is_empty() => return Reach::Free,
         Storage::Driver => {}
     }
-    // A term that asks for nothing matches no node (Kubernetes' own reading), so it opens no way out.
-    let terms = volume.affinity.iter().filter(|term| term.fields || !term.requirements.is_empty());
-    if terms.clone().count() == 0 {
+    if real_terms(volume).next().is_none() {
         return Reach::Confined;
     }
-    if terms.clone().all(|term| term.requirements.iter().any(|requirement| names_only(requirement, node))) {
+    if names_only(volume, node) {
         return Reach::Pinned(format!("reachable only from this node, by {}", spell(&volume.affinity)));
     }
     let mut unverified = None;
-    for term in terms {
+    for term in real_terms(volume) {
         match elsewhere(term, node) {
             Ok(true) => return Reach::Free,
             Ok(false) => {}
@@ -137,16 +134,46 @@ pub fn to_ask<'a>(volume: &'a VolumeFacts, node: &NodeFacts) -> impl Iterator<It
     volume.affinity.iter().filter(move |_| open)
 }
 
-/// Whether `requirement` names this node and no other. Drivers use label keys of their own (TopoLVM
+/// Why the pinned claims of a pod on `node` are not to be given up, where something speaks against that: claims, each with
+/// the rest of a sentence.
+pub fn doubts(claims: &[ClaimFacts], node: &NodeFacts) -> Vec<(String, String)> {
+    let Claims { pinned, confined, unverified, .. } = check(claims, node);
+    let confined = confined.into_iter().map(|it| (it.claim, format!("is bound to what needs {}", it.place)));
+    let unverified =
+        unverified.into_iter().map(|it| (it.claim, format!("could not be verified ({})", it.cause)));
+    let is_pinned = |claim: &&ClaimFacts| pinned.iter().any(|it| it.claim == claim.name);
+    let shared = claims.iter().filter(is_pinned).filter_map(|claim| {
+        let wide = |volume: &VolumeFacts| match volume.storage {
+            Storage::HostPath(_) => !names_only(volume, node),
+            Storage::Local(_) => !volume.affinity.is_empty() && !names_only(volume, node),
+            _ => false,
+        };
+        let why = match &claim.state {
+            _ if !claim.users.is_empty() => format!("is used by {} too", claim.users.join(", ")),
+            ClaimState::Bound { volume, .. } if wide(volume) => {
+                "is on a path that other nodes may have too, with pods that use it".to_owned()
+            }
+            _ => return None,
+        };
+        Some((claim.name.clone(), why))
+    });
+    shared.chain(confined).chain(unverified).collect()
+}
+
+/// Whether every term of the volume's affinity names this node and no other. Drivers use label keys of their own (TopoLVM
 /// `topology.topolvm.io/node`, OpenEBS `openebs.io/nodename`), so the values decide, not the key.
-fn names_only(requirement: &Requirement, node: &NodeFacts) -> bool {
-    requirement.operator == "In"
-        && !requirement.of_zone()
-        && !requirement.values.is_empty()
-        && requirement
-            .values
-            .iter()
-            .all(|value| *value == node.name || Some(value.as_str()) == node.hostname.as_deref())
+fn names_only(volume: &VolumeFacts, node: &NodeFacts) -> bool {
+    let is_name = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
+    let names = |Requirement { operator, values, .. }: &Requirement| {
+        operator == "In" && !values.is_empty() && values.iter().all(is_name)
+    };
+    let mut terms = real_terms(volume).peekable();
+    terms.peek().is_some() && terms.all(|term| term.requirements.iter().any(|it| !it.of_zone() && names(it)))
+}
+
+/// A term that asks for nothing matches no node (Kubernetes' own reading), so it opens no way out.
+fn real_terms(volume: &VolumeFacts) -> impl Iterator<Item = &AffinityTerm> {
+    volume.affinity.iter().filter(|term| term.fields || !term.requirements.is_empty())
 }
 
 /// Terms as a phrase: "zone in (a, b) or zone in (c)".

@@ -35,8 +35,10 @@ impl Report {
             .iter()
             .map(|judged| entries.pod(judged, outcomes.get(&judged.pod.uid)))
             .collect::<Vec<_>>();
-        let groups =
-            advice::alike(&plan.pods).into_iter().map(|pods| entries.group(&plan.pods, pods)).collect();
+        let groups = advice::alike(&plan.pods, facts)
+            .into_iter()
+            .map(|pods| entries.group(&plan.pods, pods))
+            .collect();
         let nodes = facts.nodes.iter().filter_map(|(name, read)| entries.node(name, read, &plan.pods));
         let nodes = nodes.collect::<Vec<_>>();
         Self {
@@ -245,7 +247,7 @@ fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<String> {
     let volumes = volumes.filter(is_attached).collect::<Vec<_>>().join(", ");
     (!volumes.is_empty()).then(|| {
         format!(
-            "its replacement waits until {volumes} is detached from {}, 6 minutes after this pod is gone",
+            "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",
             node.name
         )
     })

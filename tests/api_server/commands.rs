@@ -66,7 +66,7 @@ fn stops(shell: &str, cluster: &ControlPlane, command: &str) {
     let output = paste_into(shell, cluster, command);
     assert!(!output.status.success(), "{shell}: {command}");
     assert!(
-        shown(&output).contains("Stopped at impala-executor-000-0: ds06 is Ready again, or"),
+        shown(&output).contains("Stopped at impala-executor-000-0: it or ds06 has changed, or"),
         "{}",
         shown(&output)
     );
@@ -77,7 +77,10 @@ type Since = (&'static str, fn(&ControlPlane, &str));
 
 #[test]
 fn the_command_for_a_local_volume_does_nothing_late() {
-    let cases: [Since; 5] = [
+    let cases: [Since; 6] = [
+        ("the node's kubelet reports again, and is not ready yet", |cluster, _| {
+            node_becomes(cluster, "ds06", "False", "KubeletNotReady");
+        }),
         ("the node is back, the old pod still stands", |cluster, _| {
             node_becomes(cluster, "ds06", "True", "KubeletReady");
         }),
@@ -194,6 +197,32 @@ fn the_text_report_can_be_pasted_line_by_line() {
     assert!(cluster.try_get(&path).is_none());
 }
 
+/// One that went while the other did not would be lost for nothing.
+#[test]
+fn no_claim_is_given_up_where_another_of_the_pod_cannot_be() {
+    let cluster = fresh();
+    Node::ready("ready").create(&cluster);
+    Node::not_ready("ds06", 3600).create(&cluster);
+    for claim in ["data-db-0", "log-db-0"] {
+        Volume::local(claim).on_node("ds06").claimed_by("apps", claim).create(&cluster);
+    }
+    let pod = Pod::on("ds06", "apps", "db-0").owned_by("StatefulSet", "db");
+    let pod = pod.claim("data-db-0").claim("log-db-0").terminating(&cluster, 1);
+    until_overdue();
+    let command = destroys(&run(&cluster.kubeconfig, &SHORT), &uid(&pod));
+    // Somebody made it anew.
+    let path = |claim| format!("/api/v1/namespaces/apps/persistentvolumeclaims/{claim}");
+    cluster.delete(&path("log-db-0"), json!({}));
+    cluster.merge_patch(&path("log-db-0"), json!({"metadata": {"finalizers": null}}));
+    claim(&cluster, "apps", "log-db-0", None, "Pending");
+    let output = paste(&cluster, &command);
+    assert!(!output.status.success() && !shown(&output).contains("Gave up"), "{}", shown(&output));
+    for claim in ["data-db-0", "log-db-0"] {
+        assert!(!deleting(&cluster, &path(claim)), "{claim}");
+    }
+    assert!(cluster.try_get(&pod_path("apps", "db-0")).is_some());
+}
+
 /// The executors on one dead node, with a claim each.
 const EXECUTORS: [&str; 3] = ["executor-0", "executor-1", "executor-2"];
 
@@ -225,7 +254,7 @@ fn script(cluster: &ControlPlane, format: &str) -> String {
         }
         report = report.replace("<code>", "\n").replace("</code>", "\n");
     }
-    let lines = report.lines().skip_while(|line| line.trim() != "(");
+    let lines = report.lines().skip_while(|line| line.trim() != "( export KUBERC=off");
     let mut script = String::new();
     for line in lines {
         script += &format!("{line}\n");
@@ -273,7 +302,7 @@ fn the_script_for_several_pods_leaves_what_has_changed_and_says_so() {
         let output = paste_into(shell, &cluster, &script);
         assert!(!output.status.success(), "{shell}: {}", shown(&output));
         assert!(
-            shown(&output).contains("Stopped at executor-1: ds06 is Ready again, or"),
+            shown(&output).contains("Stopped at executor-1: it or ds06 has changed, or"),
             "{}",
             shown(&output)
         );

@@ -361,7 +361,7 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
         for group in report.groups.iter().filter(|group| group.pods.len() > 1) {
             let entries = group.pods.iter().map(|place| &report.pods[*place]).collect::<Vec<_>>();
             let lines = group.steps.iter().flat_map(|step| &step.command).flat_map(Command::lines);
-            let lines = lines.filter(|words| words[0] == "pod").collect::<Vec<_>>();
+            let lines = lines.filter(|words| words[0] == "reap_pod").collect::<Vec<_>>();
             let destroyed = entries.iter().filter(destroys).collect::<Vec<_>>();
             prop_assert!([0, entries.len()].contains(&destroyed.len()), "all of them, or none");
             prop_assert_eq!(lines.len(), destroyed.len());
@@ -370,7 +370,7 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
                 let pod = gathered.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
                 prop_assert_eq!(&line[1..4], [&*pod.name, &pod.uid, &pod.resource_version]);
                 let lines = entry.steps.iter().flat_map(|step| &step.command).flat_map(Command::lines);
-                let own = lines.filter(|words| words[0] == "pod").collect::<Vec<_>>();
+                let own = lines.filter(|words| words[0] == "reap_pod").collect::<Vec<_>>();
                 prop_assert_eq!(own, [*line], "its own command");
                 let mut given = line[4..].iter().filter_map(|word| word.split_once('='));
                 prop_assert!(given.all(|(claim, uid)| claim.replace("claim", "uid") == uid), "{line:?}");
@@ -398,7 +398,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
     };
     let gives_up_a_claim = |step: &Step| {
         let lines = step.command.iter().flat_map(Command::lines);
-        lines.into_iter().any(|words| words[0] == "pod" && words.len() > 4)
+        lines.into_iter().any(|words| words[0] == "reap_pod" && words.len() > 4)
     };
     for_every_cluster(|case| {
         let settings = case.settings();
@@ -424,9 +424,9 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 let at = |wanted: &str| lines.iter().position(|line| line.contains(wanted));
                 let looks = format!("get node {} ", pod.node.as_deref().unwrap());
                 prop_assert!(at(&looks).is_some() && at(&looks) < at("Force-deleted"), "{lines:?}");
-                prop_assert!(at(&looks) == at("dryRun"), "{lines:?}");
-                let names = format!("pod {} {} {}", pod.name, pod.uid, pod.resource_version);
-                prop_assert_eq!(lines.iter().filter(|line| line.starts_with("pod ")).count(), 1);
+                prop_assert!(at(&looks) < at("dryRun") && at("dryRun") < at("Force-deleted"), "{lines:?}");
+                let names = format!("reap_pod {} {} {}", pod.name, pod.uid, pod.resource_version);
+                prop_assert_eq!(lines.iter().filter(|line| line.starts_with("reap_pod ")).count(), 1);
                 prop_assert!(at(&names).is_some(), "{lines:?}");
             }
             let node = case.gathered.facts.node_of(pod).and_then(NodeRead::known).unwrap();
