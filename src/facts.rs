@@ -388,6 +388,8 @@ pub struct PodFacts {
     pub after_reap: Option<String>,
     /// The claims it uses.
     pub claims: Vec<ClaimFacts>,
+    /// It carries the label `apps.kubernetes.io/pod-index`: its `StatefulSet` controller is of Kubernetes 1.28 at least.
+    pub indexed: bool,
 }
 
 /// Kinds of which one pod is as good as another, and their API groups.
@@ -489,6 +491,8 @@ pub struct PodSummary {
     pub terminating: bool,
     /// It runs, is not Terminating, and does not say that it is not Ready.
     pub serves: bool,
+    /// The claims that it uses, a generic ephemeral volume's among them.
+    pub claims: Vec<String>,
     /// Its phase is `Succeeded` or `Failed`: a delete takes it at once.
     pub finished: bool,
     /// The controller that made it, and makes another when it is gone.
@@ -557,7 +561,7 @@ pub struct Identity {
 
 impl Identity {
     /// The API's group, without its version.
-    fn group(&self) -> &str {
+    pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 }
@@ -571,6 +575,9 @@ pub struct ClaimFacts {
     pub ephemeral: bool,
     /// Other pods of the node that use it.
     pub users: Vec<String>,
+    /// Whether the pod's `StatefulSet` makes it anew, for that pod alone; else why that is not known, as a phrase. Looked up
+    /// only where it may be given up.
+    pub renewed: Result<(), String>,
     /// What is known about it.
     pub state: ClaimState,
 }
@@ -615,6 +622,8 @@ pub enum ClaimState {
         uid: String,
         /// Several nodes may write its raw disk at once: `ReadWriteMany` with volumeMode `Block`.
         shared_disk: bool,
+        /// Its resource version, where it is annotated `pod-reaper.io/scratch: "true"` in that.
+        scratch: Option<String>,
         /// Its volume.
         volume: VolumeFacts,
     },

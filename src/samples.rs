@@ -54,5 +54,6 @@ pub fn pod() -> PodFacts {
         namespace_opted_out: Ok(None),
         after_reap: None,
         claims: Vec::new(),
+        indexed: false,
     }
 }

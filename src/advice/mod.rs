@@ -177,7 +177,7 @@ failed=0"#
 fn given_up(judged: &Judged) -> &[PinnedClaim] {
     let is_replaced = judged.pod.controller.is_some() && !judged.pod.made_by("DaemonSet", "apps");
     match &judged.reason {
-        Reason::LocalVolume { claims } if is_replaced => claims,
+        Reason::LocalVolume { claims, .. } if is_replaced => claims,
         _ => &[],
     }
 }

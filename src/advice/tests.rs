@@ -30,8 +30,14 @@ fn facts(node: NodeFacts) -> ClusterFacts {
 fn bound(name: &str, shared_disk: bool, storage: Storage) -> ClaimFacts {
     let volume =
         VolumeFacts { name: format!("pv-{name}"), reclaim_policy: None, storage, affinity: Vec::new() };
-    let state = ClaimState::Bound { uid: format!("uid-{name}"), shared_disk, volume };
-    ClaimFacts { name: name.to_owned(), ephemeral: false, users: Vec::new(), state }
+    let state = ClaimState::Bound { uid: format!("uid-{name}"), shared_disk, scratch: None, volume };
+    ClaimFacts {
+        name: name.to_owned(),
+        ephemeral: false,
+        users: Vec::new(),
+        renewed: Err(String::new()),
+        state,
+    }
 }
 
 /// A pod with a local volume, and one more claim.
@@ -48,8 +54,10 @@ fn advised(pod: PodFacts, node: NodeFacts) -> (Option<String>, Vec<Step>) {
         volume: "pv-data-db-0".to_owned(),
         reclaim_policy: None,
         bond: "local, at /mnt".to_owned(),
+        scratch: Err(String::new()),
     };
-    let judged = Judged { pod, reason: Reason::LocalVolume { claims: vec![pinned] }, limit: None };
+    let reason = Reason::LocalVolume { claims: vec![pinned], kept: None };
+    let judged = Judged { pod, reason, limit: None };
     let Advice { risk, steps } = advise(&[&judged], &facts(node), None, &Kubectl::default());
     (risk, steps)
 }
@@ -157,7 +165,7 @@ fn no_claim_is_given_up_that_may_be_used_elsewhere_or_whose_pod_stays_down() {
         pod
     };
     let state = ClaimState::WithoutVolume { missing: Some("pv-lost".to_owned()), phase: None };
-    let lost = ClaimFacts { name: "lost".to_owned(), ephemeral: false, users: Vec::new(), state };
+    let lost = ClaimFacts { name: "lost".to_owned(), state, ..bound("lost", false, Storage::Driver) };
     let held = PodFacts { finalizers: vec!["batch.kubernetes.io/job-tracking".to_owned()], ..samples::pod() };
     let cases = [
         ("that other nodes may have too", on_path(Vec::new())),

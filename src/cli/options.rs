@@ -100,6 +100,12 @@ pub struct Common {
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
     pub manual_owner_kind: Vec<String>,
 
+    /// Reap pods that only storage on their node keeps, where each claim there is annotated pod-reaper.io/scratch: "true",
+    /// comes from their StatefulSet's templates and is used by no other pod: claims first. Their data is lost
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub reap_scratch: bool,
+
     /// Treat nodes that this selects as leaf nodes, besides those that bear a known mark: a label selector,
     /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or with semicolons
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]

@@ -18,8 +18,8 @@ use crate::{
         Unread,
     },
     kubernetes::{
-        KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawVolume,
-        identity_of_malformed, malformed,
+        KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawStatefulSet,
+        RawVolume, identity_of_malformed, malformed,
     },
 };
 
@@ -117,7 +117,7 @@ impl<T> Default for Listed<T> {
 
 impl<T> Listed<T> {
     /// The objects, where each could be read: one that could not may be any.
-    pub(super) fn whole(self) -> Result<Vec<T>, Failure> {
+    pub fn whole(self) -> Result<Vec<T>, Failure> {
         self.malformed.into_iter().next().map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
     }
 }
@@ -233,9 +233,8 @@ impl Cluster {
     /// The UIDs of all pods of `node`, as they are now: the cache may not know yet of a delete.
     pub async fn pod_uids(&self, node: &str) -> Result<Vec<String>, Failure> {
         let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}", encode(node));
-        let pods = self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid).await?;
         // A pod that cannot be read could be any: then no absence is proved.
-        pods.whole()
+        self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid).await?.whole()
     }
 
     /// One pod; `None` where it does not exist.
@@ -252,6 +251,11 @@ impl Cluster {
         });
         // A malformed one is missing from the map, so that its pods' opt-out counts as unread.
         Ok(listed.await?.items.into_iter().collect())
+    }
+
+    /// A `StatefulSet`; `None` where it does not exist.
+    pub async fn stateful_set(&self, namespace: &str, name: &str) -> Result<Option<RawStatefulSet>, Failure> {
+        self.find(&format!("/apis/apps/v1/namespaces/{}/statefulsets/", encode(namespace)), name).await
     }
 
     /// A claim and the volume it is bound to.

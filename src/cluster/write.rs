@@ -1,7 +1,7 @@
-//! Writing to pods: the only two writes that change something, and what each must carry.
+//! Writing to pods and their scratch claims: the only three writes that change something, and what each must carry.
 //!
-//! Both name the pod's UID and resource version, so that the API server refuses them when the pod is not the one
-//! that was judged, and both ask for a [`StillDown`]: proof that the node was seen NotReady a moment ago.
+//! Each names the object's UID and resource version, so that the API server refuses it when the object is not the one
+//! that was judged, and each asks for a [`StillDown`]: proof that the node was seen NotReady a moment ago.
 
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::{
     request::{Answer, Form},
 };
 use crate::{
+    decide::PinnedClaim,
     facts::{NodeFacts, PodFacts, Ready},
     kubernetes::RawObject,
 };
@@ -75,6 +76,24 @@ impl Cluster {
         let dry = mode == WriteMode::DryRun;
         let payload = delete_options(&pod.uid, &pod.resource_version, dry);
         let path = format!("{}{}", path(pod), if dry { DRY_RUN } else { "" });
+        self.write(Method::DELETE, &path, payload, pod, node).await.map(drop)
+    }
+
+    /// Deletes a claim of `pod` that is declared scratch, if it still is at the resource version in which it is. The API
+    /// server keeps it until the pod is gone.
+    pub async fn delete_claim(
+        &self,
+        pod: &PodFacts,
+        claim: &PinnedClaim,
+        node: &StillDown,
+        mode: WriteMode,
+    ) -> Result<(), Failure> {
+        let dry = mode == WriteMode::DryRun;
+        let resource_version = claim.scratch.as_ref().map_err(|_| Failure::NotSent)?;
+        let payload = delete_options(&claim.claim_uid, resource_version, dry);
+        let (namespace, name) = (encode(&pod.namespace), encode(&claim.claim));
+        let query = if dry { DRY_RUN } else { "" };
+        let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}{query}");
         self.write(Method::DELETE, &path, payload, pod, node).await.map(drop)
     }
 

@@ -42,7 +42,10 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
         let node = pod.node.as_deref().unwrap_or_default();
         let overdue = spoken(pod.overdue(now));
         let back = if pod.controller.is_none() { ", nothing brings it back" } else { "" };
-        text += &clean(&format!("  {}/{} on {node}, overdue {overdue}{back}", pod.namespace, pod.name));
+        let scratch = pod.claims.iter().any(|claim| claim.renewed.is_ok());
+        let claims = if scratch { ", its scratch claims too" } else { "" };
+        let PodFacts { namespace, name, .. } = pod;
+        text += &clean(&format!("  {namespace}/{name} on {node}, overdue {overdue}{back}{claims}"));
         text.push('\n');
     }
     if let Some(more) = pods.len().checked_sub(PREVIEW).filter(|more| *more > 0) {

@@ -21,7 +21,7 @@ pub use self::{
     rules::shared_disk,
     volume::{doubts, to_ask},
 };
-use crate::facts::{KubeletAlive, NodeRead, PodFacts};
+use crate::facts::{ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts};
 
 /// What the operator chose, as far as it bears on a single pod.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,8 @@ pub struct Policy {
     pub unreachable_only: bool,
     /// Kinds of owner or workload that are left to a person.
     pub manual_owner_kinds: Vec<String>,
+    /// Give up pinned claims that are declared scratch, with their pods.
+    pub reap_scratch: bool,
 }
 
 impl Policy {
@@ -77,6 +79,14 @@ pub fn needs_claims(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, po
     let case = Case { now, policy, node, pod };
     let mut before_volumes = RULES.iter().take(BEFORE_VOLUMES);
     !pod.claims.is_empty() && before_volumes.all(|rule| matches!(rule.finding(&case), Finding::Not))
+}
+
+/// Whether `pod` may be one whose scratch claims are given up with it, so that more has to be known.
+pub fn asks_about_scratch(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> bool {
+    let declared = |claim: &ClaimFacts| matches!(claim.state, ClaimState::Bound { scratch: Some(_), .. });
+    policy.reap_scratch
+        && pod.claims.iter().any(declared)
+        && decide(now, policy, node, pod).code() == ReasonCode::LocalVolume
 }
 
 /// What one rule, or limit, says about a pod.

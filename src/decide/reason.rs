@@ -64,6 +64,8 @@ codes! {
         SharedDisk = "shared-disk",
         /// Rule 17.
         OwnerKind = "owner-kind",
+        /// Rule 18, with `--reap-scratch`, where claims are given up.
+        Scratch = "scratch",
         /// Rule 18.
         Stuck = "stuck-on-not-ready-node",
         /// The breaker.
@@ -96,7 +98,7 @@ impl ReasonCode {
             | Self::VolumeUnverified
             | Self::SharedDisk
             | Self::OwnerKind => Verdict::Manual,
-            Self::Stuck => Verdict::Reap,
+            Self::Scratch | Self::Stuck => Verdict::Reap,
         }
     }
 }
@@ -164,6 +166,8 @@ pub enum Reason {
     LocalVolume {
         /// The claims bound to the node, at least one.
         claims: Vec<PinnedClaim>,
+        /// Why `--reap-scratch`, where it is set, does not take them, as a phrase.
+        kept: Option<String>,
     },
     /// Rule 14.
     VolumeConfined {
@@ -184,6 +188,8 @@ pub enum Reason {
     },
     /// Rule 18.
     Stuck {
+        /// The scratch claims to give up before it.
+        scratch: Vec<PinnedClaim>,
         /// What to remember once it is reaped, as phrases.
         notes: Vec<String>,
     },
@@ -213,6 +219,9 @@ pub struct PinnedClaim {
     pub reclaim_policy: Option<String>,
     /// How the volume is bound to the node, as a phrase.
     pub bond: String,
+    /// The claim's resource version, where it is declared scratch in that and made anew; else why it is not given up, as a
+    /// phrase.
+    pub scratch: Result<String, String>,
 }
 
 /// A claim whose volume no node but the dead one can reach, though it may not be there.
@@ -276,7 +285,8 @@ impl Reason {
             Self::VolumeUnverified { .. } => ReasonCode::VolumeUnverified,
             Self::SharedDisk(_) => ReasonCode::SharedDisk,
             Self::OwnerKind { .. } => ReasonCode::OwnerKind,
-            Self::Stuck { .. } => ReasonCode::Stuck,
+            Self::Stuck { scratch, .. } if scratch.is_empty() => ReasonCode::Stuck,
+            Self::Stuck { .. } => ReasonCode::Scratch,
         }
     }
 
@@ -371,11 +381,13 @@ impl Reason {
                 "It is held by {}, whose controller has something to do before the pod may go.",
                 listed(finalizers)
             ),
-            Self::LocalVolume { claims } => {
+            Self::LocalVolume { claims, kept } => {
                 let each = claims.iter().map(|claim| {
                     format!("claim {} is bound to volume {} ({})", claim.claim, claim.volume, claim.bond)
                 });
-                format!("Its storage is on the dead node: {}.", each.collect::<Vec<_>>().join("; "))
+                let kept = kept.as_ref().map(|why| format!(" --reap-scratch leaves it: {why}."));
+                let kept = kept.unwrap_or_default();
+                format!("Its storage is on the dead node: {}.{kept}", each.collect::<Vec<_>>().join("; "))
             }
             Self::VolumeConfined { claims } => {
                 let each = claims.iter().map(|ConfinedClaim { claim, volume, place }| {
@@ -396,8 +408,13 @@ impl Reason {
             Self::OwnerKind { owner: Owner { kind, name } } => {
                 format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind.")
             }
-            Self::Stuck { .. } => {
-                "It is stuck Terminating on a NotReady node and nothing binds it there.".to_owned()
+            Self::Stuck { scratch, .. } => {
+                let claims = scratch.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(", ");
+                let binds = match claims.as_str() {
+                    "" => String::new(),
+                    claims => format!(" but storage that is declared scratch and goes first: {claims}"),
+                };
+                format!("It is stuck Terminating on a NotReady node and nothing binds it there{binds}.")
             }
         }
     }

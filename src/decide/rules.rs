@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     Policy,
-    reason::{Optout, Reason, seen, spoken},
+    reason::{Optout, PinnedClaim, Reason, seen, spoken},
     volume,
 };
 use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready};
@@ -96,7 +96,7 @@ const NOWHERE: &str = "There is no node to ask about.";
 pub(super) const BEFORE_VOLUMES: usize = 12;
 
 /// Rule 1 first.
-pub(super) const RULES: [Rule; 18] = [
+pub(super) static RULES: [Rule; 18] = [
     Rule {
         asks: "Is it the mirror of a static pod?",
         holds: Holds::Always(|case| case.pod.mirror.then_some(Reason::MirrorPod)),
@@ -229,9 +229,23 @@ pub(super) const RULES: [Rule; 18] = [
         asks: "Is its storage on the node?",
         holds: Holds::OnNode(|case, node| {
             let claims = volume::check(&case.pod.claims, node).pinned;
-            (!claims.is_empty()).then_some(Reason::LocalVolume { claims })
+            if claims.is_empty() {
+                return None;
+            }
+            if !case.policy.reap_scratch {
+                return Some(Reason::LocalVolume { claims, kept: None });
+            }
+            // Scratch claims are given up only where nothing else would keep the pod.
+            let mut others = RULES[BEFORE_VOLUMES + 1..RULES.len() - 1].iter().map(|rule| rule.finding(case));
+            let other = others.find_map(|finding| match finding {
+                Finding::Holds(reason) => Some(format!("by {} it would stay all the same", reason.code())),
+                Finding::Not | Finding::NodeUnknown => None,
+            });
+            let not_scratch = claims.iter().find_map(|claim| claim.scratch.clone().err());
+            let kept = not_scratch.or(other)?;
+            Some(Reason::LocalVolume { claims, kept: Some(kept) })
         }),
-        otherwise: |case| of_claims(case, "None that could be read is bound to the node"),
+        otherwise: |case| of_claims(case, "None that could be read keeps it on the node"),
     },
     Rule {
         asks: "Can its storage be reached from no other node?",
@@ -283,7 +297,15 @@ pub(super) const RULES: [Rule; 18] = [
     Rule {
         asks: "Does nothing bind it to its node?",
         holds: Holds::OnNode(|case, node| {
-            let mut notes = volume::check(&case.pod.claims, node).notes;
+            let volume::Claims { pinned: scratch, mut notes, .. } = volume::check(&case.pod.claims, node);
+            notes.extend(scratch.iter().map(|PinnedClaim { claim, volume, reclaim_policy, .. }| {
+                let policy = reclaim_policy.as_deref().unwrap_or("none");
+                format!(
+                    "claim {claim} goes and is made anew, empty; its volume {volume} stays behind, Released, until it is \
+                     cleaned up (reclaim policy {policy}), and a storage class that binds at once may choose {} again",
+                    node.name
+                )
+            }));
             if case.pod.controller.is_none() {
                 notes.push("nothing brings it back: it has no controller".to_owned());
             }
@@ -293,7 +315,7 @@ pub(super) const RULES: [Rule; 18] = [
                     "its containers there may still run until node {node} is mended or powered off: {signs}"
                 ));
             }
-            Some(Reason::Stuck { notes })
+            Some(Reason::Stuck { scratch, notes })
         }),
         otherwise: |_| String::new(),
     },

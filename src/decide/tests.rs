@@ -44,6 +44,7 @@ fn policy() -> Policy {
         kubelet_alive: KubeletAlive::HoldUnique,
         unreachable_only: false,
         manual_owner_kinds: Vec::new(),
+        reap_scratch: false,
     }
 }
 
@@ -274,15 +275,15 @@ fn within(key: &str, values: &[&str]) -> Requirement {
 }
 
 fn claim(state: ClaimState) -> ClaimFacts {
-    ClaimFacts { name: "data".to_owned(), ephemeral: false, users: Vec::new(), state }
+    ClaimFacts { name: "data".to_owned(), ephemeral: false, users: Vec::new(), renewed: not_asked(), state }
 }
 
 fn bound(volume: VolumeFacts) -> ClaimFacts {
-    claim(ClaimState::Bound { uid: "c-1".to_owned(), shared_disk: false, volume })
+    claim(ClaimState::Bound { uid: "c-1".to_owned(), shared_disk: false, scratch: None, volume })
 }
 
 fn shared(volume: VolumeFacts) -> ClaimFacts {
-    claim(ClaimState::Bound { uid: "c-1".to_owned(), shared_disk: true, volume })
+    claim(ClaimState::Bound { uid: "c-1".to_owned(), shared_disk: true, scratch: None, volume })
 }
 
 fn not_bound() -> ClaimFacts {
@@ -290,7 +291,7 @@ fn not_bound() -> ClaimFacts {
 }
 
 fn stuck() -> Reason {
-    Reason::Stuck { notes: Vec::new() }
+    Reason::Stuck { scratch: Vec::new(), notes: Vec::new() }
 }
 
 fn not_overdue(overdue: SignedDuration) -> Reason {
@@ -316,11 +317,20 @@ fn pinned(bond: &str) -> PinnedClaim {
         volume: "pv-1".to_owned(),
         reclaim_policy: Some("Delete".to_owned()),
         bond: bond.to_owned(),
+        scratch: Err(undeclared("data")),
     }
 }
 
+fn undeclared(claim: &str) -> String {
+    format!("claim {claim} is not annotated pod-reaper.io/scratch: \"true\", or is opted out")
+}
+
+fn not_asked() -> Result<(), String> {
+    Err("nobody looked".to_owned())
+}
+
 fn local_volume(bond: &str) -> Reason {
-    Reason::LocalVolume { claims: vec![pinned(bond)] }
+    Reason::LocalVolume { claims: vec![pinned(bond)], kept: None }
 }
 
 fn unverified_claim(claim: &str, missing_volume: Option<&str>, cause: &str) -> UnverifiedClaim {
@@ -340,7 +350,7 @@ fn without_volume(volume: &str) -> Reason {
 /// Reaped, with the note that its replacement has to find such a node.
 fn free(to: &str) -> Reason {
     let note = format!("its replacement waits for a node that its volume allows: pv-1 needs {to}");
-    Reason::Stuck { notes: vec![note] }
+    Reason::Stuck { scratch: Vec::new(), notes: vec![note] }
 }
 
 fn confined(place: &str) -> Reason {
@@ -692,13 +702,13 @@ fn rule_10_a_report_of_the_node_itself_protects_a_unique_pod() {
 const NOTHING_BACK: &str = "nothing brings it back: it has no controller";
 
 fn bare() -> Reason {
-    Reason::Stuck { notes: vec![NOTHING_BACK.to_owned()] }
+    Reason::Stuck { scratch: Vec::new(), notes: vec![NOTHING_BACK.to_owned()] }
 }
 
 /// Reaped from a node that shows that it lives.
 fn beside(sign: &str) -> Reason {
     let note = format!("its containers there may still run until node ds06 is mended or powered off: {sign}");
-    Reason::Stuck { notes: vec![note] }
+    Reason::Stuck { scratch: Vec::new(), notes: vec![note] }
 }
 
 #[test]
@@ -729,14 +739,14 @@ fn rule_10_protects_whom_the_operator_wants() {
     for (name, pod, unique) in rows() {
         assert_eq!(pod.0.unique(), unique, "{name}");
         let reaped = || {
-            let Reason::Stuck { mut notes } = beside(sign) else { unreachable!("it is") };
+            let Reason::Stuck { mut notes, .. } = beside(sign) else { unreachable!("it is") };
             if pod.0.controller.is_none() {
                 notes.insert(0, NOTHING_BACK.to_owned());
             }
             if pod.0.claims.iter().any(|claim| claim.state == ClaimState::Own) {
                 notes.insert(0, "claim data is its own alone and goes with it, data and all".to_owned());
             }
-            Reason::Stuck { notes }
+            Reason::Stuck { scratch: Vec::new(), notes }
         };
         let by_default = if unique { held() } else { reaped() };
         assert_eq!(pod.judged_by(&policy()), by_default, "{name}");
@@ -1004,6 +1014,7 @@ fn a_claim_of_the_pods_own_binds_nothing() {
         pod
     };
     let own = Reason::Stuck {
+        scratch: Vec::new(),
         notes: vec!["claim data is its own alone and goes with it, data and all".to_owned()],
     };
     let pinned = || local_volume("local, at /mnt/d1");
@@ -1040,7 +1051,8 @@ fn every_claim_is_checked() {
     let named = |name: &str, claim: ClaimFacts| ClaimFacts { name: name.to_owned(), ..claim };
     let somewhere = || named("free", bound(reachable(vec![vec![within("zone", &["a"])]])));
     let absent = || named("absent", claim(ClaimState::Absent));
-    let second = PinnedClaim { claim: "logs".to_owned(), ..pinned("local, at /mnt/d1") };
+    let scratch = Err(undeclared("logs"));
+    let second = PinnedClaim { claim: "logs".to_owned(), scratch, ..pinned("local, at /mnt/d1") };
     check([
         (
             "the last is pinned",
@@ -1055,7 +1067,7 @@ fn every_claim_is_checked() {
         (
             "two are pinned",
             pod().with(bound(local())).with(named("logs", bound(local()))),
-            Reason::LocalVolume { claims: vec![pinned("local, at /mnt/d1"), second] },
+            Reason::LocalVolume { claims: vec![pinned("local, at /mnt/d1"), second], kept: None },
         ),
         (
             "the last is unbound",
@@ -1289,6 +1301,7 @@ fn every_reason() -> Vec<Reason> {
             pinned("local, at /mnt/d1"),
             PinnedClaim { claim: "logs".to_owned(), ..pinned("hostPath, at /var/x") },
         ],
+        kept: None,
     };
     let out = |who, value: &str| Reason::OptedOut { who, value: value.to_owned() };
     vec![

@@ -22,6 +22,9 @@ pub(super) struct Claims {
     pub notes: Vec<String>,
 }
 
+/// How a claim is declared scratch.
+const SCRATCH: &str = "pod-reaper.io/scratch: \"true\"";
+
 /// Where a volume can be reached.
 enum Reach {
     /// Nowhere but on this node: how that is known, as a phrase.
@@ -36,7 +39,7 @@ enum Reach {
 /// Sorts `claims` by what they mean for a pod on `node`.
 pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     let mut checked = Claims::default();
-    for ClaimFacts { name: claim, state, .. } in claims {
+    for ClaimFacts { name: claim, renewed, state, .. } in claims {
         let claim = claim.clone();
         let mut missing_volume = None;
         let cause = match state {
@@ -45,14 +48,17 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                 checked.notes.push(format!("claim {claim} is its own alone and goes with it, data and all"));
                 continue;
             }
-            ClaimState::Bound { uid, volume, .. } => match reach(volume, node) {
+            ClaimState::Bound { uid, volume, scratch, .. } => match reach(volume, node) {
                 Reach::Pinned(bond) => {
+                    let undeclared = format!("claim {claim} is not annotated {SCRATCH}, or is opted out");
+                    let scratch = scratch.clone().ok_or(undeclared);
                     checked.pinned.push(PinnedClaim {
                         claim,
                         claim_uid: uid.clone(),
                         volume: volume.name.clone(),
                         reclaim_policy: volume.reclaim_policy.clone(),
                         bond,
+                        scratch: scratch.and_then(|version| renewed.clone().map(|()| version)),
                     });
                     continue;
                 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{Look, Node, Run, Sent, log_outcome};
 use crate::{
     cluster::{Failure, NotDown, StatusKind, StillDown, WriteMode},
-    decide::{Reason, Verdict, decide},
+    decide::{PinnedClaim, Reason, Verdict, decide},
     facts::{NodeRead, PodFacts, Unread, opted_out},
     outcome::Outcome,
 };
@@ -35,7 +35,10 @@ impl Run<'_> {
             node.judged.name,
             pod.deletion_deadline
         );
-        let sent = self.send(node, pod).await;
+        let sent = match self.give_up_scratch(node, pod).await {
+            Ok(()) => self.send(node, pod, self.mode).await,
+            Err(sent) => sent,
+        };
         match &sent {
             Sent::Settled(outcome) => log_outcome(pod, outcome),
             Sent::Accepted | Sent::Unsure(_) => {}
@@ -54,7 +57,58 @@ impl Run<'_> {
         }
     }
 
-    async fn send(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
+    /// Deletes the scratch claims that go before `pod`, after a rehearsal of its own delete. An error is what the pod came
+    /// to. A claim that changed meanwhile is left to the next run.
+    async fn give_up_scratch(&self, node: &Node<'_>, pod: &PodFacts) -> Result<(), Sent> {
+        let look = async || self.still_down(node, pod).await.map_err(Sent::Settled);
+        if !self.policy.reap_scratch || look().await?.1.is_empty() {
+            return Ok(());
+        }
+        match self.send(node, pod, WriteMode::DryRun).await {
+            Sent::Settled(Outcome::WouldDelete) => {}
+            sent => return Err(sent),
+        }
+        // The node is looked at once more after that.
+        node.last.lock().await.take();
+        let (mut done, mut tried) = (Vec::new(), 0);
+        loop {
+            let (proof, claims) = look().await?;
+            let claim = claims.into_iter().find(|claim| !done.contains(&claim.claim));
+            let Some(claim) = claim else { return Ok(()) };
+            if let Some(why) = self.stop.reason().filter(|_| done.is_empty()) {
+                return Err(Sent::Settled(Outcome::Interrupted(why.to_owned())));
+            }
+            let written = self.cluster.delete_claim(pod, &claim, &proof, self.mode).await;
+            let may_be_gone = written.as_ref().err().is_none_or(Failure::may_have_taken_effect);
+            if self.mode == WriteMode::Real && may_be_gone {
+                tracing::info!(uid = pod.uid, "Deleting scratch claim {} of pod {}", claim.claim, pod.name);
+                self.given_up.borrow_mut().entry(pod.uid.clone()).or_default().insert(claim.claim.clone());
+            }
+            let failure = match written {
+                Err(failure) if !failure.is(StatusKind::NotFound) => failure,
+                _ => {
+                    done.push(claim.claim);
+                    continue;
+                }
+            };
+            tried += 1;
+            if let Some(pause) = failure.pause(tried).filter(|_| tried < WRITE_TRIES) {
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    _ = self.stop.stopped() => {}
+                }
+                continue;
+            }
+            return Err(Sent::Settled(match failure.code() {
+                Some(409) => Outcome::Changed(format!("Claim {} is not as it was judged.", claim.claim)),
+                Some(403 | 422) => denied(failure),
+                _ if failure.is(StatusKind::Webhook) => denied(failure),
+                _ => Outcome::Failed(format!("claim {}: {failure}", claim.claim)),
+            }));
+        }
+    }
+
+    async fn send(&self, node: &Node<'_>, pod: &PodFacts, mode: WriteMode) -> Sent {
         let mut pod = pod.clone();
         let mut tried = 0;
         // A pod that changed is judged once more. The change that our own patch brings about does not count.
@@ -66,18 +120,19 @@ impl Run<'_> {
         let settle = |unsure: Option<Failure>, outcome| unsure.map_or(Sent::Settled(outcome), Sent::Unsure);
         loop {
             let proof = match self.still_down(node, &pod).await {
-                Ok(proof) => proof,
+                Ok((proof, _)) => proof,
                 Err(outcome) => return settle(unsure, outcome),
             };
-            // Looking may have taken a while. A pod that is patched already is finished with.
-            if let Some(why) = self.stop.reason().filter(|_| !patched) {
+            // Looking may have taken a while. A pod that is patched already, or has lost a claim, is finished with.
+            let begun = patched || self.given_up.borrow().contains_key(&pod.uid);
+            if let Some(why) = self.stop.reason().filter(|_| !begun) {
                 return settle(unsure, Outcome::Interrupted(why.to_owned()));
             }
             let patching = pod.held_by_job() && !pod.finished;
             let written = if patching {
-                self.cluster.fail_job_pod(&pod, &proof, self.mode).await.map(Some)
+                self.cluster.fail_job_pod(&pod, &proof, mode).await.map(Some)
             } else {
-                self.cluster.delete_pod(&pod, &proof, self.mode).await.map(|()| None)
+                self.cluster.delete_pod(&pod, &proof, mode).await.map(|()| None)
             };
             let failure = match written {
                 Ok(Some(resource_version)) => {
@@ -86,7 +141,7 @@ impl Run<'_> {
                     second_chances += 1;
                     continue;
                 }
-                Ok(None) if self.mode == WriteMode::DryRun => return Sent::Settled(Outcome::WouldDelete),
+                Ok(None) if mode == WriteMode::DryRun => return Sent::Settled(Outcome::WouldDelete),
                 Ok(None) => return Sent::Accepted,
                 Err(failure) => failure,
             };
@@ -130,8 +185,12 @@ impl Run<'_> {
         }
     }
 
-    /// Judges `pod` by a fresh look at its node. An error is the pod's outcome.
-    async fn still_down(&self, node: &Node<'_>, pod: &PodFacts) -> Result<StillDown, Outcome> {
+    /// Judges `pod` by a fresh look at its node, and gives the claims that go before it. An error is the pod's outcome.
+    async fn still_down(
+        &self,
+        node: &Node<'_>,
+        pod: &PodFacts,
+    ) -> Result<(StillDown, Vec<PinnedClaim>), Outcome> {
         let mut last = node.last.lock().await;
         let shared = last.take().filter(|look| look.taken.elapsed() < SHARED_FOR);
         let look = last.insert(if let Some(look) = shared {
@@ -156,7 +215,7 @@ impl Run<'_> {
             NotDown::Changed(how) => Outcome::NodeChanged(how.to_owned()),
         })?;
         match decide(look.now, self.policy, Some(&NodeRead::Known(look.facts.clone())), pod) {
-            reason if reason.verdict() == Verdict::Reap => Ok(proof),
+            Reason::Stuck { scratch, .. } => Ok((proof, scratch)),
             // What could not be read has not changed.
             Reason::FactsUnread(what) => {
                 let node = &node.judged.name;

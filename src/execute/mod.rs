@@ -6,7 +6,10 @@
 mod attempt;
 mod verify;
 
-use std::collections::BTreeMap;
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
@@ -56,7 +59,8 @@ pub async fn execute(
     }
     // Once more, right before the first delete: the question at a terminal may have been open for long.
     let namespaces = if groups.is_empty() { Ok(Namespaces::new()) } else { cluster.namespaces().await };
-    let run = &Run { cluster, stop, policy, mode, namespaces, now: facts.now };
+    let given_up = RefCell::default();
+    let run = &Run { cluster, stop, policy, mode, namespaces, now: facts.now, given_up };
     let turns = groups.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
     let sent = stream::iter(turns.enumerate())
         .map(|(turn, (node, pod))| async move {
@@ -82,6 +86,15 @@ pub async fn execute(
         .collect::<Vec<_>>()
         .await;
     outcomes.extend(verified.into_iter().flatten());
+    for (uid, claims) in run.given_up.take() {
+        if let Some(outcome) = outcomes.get_mut(&uid).filter(|outcome| !outcome.code().went_well()) {
+            let claims = claims.into_iter().collect::<Vec<_>>().join(", ");
+            *outcome = Outcome::Failed(format!(
+                "its scratch claims went, or may have ({claims}), and the pod did not. {}",
+                outcome.sentence()
+            ));
+        }
+    }
     outcomes
 }
 
@@ -105,6 +118,8 @@ struct Run<'a> {
     mode: WriteMode,
     namespaces: Result<Namespaces, Failure>,
     now: Timestamp,
+    /// By the pod's UID, the claims whose delete was accepted, or may have been.
+    given_up: RefCell<BTreeMap<String, BTreeSet<String>>>,
 }
 
 /// Codes only: a message of the server is for the report.

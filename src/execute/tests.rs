@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use pod_reaper_test_support::simulated::{Fate, Fault, Kind, Objects, Server};
+use pod_reaper_test_support::{
+    samples::{scratch, set, with},
+    simulated::{Fate, Fault, Kind, Objects, Request, Server},
+};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     facts::JOB_TRACKING,
-    report::samples::{audit, held_by, judged, lease, namespace, node, pod},
-    selector::NodeSelectors,
+    report::samples::{audit, held_by, judged, lease, namespace, node, pod, run, using, volume},
+    selector::{NodeSelectors, Target},
+    settings::Mode,
 };
 
 fn finished(mut pod: Value) -> Value {
@@ -67,4 +71,215 @@ async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     let looks = trace.iter().filter_map(|sent| sent.split_once(" ms: GET /api/v1/pods?"));
     let looks = looks.map(|(at, _)| at).collect::<Vec<_>>();
     assert_eq!(looks, ["0", "250", "750", "1750", "3750", "5750", "7750", "9750"]);
+}
+
+/// A StatefulSet's pod on a dead node, with two claims there that are declared scratch.
+fn with_scratch() -> Vec<Value> {
+    let disk = json!({"local": {"path": "/x"}, "persistentVolumeReclaimPolicy": "Delete"});
+    let mut pod = pod("shop", "cache-0", "ds06");
+    let volume_of =
+        |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-cache-0")}});
+    pod["spec"]["volumes"] = json!([volume_of("a"), volume_of("b")]);
+    pod["metadata"]["labels"] = json!({"apps.kubernetes.io/pod-index": "0"});
+    vec![
+        node("ds05", "True"),
+        node("ds06", "Unknown"),
+        namespace("shop"),
+        lease("ds06"),
+        pod,
+        set("shop", "cache", &["a", "b"]),
+        scratch("shop", "a-cache-0", "pv-a"),
+        scratch("shop", "b-cache-0", "pv-b"),
+        volume("pv-a", &disk),
+        volume("pv-b", &disk),
+    ]
+}
+
+/// Runs with `--reap-scratch` on `objects`, as a real run, and tells the outcome, what it says, and what was sent from the
+/// first write on.
+async fn reap_scratch(
+    objects: Vec<Value>,
+    mode: Mode,
+    mut fault: impl FnMut(&Request) -> Option<Fault> + Send + 'static,
+) -> (String, Vec<String>) {
+    let fate = move |request: &Request| Fate { fault: fault(request), ..Fate::default() };
+    reap_scratch_within(Duration::from_mins(8), objects, mode, fate).await
+}
+
+async fn reap_scratch_within(
+    deadline: Duration,
+    objects: Vec<Value>,
+    mode: Mode,
+    fate: impl FnMut(&Request) -> Fate + Send + 'static,
+) -> (String, Vec<String>) {
+    let now = "2026-01-31T03:00:00Z".parse().unwrap();
+    let mut settings = run(mode, Target::default());
+    settings.policy.reap_scratch = true;
+    (settings.all, settings.events) = (false, false);
+    let objects = Objects::new(now, objects);
+    let server = Server::with_faults(objects, fate);
+    let (_signal, stop) = Stop::manual(deadline);
+    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let report = crate::run::run_on(&cluster, &settings, mode, &stop).await.unwrap();
+    assert_eq!(server.lock().not_understood, Vec::<String>::new());
+    let pod = &report.pods[0];
+    let outcome = pod.outcome.map_or("none", |outcome| outcome.as_str());
+    let says = pod.outcome_detail.clone().unwrap_or_else(|| pod.detail.clone());
+    let requests = server.lock().requests.clone();
+    let first = requests.iter().position(|sent| sent.starts_with("DELETE")).unwrap_or(requests.len());
+    let sent = requests[first..].iter().map(|sent| sent.replace("/api/v1/namespaces/shop/", ""));
+    let told = |sent: &String| sent.starts_with("DELETE") || sent.contains("/nodes/");
+    (format!("{} {outcome}: {says}", pod.reason), sent.filter(told).collect())
+}
+
+const REAL: Mode = Mode::Delete { ask: false };
+const LOOK: &str = "GET /api/v1/nodes/ds06";
+const REHEARSAL: &str = "DELETE pods/cache-0?dryRun=All";
+const CLAIMS: [&str; 2] =
+    ["DELETE persistentvolumeclaims/a-cache-0", "DELETE persistentvolumeclaims/b-cache-0"];
+
+#[tokio::test(start_paused = true)]
+async fn scratch_goes_between_a_rehearsal_and_its_pod() {
+    let (says, sent) = reap_scratch(with_scratch(), REAL, |_| None).await;
+    assert!(says.starts_with("scratch deleted"), "{says}");
+    assert_eq!(sent, [REHEARSAL, LOOK, CLAIMS[0], CLAIMS[1], "DELETE pods/cache-0"]);
+
+    let (says, sent) = reap_scratch(with_scratch(), Mode::ServerDryRun, |_| None).await;
+    assert!(says.starts_with("scratch would-delete"), "{says}");
+    assert!(sent.iter().all(|sent| sent == LOOK || sent.ends_with("?dryRun=All")), "{sent:?}");
+    assert_eq!(sent.len(), 5, "{sent:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_proved_to_be_scratch_stays() {
+    let altered = |at: usize, more: Value| {
+        let mut objects = with_scratch();
+        objects[at] = with(objects[at].take(), more);
+        objects
+    };
+    let other = |pod: Value| with_scratch().into_iter().chain([pod]).collect::<Vec<_>>();
+    let annotated =
+        |value: &str| altered(6, json!({"metadata": {"annotations": {"pod-reaper.io/scratch": value}}}));
+    let marked = |field: &str| altered(6, json!({"metadata": {field: {"pod-reaper.io/skip": "true"}}}));
+    let mut living = using(pod("shop", "backup-0", "ds05"), "a-cache-0");
+    living["metadata"]["deletionTimestamp"] = Value::Null;
+    for (name, objects, why) in [
+        ("no annotation", annotated("false"), "claim a-cache-0 is not annotated"),
+        ("another value", annotated("True"), "claim a-cache-0 is not annotated"),
+        ("opted out", marked("annotations"), "or is opted out"),
+        ("opted out by label", marked("labels"), "or is opted out"),
+        ("no template", altered(5, json!({"spec": {"volumeClaimTemplates": []}})), "from no template"),
+        ("another set", altered(5, json!({"metadata": {"uid": "another"}})), "is another of that name now"),
+        ("no set", altered(4, json!({"metadata": {"ownerReferences": []}})), "no StatefulSet made it"),
+        ("another user", other(living), "claim a-cache-0 is used by backup-0 too"),
+        ("an old server", altered(4, json!({"metadata": {"labels": null}})), "before Kubernetes 1.28"),
+        (
+            "a confined one too",
+            altered(
+                9,
+                json!({"spec": {"local": null, "nodeAffinity": {"required":
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]}}}}),
+            ),
+            "by volume-confined it would stay all the same",
+        ),
+    ] {
+        let (says, sent) = reap_scratch(objects, REAL, |_| None).await;
+        assert!(says.starts_with("local-volume none") && says.contains(why), "{name}: {says}");
+        assert_eq!(sent, Vec::<String>::new(), "{name}");
+    }
+    // What could not be read: the StatefulSet, the pods of the namespace.
+    for kind in [Kind::StatefulSet, Kind::PodsIn] {
+        let fault =
+            move |request: &Request| (request.kind == kind).then_some(Fault::Status(403, false, false));
+        let (says, sent) = reap_scratch(with_scratch(), REAL, fault).await;
+        assert!(says.starts_with("local-volume none") && says.contains("answered 403"), "{kind:?}: {says}");
+        assert_eq!(sent, Vec::<String>::new(), "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_went_alone_is_told() {
+    let forbidden = |kind: Kind, name: &'static str, dry: bool| {
+        move |request: &Request| {
+            let is_it = request.kind == kind && request.name == name && request.dry_run == dry;
+            is_it.then_some(Fault::Status(403, false, false))
+        }
+    };
+    // Refused before anything went.
+    for fault in [forbidden(Kind::Delete, "cache-0", true), forbidden(Kind::DeleteClaim, "a-cache-0", false)]
+    {
+        let (says, _) = reap_scratch(with_scratch(), REAL, fault).await;
+        assert!(says.starts_with("scratch denied"), "{says}");
+    }
+    // Refused after that.
+    for (fault, gone) in [
+        (forbidden(Kind::DeleteClaim, "b-cache-0", false), "(a-cache-0)"),
+        (forbidden(Kind::Delete, "cache-0", false), "(a-cache-0, b-cache-0)"),
+    ] {
+        let (says, _) = reap_scratch(with_scratch(), REAL, fault).await;
+        let what = format!("its scratch claims went, or may have {gone}, and the pod did not.");
+        assert!(says.starts_with("scratch failed") && says.contains(&what), "{says}");
+    }
+}
+
+/// What passes is tried again. A claim that changed, by a try that was not answered perhaps, is left to the next run.
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_tried_again_as_it_was_judged() {
+    let gone = "scratch failed: It could not be deleted: its scratch claims went, or may have (a-cache-0), and the pod did not. Claim a-cache-0 \
+                is not as it was judged.";
+    for (first, says, tries) in [
+        (Fault::Busy(429, None), "scratch deleted", 2),
+        (Fault::Lost(false), "scratch deleted", 2),
+        (Fault::Lost(true), gone, 2),
+        (Fault::Status(409, false, false), "scratch changed: Claim a-cache-0 is not as it was judged.", 1),
+    ] {
+        let mut deletes = 0;
+        let (said, sent) = reap_scratch(with_scratch(), REAL, move |request| {
+            deletes += usize::from(request.kind == Kind::DeleteClaim);
+            (request.kind == Kind::DeleteClaim && deletes == 1).then_some(first)
+        })
+        .await;
+        assert!(said.starts_with(says), "{first:?}: {said}");
+        assert_eq!(sent.iter().filter(|sent| *sent == CLAIMS[0]).count(), tries, "{first:?}: {sent:?}");
+    }
+}
+
+/// A run that has to end begins nothing, and finishes what a claim has gone for.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
+    let deadline = Duration::from_secs(5);
+    let slow = |kind: Kind, name: &'static str| {
+        let mut first = true;
+        move |request: &Request| {
+            let is_it = request.kind == kind && request.name == name && std::mem::take(&mut first);
+            let back = if is_it { Duration::from_secs(4) } else { Duration::ZERO };
+            Fate { back, ..Fate::default() }
+        }
+    };
+    let (says, sent) =
+        reap_scratch_within(deadline, with_scratch(), REAL, slow(Kind::Delete, "cache-0")).await;
+    assert!(says.starts_with("scratch interrupted"), "{says}");
+    assert_eq!(sent, [REHEARSAL, LOOK]);
+    let slow = slow(Kind::DeleteClaim, "a-cache-0");
+    let (says, sent) = reap_scratch_within(deadline, with_scratch(), REAL, slow).await;
+    assert!(says.starts_with("scratch deleted"), "{says}");
+    assert_eq!(
+        sent.iter().filter(|sent| *sent != LOOK).skip(1).collect::<Vec<_>>(),
+        [CLAIMS[0], CLAIMS[1], "DELETE pods/cache-0"]
+    );
+}
+
+/// A claim's delete that is on its way for more than five seconds is given up before it arrives.
+#[tokio::test(start_paused = true)]
+async fn no_claim_goes_by_a_look_that_is_older_than_five_seconds() {
+    let late = |request: &Request| {
+        let there = if request.kind == Kind::DeleteClaim { Duration::from_secs(6) } else { Duration::ZERO };
+        Fate { there, ..Fate::default() }
+    };
+    let (says, sent) = reap_scratch_within(Duration::from_mins(8), with_scratch(), REAL, late).await;
+    assert!(says.starts_with("scratch failed"), "{says}");
+    assert!(
+        !sent.contains(&CLAIMS[1].to_owned()) && !sent.contains(&"DELETE pods/cache-0".to_owned()),
+        "{sent:?}"
+    );
 }

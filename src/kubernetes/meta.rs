@@ -60,6 +60,9 @@ pub struct Annotations {
     /// Copied into the report when the pod is reaped.
     #[serde(rename = "pod-reaper.io/after-reap")]
     pub(super) after_reap: Option<String>,
+    /// Nobody would miss what is on the claim.
+    #[serde(rename = "pod-reaper.io/scratch")]
+    pub(super) scratch: Option<String>,
     /// Set by the kubelet on the API's copy of a static pod.
     #[serde(rename = "kubernetes.io/config.mirror")]
     pub(super) mirror: Option<String>,

@@ -32,5 +32,5 @@ pub use self::{
     node::RawNode,
     observed::Observed,
     pod::RawPod,
-    volume::{RawAttachment, RawClaim, RawVolume},
+    volume::{RawAttachment, RawClaim, RawStatefulSet, RawVolume},
 };

@@ -13,6 +13,8 @@ pub(super) const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const DEFAULT_SECONDS: i64 = 300;
 /// Set by the Deployment controller: the end of the `ReplicaSet`'s name.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
+/// Set by the `StatefulSet` controller, from Kubernetes 1.28 on.
+const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
 /// A `CronJob` names its Jobs after itself and the time in minutes since 1970: eight digits until 2160. Fewer may be anything.
 const CRON_DIGITS: usize = 8;
@@ -87,7 +89,7 @@ impl RawPod {
     /// Without the labels that no rule asks for: tens of thousands of pods are held at once.
     #[must_use]
     pub fn without_labels(mut self) -> Self {
-        let kept = [SKIP, POD_TEMPLATE_HASH];
+        let kept = [SKIP, POD_TEMPLATE_HASH, POD_INDEX];
         self.metadata
             .labels
             .iter_mut()
@@ -115,12 +117,10 @@ impl RawPod {
 
     /// What there is to know about one that runs on a node that may be dead; `None` where it is finished or Terminating.
     pub fn unasked(&self) -> Option<Unasked> {
-        let PodSummary { namespace, name, workload, stays, terminating, finished, .. } = self.summary();
+        let PodSummary { namespace, name, workload, claims, stays, terminating, finished, .. } =
+            self.summary();
         let seconds =
             |taint| self.toleration(taint).map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds);
-        let claims =
-            self.spec.volumes.iter().flatten().filter_map(|volume| volume.persistent_volume_claim.as_ref());
-        let claims = claims.filter_map(|claim| claim.claim_name.clone()).collect();
         (!terminating && !finished).then(|| Unasked {
             namespace,
             name,
@@ -150,9 +150,18 @@ impl RawPod {
         let unready = ready.is_some_and(|ready| ready.status.as_deref() != Some("True"));
         let phase = self.status.phase.clone().unwrap_or_default();
         let terminating = self.metadata.terminating();
+        let name = self.metadata.name.clone().unwrap_or_default();
+        let claims =
+            self.spec.volumes.iter().flatten().filter_map(|volume| match &volume.persistent_volume_claim {
+                Some(source) => source.claim_name.clone(),
+                None => {
+                    Some(format!("{name}-{}", volume.name.as_deref()?)).filter(|_| volume.ephemeral.is_some())
+                }
+            });
         PodSummary {
+            claims: claims.collect(),
+            name,
             namespace: self.metadata.namespace.clone().unwrap_or_default(),
-            name: self.metadata.name.clone().unwrap_or_default(),
             uid: self.metadata.uid.clone().unwrap_or_default(),
             node: self.node().map(str::to_owned),
             serves: phase == "Running" && !terminating && !unready,
@@ -211,6 +220,7 @@ impl RawPod {
                 name: claim,
                 ephemeral,
                 users: Vec::new(),
+                renewed: Err("nobody looked whether its claims would be made anew".to_owned()),
                 state: ClaimState::NotLookedUp,
             });
         }
@@ -233,6 +243,7 @@ impl RawPod {
             grace_seconds: self.metadata.deletion_grace_period_seconds,
             finished: matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed")),
             mirror: self.metadata.annotation(|known| &known.mirror).is_some(),
+            indexed: self.metadata.label(POD_INDEX).is_some(),
             opted_out: self.metadata.opted_out(),
             namespace_opted_out,
             after_reap: self.metadata.annotation(|known| &known.after_reap).map(str::to_owned),

@@ -1,6 +1,6 @@
-//! Claims, volumes and their attachments.
+//! Claims, what makes them, volumes and their attachments.
 
-use super::meta::{Meta, required};
+use super::meta::{Meta, RawObject, required};
 use crate::facts::{
     AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread, VolumeFacts,
 };
@@ -22,6 +22,17 @@ raw! {
 
     struct ClaimStatus {
         phase: Option<String>,
+    }
+
+    /// A `StatefulSet`, as far as it makes claims.
+    pub struct RawStatefulSet {
+        /// Its metadata.
+        pub metadata: Meta,
+        spec: SetSpec,
+    }
+
+    struct SetSpec {
+        volume_claim_templates: Option<Vec<RawObject>>,
     }
 
     /// A `PersistentVolume`.
@@ -99,19 +110,32 @@ impl RawClaim {
         let owners = owners.filter_map(|owner| owner.uid.clone()).collect();
         let shared_disk = self.spec.volume_mode.as_deref() == Some("Block")
             && self.spec.access_modes.iter().flatten().any(|mode| mode == "ReadWriteMany");
+        let scratch = self.metadata.annotation(|known| &known.scratch) == Some("true")
+            && self.metadata.opted_out().is_none();
+        let scratch = self.metadata.resource_version.clone().filter(|_| scratch);
         let lost = self.status.phase.as_deref() == Some("Lost");
         let missing = self.volume_name().map(str::to_owned);
         let state = match volume {
             Err(unread) => ClaimState::Unread(unread),
             Ok(Some(volume)) if !lost && missing.is_some() => {
                 match required(self.metadata.uid, "metadata.uid") {
-                    Ok(uid) => ClaimState::Bound { uid, shared_disk, volume: volume.into() },
+                    Ok(uid) => ClaimState::Bound { uid, shared_disk, scratch, volume: volume.into() },
                     Err(why) => ClaimState::Unread(Unread(why)),
                 }
             }
             Ok(_) => ClaimState::WithoutVolume { missing, phase: self.status.phase },
         };
         ClaimLook { owners, state }
+    }
+}
+
+impl RawStatefulSet {
+    /// Whether it makes a claim of that name for the pod.
+    pub fn makes(&self, claim: &str, pod: &str) -> bool {
+        let mut templates = self.spec.volume_claim_templates.iter().flatten();
+        templates.any(|template| {
+            template.metadata.name.as_ref().is_some_and(|name| *claim == format!("{name}-{pod}"))
+        })
     }
 }
 

@@ -35,7 +35,7 @@ impl Judged {
 }
 
 fn stuck() -> Reason {
-    Reason::Stuck { notes: Vec::new() }
+    Reason::Stuck { scratch: Vec::new(), notes: Vec::new() }
 }
 
 /// One pod of each verdict but `reap`.
@@ -252,7 +252,7 @@ fn only_what_is_reaped_counts_against_the_cap() {
 
 #[test]
 fn a_reaped_pod_keeps_what_was_seen() {
-    let noted = Reason::Stuck { notes: vec!["pv-1 needs zone In (a)".to_owned()] };
+    let noted = Reason::Stuck { scratch: Vec::new(), notes: vec!["pv-1 needs zone In (a)".to_owned()] };
     let plan =
         Plan::limited(vec![pod("shop", "db-0", "09:00").because(noted.clone())], &workers(1, 9), &cap(1));
     assert_eq!(plan.pods[0].reason, noted);

@@ -95,6 +95,7 @@ impl From<&Settings> for SettingsEntry {
             kubelet_alive: settings.policy.kubelet_alive,
             unreachable_only: settings.policy.unreachable_only,
             manual_owner_kinds: settings.policy.manual_owner_kinds.clone(),
+            reap_scratch: settings.policy.reap_scratch,
             max_deletes: settings.limits.max_deletes.unwrap_or(0),
             max_not_ready_percent: settings.limits.max_not_ready_percent,
             leaf_node_selector: joined(&settings.node_selectors.leaf),
@@ -228,7 +229,7 @@ impl Entries<'_> {
 /// What to remember once the pod is reaped.
 pub(crate) fn notes(judged: &Judged, facts: &ClusterFacts) -> Vec<String> {
     let mut notes = Vec::new();
-    if let (Reason::Stuck { notes: more }, None) = (&judged.reason, &judged.limit) {
+    if let (Reason::Stuck { notes: more, .. }, None) = (&judged.reason, &judged.limit) {
         notes.extend(judged.pod.after_reap.clone());
         notes.extend(more.iter().cloned());
         notes.extend(detaches_late(&judged.pod, facts));

@@ -37,6 +37,7 @@ pub fn audit() -> Settings {
             kubelet_alive: KubeletAlive::HoldUnique,
             unreachable_only: false,
             manual_owner_kinds: Vec::new(),
+            reap_scratch: false,
         },
         limits: Limits { max_deletes: None, max_not_ready_percent: 55 },
         node_selectors: NodeSelectors::default(),

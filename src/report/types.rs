@@ -83,6 +83,8 @@ pub struct SettingsEntry {
     pub unreachable_only: bool,
     /// `--manual-owner-kind`.
     pub manual_owner_kinds: Vec<String>,
+    /// `--reap-scratch`.
+    pub reap_scratch: bool,
     /// `--max-deletes`; 0 is no cap.
     pub max_deletes: usize,
     /// `--max-not-ready-percent`.

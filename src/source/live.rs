@@ -8,9 +8,9 @@ use std::{
 use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 
-use super::{Gathered, Wanted, Whole, facts_of};
+use super::{Gathered, Wanted, Whole, facts_of, set_of};
 use crate::{
-    cluster::{Cluster, Failure, MAX_IN_FLIGHT, PodsOf, Scan},
+    cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan},
     decide::needs_claims,
     exit::CouldNotRun,
     facts::{
@@ -73,6 +73,7 @@ pub async fn gather(
         tokio::join!(read_claims(cluster, wanted, &gathered, is_asked), take_census(cluster, &scan, judged));
     gathered.add_claims(&claims);
     ask_about_affinity(cluster, &mut gathered).await;
+    ask_about_scratch(cluster, wanted, &mut gathered).await;
     match census {
         Ok(census) => gathered.facts.census = census,
         Err(failure) => gathered.census_unread(&failure),
@@ -127,6 +128,7 @@ pub async fn look_up_claims(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &m
     let claims = read_claims(cluster, wanted, gathered, |_| false).await;
     gathered.add_claims(&claims);
     ask_about_affinity(cluster, gathered).await;
+    ask_about_scratch(cluster, wanted, gathered).await;
 }
 
 /// Asks which real nodes satisfy the volumes' affinity, where the rules need that: one request a distinct term.
@@ -145,6 +147,33 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
     });
     let answers = answers.collect();
     gathered.note_affinity(&answers);
+    gathered.facts.errors.sort();
+}
+
+/// Asks what has to be known of pods whose scratch claims may be given up: one request a `StatefulSet` and a namespace.
+async fn ask_about_scratch(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut Gathered) {
+    let keys = gathered.with_scratch(wanted.policy).filter_map(|pod| set_of(pod)).collect::<BTreeSet<_>>();
+    let mut unread = |what: String, failure: Failure| {
+        let lacks = if failure.forbids() { "; cronjob/components/scratch has that right" } else { "" };
+        let cause = format!("{failure}{lacks}");
+        gathered.unread(&what, &cause);
+        Unread(cause)
+    };
+    let mut users = BTreeMap::new();
+    for namespace in keys.iter().map(|(namespace, _)| namespace).collect::<BTreeSet<_>>() {
+        let pods = cluster.summaries(namespace).await.and_then(Listed::whole);
+        let pods = pods.map_err(|failure| unread(format!("pods of {namespace}"), failure));
+        users.insert(namespace.clone(), pods);
+    }
+    let ask =
+        |(namespace, name): (String, String)| async move { cluster.stateful_set(&namespace, &name).await };
+    let sets = each(keys, ask).await.into_iter().filter_map(|((namespace, name), set)| {
+        let what = format!("StatefulSet {namespace}/{name}");
+        let set = set.transpose()?.map_err(|failure| unread(what, failure));
+        Some(((namespace, name), set))
+    });
+    let sets = sets.collect();
+    gathered.note_renewed(wanted.policy, &sets, &users);
     gathered.facts.errors.sort();
 }
 

@@ -8,9 +8,9 @@ mod stream;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    decide::{Policy, to_ask},
-    facts::{ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing},
-    kubernetes::RawPod,
+    decide::{Policy, asks_about_scratch, to_ask},
+    facts::{ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing, Unread},
+    kubernetes::{RawPod, RawStatefulSet},
     selector::NamespaceFilter,
 };
 
@@ -80,6 +80,21 @@ impl Gathered {
         }
     }
 
+    /// The pods whose scratch claims may be given up with them, so that more has to be known.
+    fn with_scratch(&mut self, policy: &Policy) -> impl Iterator<Item = &mut PodFacts> {
+        let Self { facts, pods } = self;
+        pods.iter_mut().filter(|pod| asks_about_scratch(facts.now, policy, facts.node_of(pod), pod))
+    }
+
+    /// Puts down which of their claims are made anew, by what was read of `StatefulSet`s and of all pods of a namespace.
+    fn note_renewed(&mut self, policy: &Policy, sets: &Sets, users: &Users) {
+        for pod in self.with_scratch(policy) {
+            let claims = pod.claims.iter().map(|claim| renewed(pod, &claim.name, sets, users));
+            let claims = claims.collect::<Vec<_>>();
+            pod.claims.iter_mut().zip(claims).for_each(|(claim, renewed)| claim.renewed = renewed);
+        }
+    }
+
     /// Puts the answers where they belong, and with them what the pods tell about each other.
     fn note_affinity(&mut self, answers: &BTreeMap<String, Read<Vec<String>>>) {
         for term in
@@ -111,6 +126,43 @@ fn facts_of(
         }
     }
     (by_uid.into_values().collect(), malformed)
+}
+
+/// By namespace and name, `StatefulSet`s.
+type Sets = BTreeMap<(String, String), Read<RawStatefulSet>>;
+/// By namespace, all pods that use claims.
+type Users = BTreeMap<String, Read<Vec<PodSummary>>>;
+
+/// Whether the `StatefulSet` of `pod` makes that claim anew, for that pod alone; else why that is not known, as a phrase.
+fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<(), String> {
+    let set = set_of(pod).ok_or("no StatefulSet made it")?;
+    let set = sets.get(&set).ok_or("its StatefulSet was not found")?.as_ref();
+    let set = set.map_err(|Unread(why)| format!("its StatefulSet could not be read: {why}"))?;
+    if pod.controller.as_ref().map(|its| &its.uid) != set.metadata.uid.as_ref() {
+        return Err("its StatefulSet is another of that name now".to_owned());
+    }
+    if !set.makes(claim, &pod.name) {
+        return Err(format!("claim {claim} comes from no template of its StatefulSet"));
+    }
+    if !pod.indexed {
+        let old = "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be one before Kubernetes \
+                   1.28, which does not make such a claim anew in every case";
+        return Err(old.to_owned());
+    }
+    let users = users.get(&pod.namespace).ok_or("the pods of its namespace were not found")?.as_ref();
+    let users = users.map_err(|Unread(why)| format!("the pods of its namespace could not be read: {why}"))?;
+    let others =
+        users.iter().filter(|user| user.uid != pod.uid && user.claims.iter().any(|used| used == claim));
+    match others.map(|user| user.name.as_str()).collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => Ok(()),
+        others => Err(format!("claim {claim} is used by {others} too")),
+    }
+}
+
+/// Namespace and name of the `StatefulSet` that controls the pod.
+fn set_of(pod: &PodFacts) -> Option<(String, String)> {
+    let owner = pod.owner.as_ref().filter(|_| pod.made_by("StatefulSet", "apps"))?;
+    Some((pod.namespace.clone(), owner.name.clone()))
 }
 
 /// What was gathered of some nodes, with all of their pods.

@@ -1,6 +1,6 @@
 //! The other source of facts: a saved cluster state.
 //!
-//! Reads what `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json` prints, any subset of
+//! Reads what `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json` prints, any subset of
 //! it, as one list, as lists in lists, or as several documents one after the other. A kind of which the file holds no
 //! object counts as not saved: what it would have shown is then unknown, never assumed.
 
@@ -26,7 +26,7 @@ use crate::{
         ReadError, Ready, Unasked, Unread,
     },
     kubernetes::{
-        Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawVolume,
+        Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet, RawVolume,
         identity_of_malformed, malformed,
     },
     selector::{NodeSelectors, Selector},
@@ -34,7 +34,8 @@ use crate::{
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The command that makes a snapshot.
-const SAVES_ONE: &str = "kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json";
+const SAVES_ONE: &str =
+    "kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json";
 
 /// Why a snapshot cannot be judged.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +83,10 @@ pub struct Saved {
     /// By node, the pods whose deletion nobody has asked for.
     unasked: BTreeMap<String, Vec<Unasked>>,
     namespaces: Namespaces,
+    /// By namespace and name.
+    sets: BTreeMap<(String, String), RawStatefulSet>,
+    /// By namespace, the pods that use claims.
+    users: BTreeMap<String, Vec<PodSummary>>,
     claims: BTreeMap<(String, String), RawClaim>,
     volumes: BTreeMap<String, RawVolume>,
     leases: BTreeMap<String, Lease>,
@@ -183,6 +188,10 @@ impl Saved {
                 self.any_pod = true;
                 self.keep(kind, text, |saved, pod: RawPod| {
                     saved.keep_unasked(&pod);
+                    let user = pod.summary();
+                    if !user.claims.is_empty() {
+                        saved.users.entry(user.namespace.clone()).or_default().push(user);
+                    }
                     let kept = saved.every_pod || pod.metadata.terminating();
                     saved.pods.extend(kept.then_some(pod));
                     Some(())
@@ -191,6 +200,9 @@ impl Saved {
             "Namespace" => self.keep(kind, text, |saved, object: RawObject| {
                 let opted_out = object.metadata.opted_out();
                 Some(saved.namespaces.insert(object.metadata.name?, opted_out))
+            }),
+            "StatefulSet" => self.keep(kind, text, |saved, set: RawStatefulSet| {
+                Some(saved.sets.insert(set.metadata.identity()?, set))
             }),
             "PersistentVolumeClaim" => self.keep(kind, text, |saved, claim: RawClaim| {
                 Some(saved.claims.insert(claim.metadata.identity()?, claim))
@@ -328,12 +340,17 @@ impl Saved {
         });
         facts.unmatched_namespaces =
             wanted.unmatched(&self.namespaces).filter(|_| !self.any_malformed("Namespace"));
+        let pod_unread =
+            self.any_malformed("Pod").then(|| Unread("a pod of the snapshot could not be read".to_owned()));
         for (node, attachment) in self.attachments.into_iter().filter_map(RawAttachment::into_facts) {
             facts.attachments.entry(node).or_default().push(attachment);
         }
         for attachments in facts.attachments.values_mut() {
             attachments.sort();
         }
+        let sets = self.sets.into_iter().map(|(name, set)| (name, Ok(set))).collect();
+        let users = self.users.into_iter();
+        let users = users.map(|(name, pods)| (name, pod_unread.clone().map_or(Ok(pods), Err))).collect();
         let errors = self.malformed.into_iter().map(|((kind, namespace, name), cause)| {
             let slash = if namespace.is_empty() { "" } else { "/" };
             let name = if name.is_empty() { "without a name" } else { &name };
@@ -355,6 +372,7 @@ impl Saved {
         });
         let answers = answers.collect();
         gathered.note_affinity(&answers);
+        gathered.note_renewed(wanted.policy, &sets, &users);
         Ok(gathered)
     }
 

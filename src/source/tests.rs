@@ -96,6 +96,7 @@ fn policy() -> Policy {
         kubelet_alive: KubeletAlive::HoldUnique,
         unreachable_only: false,
         manual_owner_kinds: Vec::new(),
+        reap_scratch: false,
     }
 }
 
@@ -207,6 +208,47 @@ fn a_claim_or_volume_that_others_show_to_be_absent_is() {
 }
 
 #[test]
+fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
+    let labels = json!({"apps.kubernetes.io/pod-index": "0"});
+    let cache = samples::using(samples::pod("data", "cache-0", "ds06"), "disk-cache-0");
+    let cache = with(cache, json!({"metadata": {"labels": labels}}));
+    let disk = json!({"local": {"path": "/x"}});
+    let objects = || {
+        let proof =
+            [samples::set("data", "cache", &["disk"]), samples::scratch("data", "disk-cache-0", "pv-1")];
+        cluster().into_iter().chain(proof).chain([samples::volume("pv-1", &disk), cache.clone()])
+    };
+    let other = samples::using(pod("other"), "disk-cache-0");
+    let reason = |scratch: bool, text: &str| {
+        let policy = Policy { reap_scratch: scratch, ..policy() };
+        let wanted = Wanted { policy: &policy, namespaces: &NamespaceFilter::default(), all: true };
+        let options = Options { now: Some(moment(NOW)), ..Options::default() };
+        let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
+        let Gathered { facts, pods } = saved.gather(&wanted, None).expect("a snapshot");
+        let pod = pods.iter().find(|pod| pod.name == "cache-0").expect("it is there");
+        crate::decide::decide(facts.now, &policy, facts.node_of(pod), pod).code()
+    };
+    for (name, text, expected) in [
+        ("all is there", list(objects()), ReasonCode::Scratch),
+        ("no StatefulSets", without("StatefulSet", objects()), ReasonCode::LocalVolume),
+        ("another user", list(objects().chain([other])), ReasonCode::LocalVolume),
+        (
+            "a malformed pod",
+            list(objects().chain([json!({"kind": "Pod", "spec": 7})])),
+            ReasonCode::LocalVolume,
+        ),
+        (
+            "a malformed set",
+            without("StatefulSet", objects().chain([json!({"kind": "StatefulSet", "spec": 7})])),
+            ReasonCode::LocalVolume,
+        ),
+    ] {
+        assert_eq!(reason(true, &text), expected, "{name}");
+        assert_eq!(reason(false, &text), ReasonCode::LocalVolume, "{name}, not asked for");
+    }
+}
+
+#[test]
 fn without_namespaces_the_opt_outs_are_named_as_unseen() {
     let elsewhere = with(pod("b"), json!({"metadata": {"namespace": "app", "uid": "uid-app"}}));
     let text = without("Namespace", cluster().into_iter().chain([pod("a"), elsewhere, pod("c")]));
@@ -248,13 +290,9 @@ fn without_leases_recoveries_are_named_as_unseen() {
 #[test]
 fn without_nodes_or_pods_nothing_is_judged() {
     let refused = |text: &str| gathered_at(Some(NOW), text).expect_err("it is refused").to_string();
-    expect![[
-        r#"it holds no nodes; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json`"#
-    ]]
+    expect!["it holds no nodes; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json`"]
     .assert_eq(&refused(&without("Node", cluster().into_iter().chain([pod("a")]))));
-    expect![[
-        r#"it holds no pods; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments -A -o json`"#
-    ]]
+    expect!["it holds no pods; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json`"]
     .assert_eq(&refused(&cluster_with([])));
     assert!(matches!(gathered_at(Some(NOW), "").expect_err("nothing"), SnapshotError::Missing("nodes")));
     assert!(matches!(gathered_at(Some(NOW), " \n").expect_err("nothing"), SnapshotError::Missing("nodes")));

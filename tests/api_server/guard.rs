@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 
 use crate::{
     SHORT, one_dead_of_three,
+    scratch::{KEPT, SCRATCH, claim_path, local_claim},
     support::{
         ControlPlane, control_plane, fresh,
         installed::{ACCOUNT, DEFAULT, as_user, folder, install, kubectl, until},
-        objects::{Node, Pod, namespace, pod_path},
+        objects::{Node, Pod, annotate, namespace, pod_path},
         program::{binary, run_with, shown},
         proxy::{Act, Proxy},
     },
@@ -43,18 +44,21 @@ struct Installed {
     account: &'static str,
 }
 
-/// The shipped installation, and common changes of it. The folder is one from which kustomize accepts references.
+/// The shipped installation, and common changes of it, each with the component for scratch. The folder is one from which
+/// kustomize accepts references.
 fn installations(cluster: &ControlPlane) -> [Installed; 6] {
     let rendered = |how: &str, lines: &str| {
         let dir = cluster.dir.join(how);
         fs::create_dir_all(&dir).expect("our folder");
         // kustomize accepts no absolute path of a folder.
         let up = "../".repeat(fs::canonicalize(&dir).expect("it is there").components().count() - 1);
-        let resources = format!("resources: ['{up}.{}']\n{lines}", folder(DEFAULT));
+        let component = folder("cronjob/components/scratch");
+        let resources =
+            format!("resources: ['{up}.{}']\ncomponents: ['{up}.{component}']\n{lines}", folder(DEFAULT));
         fs::write(dir.join("kustomization.yaml"), resources).expect("our folder");
         kubectl(cluster, &["kustomize", &dir.display().to_string()])
     };
-    let shipped = kubectl(cluster, &["kustomize", &folder(DEFAULT)]);
+    let shipped = rendered("shipped", "");
     let by_hand = shipped.lines().map(|line| match line.split_once(": ") {
         Some((key, "pod-reaper")) if !key.contains('/') => format!("{key}: grim\n"),
         _ => format!("{line}\n"),
@@ -194,7 +198,91 @@ fn it_stops_what_the_program_never_does_however_it_is_installed() {
         let cluster = fresh();
         installed.apply(&cluster);
         it_stops_what_the_program_never_does(&cluster, installed.how, installed.account);
+        it_holds_claims_to_scratch(&cluster, installed.how, installed.account);
     }
+}
+
+/// With all rights on claims, a stolen token can delete no claim but scratch, and change none.
+fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &str) {
+    grant(
+        cluster,
+        "stolen-claims",
+        account,
+        &json!([{"apiGroups": [""], "resources": ["persistentvolumeclaims", "persistentvolumeclaims/status"],
+            "verbs": ["*"]}]),
+    );
+    for (name, annotation) in [
+        ("scratch", (SCRATCH, "true")),
+        ("none", (KEPT, "true")),
+        ("false", (SCRATCH, "false")),
+        ("empty", (SCRATCH, "")),
+        ("upper", (SCRATCH, "True")),
+    ] {
+        local_claim(cluster, "dead", "apps", name, annotation);
+    }
+    local_claim(cluster, "dead", "apps", "skipped", (SCRATCH, "true"));
+    annotate(cluster, &claim_path("apps", "skipped"), "pod-reaper.io/skip", "true");
+    // Opted out by label and by annotation.
+    for namespace in ["annotated", "labelled"] {
+        local_claim(cluster, "dead", namespace, "scratch", (SCRATCH, "true"));
+    }
+    let not_scratch = "only claims that are annotated";
+    let change = "nothing of a claim";
+    let collection = "/api/v1/namespaces/apps/persistentvolumeclaims";
+    let metadata = |field: &str, key: &str, value: &str| json!({"metadata": {field: {key: value}}});
+    let attacks = [
+        ("no annotation", "DELETE", claim_path("apps", "none"), json!({}), not_scratch),
+        ("false", "DELETE", claim_path("apps", "false"), json!({}), not_scratch),
+        ("empty", "DELETE", claim_path("apps", "empty"), json!({}), not_scratch),
+        ("True", "DELETE", claim_path("apps", "upper"), at_once(), not_scratch),
+        ("skipped", "DELETE", claim_path("apps", "skipped"), at_once(), not_scratch),
+        ("all of them", "DELETE", collection.to_owned(), json!({}), not_scratch),
+        (
+            "declare one",
+            "PATCH",
+            claim_path("apps", "none"),
+            metadata("annotations", SCRATCH, "true"),
+            change,
+        ),
+        ("change scratch", "PATCH", claim_path("apps", "scratch"), metadata("labels", "a", "b"), change),
+        (
+            "strip its finalizer",
+            "PATCH",
+            claim_path("apps", "scratch"),
+            json!({"metadata": {"finalizers": null}}),
+            change,
+        ),
+        (
+            "its status",
+            "PATCH",
+            format!("{}/status", claim_path("apps", "none")),
+            json!({"status": {"phase": "Lost"}}),
+            change,
+        ),
+        ("in a namespace", "DELETE", claim_path("annotated", "scratch"), json!({}), "opted out"),
+        ("in a namespace", "DELETE", claim_path("labelled", "scratch"), json!({}), "opted out"),
+    ];
+    until("the rights are there", || {
+        let request = json!({"dryRun": ["All"]});
+        as_user(account, cluster, "DELETE", &claim_path("apps", "scratch"), &request).0 == 200
+    });
+    let before = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
+    for (what, method, path, body, says) in &attacks {
+        let (code, answer) = as_user(account, cluster, method, path, body);
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert_eq!(code, 403, "{how}: {what}: {message}");
+        assert!(message.contains("pod-reaper-scratch") && message.contains(says), "{how}: {what}: {message}");
+    }
+    let left = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
+    let (before, left) = (before.as_array().unwrap(), left.as_array().unwrap());
+    for claim in before.iter().filter(|claim| !left.contains(claim)) {
+        // The collection is deleted claim by claim until one is refused.
+        assert_eq!(claim["metadata"]["annotations"][SCRATCH], "true", "{how}: {claim}");
+    }
+    // It restricts nobody else.
+    let declare = metadata("annotations", SCRATCH, "true");
+    assert_eq!(cluster.request("PATCH", &claim_path("apps", "none"), Some(declare)).0, 200, "{how}");
+    assert_eq!(cluster.request("DELETE", &claim_path("apps", "false"), Some(json!({}))).0, 200, "{how}");
 }
 
 fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {

@@ -21,6 +21,7 @@ mod metrics;
 mod races;
 mod rights;
 mod scan;
+mod scratch;
 mod six_nodes;
 mod terminal;
 mod together;

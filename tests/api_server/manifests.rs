@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     SHORT,
     guard::{OWN, own_pod},
+    scratch::{self, SCRATCH},
     six_nodes,
     support::{
         ControlPlane, control_plane, fresh,
@@ -38,6 +39,8 @@ fn right(verb: &str, resource: &str) -> Right {
 }
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
+/// The role of the component for scratch.
+const SCRATCH_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-scratch";
 
 /// Each right that a role grants, with the rules without that right.
 fn rights(role: &Value) -> Vec<(Right, Value)> {
@@ -97,7 +100,7 @@ fn it_is_applied_without_a_warning() {
         let printed = kubectl(&cluster, &[&arguments[..], &[&folder(what)]].concat());
         assert!(printed.lines().count() >= 6, "{what}: {printed}");
     }
-    for component in ["guard", "kosmos-guard"] {
+    for component in ["guard", "kosmos-guard", "scratch"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
         let arguments = ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-f"];
         kubectl(&cluster, &[&arguments[..], &[&file]].concat());
@@ -196,8 +199,8 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     assert_eq!(report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len() + 1);
 }
 
-/// Runs with the guard in force, which has to prove itself. By the audit log the run uses exactly the rights that the
-/// role grants, and only the proof was forbidden.
+/// Runs with the guards in force, of which the first has to prove itself. By the audit log the run uses exactly the rights that the
+/// roles grant, that of the component for scratch among them, and only the proof was forbidden.
 #[test]
 fn a_full_run_is_never_refused_and_uses_every_right() {
     let policy = folder("tests/data/audit-policy.yaml");
@@ -205,20 +208,24 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     let cluster =
         ControlPlane::start(&flags.map(AsRef::as_ref)).unwrap_or_else(|message| panic!("{message}"));
     let cluster: &'static ControlPlane = Box::leak(Box::new(cluster));
+    scratch::stuck(cluster, six_nodes::DEAD, "cache", (SCRATCH, "true"));
     let job_pod = everything_stuck(cluster);
     install(cluster, DEFAULT);
-    let granted = rights(&cluster.get(CLUSTER_ROLE)).into_iter();
-    let granted = granted.map(|(right, _)| right).collect::<BTreeSet<_>>();
+    scratch::install(cluster, true);
+    let granted = [CLUSTER_ROLE, SCRATCH_ROLE].map(|role| rights(&cluster.get(role)));
+    let granted = granted.into_iter().flatten().map(|(right, _)| right).collect::<BTreeSet<_>>();
     own_pod(cluster, "pod-reaper");
     let shipped = settings(cluster);
     let variables = [("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)];
     let variables = shipped.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(variables);
     let variables = variables.collect::<Vec<_>>();
 
+    // The Job's pod, and the one with scratch.
+    let all = six_nodes::STUCK.len() + 2;
     let proxy = with_a_changing_pod(cluster);
     let dry = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &[&SHORT[..], &["--dry-run"]].concat());
     assert_eq!((dry.code, &dry.report["errors"]), (0, &json!([])), "{}", dry.log);
-    assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len() + 1);
+    assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], all);
 
     // The Job controller removes its finalizer from a failed pod.
     let path = pod_path("etl", "held-by-job");
@@ -234,7 +241,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     controller.join().expect("it let go");
     assert_eq!((real.code, &real.report["errors"]), (0, &json!([])), "{}", real.log);
     let outcomes = &real.report["summary"]["outcomes"];
-    assert_eq!(outcomes["deleted"], six_nodes::STUCK.len() + 1, "{outcomes}");
+    assert_eq!(outcomes["deleted"], all, "{outcomes}");
     assert_eq!(real.reason_and_outcome(&job_pod), ("stuck-on-not-ready-node", Some("deleted")));
 
     // One more request, which every account may send: when it is in the log, the earlier ones are too.

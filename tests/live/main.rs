@@ -17,5 +17,6 @@ mod node_fails;
 mod node_returns;
 mod out_of_service;
 mod outage;
+mod scratch;
 
 use pod_reaper_test_support as support;

@@ -122,8 +122,8 @@ fn args() -> impl Strategy<Value = Vec<String>> {
     let cap = prop_oneof![4 => Just(0), 1 => 1..6_usize];
     let percent = prop_oneof![5 => Just(55), 2 => Just(100), 2 => 1..100_u8];
     let kinds = option::weighted(0.25, kinds);
-    (threshold(), threshold(), alive, kinds, selectors, (cap, percent), source).prop_map(
-        |(older, not_ready, alive, kinds, (fenced, leaf), (cap, percent), source)| {
+    (threshold(), threshold(), alive, kinds, selectors, (cap, percent, any::<bool>()), source).prop_map(
+        |(older, not_ready, alive, kinds, (fenced, leaf), (cap, percent, scratch), source)| {
             let mut args = vec![
                 "pod-reaper".to_owned(),
                 format!("--reap-older-than={older}"),
@@ -133,6 +133,7 @@ fn args() -> impl Strategy<Value = Vec<String>> {
             ];
             args.extend(alive.into_iter().chain(fenced).chain(leaf).map(str::to_owned));
             args.extend(kinds.map(|kinds| format!("--manual-owner-kind={kinds}")));
+            args.extend(scratch.then(|| "--reap-scratch".to_owned()));
             args.extend(source);
             args
         },
@@ -239,8 +240,8 @@ fn pod() -> impl Strategy<Value = PodFacts> {
     let claims = prop_oneof![2 => Just(vec![]), 3 => vec(claim(), 1..3)];
     let identity = (select(vec!["shop", "bank"]), text(), node, owners, age());
     let marks = (seldom(), opt_out(), namespace_opted_out, any::<bool>(), option::weighted(0.2, text()));
-    (identity, marks, select(vec![None, Some(0), Some(30)]), finalizers, claims).prop_map(
-        |((namespace, name, node, owners, age), marks, grace_seconds, finalizers, claims)| {
+    (identity, marks, select(vec![None, Some(0), Some(30)]), finalizers, (claims, any::<bool>())).prop_map(
+        |((namespace, name, node, owners, age), marks, grace_seconds, finalizers, (claims, indexed))| {
             let (owned, workload) = owners;
             let (owner, controller) = owned.unzip();
             let controller = controller.flatten();
@@ -263,6 +264,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 namespace_opted_out,
                 after_reap,
                 claims,
+                indexed,
             }
         },
     )
@@ -296,8 +298,10 @@ fn owner() -> impl Strategy<Value = (Owner, Option<Identity>)> {
 
 fn claim() -> impl Strategy<Value = ClaimFacts> {
     let state = prop_oneof![
-        20 => (text(), often(1), volume())
-            .prop_map(|(uid, shared_disk, volume)| ClaimState::Bound { uid, shared_disk, volume }),
+        20 => (text(), often(1), often(8), volume()).prop_map(|(uid, shared_disk, scratch, volume)| {
+            let scratch = scratch.then(|| "5".to_owned());
+            ClaimState::Bound { uid, shared_disk, scratch, volume }
+        }),
         2 => Just(ClaimState::Absent),
         3 => Just(ClaimState::Own),
         1 => Just(ClaimState::NotLookedUp),
@@ -306,11 +310,9 @@ fn claim() -> impl Strategy<Value = ClaimFacts> {
             .prop_map(|(missing, phase)| ClaimState::WithoutVolume { missing, phase }),
     ];
     let users = prop_oneof![9 => Just(vec![]), 1 => vec(text(), 1..3)];
-    (text(), often(3), users, state).prop_map(|(name, ephemeral, users, state)| ClaimFacts {
-        name,
-        users,
-        ephemeral: ephemeral || state == ClaimState::Own,
-        state,
+    let renewed = prop_oneof![9 => Just(Ok(())), 1 => text().prop_map(Err)];
+    (text(), often(3), users, renewed, state).prop_map(|(name, ephemeral, users, renewed, state)| {
+        ClaimFacts { name, users, ephemeral: ephemeral || state == ClaimState::Own, renewed, state }
     })
 }
 

@@ -170,7 +170,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
             let expected = first_reason(facts, &settings.policy, pod);
             prop_assert_eq!(judged.reason.code(), expected, "{}", pod.uid);
             let (place, named) = match &judged.reason {
-                Reason::LocalVolume { claims } => {
+                Reason::LocalVolume { claims, .. } | Reason::Stuck { scratch: claims, .. } => {
                     (Place::Pinned, claims.iter().map(|claim| &claim.claim).collect::<Vec<_>>())
                 }
                 Reason::VolumeConfined { claims } => {

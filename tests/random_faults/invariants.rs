@@ -60,9 +60,13 @@ impl Rules {
 impl Watched {
     /// Checks a write when it is sent, by what the program can know.
     pub fn judge(&mut self, request: &Request) {
-        let (uid, version) = request.preconditions();
         let mut wrong = self.wrong_form(request);
-        let pod = self.received.pods.get(&(uid.to_owned(), version.to_owned())).cloned();
+        let pod = self.pod_of(request).cloned();
+        let (uid, version) = request.preconditions();
+        let (uid, version) = (uid.to_owned(), version.to_owned());
+        let claim = (request.kind == Kind::DeleteClaim).then(|| request.name.clone());
+        wrong.extend(claim.iter().filter_map(|name| self.wrong_claim(request, name)));
+        let uid = pod.as_ref().filter(|_| claim.is_some()).map_or(uid, |pod| pod.uid.clone());
         match pod {
             Some(pod) => wrong.extend(self.wrong_pod(request, pod)),
             None => wrong.push("the program never saw the pod in this version".to_owned()),
@@ -71,14 +75,15 @@ impl Watched {
         if earlier.iter().any(|write| write.denied) {
             wrong.push("it was denied before".to_owned());
         }
-        if earlier.len() >= MOST_WRITES {
+        let alike = |write: &&&Write| write.kind == request.kind && write.claim == claim;
+        if earlier.iter().filter(alike).count() >= MOST_WRITES {
             wrong.push("it is repeated without end".to_owned());
         }
         if earlier.is_empty() && Instant::now() > self.rules.last_start {
             wrong.push("the run should have stopped".to_owned());
         }
         let mut uids = self.writes.iter().map(|write| write.uid.as_str()).collect::<BTreeSet<_>>();
-        uids.insert(uid);
+        uids.insert(&uid);
         if self.rules.settings.limits.max_deletes.is_some_and(|cap| uids.len() > cap) {
             wrong.push("it is over the cap".to_owned());
         }
@@ -94,21 +99,63 @@ impl Watched {
         let which =
             format!("{:?} of {}/{} ({uid}, {version})", request.kind, request.namespace, request.name);
         self.violations.extend(wrong.into_iter().map(|wrong| format!("{which}: {wrong}")));
-        let uid = uid.to_owned();
         self.writes.push(Write {
             request: request.number,
             kind: request.kind,
             uid,
+            claim,
+            dry: request.dry_run,
             took_effect: None,
             answered: None,
             denied: false,
         });
     }
 
+    /// The pod that a write is about.
+    fn pod_of(&self, request: &Request) -> Option<&PodFacts> {
+        let (uid, version) = request.preconditions();
+        if request.kind != Kind::DeleteClaim {
+            return self.received.pods.get(&(uid.to_owned(), version.to_owned()));
+        }
+        // The one that was rehearsed.
+        let uses = |pod: &&PodFacts| {
+            pod.namespace == request.namespace && pod.claims.iter().any(|claim| claim.name == request.name)
+        };
+        let rehearsed = |pod: &&PodFacts| {
+            let mut writes = self.writes.iter().filter(|write| write.uid == pod.uid && write.dry);
+            writes.any(|write| write.kind == Kind::Delete && write.answered == Some(200))
+        };
+        self.received.pods.values().filter(uses).find(rehearsed)
+    }
+
+    /// Why the claim must not be deleted, as it was received.
+    fn wrong_claim(&self, request: &Request, name: &str) -> Option<String> {
+        let (uid, version) = request.preconditions();
+        let seen = self.received.claims.get(&(request.namespace.clone(), name.to_owned()));
+        let scratch = seen.and_then(Option::as_ref).is_some_and(|claim| {
+            claim.scratch == Some("true") && claim.uid == uid && claim.version == version
+        });
+        let set = self.rules.settings.policy.reap_scratch;
+        (!scratch || !set).then(|| "the claim was not seen as scratch in this version".to_owned())
+    }
+
     fn wrong_form(&self, request: &Request) -> Vec<String> {
         let (uid, version) = request.preconditions();
         let dry = self.rules.mode == Mode::ServerDryRun;
-        let (body, content, asked) = if request.kind == Kind::Delete {
+        // Of a pod with scratch claims, the delete is tried first.
+        let rehearsal =
+            request.kind != Kind::DeleteClaim && request.dry_run && self.rules.settings.policy.reap_scratch;
+        let dry = dry || rehearsal;
+        let (body, content, asked) = if request.kind == Kind::Patch {
+            // The message of the condition is for people and not checked.
+            let condition = request.body.pointer("/status/conditions/0").cloned().unwrap_or_default();
+            let patch = json!({
+                "metadata": {"uid": uid, "resourceVersion": version},
+                "status": {"phase": "Failed", "conditions": [condition]},
+            });
+            let asked = if dry { "fieldManager=pod-reaper&dryRun=All" } else { "fieldManager=pod-reaper" };
+            (patch, "application/strategic-merge-patch+json", Some(asked))
+        } else {
             let mut options = json!({
                 "apiVersion": "v1",
                 "kind": "DeleteOptions",
@@ -120,15 +167,6 @@ impl Watched {
                 options["dryRun"] = json!(["All"]);
             }
             (options, "application/json", dry.then_some("dryRun=All"))
-        } else {
-            // The message of the condition is for people and not checked.
-            let condition = request.body.pointer("/status/conditions/0").cloned().unwrap_or_default();
-            let patch = json!({
-                "metadata": {"uid": uid, "resourceVersion": version},
-                "status": {"phase": "Failed", "conditions": [condition]},
-            });
-            let asked = if dry { "fieldManager=pod-reaper&dryRun=All" } else { "fieldManager=pod-reaper" };
-            (patch, "application/strategic-merge-patch+json", Some(asked))
         };
         [
             (matches!(self.rules.mode, Mode::ClientDryRun), "this run only reads"),
@@ -146,7 +184,8 @@ impl Watched {
     /// The reasons why `pod`, as it was received, must not be written.
     fn wrong_pod(&self, request: &Request, mut pod: PodFacts) -> Vec<String> {
         let mut wrong = Vec::new();
-        if (&pod.namespace, &pod.name) != (&request.namespace, &request.name) {
+        let of_claim = request.kind == Kind::DeleteClaim;
+        if !of_claim && (&pod.namespace, &pod.name) != (&request.namespace, &request.name) {
             wrong.push("the UID is of another pod".to_owned());
         }
         if !self.rules.settings.namespaces.matches(&pod.namespace) {
@@ -157,7 +196,8 @@ impl Watched {
         let mut earlier =
             self.writes.iter().filter(|write| write.kind == Kind::Patch && write.uid == pod.uid);
         let dry_step = request.dry_run && earlier.any(|write| write.answered == Some(200));
-        let misplaced = if request.kind == Kind::Patch { !job } else { job && !dry_step };
+        let before_it = of_claim || request.dry_run && self.rules.settings.policy.reap_scratch;
+        let misplaced = if request.kind == Kind::Patch { !job } else { job && !dry_step && !before_it };
         if misplaced {
             wrong.push(
                 "the Job step is for pods that only the Job controller holds, before their delete".to_owned(),
@@ -168,6 +208,8 @@ impl Watched {
         }
         let opted_out = self.received.namespaces.get(&pod.namespace).cloned();
         pod.namespace_opted_out = opted_out.ok_or_else(unread);
+        let users = self.received.users.get(&pod.namespace);
+        self.world.note_renewed(&mut pod, users);
         for claim in &mut pod.claims {
             let found = self.received.claims.get(&(pod.namespace.clone(), claim.name.clone()));
             let found = found.map(Option::as_ref).ok_or_else(unread);
@@ -211,6 +253,7 @@ impl Watched {
         let shared = states().any(|state| matches!(state, ClaimState::Bound { shared_disk: true, .. }))
             || pod.owner.as_ref().is_some_and(|owner| owner.kind == "VirtualMachineInstance");
         let bound = |state: &ClaimState| match state {
+            ClaimState::Bound { scratch: Some(_), .. } if policy.reap_scratch => false,
             ClaimState::Bound { volume, .. } => !self.free(volume, node),
             ClaimState::Own | ClaimState::Absent => false,
             _ => true,
@@ -275,9 +318,7 @@ impl Watched {
 
     /// Checks the age of the read of a pod's node when a write arrives.
     pub fn judge_age(&mut self, request: &Request) {
-        let (uid, version) = request.preconditions();
-        let pod = self.received.pods.get(&(uid.to_owned(), version.to_owned()));
-        let look = pod.and_then(|pod| self.received.looks.get(pod.node.as_ref()?));
+        let look = self.pod_of(request).and_then(|pod| self.received.looks.get(pod.node.as_ref()?));
         if look.is_some_and(|look| look.taken.elapsed() > FRESH) {
             let wrong = format!("{:?} of {}: the look at its node is too old", request.kind, request.name);
             self.violations.push(wrong);
@@ -349,9 +390,18 @@ impl Ended<'_> {
         let state = self.state;
         let real = state.rules.mode != Mode::ServerDryRun;
         let writes = state.writes.iter().filter(|write| write.uid == pod.uid).collect::<Vec<_>>();
-        let deletes = || writes.iter().filter(|write| write.kind == Kind::Delete);
+        // A rehearsal is none.
+        let deletes = || writes.iter().filter(|write| write.kind == Kind::Delete && (!real || !write.dry));
+        let maybe_gone =
+            |write: &&&Write| write.took_effect.is_some() || !matches!(write.answered, Some(400..500));
+        let given_up =
+            writes.iter().filter(|write| write.claim.is_some() && !write.dry).any(|write| maybe_gone(&write));
         let accepted = deletes().any(|write| write.answered == Some(200));
         let denied = writes.iter().any(|write| write.denied);
+        // In a dry run the rehearsal is the first of two deletes that look alike.
+        let rehearsed = !real && pod.reason == ReasonCode::Scratch && {
+            deletes().filter(|write| write.answered == Some(200)).count() < 2
+        };
         let effect = deletes().filter_map(|write| write.took_effect).max();
         let gone = state.world.gone.get(&pod.uid);
         let by_us = gone == Some(&By::Us);
@@ -388,9 +438,10 @@ impl Ended<'_> {
             Some("unverified") => {
                 (real && accepted && (seen || !settled), "it was not accepted, or was verified")
             }
-            Some("failed") => {
-                (!(accepted || by_us && settled && !seen), "it was deleted, and the program knew")
-            }
+            Some("failed") => (
+                rehearsed || !(accepted || by_us && settled && !seen) || given_up && (seen || !settled),
+                "it was deleted, and the program knew",
+            ),
             Some("denied") => (denied && !by_us, "it was not denied, or it is gone by us"),
             Some("changed") => (changed && !by_us, "it did not change, or it is gone by us"),
             Some("opted-out") => {
@@ -445,12 +496,15 @@ impl Ended<'_> {
             };
             let free = objections(facts, &rules.settings.policy, pod).is_empty();
             let exact = first_reason(facts, &rules.settings.policy, pod);
-            if free != (exact == ReasonCode::Stuck) {
+            if free != [ReasonCode::Stuck, ReasonCode::Scratch].contains(&exact) {
                 wrong.push(format!("{}: the oracle contradicts itself, by {exact}", entry.uid));
             }
             let limits = &rules.settings.limits;
             let explained = match entry.reason.as_str() {
-                "stuck-on-not-ready-node" => free,
+                "stuck-on-not-ready-node" => free && exact == ReasonCode::Stuck,
+                "scratch" => free && exact == ReasonCode::Scratch,
+                // What proves that scratch may go was not read.
+                "local-volume" if trouble.is_faulty() && exact == ReasonCode::Scratch => true,
                 // A node of which the lease is unread is not fenced for sure.
                 "facts-unread" | "volume-unverified" | "shared-disk" if trouble.is_faulty() => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
@@ -488,7 +542,10 @@ impl Ended<'_> {
         let outcomes = outcomes.collect::<BTreeMap<_, _>>();
         let expected = due.into_iter().map(|pod| {
             let by_job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING);
+            let scratch = first_reason(&before.facts, &settings.policy, pod) == ReasonCode::Scratch;
             let outcome = match mode {
+                // Its claims went already.
+                Mode::Delete { .. } if by_job && lets_go_late && scratch => "failed",
                 Mode::Delete { .. } if by_job && lets_go_late => "still-there",
                 // Such a pod was forced before, and is removed with the Job controller's finalizer: maybe before our
                 // delete.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     node::{Node, Reporter, Skip},
     watched::Facts,
-    world::{Claim, Pod},
+    world::{Claim, Pod, SET},
 };
 
 /// virt-handler's heartbeat.
@@ -181,6 +181,9 @@ fn pod_metadata(pod: &Pod) -> Value {
     if let Some(hash) = pod.template {
         labels["pod-template-hash"] = json!(hash);
     }
+    if facts.indexed {
+        labels["apps.kubernetes.io/pod-index"] = json!("0");
+    }
     for (key, value) in [
         ("kubernetes.io/config.mirror", facts.mirror.then_some("hash")),
         ("pod-reaper.io/after-reap", facts.after_reap.as_deref()),
@@ -220,13 +223,24 @@ pub fn claim(namespace: &str, name: &str, claim: &Claim) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": namespace, "name": name, "uid": claim.uid, "ownerReferences": owners},
+        "metadata": {"namespace": namespace, "name": name, "uid": claim.uid, "ownerReferences": owners,
+            "resourceVersion": claim.version, "annotations": {"pod-reaper.io/scratch": claim.scratch}},
         "spec": {
             "volumeName": claim.volume,
             "accessModes": [if claim.many_writers { "ReadWriteMany" } else { "ReadWriteOnce" }],
             "volumeMode": if claim.block { "Block" } else { "Filesystem" },
         },
         "status": {"phase": claim.phase},
+    })
+}
+
+pub fn set(namespace: &str, templates: &[String]) -> Value {
+    let templates = templates.iter().map(|name| json!({"metadata": {"name": name}})).collect::<Vec<_>>();
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"namespace": namespace, "name": SET, "uid": "uid-of-owner"},
+        "spec": {"volumeClaimTemplates": templates},
     })
 }
 

@@ -42,7 +42,7 @@ use crate::{
 
 const RUNS: u64 = 5_000;
 /// How many codes of reasons there are.
-const REASONS: usize = 23;
+const REASONS: usize = 24;
 
 /// The result of one run.
 struct Ran {
@@ -52,6 +52,8 @@ struct Ran {
     trace: Vec<String>,
     faults: BTreeSet<String>,
     writes: usize,
+    /// How many claims were deleted.
+    claims: usize,
     stale_lists: usize,
 }
 
@@ -79,7 +81,8 @@ fn args(dice: &mut Dice) -> Vec<String> {
         _ => &["--unreachable-only"],
     };
     args.extend(alive.iter().map(|arg| (*arg).to_owned()));
-    let further: [(usize, &str); 7] = [
+    let further: [(usize, &str); 8] = [
+        (600, "--reap-scratch"),
         (150, "--all"),
         (100, "--exit-on-manual"),
         (100, "--namespace-regex=^shop$"),
@@ -172,7 +175,9 @@ fn run(seed: u64) -> Ran {
         };
         let (wrongs, writes, stale_lists) = (ended.wrongs(), state.writes.len(), state.stale_lists());
         let (trace, faults) = (server.trace.clone(), server.faults.clone());
-        Ran { args, result, wrongs, trace, faults, writes, stale_lists }
+        let claims =
+            state.writes.iter().filter(|write| write.claim.is_some() && write.took_effect.is_some()).count();
+        Ran { args, result, wrongs, trace, faults, writes, claims, stale_lists }
     })
 }
 
@@ -192,6 +197,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
     let (mut outcomes, mut reasons) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
     let (mut exits, mut faults) = (BTreeMap::<_, usize>::new(), BTreeSet::new());
     let (mut requests, mut writes, mut stale_lists, mut unlisted) = (0, 0, 0, 0);
+    let (mut claims, mut alone) = (0, 0);
     for seed in (0..runs).map(|number| first.wrapping_add(number)) {
         let ran = run(seed);
         assert!(
@@ -204,6 +210,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         );
         requests += ran.trace.len();
         writes += ran.writes;
+        claims += ran.claims;
         stale_lists += ran.stale_lists;
         faults.extend(ran.faults);
         let code = match &ran.result {
@@ -214,6 +221,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         for pod in ran.result.iter().flat_map(|report| &report.pods) {
             *reasons.entry(pod.reason).or_default() += 1;
             let detail = pod.outcome_detail.as_deref().unwrap_or_default();
+            alone += usize::from(detail.contains("its scratch claims went, or may have"));
             unlisted += usize::from(detail.contains("its namespace could not be read again"));
             if let Some(outcome) = pod.outcome {
                 *outcomes.entry(outcome).or_default() += 1;
@@ -221,7 +229,8 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         }
     }
     println!(
-        "{runs} runs from seed {first}: {requests} requests, {writes} writes, {stale_lists} lists from an \
+        "{runs} runs from seed {first}: {requests} requests, {writes} writes, {claims} claims deleted, {alone} times \
+         without their pod, {stale_lists} lists from an \
          old cache, {unlisted} pods of namespaces that a second list did not show\n{outcomes:?}\n{reasons:?}\n{exits:?}\n{faults:?}"
     );
     // A fault or reason that never comes up proves nothing. A few runs cannot cover all of them.
@@ -230,6 +239,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         assert_eq!(reasons.len(), REASONS, "each reason comes up: {reasons:?}");
         assert_eq!(exits.len(), 5, "each exit code comes up: {exits:?}");
         assert!(stale_lists > 200, "only {stale_lists} lists were old");
+        assert!(claims > 20, "only {claims} claims were deleted");
         assert!(unlisted > 0, "a second list of the namespaces fails");
         assert_eq!(faults.len(), Fault::COUNT, "each fault comes up: {faults:?}");
     }

@@ -19,7 +19,7 @@ use crate::{
     invariants::Rules,
     json,
     node::Node,
-    world::{Claim, Key, Pod, World},
+    world::{Claim, Key, Pod, SET, World},
 };
 
 pub struct Watched {
@@ -53,6 +53,10 @@ pub struct Write {
     pub request: usize,
     pub kind: Kind,
     pub uid: String,
+    /// The claim that it deletes.
+    pub claim: Option<String>,
+    /// It was sent as a dry run.
+    pub dry: bool,
     /// The time at which it changed the pod.
     pub took_effect: Option<Instant>,
     /// The status that reached the program.
@@ -83,6 +87,8 @@ pub struct Received {
     pub pods: BTreeMap<(String, String), PodFacts>,
     pub claims: BTreeMap<Key, Option<Claim>>,
     pub volumes: BTreeMap<String, Option<VolumeFacts>>,
+    /// By namespace, the last complete list of its pods: their UIDs and claims.
+    pub users: BTreeMap<String, Vec<(String, Vec<String>)>>,
     /// The last complete list of the UIDs on each node.
     pub uids: BTreeMap<String, (Instant, BTreeSet<String>)>,
 }
@@ -179,7 +185,7 @@ impl Cluster for Watched {
                 .iter()
                 .map(|(node, attachment)| (json::attachment(node, attachment), Facts::Nothing))
                 .collect(),
-            Resource::Events => Vec::new(),
+            Resource::Events | Resource::StatefulSets => Vec::new(),
         }
     }
 
@@ -206,6 +212,10 @@ impl Cluster for Watched {
                 let volume = self.world.volumes.get(name)?;
                 Some((json::volume(volume), Facts::Volume(volume.clone())))
             }
+            Resource::StatefulSets => {
+                let templates = self.world.sets.get(namespace).filter(|_| name == SET)?;
+                Some((json::set(namespace, templates), Facts::Nothing))
+            }
             Resource::Namespaces | Resource::Attachments | Resource::Events => {
                 unreachable!("the program reads them as lists")
             }
@@ -214,7 +224,7 @@ impl Cluster for Watched {
 
     fn sent(&mut self, request: &Request) {
         match request.kind {
-            Kind::Delete | Kind::Patch => self.judge(request),
+            Kind::Delete | Kind::DeleteClaim | Kind::Patch => self.judge(request),
             Kind::Events | Kind::Event => self.judge_event(request),
             _ => {}
         }
@@ -235,6 +245,21 @@ impl Cluster for Watched {
 
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, Facts), Refusal> {
         let key = (request.namespace.clone(), request.name.clone());
+        if request.kind == Kind::DeleteClaim {
+            let (uid, version) = request.preconditions();
+            let claim = self.world.claims.get(&key).cloned();
+            self.world.delete_claim(&key, uid, version, !takes_effect)?;
+            let claim = claim.ok_or(Refusal::NotFound)?;
+            if takes_effect {
+                if claim.scratch != Some("true") {
+                    self.violations.push(format!("claim {} was deleted, and is not scratch", request.name));
+                }
+                if let Some(write) = self.write_of(request) {
+                    write.took_effect = Some(Instant::now());
+                }
+            }
+            return Ok((json::claim(&key.0, &key.1, &claim), Facts::Nothing));
+        }
         let before = self.world.pods.get(&key).cloned();
         let (uid, version) = request.preconditions();
         match request.kind {
@@ -246,8 +271,8 @@ impl Cluster for Watched {
         }
         let mut pod = self.world.pods.get(&key).cloned().or(before).ok_or(Refusal::NotFound)?;
         let object = json::pod(&pod);
-        // The program has to rely on the answer.
-        pod.facts.finished |= request.kind == Kind::Patch;
+        // The program has to rely on the answer. A dry run's says nothing of the pod.
+        pod.facts.finished |= request.kind == Kind::Patch && !request.dry_run;
         Ok((object, Facts::Pod(Arc::new(pod.facts), true)))
     }
 
@@ -336,6 +361,16 @@ impl Received {
                 });
                 self.namespaces = pairs.collect();
                 self.namespace_lists += 1;
+            }
+            Kind::PodsIn if !malformed => {
+                let users = readable.iter().filter_map(|facts| match facts {
+                    Facts::Pod(pod, _) => {
+                        let claims = pod.claims.iter().map(|claim| claim.name.clone());
+                        Some((pod.uid.clone(), claims.collect()))
+                    }
+                    _ => None,
+                });
+                self.users.insert(request.namespace.clone(), users.collect());
             }
             Kind::PodUids if !malformed => {
                 let uids = readable.iter().filter_map(|facts| match facts {

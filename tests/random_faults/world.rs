@@ -31,6 +31,8 @@ pub struct World {
     pub attachments: Vec<(String, Attachment)>,
     /// How long the Job controller takes to remove its finalizer from a failed pod.
     pub job_controller: Option<Duration>,
+    /// The claim templates of the `StatefulSet` of each namespace.
+    pub sets: BTreeMap<String, Vec<String>>,
     /// UIDs of pods that are gone, and whether the program's delete removed them.
     pub gone: BTreeMap<String, By>,
 }
@@ -61,6 +63,10 @@ pub struct Claim {
     pub block: bool,
     pub volume: Option<String>,
     pub phase: &'static str,
+    pub version: String,
+    /// The value of the annotation that declares it scratch.
+    pub scratch: Option<&'static str>,
+    pub terminating: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +96,16 @@ impl World {
                 (1, Some(Duration::from_secs(30))),
                 (1, None),
             ]),
+            sets: BTreeMap::new(),
             gone: BTreeMap::new(),
         };
         for namespace in NAMESPACES {
             world.namespaces.insert(namespace.to_owned(), Skip::random(dice));
+            let templates = ["data0", "data1"].into_iter().filter(|_| dice.permille(900));
+            let templates = templates.map(str::to_owned).collect();
+            if dice.permille(950) {
+                world.sets.insert(namespace.to_owned(), templates);
+            }
         }
         let dead = dice.weigh(&[(8, 1), (8, 2), (2, 3), (1, 4), (1, 0)]);
         let ready = dice.weigh(&[(8, 2), (8, 3), (4, 5), (2, 1), (1, 0)]);
@@ -253,27 +265,36 @@ impl World {
             (1, &["x/hold"]),
             (1, &[JOB_TRACKING, "x/hold"]),
         ]);
+        let (owner, workload, template, api_version) = random_owner(dice);
+        let of_set = owner.as_ref().is_some_and(|owner| owner.name == SET);
         let mut claims = Vec::new();
         for number in 0..dice.weigh(&[(5, 0), (3, 1), (1, 2)]) {
-            let (claim, ephemeral) = (format!("{name}-data{number}"), dice.permille(300));
+            let (mut claim, mut ephemeral) = (format!("{name}-data{number}"), dice.permille(300));
+            if of_set {
+                (claim, ephemeral) = (format!("data{number}-{name}"), false);
+            }
             let owner = if ephemeral {
                 dice.weigh(&[(6, Some(uid.as_str())), (1, Some("uid-of-another")), (1, None)])
             } else {
                 dice.weigh(&[(8, None), (1, Some(uid.as_str()))])
             };
-            self.add_claim(dice, &namespace, &claim, node.as_deref(), owner);
-            claims.push(ClaimFacts {
-                name: claim,
-                ephemeral,
-                users: Vec::new(),
-                state: ClaimState::NotLookedUp,
-            });
+            self.add_claim(dice, &namespace, &claim, node.as_deref(), owner, of_set);
+            // Sometimes the claim of another pod.
+            let others = self.pods.values().filter(|pod| of_set && pod.facts.namespace == namespace);
+            let others = others.flat_map(|pod| pod.facts.claims.iter().filter(|claim| !claim.ephemeral));
+            if dice.permille(40)
+                && let Some(shared) = others.map(|claim| claim.name.clone()).next()
+                && number == 0
+            {
+                claim = shared;
+            }
+            let (users, renewed, state) = (Vec::new(), not_asked(), ClaimState::NotLookedUp);
+            claims.push(ClaimFacts { name: claim, ephemeral, users, renewed, state });
         }
-        let names_its_own = dice.permille(30);
+        let names_its_own = dice.permille(30) && !of_set;
         for claim in claims.iter_mut().filter(|_| names_its_own) {
             claim.ephemeral = false;
         }
-        let (owner, workload, template, api_version) = random_owner(dice);
         let skip = Skip::random(dice);
         let facts = PodFacts {
             namespace: namespace.clone(),
@@ -296,6 +317,8 @@ impl World {
             namespace_opted_out: Ok(None),
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
             claims,
+            // By a controller before 1.28, no pod is.
+            indexed: of_set && dice.permille(930),
         };
         let terminating = dice.permille(850);
         let pod = Pod {
@@ -320,12 +343,17 @@ impl World {
         name: &str,
         node: Option<&str>,
         owner: Option<&str>,
+        of_set: bool,
     ) {
         let volume = format!("pv-{}", self.version());
         let own = node.and_then(|node| self.nodes.get(node)).map(|node| node.facts.clone());
         let own_name = own.as_ref().map_or("n0", |node| node.name.as_str());
         let own_host = own.as_ref().and_then(|node| node.hostname.as_deref()).unwrap_or("h0");
-        let (storage, affinity) = random_storage(dice, own_name, own_host);
+        let (mut storage, mut affinity) = random_storage(dice, own_name, own_host);
+        if of_set && dice.permille(800) {
+            (storage, affinity) = (Storage::HostPath("/var/scratch".to_owned()), Vec::new());
+        }
+        let shared = !of_set || dice.permille(100);
         let exists = dice.permille(950);
         let (bound, phase) = match dice.weigh(&[(20, 0), (1, 1), (1, 2)]) {
             1 => (None, "Pending"),
@@ -341,7 +369,14 @@ impl World {
             let claim = Claim {
                 uid: self.uid(),
                 owners: owner.map(str::to_owned).into_iter().collect(),
-                many_writers: dice.permille(250),
+                version: self.version(),
+                scratch: dice.weigh(&[
+                    (if of_set { 16 } else { 1 }, Some("true")),
+                    (1, Some("false")),
+                    (2, None),
+                ]),
+                terminating: false,
+                many_writers: shared && dice.permille(250),
                 block: dice.permille(300),
                 volume: bound,
                 phase,
@@ -356,6 +391,10 @@ impl World {
             let mut facts = pod.facts.clone();
             let opted_out = self.namespaces.get(&facts.namespace).map(|skip| skip.opted_out());
             facts.namespace_opted_out = opted_out.ok_or_else(unread);
+            let users = self.pods.values().filter(|user| user.facts.namespace == facts.namespace);
+            let users =
+                users.map(|user| (user.facts.uid.clone(), claims_of(&user.facts))).collect::<Vec<_>>();
+            self.note_renewed(&mut facts, Some(&users));
             for claim in &mut facts.claims {
                 let found = self.claims.get(&(facts.namespace.clone(), claim.name.clone()));
                 let own = claim.ephemeral.then_some(facts.uid.as_str());
@@ -375,6 +414,49 @@ impl World {
             nodes.entry(name).or_insert(NodeRead::Gone);
         }
         Gathered { facts: ClusterFacts { nodes, ..no_facts(now) }, pods: pods.collect() }
+    }
+
+    /// Puts down which claims of `pod` are made anew for it alone; `users` are the pods of its namespace, where they were
+    /// listed.
+    pub fn note_renewed(&self, pod: &mut PodFacts, users: Option<&Vec<(String, Vec<String>)>>) {
+        let of_set = pod.indexed
+            && pod.controller.is_some()
+            && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
+        let templates = self.sets.get(&pod.namespace).filter(|_| of_set);
+        for claim in &mut pod.claims {
+            let of_template = claim.name.strip_suffix(&format!("-{}", pod.name));
+            let made =
+                templates.is_some_and(|known| known.iter().any(|name| Some(name.as_str()) == of_template));
+            let alone = users.is_some_and(|users| {
+                users.iter().all(|(uid, claims)| *uid == pod.uid || !claims.contains(&claim.name))
+            });
+            claim.renewed = if made && alone { Ok(()) } else { not_asked() };
+        }
+    }
+
+    /// A delete of a claim, with preconditions. It stays until no pod uses it.
+    pub fn delete_claim(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Result<(), Refusal> {
+        let new_version = self.version();
+        let claim = self.claims.get_mut(key).ok_or(Refusal::NotFound)?;
+        if claim.uid != uid {
+            return Err(Refusal::WrongUid);
+        }
+        if claim.version != version {
+            return Err(Refusal::WrongVersion);
+        }
+        if !dry {
+            (claim.terminating, claim.version) = (true, new_version);
+            self.remove_unused_claims();
+        }
+        Ok(())
+    }
+
+    fn remove_unused_claims(&mut self) {
+        let used = |namespace: &str, name: &str| {
+            let mut pods = self.pods.values().filter(|pod| pod.facts.namespace == namespace);
+            pods.any(|pod| pod.facts.claims.iter().any(|claim| claim.name == name))
+        };
+        self.claims.retain(|(namespace, name), claim| !claim.terminating || used(namespace, name));
     }
 
     /// Applies the changes of the Job controller up to now.
@@ -402,6 +484,7 @@ impl World {
         if let Some(pod) = self.pods.remove(key) {
             let by = if pod.forced_by_us { By::Us } else { By::Others };
             self.gone.insert(pod.facts.uid, by);
+            self.remove_unused_claims();
         }
     }
 
@@ -454,7 +537,7 @@ impl World {
 
     /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
-        let what = dice.below(22);
+        let what = dice.below(24);
         if what < 13 {
             // Mostly one of the pods that the run is about.
             let any = dice.permille(150);
@@ -536,6 +619,15 @@ impl World {
                     self.claims.remove(&(key.0, claim.name.clone()));
                 }
             }
+            // Somebody wants to keep it.
+            22 | 23 => {
+                let keys = pod.facts.claims.iter().map(|claim| (key.0.clone(), claim.name.clone()));
+                let keys = keys.collect::<Vec<_>>();
+                let version = self.version();
+                if let Some(claim) = keys.first().and_then(|key| self.claims.get_mut(key)) {
+                    (claim.scratch, claim.version) = (Some("false"), version);
+                }
+            }
             20 => {
                 let node = pod.facts.node.clone();
                 let added = self.add_pod(dice, node);
@@ -549,13 +641,24 @@ impl World {
     }
 }
 
+/// The `StatefulSet` that exists in its namespace.
+pub const SET: &str = "set";
+
+fn not_asked() -> Result<(), String> {
+    Err("not known".to_owned())
+}
+
+fn claims_of(pod: &PodFacts) -> Vec<String> {
+    pod.claims.iter().map(|claim| claim.name.clone()).collect()
+}
+
 /// Owner, workload, template hash and the API version of another group.
 type RandomOwner = (Option<Owner>, Option<Owner>, Option<&'static str>, Option<&'static str>);
 
 fn random_owner(dice: &mut Dice) -> RandomOwner {
     let owner = |kind: &str, name: &str| Some(Owner { kind: kind.to_owned(), name: name.to_owned() });
     let same = |owner: Option<Owner>| (owner.clone(), owner, None, None);
-    let kinds = [(6, 0), (3, 1), (3, 2), (3, 3), (2, 4), (2, 5), (1, 6), (1, 7), (1, 8), (1, 9)];
+    let kinds = [(6, 0), (3, 1), (3, 2), (3, 3), (2, 4), (2, 5), (1, 6), (1, 7), (1, 8), (1, 9), (9, 10)];
     match dice.weigh(&kinds) {
         0 => same(owner("StatefulSet", "owner")),
         1 => same(owner("ReplicaSet", "owner")),
@@ -566,6 +669,7 @@ fn random_owner(dice: &mut Dice) -> RandomOwner {
         6 => same(owner("VirtualMachineInstance", "vm")),
         7 => same(owner("DaemonSet", "owner")),
         8 => same(owner("ReplicationController", "owner")),
+        10 => (owner("StatefulSet", SET), owner("StatefulSet", SET), None, Some("apps/v1")),
         // Of the same name in another group, where each pod may be one of its kind.
         _ => (owner("ReplicaSet", "owner"), owner("ReplicaSet", "owner"), None, Some("example.org/v1")),
     }
@@ -645,7 +749,8 @@ pub fn claim_state(
         Err(unread) => ClaimState::Unread(unread),
         Ok(Some(volume)) if claim.phase != "Lost" => {
             let shared_disk = claim.many_writers && claim.block;
-            ClaimState::Bound { uid: claim.uid.clone(), shared_disk, volume }
+            let scratch = (claim.scratch == Some("true")).then(|| claim.version.clone());
+            ClaimState::Bound { uid: claim.uid.clone(), shared_disk, scratch, volume }
         }
         Ok(_) => without,
     }

@@ -157,8 +157,8 @@ fn the_scan_chooses_what_reading_everything_chooses() {
 
 /// Reasons that depend on what the one source asks for and the other has.
 const SEEN: [&str; 9] = [
-    "Stuck { notes: [\"nothing brings",
-    "Stuck { notes: [\"its replacement waits",
+    "Stuck { scratch: [], notes: [\"nothing brings",
+    "Stuck { scratch: [], notes: [\"its replacement waits",
     "NodeReady",
     "KubeletAlive",
     "LocalVolume",

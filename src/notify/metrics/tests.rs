@@ -82,6 +82,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="volume-unverified"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="shared-disk"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="owner-kind"} 0
+        pod_reaper_pods{cluster="prod-eu",verdict="reap",reason="scratch"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="reap",reason="stuck-on-not-ready-node"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="mass-outage"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="over-cap"} 0

@@ -56,7 +56,7 @@ fn a_version_of_a_deployment_is_that_deployment() {
 
 #[test]
 fn without_a_controller_nothing_comes_back() {
-    let reaped = Reason::Stuck { notes: Vec::new() };
+    let reaped = Reason::Stuck { scratch: Vec::new(), notes: Vec::new() };
     let owned = summary(&json!({}), Some(("StatefulSet", "db")), &json!({}));
     let bare = summary(&json!({}), None, &json!({}));
     assert_eq!([fate(&owned, &reaped), fate(&bare, &reaped)], [Fate::ComesBack, Fate::Lost]);

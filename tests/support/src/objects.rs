@@ -251,6 +251,13 @@ impl Pod {
         self
     }
 
+    /// Sets its controller to a StatefulSet that exists.
+    pub fn of_set(self, set: &Value) -> Self {
+        let mut pod = self.owned_by("StatefulSet", set["metadata"]["name"].as_str().expect("a name"));
+        pod.object["metadata"]["ownerReferences"][0]["uid"] = set["metadata"]["uid"].clone();
+        pod
+    }
+
     /// Mounts a claim, which need not exist.
     pub fn claim(self, claim: &str) -> Self {
         self.volume(claim, json!({"persistentVolumeClaim": {"claimName": claim}}))

@@ -18,7 +18,11 @@ pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<
 
 /// The reason by which `pod` is judged, without the limits: that of the first rule that holds.
 pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> ReasonCode {
-    held(facts, policy, pod).next().map_or(ReasonCode::Stuck, |(code, _)| code)
+    let node = pod.node.as_ref().and_then(|name| facts.nodes.get(name)).and_then(NodeRead::known);
+    let pinned =
+        node.is_some_and(|node| pod.claims.iter().any(|claim| place_of(claim, node) == Place::Pinned));
+    let free = if pinned { ReasonCode::Scratch } else { ReasonCode::Stuck };
+    held(facts, policy, pod).next().map_or(free, |(code, _)| code)
 }
 
 /// What holds `pod`, in the order of the rules.
@@ -45,6 +49,10 @@ fn held(
     };
     let volumes = |place: Place| on(&|node| pod.claims.iter().any(|claim| place_of(claim, node) == place));
     let manual = |kind: &str| policy.manual_owner_kinds.iter().any(|listed| names_kind(listed, kind));
+    let by_kind = pod.owner.iter().chain(&pod.workload).any(|owner| manual(&owner.kind));
+    let by_disk = shares_a_disk(pod) && on(&|node| !certainly_off(node, now));
+    // Scratch goes only with a pod that no later rule keeps.
+    let kept_anyway = volumes(Place::Confined) || volumes(Place::Unverified) || by_disk || by_kind;
     [
         (ReasonCode::MirrorPod, "it is a mirror pod", pod.mirror),
         (ReasonCode::OptedOut, "it is opted out", pod.opted_out.is_some()),
@@ -99,22 +107,28 @@ fn held(
             finalizers && pod.grace_seconds == Some(0) && !pod.finished,
         ),
         (ReasonCode::Finalizers, "a finalizer holds it", finalizers),
-        (ReasonCode::LocalVolume, "a volume is pinned", volumes(Place::Pinned)),
+        (
+            ReasonCode::LocalVolume,
+            "a volume is pinned",
+            volumes(Place::Pinned)
+                && (!policy.reap_scratch || kept_anyway || !on(&|node| all_is_scratch(pod, node))),
+        ),
         (ReasonCode::VolumeConfined, "a volume is confined", volumes(Place::Confined)),
         (ReasonCode::VolumeUnverified, "a volume is unverified", volumes(Place::Unverified)),
-        (
-            ReasonCode::SharedDisk,
-            "two machines could write its disk",
-            shares_a_disk(pod) && on(&|node| !certainly_off(node, now)),
-        ),
-        (
-            ReasonCode::OwnerKind,
-            "its owner's kind is manual",
-            pod.owner.iter().chain(&pod.workload).any(|owner| manual(&owner.kind)),
-        ),
+        (ReasonCode::SharedDisk, "two machines could write its disk", by_disk),
+        (ReasonCode::OwnerKind, "its owner's kind is manual", by_kind),
     ]
     .into_iter()
     .filter_map(|(code, objection, holds)| holds.then_some((code, objection)))
+}
+
+/// Whether each claim of `pod` on `node` is declared scratch, and made anew for it alone.
+pub fn all_is_scratch(pod: &PodFacts, node: &NodeFacts) -> bool {
+    let goes = |claim: &ClaimFacts| {
+        let declared = matches!(&claim.state, ClaimState::Bound { scratch: Some(_), .. });
+        declared && claim.renewed.is_ok()
+    };
+    pod.claims.iter().filter(|claim| place_of(claim, node) == Place::Pinned).all(goes)
 }
 
 /// Whether so many of `nodes` are NotReady that nothing may be deleted.

@@ -79,7 +79,7 @@ impl Fault {
             (1, Self::Status(302, true, false)),
         ];
         let own: &[_] = match kind {
-            Kind::Delete | Kind::Patch => {
+            Kind::Delete | Kind::DeleteClaim | Kind::Patch => {
                 &[(4, Self::NoEffect), (3, Self::Webhook), (2, Self::Denied(403)), (2, Self::Denied(422))]
             }
             kind if kind.is_list() && kind != Kind::Events => &[(5, Self::Malformed), (8, Self::Expired)],

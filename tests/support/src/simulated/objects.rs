@@ -42,9 +42,10 @@ impl Cluster for Objects {
     }
 
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, ()), Refusal> {
+        let of_claim = request.kind == Kind::DeleteClaim;
         let is_it = |object: &Value| {
             let metadata = &object["metadata"];
-            object["kind"] == "Pod"
+            object["kind"] == (if of_claim { "PersistentVolumeClaim" } else { "Pod" })
                 && metadata["namespace"] == request.namespace.as_str()
                 && metadata["name"] == request.name.as_str()
         };
@@ -65,6 +66,11 @@ impl Cluster for Objects {
             pod["status"]["phase"] = request.body["status"]["phase"].clone();
             return Ok((pod.clone(), ()));
         }
+        if of_claim {
+            // A finalizer keeps it until the pod is gone.
+            pod["metadata"]["deletionTimestamp"] = json!(self.now.to_string());
+            return Ok((pod.clone(), ()));
+        }
         pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
         let held = pod["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
         Ok((if held { pod.clone() } else { self.objects.remove(at) }, ()))
@@ -79,6 +85,7 @@ fn of_kind(objects: &[Value], resource: Resource) -> Vec<(Value, ())> {
         Resource::Pods => "Pod",
         Resource::Claims => "PersistentVolumeClaim",
         Resource::Volumes => "PersistentVolume",
+        Resource::StatefulSets => "StatefulSet",
         Resource::Attachments => "VolumeAttachment",
         Resource::Events => "Event",
     };

@@ -33,7 +33,11 @@ pub enum Kind {
     Pod,
     Claim,
     Volume,
+    StatefulSet,
+    /// The pods of one namespace.
+    PodsIn,
     Delete,
+    DeleteClaim,
     Patch,
     Event,
 }
@@ -47,6 +51,7 @@ pub enum Resource {
     Pods,
     Claims,
     Volumes,
+    StatefulSets,
     Attachments,
     Events,
 }
@@ -77,7 +82,7 @@ pub struct Request {
 }
 
 impl Kind {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::NodeRows,
         Self::PodRows,
         Self::AttachmentRows,
@@ -92,14 +97,17 @@ impl Kind {
         Self::Pod,
         Self::Claim,
         Self::Volume,
+        Self::StatefulSet,
+        Self::PodsIn,
         Self::Delete,
+        Self::DeleteClaim,
         Self::Patch,
         Self::Event,
     ];
 
-    /// Whether it changes a pod.
+    /// Whether it changes a pod or a claim.
     pub fn writes(self) -> bool {
-        matches!(self, Self::Delete | Self::Patch)
+        matches!(self, Self::Delete | Self::DeleteClaim | Self::Patch)
     }
 
     pub(super) fn is_rows(self) -> bool {
@@ -110,21 +118,32 @@ impl Kind {
         self.is_rows()
             || matches!(
                 self,
-                Self::Nodes | Self::NodesWith | Self::Namespaces | Self::Pods | Self::PodUids | Self::Events
+                Self::Nodes
+                    | Self::NodesWith
+                    | Self::Namespaces
+                    | Self::Pods
+                    | Self::PodsIn
+                    | Self::PodUids
+                    | Self::Events
             )
     }
 
     pub(super) fn resource(self) -> Resource {
         match self {
             Self::NodeRows | Self::Nodes | Self::NodesWith | Self::Node => Resource::Nodes,
-            Self::PodRows | Self::Pods | Self::PodUids | Self::Pod | Self::Delete | Self::Patch => {
-                Resource::Pods
-            }
+            Self::PodRows
+            | Self::Pods
+            | Self::PodsIn
+            | Self::PodUids
+            | Self::Pod
+            | Self::Delete
+            | Self::Patch => Resource::Pods,
             Self::AttachmentRows => Resource::Attachments,
             Self::Namespaces => Resource::Namespaces,
             Self::Events | Self::Event => Resource::Events,
             Self::Lease => Resource::Leases,
-            Self::Claim => Resource::Claims,
+            Self::Claim | Self::DeleteClaim => Resource::Claims,
+            Self::StatefulSet => Resource::StatefulSets,
             Self::Volume => Resource::Volumes,
         }
     }
@@ -133,7 +152,11 @@ impl Kind {
 impl Request {
     /// UID and resource version that a write carries.
     pub fn preconditions(&self) -> (&str, &str) {
-        let at = if self.kind == Kind::Delete { &self.body["preconditions"] } else { &self.body["metadata"] };
+        let at = if matches!(self.kind, Kind::Delete | Kind::DeleteClaim) {
+            &self.body["preconditions"]
+        } else {
+            &self.body["metadata"]
+        };
         (at["uid"].as_str().unwrap_or_default(), at["resourceVersion"].as_str().unwrap_or_default())
     }
 
@@ -145,6 +168,9 @@ impl Request {
     /// Whether the object meets all requirements of the selectors.
     pub(super) fn selects(&self, object: &Value) -> bool {
         if !self.labels.as_ref().is_some_and(|labels| labels.select(object)) {
+            return false;
+        }
+        if self.kind == Kind::PodsIn && object["metadata"]["namespace"] != self.namespace.as_str() {
             return false;
         }
         let requirements = self.selector.split(',').filter(|requirement| !requirement.is_empty());
@@ -193,6 +219,17 @@ impl Request {
             ["api", "v1", "namespaces", namespace, "pods", name] if get => (Kind::Pod, namespace, name),
             ["api", "v1", "namespaces", namespace, "persistentvolumeclaims", name] if get => {
                 (Kind::Claim, namespace, name)
+            }
+            ["api", "v1", "namespaces", namespace, "persistentvolumeclaims", name]
+                if parts.method == Method::DELETE =>
+            {
+                (Kind::DeleteClaim, namespace, name)
+            }
+            ["apis", "apps", "v1", "namespaces", namespace, "statefulsets", name] if get => {
+                (Kind::StatefulSet, namespace, name)
+            }
+            ["api", "v1", "namespaces", namespace, "pods"] if list && !metadata && selector.is_empty() => {
+                (Kind::PodsIn, namespace, "")
             }
             ["api", "v1", "persistentvolumes", name] if get => (Kind::Volume, "", name),
             ["api", "v1", "namespaces", namespace, "pods", name] if parts.method == Method::DELETE => {

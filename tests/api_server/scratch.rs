@@ -1,0 +1,223 @@
+//! `--reap-scratch` on a real API server, with the rights of its component and without. `guard` has the guard of that
+//! component, `manifests` its rights.
+//!
+//! No controller runs here, so that a deleted claim stays with its deletion mark; `live` has the whole story.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    Run, SHORT, one_dead_of_three,
+    support::{
+        ControlPlane, control_plane, fresh,
+        installed::{ACCOUNT, as_user, folder, kubeconfig, kubectl, may, until},
+        objects::{Pod, Volume, annotate, namespace, node_becomes, pod_path},
+        program::run,
+        proxy::{Proxy, Seen},
+    },
+    uid, until_overdue,
+};
+
+pub const SCRATCH: &str = "pod-reaper.io/scratch";
+pub const KEPT: &str = "pod-reaper.io/kept";
+const SETS: &str = "/apis/apps/v1/namespaces/apps/statefulsets";
+
+pub fn claim_path(namespace: &str, name: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
+}
+
+/// A claim on the node's disk.
+pub fn local_claim(
+    cluster: &ControlPlane,
+    node: &str,
+    namespace: &str,
+    name: &str,
+    annotation: (&str, &str),
+) {
+    Volume::local(&format!("pv-{namespace}-{name}"))
+        .on_node(node)
+        .reclaim("Delete")
+        .claimed_by(namespace, name)
+        .create(cluster);
+    annotate(cluster, &claim_path(namespace, name), annotation.0, annotation.1);
+}
+
+/// A `StatefulSet` with a claim template, and its pod stuck on the node. Returns the pod's UID.
+pub fn stuck(cluster: &ControlPlane, node: &str, name: &str, annotation: (&str, &str)) -> String {
+    namespace(cluster, "apps");
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
+        "spec": {
+            "serviceName": name,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
+            },
+            "volumeClaimTemplates": [{
+                "metadata": {"name": "disk"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+            }],
+        },
+    });
+    let set = cluster.create(SETS, set);
+    let claim = format!("disk-{name}-0");
+    local_claim(cluster, node, "apps", &claim, annotation);
+    let pod = Pod::on(node, "apps", &format!("{name}-0")).of_set(&set).claim(&claim);
+    // As the StatefulSet controller does from Kubernetes 1.28 on.
+    let pod = pod.label("apps.kubernetes.io/pod-index", "0");
+    uid(&pod.terminating(cluster, 1))
+}
+
+/// One pod whose storage is scratch, and one whose is not, stuck on a dead node.
+fn one_of_each(cluster: &ControlPlane) -> (String, String) {
+    one_dead_of_three(cluster);
+    let pods =
+        (stuck(cluster, "dead", "cache", (SCRATCH, "true")), stuck(cluster, "dead", "db", (KEPT, "true")));
+    until_overdue();
+    pods
+}
+
+/// The shipped installation with the component, or with that for pods alone.
+pub fn install(cluster: &ControlPlane, component: bool) {
+    let dir = cluster.dir.join("with-scratch");
+    fs::create_dir_all(&dir).expect("our folder");
+    let up = "../".repeat(fs::canonicalize(&dir).expect("it is there").components().count() - 1);
+    let mut lines = format!("resources: ['{up}.{}']\n", folder("cronjob"));
+    if component {
+        lines += &format!("components: ['{up}.{}']\n", folder("cronjob/components/scratch"));
+    }
+    fs::write(dir.join("kustomization.yaml"), lines).expect("our folder");
+    kubectl(cluster, &["apply", "--warnings-as-errors", "-k", &dir.display().to_string()]);
+    until("the account may read pods", || may(cluster, "list", "", "pods", ""));
+    if component {
+        let env = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper")
+            ["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["env"]
+            .take();
+        let option = json!({"name": "REAP_SCRATCH", "value": "true"});
+        assert!(env.as_array().is_some_and(|env| env.contains(&option)), "{env}");
+        namespace(cluster, "probe");
+        let probe = claim_path("probe", "probe");
+        local_claim(cluster, "dead", "probe", "probe", (KEPT, "true"));
+        until("the guard is in force", || refused(cluster, ACCOUNT, "DELETE", &probe, &json!({})).is_some());
+    }
+}
+
+/// The guard's message to the account, where it refuses a dry run.
+pub fn refused(
+    cluster: &ControlPlane,
+    account: &str,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> Option<String> {
+    let dry = if path.contains('?') { "&dryRun=All" } else { "?dryRun=All" };
+    let (mut path, mut body) = (path.to_owned(), body.clone());
+    if method == "DELETE" {
+        body["dryRun"] = json!(["All"]);
+    } else {
+        path += dry;
+    }
+    let (_, answer) = as_user(account, cluster, method, &path, &body);
+    answer["message"].as_str().filter(|message| message.contains("pod-reaper may")).map(str::to_owned)
+}
+
+fn scratch_run(kubeconfig: &Path) -> Run {
+    run(kubeconfig, &[&SHORT[..], &["--reap-scratch", "--yes"]].concat())
+}
+
+fn is_deleted(cluster: &ControlPlane, claim: &str) -> bool {
+    let found = cluster.try_get(&claim_path("apps", claim));
+    found.is_none_or(|claim| !claim["metadata"]["deletionTimestamp"].is_null())
+}
+
+#[test]
+fn with_the_component_scratch_goes_and_nothing_else() {
+    let cluster = fresh();
+    let (cache, db) = one_of_each(&cluster);
+    install(&cluster, true);
+    let run = scratch_run(&kubeconfig(&cluster));
+    assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("deleted")), "{}", run.report);
+    assert_eq!(run.reason_and_outcome(&db), ("local-volume", None));
+    assert_eq!((run.code, &run.report["errors"]), (0, &json!([])), "{}", run.log);
+    let note = run.pod(&cache)["note"].as_str().unwrap();
+    assert!(note.contains("stays behind, Released") && note.contains("binds at once"), "{note}");
+    let why = run.pod(&db)["detail"].as_str().unwrap();
+    assert!(why.contains("claim disk-db-0 is not annotated pod-reaper.io/scratch"), "{why}");
+    assert!(is_deleted(&cluster, "disk-cache-0") && !is_deleted(&cluster, "disk-db-0"));
+    assert_eq!(cluster.try_get(&pod_path("apps", "cache-0")), None);
+}
+
+#[test]
+fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
+    let cluster = fresh();
+    let (cache, db) = one_of_each(&cluster);
+    install(&cluster, false);
+    let run = scratch_run(&kubeconfig(&cluster));
+    for pod in [&cache, &db] {
+        assert_eq!(run.reason_and_outcome(pod), ("local-volume", None));
+    }
+    assert_eq!(run.code, 3, "{}", run.log);
+    let errors = run.report["errors"].to_string();
+    assert!(errors.contains("StatefulSet apps/cache") && errors.contains("statefulsets.apps"), "{errors}");
+    let lacks = "; cronjob/components/scratch has that right";
+    assert!(errors.contains(lacks), "{errors}");
+    let why = run.pod(&cache)["detail"].as_str().unwrap();
+    assert!(why.contains("--reap-scratch leaves it") && why.contains(lacks), "{why}");
+    assert!(!is_deleted(&cluster, "disk-cache-0"));
+}
+
+/// The node is Ready again by the second look, which comes after the rehearsal.
+#[test]
+fn a_node_that_comes_back_in_the_middle_loses_nothing() {
+    let cluster = fresh();
+    let (cache, _) = one_of_each(&cluster);
+    let rehearsal = |seen: &Seen| seen.method == "DELETE";
+    let proxy = Proxy::start(control_plane(), move |seen| {
+        if rehearsal(seen) {
+            node_becomes(control_plane(), "dead", "True", "KubeletReady");
+        }
+    });
+    let run = scratch_run(&proxy.kubeconfig);
+    assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("node-recovered")), "{}", run.log);
+    let seen = proxy.seen();
+    assert!(seen.iter().filter(|seen| seen.is_change()).all(Seen::is_dry), "{seen:?}");
+    assert!(!is_deleted(&cluster, "disk-cache-0"));
+}
+
+/// Between the decision and its delete somebody wants to keep the claim, changes it, or makes another of that name.
+#[test]
+fn a_claim_that_changed_meanwhile_is_left_alone() {
+    const CLAIM: &str = "disk-cache-0";
+    type Change = fn(&ControlPlane);
+    let keep: Change = |cluster| {
+        cluster
+            .merge_patch(&claim_path("apps", CLAIM), json!({"metadata": {"annotations": {SCRATCH: null}}}));
+    };
+    let touch: Change =
+        |cluster| annotate(cluster, &claim_path("apps", CLAIM), "example.org/touched", "once");
+    let replace: Change = |cluster| {
+        cluster.delete(&claim_path("apps", CLAIM), json!({}));
+        cluster.merge_patch(&claim_path("apps", CLAIM), json!({"metadata": {"finalizers": null}}));
+        Volume::local("pv-another").on_node("dead").claimed_by("apps", CLAIM).create(cluster);
+        annotate(cluster, &claim_path("apps", CLAIM), SCRATCH, "true");
+    };
+    for (what, change) in [("kept", keep), ("touched", touch), ("another", replace)] {
+        let cluster = fresh();
+        let (cache, _) = one_of_each(&cluster);
+        let proxy = Proxy::start(control_plane(), move |seen| {
+            if seen.method == "DELETE" && seen.path.contains("/pods/") {
+                change(control_plane());
+            }
+        });
+        let run = scratch_run(&proxy.kubeconfig);
+        assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("changed")), "{what}: {}", run.log);
+        let says = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
+        assert!(says.contains("Claim disk-cache-0 is not as it was judged."), "{what}: {says}");
+        let changes = proxy.seen().iter().filter(|seen| seen.is_change() && !seen.is_dry()).count();
+        assert_eq!(changes, 1, "{what}: only the claim's delete was tried");
+        assert!(!is_deleted(&cluster, CLAIM), "{what}");
+        assert!(cluster.try_get(&pod_path("apps", "cache-0")).is_some(), "{what}");
+    }
+}
