@@ -370,6 +370,8 @@ pub struct PodFacts {
     pub workload: Option<Owner>,
     /// What distinguishes that owner from its namesakes, where it is the pod's controller.
     pub controller: Option<Identity>,
+    /// Selects, by the pod's own labels, the pods of a controller that gives each a new name.
+    pub siblings: Option<String>,
     /// `metadata.deletionTimestamp`, which already includes the grace period.
     pub deletion_deadline: Timestamp,
     /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.

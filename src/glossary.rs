@@ -3,7 +3,7 @@
 /// The page is part of the program.
 const PAGE: &str = include_str!("../docs/reasons.md");
 
-/// What the page's tables say about a verdict or an outcome.
+/// What the page's tables say about a verdict, an outcome or a replacement's state.
 pub fn means(code: &str) -> &'static str {
     between(PAGE, &format!("\n| `{code}` | "), " |\n")
 }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
     use crate::{
         decide::{ReasonCode, Verdict},
-        outcome::OutcomeCode,
+        outcome::{OutcomeCode, ReplacementState},
     };
 
     #[test]
@@ -43,7 +43,7 @@ mod tests {
         let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
         let words =
             Verdict::ALL.map(Verdict::as_str).into_iter().chain(OutcomeCode::ALL.map(OutcomeCode::as_str));
-        let words = words.collect::<BTreeSet<_>>();
+        let words = words.chain(ReplacementState::ALL.map(ReplacementState::as_str)).collect::<BTreeSet<_>>();
         assert!(words.iter().all(|word| means(word).ends_with('.')));
         assert_eq!(rows.collect::<BTreeSet<_>>(), words);
     }

@@ -1,5 +1,8 @@
 //! What happened to a pod whose verdict was `reap`.
 
+use jiff::Timestamp;
+use serde::Serialize;
+
 use crate::codes::codes;
 
 codes! {
@@ -129,5 +132,54 @@ impl OutcomeCode {
     /// Whether anything was done, or tried, about the pod.
     pub fn acted(self) -> bool {
         !matches!(self, Self::WouldDelete | Self::Interrupted)
+    }
+}
+
+codes! {
+    /// How far a replacement has come.
+    pub enum ReplacementState {
+        /// Ready, or finished already where it is a Job's.
+        Back = "back",
+        /// It has a node, and its containers do not run yet.
+        Starting = "starting",
+        /// It runs, and is not Ready.
+        NotReady = "not-ready",
+        /// It has no node, or is not made yet.
+        Pending = "pending",
+        /// There will be none, and that is proved.
+        None = "none",
+        /// It could not be read.
+        Unknown = "unknown",
+    }
+}
+
+/// The pod that the controller started, or should start, for one that was reaped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ReplacementEntry"))]
+pub struct Replacement {
+    /// How far it has come.
+    pub state: ReplacementState,
+    /// Its name, where there is a pod.
+    pub name: Option<String>,
+    /// Its UID.
+    pub uid: Option<String>,
+    /// Its node.
+    pub node: Option<String>,
+    /// Since when it is Ready, where it is.
+    pub since: Option<Timestamp>,
+    /// Why it is not back, and what else there is to know of it, as a phrase.
+    pub cause: Option<String>,
+}
+
+impl Replacement {
+    /// There is no pod to tell of.
+    pub fn without_pod(state: ReplacementState, cause: impl Into<String>) -> Self {
+        Self { state, name: None, uid: None, node: None, since: None, cause: Some(cause.into()) }
+    }
+
+    /// Adds to its cause.
+    pub fn add(&mut self, more: &str) {
+        let said = self.cause.take().map(|cause| cause + "; ").unwrap_or_default();
+        self.cause = Some(said + more);
     }
 }

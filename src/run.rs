@@ -9,12 +9,12 @@ use crate::{
     cluster::{Cluster, WriteMode},
     console::{prompt, terminal::Progress},
     decide::spoken,
-    execute::execute,
+    execute::{execute, replacements},
     exit::CouldNotRun,
-    facts::ClusterFacts,
+    facts::{ClusterFacts, PodFacts},
     limits::Plan,
     notify::events::{self, RunRecord},
-    outcome::Outcome,
+    outcome::{Outcome, OutcomeCode},
     report::Report,
     settings::{Mode, Settings, Task},
     source::{
@@ -37,7 +37,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
             let gathered = stop.or_stopped(saved).await?.gather(&settings.wanted(), None);
             let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
             let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
-            Ok(Report::new(settings, &gathered.facts, &plan, &BTreeMap::new()))
+            Ok(Report::new(settings, &gathered.facts, &plan, &BTreeMap::new(), &BTreeMap::new()))
         }
         Task::Reap { target, mode } => {
             let cluster = Cluster::connect(target, stop, &settings.node_selectors);
@@ -63,7 +63,12 @@ pub async fn run_on(
     let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
     // 6. and 7. Delete, and look whether it worked.
     let outcomes = act(settings, cluster, stop, mode, &gathered.facts, &plan).await;
-    Ok(Report::new(settings, &gathered.facts, &plan, &outcomes))
+    let outcome = |pod: &PodFacts| outcomes.get(&pod.uid).map(Outcome::code);
+    let gone = |pod: &&PodFacts| matches!(outcome(pod), Some(OutcomeCode::Deleted | OutcomeCode::Gone));
+    let reaped = plan.reaps().filter(gone).collect::<Vec<_>>();
+    let (wait, bar) = (settings.wait_for_replacements, Progress::of_replacements(reaped.len()));
+    let replacements = replacements(cluster, stop, &reaped, wait, &|settled| bar.set(settled)).await;
+    Ok(Report::new(settings, &gathered.facts, &plan, &outcomes, &replacements))
 }
 
 /// Has the guard prove itself, where it is required and something may be written.
@@ -102,7 +107,6 @@ async fn act(
     };
     let bar = Progress::of(pods.len());
     let outcomes = execute(cluster, stop, &settings.policy, write, facts, &pods, &|| bar.step()).await;
-    drop(bar);
     if write == WriteMode::Real && settings.events {
         let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);

@@ -45,6 +45,7 @@ pub fn pod() -> PodFacts {
         workload: owner.clone(),
         owner,
         controller: Some(Identity { api_version: "apps/v1".to_owned(), uid: "o-1".to_owned() }),
+        siblings: None,
         deletion_deadline: an_hour_ago(),
         grace_seconds: Some(30),
         finalizers: Vec::new(),

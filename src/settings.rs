@@ -44,6 +44,8 @@ pub struct Settings {
     pub metrics: MetricsTo,
     /// Write Kubernetes Events about what was done.
     pub events: bool,
+    /// For how long the replacements of what was reaped are waited for.
+    pub wait_for_replacements: Duration,
     /// How the answer and the log are written.
     pub form: Form,
 }
@@ -182,6 +184,7 @@ impl From<Cli> for Settings {
             exit_on_manual,
             cluster_name,
             no_events,
+            wait_for_replacements,
             metrics,
         } = options;
         // `namespace` is a `namespace_regex` by now.
@@ -236,6 +239,7 @@ impl From<Cli> for Settings {
             cluster_name,
             metrics,
             events: !no_events,
+            wait_for_replacements: wait_for_replacements.into(),
             form,
         }
     }

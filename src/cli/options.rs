@@ -65,6 +65,12 @@ pub struct Options {
         default_missing_value = "true", action = clap::ArgAction::Set)]
     pub no_events: bool,
 
+    /// After the deletes, see for so long whether the replacements come up; shorter than the schedule. It ends sooner when
+    /// all are Ready
+    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "DURATION", default_value = "0s")]
+    #[arg(allow_hyphen_values = true)]
+    pub wait_for_replacements: Span,
+
     /// Where the numbers of a run go.
     #[command(flatten)]
     pub metrics: MetricsTo,

@@ -115,6 +115,14 @@ impl Cluster {
         warned.sort();
         Ok(warned.into_iter().collect())
     }
+
+    /// The newest Warning about the object of this UID, as far as it can be read: when it was written, and what it says.
+    pub async fn last_warning(&self, namespace: &str, uid: &str) -> Option<(Timestamp, String)> {
+        let (namespace, uid) = (encode(namespace), encode(uid));
+        let selector = format!("regarding.uid%3D{uid},type%3DWarning");
+        let path = format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
+        self.list(&path, Form::Object, RawEvent::says).await.ok()?.items.into_iter().max()
+    }
 }
 
 impl Reference {

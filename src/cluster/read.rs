@@ -9,18 +9,19 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, StatusKind,
+    Cluster, Failure, Reference, StatusKind,
     request::{Answer, Form},
 };
 use crate::{
     facts::{
-        Attachment, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodSummary, Standing, Unasked,
-        Unread,
+        Attachment, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
+        Unasked, Unread,
     },
     kubernetes::{
-        KOSMOS_PREFIX, ListMeta, RawClaim, RawLease, RawList, RawNode, RawObject, RawPod, RawStatefulSet,
-        RawVolume, identity_of_malformed, malformed,
+        KOSMOS_PREFIX, ListMeta, RawClaim, RawController, RawLease, RawList, RawNode, RawObject, RawPod,
+        RawStatefulSet, RawVolume, identity_of_malformed, malformed,
     },
+    outcome::{Replacement, ReplacementState},
 };
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
@@ -31,7 +32,7 @@ const FEW: usize = 10;
 const ROWS: usize = 1_000;
 /// Lets the API server answer from its cache, where before 1.31 it reads every pod from etcd. Such a list may be some
 /// seconds old: what is written by it, is under the version that it shows. It comes in one piece whatever the limit, so
-/// only the pods of one node are asked for in this way.
+/// only the pods of one node, or of one controller, are asked for in this way.
 const CACHED: &str = "&resourceVersion=0";
 /// A continue token has expired (the API server's history is five minutes long).
 const EXPIRED: u16 = 410;
@@ -223,7 +224,7 @@ impl Cluster {
         let pages = self.pages(&path, Form::Object, |answer, (listed, unasked): &mut (_, Vec<_>)| {
             let keep = |pod: RawPod| {
                 unasked.extend(pod.unasked());
-                pod.metadata.terminating().then(|| pod.without_labels())
+                pod.metadata.terminating().then(|| pod.lean())
             };
             answer.items(keep, listed)
         });
@@ -240,6 +241,39 @@ impl Cluster {
     /// One pod; `None` where it does not exist.
     pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
         self.find(&format!("/api/v1/namespaces/{}/pods/", encode(namespace)), name).await
+    }
+
+    /// The pods that may have taken the place of `lost`: the one of its name, or those of its controller where that gives
+    /// each a new name. These are asked for again and again, and nothing is written by them.
+    pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>, Failure> {
+        let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref()) else {
+            let namesake = self.pod(&lost.namespace, &lost.name).await?;
+            return Ok(namesake
+                .into_iter()
+                .filter(|pod| pod.metadata.uid.as_ref() != Some(&lost.uid))
+                .collect());
+        };
+        let (namespace, labels) = (encode(&lost.namespace), encode(labels));
+        let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PAGE}&labelSelector={labels}{CACHED}");
+        let keep = |pod: RawPod| pod.metadata.controlled_by(&controller.uid).then_some(pod);
+        Ok(self.list(&path, Form::Object, keep).await?.items)
+    }
+
+    /// What its controller, which has at least `has` pods, says of the replacement of `lost` that it has not made.
+    pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement, Failure> {
+        let Reference { api_version, kind, name, uid, .. } = Reference::controller(lost);
+        if !matches!((&*api_version, &*kind), ("apps/v1", "StatefulSet" | "ReplicaSet") | ("batch/v1", "Job"))
+        {
+            return Ok(RawController::default().missing(has));
+        }
+        let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
+        let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/");
+        let found = self.find::<RawController>(&path, &name).await?;
+        // One that was made anew makes pods of the same names, or of other names.
+        let found = found.filter(|found| lost.siblings.is_none() || found.metadata.uid == Some(uid));
+        let gone =
+            || Replacement::without_pod(ReplacementState::None, "its controller does not exist any more");
+        Ok(found.map_or_else(gone, |controller| controller.missing(has)))
     }
 
     /// The value by which each namespace is opted out, where it is.

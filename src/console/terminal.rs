@@ -40,21 +40,30 @@ pub fn error(text: &str) {
     let _ = writeln!(io::stderr(), "error: {}", clean(text));
 }
 
-/// A bar for `pods` deletes. It is gone when it is dropped: the report follows.
+/// A bar for so many pods. It is gone when it is dropped: the report follows.
 #[derive(Debug)]
 pub struct Progress(ProgressBar);
 
 impl Progress {
     /// Begins; few deletes get none.
     pub fn of(pods: usize) -> Self {
-        let bar = ProgressBar::hidden();
-        if pods > FEW_DELETES {
-            bar.set_length(pods as u64);
-            let style = ProgressStyle::with_template("{wide_bar} {pos} of {len} pods, {eta} left");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            return Self(BARS.add(bar));
-        }
-        Self(bar)
+        if pods > FEW_DELETES { Self::with(pods, "pods, {eta} left") } else { Self(ProgressBar::hidden()) }
+    }
+
+    /// The same for replacements that are waited for: a single one takes long enough.
+    pub fn of_replacements(pods: usize) -> Self {
+        Self::with(pods, "replacements, after {elapsed}")
+    }
+
+    fn with(pods: usize, says: &str) -> Self {
+        let style = ProgressStyle::with_template(&format!("{{wide_bar}} {{pos}} of {{len}} {says}"));
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self(BARS.add(ProgressBar::new(pods as u64).with_style(style)))
+    }
+
+    /// So many are dealt with.
+    pub fn set(&self, done: usize) {
+        self.0.set_position(done as u64);
     }
 
     /// One more is dealt with.

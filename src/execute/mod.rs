@@ -4,6 +4,7 @@
 //! the very rules that made the plan. One pod's failure is that pod's outcome; the others go on.
 
 mod attempt;
+mod replacements;
 mod verify;
 
 use std::{
@@ -15,6 +16,7 @@ use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
+pub use self::replacements::replacements;
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode},
     decide::Policy,

@@ -6,6 +6,10 @@ raw! {
     /// An Event of `events.k8s.io/v1`.
     pub struct RawEvent {
         event_time: Option<Timestamp>,
+        /// Of the older kind of recorder, which most controllers and the kubelet have.
+        deprecated_last_timestamp: Option<Timestamp>,
+        reason: String,
+        note: String,
         regarding: Regarding,
     }
 
@@ -18,5 +22,11 @@ impl RawEvent {
     /// The UID of what it is about, and when it was written, where it says both.
     pub fn regards(self) -> Option<(String, Timestamp)> {
         self.regarding.uid.zip(self.event_time)
+    }
+
+    /// When it was written, and what it says.
+    pub fn says(self) -> Option<(Timestamp, String)> {
+        let at = self.event_time.max(self.deprecated_last_timestamp)?;
+        Some((at, format!("{}: {}", self.reason, self.note)))
     }
 }

@@ -47,7 +47,8 @@ pub struct Meta<A = Annotations, M = IgnoredAny> {
     pub(super) annotations: Option<A>,
     pub(super) finalizers: Option<Vec<String>>,
     pub(super) owner_references: Option<Vec<OwnerReference>>,
-    pub(super) creation_timestamp: Option<Timestamp>,
+    /// When it was made.
+    pub creation_timestamp: Option<Timestamp>,
     pub(super) managed_fields: Option<Vec<M>>,
 }
 
@@ -122,6 +123,16 @@ impl<A, M> Meta<A, M> {
     /// Its namespace and name, where it has both.
     pub fn identity(&self) -> Option<(String, String)> {
         self.namespace.clone().zip(self.name.clone())
+    }
+
+    /// Its controller, where it has one.
+    pub(super) fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+    }
+
+    /// Whether the object of this UID is its controller.
+    pub fn controlled_by(&self, uid: &str) -> bool {
+        self.controller().is_some_and(|owner| owner.uid.as_deref() == Some(uid))
     }
 
     /// Whether its deletion was asked for.

@@ -22,6 +22,7 @@ mod meta;
 mod node;
 mod observed;
 mod pod;
+mod replacement;
 mod volume;
 
 pub use self::{
@@ -32,5 +33,6 @@ pub use self::{
     node::RawNode,
     observed::Observed,
     pod::RawPod,
+    replacement::{NOT_MADE, RawController},
     volume::{RawAttachment, RawClaim, RawStatefulSet, RawVolume},
 };

@@ -1,5 +1,7 @@
 //! Pods.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::meta::{Meta, OwnerReference, SKIP, required};
@@ -15,6 +17,14 @@ const DEFAULT_SECONDS: i64 = 300;
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 /// Set by the `StatefulSet` controller, from Kubernetes 1.28 on.
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+/// Controllers that give each pod a new name.
+const RENAMING: [&str; 3] = ["ReplicaSet", "ReplicationController", "Job"];
+/// Labels that only the pods of one such controller have. The Job's is its UID, by today's key and the one before 1.27.
+const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "batch.kubernetes.io/controller-uid", "controller-uid"];
+/// A message of the cluster is cut to this many characters.
+const MESSAGE_LIMIT: usize = 500;
+/// Begins the labels that the API server copies from the node to the pod, since 1.35.
+const OF_NODE: &str = "topology.kubernetes.io/";
 
 /// A `CronJob` names its Jobs after itself and the time in minutes since 1970: eight digits until 2160. Fewer may be anything.
 const CRON_DIGITS: usize = 8;
@@ -25,7 +35,7 @@ raw! {
         /// Its metadata.
         pub metadata: Meta,
         spec: PodSpec,
-        status: PodStatus,
+        pub(super) status: Status,
     }
 
     struct PodSpec {
@@ -53,15 +63,27 @@ raw! {
         claim_name: Option<String>,
     }
 
-    struct PodStatus {
-        phase: Option<String>,
-        conditions: Option<Vec<PodCondition>>,
+    /// Of a pod, or of what controls pods.
+    pub(super) struct Status {
+        pub(super) phase: Option<String>,
+        pub(super) conditions: Option<Vec<Condition>>,
+        pub(super) init_container_statuses: Option<Vec<Container>>,
+        pub(super) container_statuses: Option<Vec<Container>>,
     }
 
-    struct PodCondition {
+    pub(super) struct Condition {
         #[serde(rename = "type")]
         kind: Option<String>,
         status: Option<String>,
+        pub(super) reason: Option<String>,
+        message: Option<String>,
+        pub(super) last_transition_time: Option<Timestamp>,
+    }
+
+    pub(super) struct Container {
+        pub(super) restart_count: u64,
+        /// `waiting`, `running` or `terminated`; reason and message as a condition has them.
+        pub(super) state: BTreeMap<String, Condition>,
     }
 }
 
@@ -79,6 +101,29 @@ impl Toleration {
     }
 }
 
+impl Status {
+    pub(super) fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().flatten().find(|condition| condition.kind.as_deref() == Some(kind))
+    }
+}
+
+impl Condition {
+    pub(super) fn holds(&self) -> bool {
+        self.status.as_deref() == Some("True")
+    }
+
+    /// Reason and message, as far as they are there.
+    pub(super) fn says(&self) -> String {
+        joined([self.reason.as_deref(), self.message.as_deref()])
+    }
+}
+
+/// What there is of a text in two parts.
+pub(super) fn joined(parts: [Option<&str>; 2]) -> String {
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    parts.join(": ").chars().take(MESSAGE_LIMIT).collect()
+}
+
 impl From<&OwnerReference> for Owner {
     fn from(owner: &OwnerReference) -> Self {
         Self { kind: owner.kind.clone().unwrap_or_default(), name: owner.name.clone().unwrap_or_default() }
@@ -86,16 +131,30 @@ impl From<&OwnerReference> for Owner {
 }
 
 impl RawPod {
-    /// Without the labels that no rule asks for: tens of thousands of pods are held at once.
+    /// Without what nothing asks of a pod that is to go: tens of thousands are held at once.
     #[must_use]
-    pub fn without_labels(mut self) -> Self {
-        let kept = [SKIP, POD_TEMPLATE_HASH, POD_INDEX];
-        self.metadata
-            .labels
-            .iter_mut()
-            .for_each(|labels| labels.retain(|key, _| kept.contains(&key.as_str())));
+    pub fn lean(mut self) -> Self {
+        let siblings = self.labels_of_siblings();
+        let kept = |key: &String| {
+            [SKIP, POD_TEMPLATE_HASH, POD_INDEX].contains(&key.as_str()) || siblings.contains(key)
+        };
+        self.metadata.labels.iter_mut().for_each(|labels| labels.retain(|key, _| kept(key)));
         self.metadata.labels = self.metadata.labels.filter(|labels| !labels.is_empty());
+        self.status = Status { phase: self.status.phase, ..Status::default() };
         self
+    }
+
+    /// Keys of the labels by which the other pods of its controller are found, where that gives each a new name: those
+    /// that tell its pods from others, else all that its template may have given them.
+    fn labels_of_siblings(&self) -> Vec<String> {
+        let kind = self.metadata.controller().and_then(|owner| owner.kind.as_deref());
+        if !kind.is_some_and(|kind| RENAMING.contains(&kind)) {
+            return Vec::new();
+        }
+        let labels = self.metadata.labels.iter().flatten().map(|(key, _)| key.clone());
+        let (telling, mut others): (Vec<_>, Vec<_>) = labels.partition(|key| TELLING.contains(&key.as_str()));
+        others.retain(|key| key != SKIP && !key.starts_with(OF_NODE));
+        if telling.is_empty() { others } else { telling }
     }
 
     /// The same pod, as if its deletion had been asked for and should have been over at `deadline`.
@@ -134,9 +193,7 @@ impl RawPod {
 
     /// What there is to know about a pod that is not Terminating, or not only that.
     pub fn summary(&self) -> PodSummary {
-        let owner = self.metadata.owner_references.iter().flatten();
-        let controller = owner.clone().find(|owner| owner.controller == Some(true));
-        let controller = controller.map(Owner::from);
+        let controller = self.metadata.controller().map(Owner::from);
         let mirror = self.metadata.annotation(|known| &known.mirror).is_some();
         let daemon = controller.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
         let stays = match self.toleration(UNREACHABLE) {
@@ -145,9 +202,7 @@ impl RawPod {
             Some(toleration) if toleration.seconds.is_none() => Some(Stay::Tolerates),
             _ => None,
         };
-        let mut conditions = self.status.conditions.iter().flatten();
-        let ready = conditions.find(|condition| condition.kind.as_deref() == Some("Ready"));
-        let unready = ready.is_some_and(|ready| ready.status.as_deref() != Some("True"));
+        let unready = self.status.condition("Ready").is_some_and(|ready| !ready.holds());
         let phase = self.status.phase.clone().unwrap_or_default();
         let terminating = self.metadata.terminating();
         let name = self.metadata.name.clone().unwrap_or_default();
@@ -206,6 +261,8 @@ impl RawPod {
         let controller = owner.filter(|owner| owner.controller == Some(true)).and_then(|owner| {
             Some(Identity { api_version: owner.api_version.clone()?, uid: owner.uid.clone()? })
         });
+        let label = |key: &String| Some(format!("{key}={}", self.metadata.label(key)?));
+        let siblings = self.labels_of_siblings().iter().filter_map(label).collect::<Vec<_>>().join(",");
         let owner = owner.map(Owner::from);
         let workload = owner.as_ref().map(|owner| self.workload(owner));
         for volume in self.spec.volumes.into_iter().flatten() {
@@ -236,6 +293,7 @@ impl RawPod {
             owner,
             workload,
             controller,
+            siblings: Some(siblings).filter(|siblings| !siblings.is_empty()),
             deletion_deadline: self
                 .metadata
                 .deletion_timestamp
@@ -250,5 +308,40 @@ impl RawPod {
             finalizers: self.metadata.finalizers.unwrap_or_default(),
             claims,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_pods_of_a_controller_are_asked_for_by_as_few_labels_as_tell_them() {
+        let hash = json!({"app": "web", "pod-template-hash": "5d4f"});
+        let job = json!({"app": "web", "batch.kubernetes.io/controller-uid": "u", "controller-uid": "u", "job-name": "web"});
+        let old_job = json!({"controller-uid": "u", "job-name": "web"});
+        let plain = json!({"app": "web", "tier": "", "topology.kubernetes.io/zone": "b", "pod-reaper.io/skip": "false"});
+        for (kind, version, labels, siblings) in [
+            ("ReplicaSet", "apps/v1", &hash, Some("pod-template-hash=5d4f")),
+            ("ReplicaSet", "apps/v1", &plain, Some("app=web,tier=")),
+            ("ReplicationController", "v1", &plain, Some("app=web,tier=")),
+            ("Job", "batch/v1", &job, Some("batch.kubernetes.io/controller-uid=u,controller-uid=u")),
+            ("Job", "batch/v1", &old_job, Some("controller-uid=u")),
+            ("Job", "batch/v1", &json!(null), None),
+            ("StatefulSet", "apps/v1", &plain, None),
+            ("DaemonSet", "apps/v1", &plain, None),
+        ] {
+            let owner =
+                json!([{"apiVersion": version, "kind": kind, "name": "web", "uid": "u", "controller": true}]);
+            let pod = json!({"metadata": {"namespace": "shop", "name": "web-1", "uid": "p", "resourceVersion": "7",
+                "deletionTimestamp": "2026-01-31T02:00:00Z", "labels": labels, "ownerReferences": owner}});
+            let read = || serde_json::from_value::<RawPod>(pod.clone()).unwrap();
+            for pod in [read(), read().lean()] {
+                let facts = pod.into_facts(Ok(None)).unwrap();
+                assert_eq!(facts.siblings.as_deref(), siblings, "{kind} of {version}");
+            }
+        }
     }
 }

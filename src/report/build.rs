@@ -12,7 +12,7 @@ use crate::{
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready},
     limits::{Hold, HoldReason, Judged, Plan},
-    outcome::{Outcome, OutcomeCode},
+    outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
     settings::Settings,
 };
@@ -22,14 +22,16 @@ pub const VERSION: u8 = 1;
 
 impl Report {
     /// Reports a run. `outcomes` holds those of the pods that were to be reaped, by UID; a pod without one was not acted
-    /// on, because the source is a snapshot or the run only reads.
+    /// on, because the source is a snapshot or the run only reads. `replacements` likewise holds those that were waited for.
     pub fn new(
         settings: &Settings,
         facts: &ClusterFacts,
         plan: &Plan,
         outcomes: &BTreeMap<String, Outcome>,
+        replacements: &BTreeMap<String, Replacement>,
     ) -> Self {
-        let entries = Entries { facts, hold: plan.hold.as_ref(), kubectl: settings.task.kubectl() };
+        let kubectl = settings.task.kubectl();
+        let entries = Entries { facts, hold: plan.hold.as_ref(), kubectl, replacements };
         let pods = plan
             .pods
             .iter()
@@ -100,6 +102,7 @@ impl From<&Settings> for SettingsEntry {
             max_not_ready_percent: settings.limits.max_not_ready_percent,
             leaf_node_selector: joined(&settings.node_selectors.leaf),
             fenced_node_selector: joined(&settings.node_selectors.fenced),
+            wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
             all: settings.all,
         }
     }
@@ -123,6 +126,7 @@ impl From<&Hold> for BreakerEntry {
 
 impl Summary {
     fn new(node_count: usize, nodes: &[NodeEntry], pods: &[PodEntry]) -> Self {
+        let states = pods.iter().filter_map(|pod| Some(pod.replacement.as_ref()?.state));
         Self {
             nodes: node_count,
             nodes_not_ready: nodes.len(),
@@ -132,6 +136,9 @@ impl Summary {
                 .into_iter()
                 .map(|code| (code, pods.iter().filter(|pod| pod.outcome == Some(code)).count()))
                 .collect(),
+            replacements: State::ALL
+                .map(|it| (it, states.clone().filter(|state| *state == it).count()))
+                .into(),
         }
     }
 }
@@ -150,6 +157,7 @@ struct Entries<'a> {
     facts: &'a ClusterFacts,
     hold: Option<&'a Hold>,
     kubectl: Kubectl,
+    replacements: &'a BTreeMap<String, Replacement>,
 }
 
 impl Entries<'_> {
@@ -171,6 +179,7 @@ impl Entries<'_> {
             detail: judged.sentence(),
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),
+            replacement: self.replacements.get(&pod.uid).cloned(),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
             risk,
             steps,

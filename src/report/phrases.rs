@@ -9,7 +9,7 @@ use crate::{
     advice::Command,
     decide::{ReasonCode, Verdict, seen, spoken},
     facts::{Ready, SignBy},
-    outcome::OutcomeCode,
+    outcome::{OutcomeCode, Replacement},
     settings::{GuardCode, ModeCode},
 };
 
@@ -206,6 +206,17 @@ pub fn several(report: &Report, group: &Group) -> Option<(String, String)> {
     Some((format!("{}: {} pods on {node}, {longest}", first.namespace, pods.len()), names))
 }
 
+/// What became of its replacement: its state, where it is, and why it is not back.
+pub fn replacement(pod: &PodEntry) -> Option<String> {
+    let Replacement { state, name, node, since, cause, .. } = pod.replacement.as_ref()?;
+    let mut says = state.to_string();
+    says += &name.as_ref().filter(|name| **name != pod.name).map(|it| format!(": {it}")).unwrap_or_default();
+    says += &node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+    says += &since.map(|since| format!(", Ready since {}", since.strftime("%F %TZ"))).unwrap_or_default();
+    says += &cause.as_ref().map(|cause| format!(", {cause}")).unwrap_or_default();
+    Some(says)
+}
+
 /// The counts of the run.
 pub fn summary(report: &Report) -> String {
     let with = |verdict| report.summary.verdicts.get(&verdict).copied().unwrap_or_default();
@@ -230,11 +241,14 @@ pub fn summary(report: &Report) -> String {
         0 => "no Terminating pod to judge".to_owned(),
         _ => parts.join(", "),
     };
+    let states = report.summary.replacements.iter().filter(|(_, count)| **count > 0);
+    let states = states.map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
+    let waited = if states.is_empty() { "" } else { "; replacements: " };
     let unread = match report.errors.len() {
         0 => String::new(),
         count => format!(", {count} could not be read"),
     };
-    format!("{counts}{unread}. Exit code {}.", report.exit.code())
+    format!("{counts}{unread}{waited}{states}. Exit code {}.", report.exit.code())
 }
 
 /// A command as it is pasted, on as many lines as it has.

@@ -48,6 +48,7 @@ pub fn audit() -> Settings {
         cluster_name: None,
         metrics: MetricsTo::default(),
         events: true,
+        wait_for_replacements: Duration::ZERO,
         form: Form { output: Output::Text, log_format: LogFormat::Text, log_level: LevelFilter::INFO },
     }
 }
@@ -71,7 +72,7 @@ pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
 pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
     let (facts, plan) = judged(settings, objects);
     let outcomes = outcomes.iter().map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
-    Report::new(settings, &facts, &plan, &outcomes.collect::<BTreeMap<_, _>>())
+    Report::new(settings, &facts, &plan, &outcomes.collect::<BTreeMap<_, _>>(), &BTreeMap::new())
 }
 
 /// A private cloud after ds06 lost power, with one pod of every other verdict and kind.

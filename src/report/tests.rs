@@ -17,7 +17,7 @@ use crate::{
     decide::{ReasonCode, Verdict},
     facts::KubeletAlive,
     limits::Limits,
-    outcome::OutcomeCode,
+    outcome::{OutcomeCode, Replacement, ReplacementState},
     settings::{GuardCode, ModeCode, Settings},
 };
 
@@ -38,6 +38,7 @@ fn reports() -> Vec<Report> {
         report(&audit(), &[private_cloud(), vec![malformed]].concat(), &[]),
         report(&audit(), &[node("ds01", "True"), json!({"kind": "Pod", "metadata": {"name": "a"}})], &[]),
         every_outcome(),
+        every_replacement(),
     ]
 }
 
@@ -238,6 +239,54 @@ fn every_format_says_what_is_known_of_a_node() {
 
 // Parts of the schema beyond types: the codes that a field can hold.
 
+/// A run whose replacements are in every state.
+fn every_replacement() -> Report {
+    let mut report = every_outcome();
+    let states = ReplacementState::ALL.into_iter().zip(["a", "b", "c", "d", "e", "f"]);
+    for ((state, name), pod) in states.zip(&mut report.pods) {
+        let back = state == ReplacementState::Back;
+        pod.replacement = Some(Replacement {
+            name: Some(format!("{name}-new")),
+            node: back.then(|| "ds02".to_owned()),
+            since: back.then(|| "2026-01-31T03:00:07Z".parse().unwrap()),
+            ..Replacement::without_pod(state, format!("the cause of <{name}>"))
+        });
+        report.summary.replacements.insert(state, 1);
+    }
+    report
+}
+
+#[test]
+fn every_format_says_what_became_of_the_replacements() {
+    let report = every_replacement();
+    let says = report.pods.iter().filter_map(phrases::replacement).collect::<Vec<_>>();
+    let back = "back: a-new on ds02, Ready since 2026-01-31 03:00:07Z, the cause of <a>";
+    let others = [("starting", "b"), ("not-ready", "c"), ("pending", "d"), ("none", "e"), ("unknown", "f")];
+    let others = others.map(|(state, name)| format!("{state}: {name}-new, the cause of <{name}>"));
+    assert_eq!(says, [&[back.to_owned()], &others[..]].concat());
+    let text = text::write(&report, text::Screen::default());
+    let html = html::write(&report);
+    let mut rows = Vec::new();
+    for event in Parser::new_ext(&markdown::write(&report), Options::ENABLE_TABLES) {
+        match event {
+            Event::Start(pulldown_cmark::Tag::TableRow) => rows.push(String::new()),
+            Event::Text(text) if !rows.is_empty() => rows.last_mut().unwrap().push_str(&text),
+            _ => {}
+        }
+    }
+    for says in says {
+        assert!(text.contains(&format!("      Replacement: {says}\n")), "{says}: {text}");
+        let escaped = says.replace('<', "&lt;").replace('>', "&gt;");
+        assert!(html.contains(&format!("<b>Replacement: </b>{escaped}</p>")), "{says}: {html}");
+        assert!(rows.iter().any(|row| row.contains(&format!("Replacement: {says}"))), "{says}: {rows:?}");
+    }
+    let summary =
+        "; replacements: 1 back, 1 none, 1 not-ready, 1 pending, 1 starting, 1 unknown. Exit code 3.";
+    assert!(phrases::summary(&report).ends_with(summary), "{}", phrases::summary(&report));
+    assert_eq!(report.exit, every_outcome().exit);
+    assert!(!phrases::summary(&every_outcome()).contains("replacements"));
+}
+
 fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Schema {
     json_schema!({"enum": codes.into_iter().map(Into::into).collect::<Vec<Value>>()})
 }
@@ -301,6 +350,20 @@ pub fn by_verdict(_: &mut SchemaGenerator) -> Schema {
 
 pub fn by_outcome(_: &mut SchemaGenerator) -> Schema {
     counts(&OutcomeCode::ALL.map(OutcomeCode::as_str))
+}
+
+impl schemars::JsonSchema for ReplacementState {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ReplacementState".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        codes(Self::ALL.map(Self::as_str))
+    }
+}
+
+pub fn by_state(_: &mut SchemaGenerator) -> Schema {
+    counts(&ReplacementState::ALL.map(ReplacementState::as_str))
 }
 
 /// The schema of the JSON report, generated from its types and their documentation.

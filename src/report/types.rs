@@ -11,7 +11,7 @@ use crate::{
     decide::{ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, KubeletAlive, Owner, ReadError, Ready, Sign},
-    outcome::OutcomeCode,
+    outcome::{OutcomeCode, Replacement, ReplacementState},
     settings::{GuardCode, ModeCode},
 };
 
@@ -93,6 +93,8 @@ pub struct SettingsEntry {
     pub leaf_node_selector: Option<String>,
     /// `--fenced-node-selector`, likewise.
     pub fenced_node_selector: Option<String>,
+    /// `--wait-for-replacements`; 0 is no wait.
+    pub wait_for_replacements_seconds: u64,
     /// `--all`.
     pub all: bool,
 }
@@ -184,6 +186,8 @@ pub struct PodEntry {
     pub outcome: Option<OutcomeCode>,
     /// That as a sentence.
     pub outcome_detail: Option<String>,
+    /// How far the pod has come that its controller started in its place; null where that was not waited for.
+    pub replacement: Option<Replacement>,
     /// What to remember once it is reaped.
     pub note: Option<String>,
     /// What is at risk, where the verdict is `manual`.
@@ -209,6 +213,9 @@ pub struct Summary {
     /// Those with the verdict `reap` by outcome; every outcome is there.
     #[cfg_attr(test, schemars(schema_with = "super::tests::by_outcome"))]
     pub outcomes: BTreeMap<OutcomeCode, usize>,
+    /// Replacements that were waited for, by state; every state is there.
+    #[cfg_attr(test, schemars(schema_with = "super::tests::by_state"))]
+    pub replacements: BTreeMap<ReplacementState, usize>,
 }
 
 /// Pods that need a person, of one reason, namespace and node.

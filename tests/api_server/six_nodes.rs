@@ -58,8 +58,11 @@ pub fn healthy(cluster: &ControlPlane) {
     for pod in [hiveserver2, hue_hive, catalogd, hue_impala] {
         set(pod).create(cluster);
     }
-    owned(frontend, "ReplicaSet", "hue-frontend-7c9d8b6f5").create(cluster);
-    owned(nightly, "Job", "nightly-29370").restart_policy("Never").create(cluster);
+    owned(frontend, "ReplicaSet", "hue-frontend-7c9d8b6f5").label("app", "hue-frontend").create(cluster);
+    owned(nightly, "Job", "nightly-29370")
+        .label("controller-uid", "nightly")
+        .restart_policy("Never")
+        .create(cluster);
     Volume::csi("pvc-vault", "rbd.csi.ceph.com").claimed_by("vault", "data-vault-0").create(cluster);
     set(vault)
         .claim("data-vault-0")

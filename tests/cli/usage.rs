@@ -218,6 +218,7 @@ fn an_empty_variable_counts_as_not_set() {
         "PUSH_GATEWAY",
         "METRICS_FILE",
         "NO_EVENTS",
+        "WAIT_FOR_REPLACEMENTS",
         "LOG_FORMAT",
         "LOG_LEVEL",
     ];

@@ -255,6 +255,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 owner,
                 workload,
                 controller,
+                siblings: None,
                 deletion_deadline: at_age(age),
                 grace_seconds,
                 finalizers,

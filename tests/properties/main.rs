@@ -76,7 +76,7 @@ fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
         Task::Audit { .. } => BTreeMap::new(),
         Task::Reap { .. } => plan.reaps().map(of).collect(),
     };
-    Report::new(settings, &gathered.facts, &plan, &outcomes)
+    Report::new(settings, &gathered.facts, &plan, &outcomes, &BTreeMap::new())
 }
 
 fn written(report: &Report, output: Output) -> String {

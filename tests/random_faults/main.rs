@@ -73,6 +73,8 @@ fn args(dice: &mut Dice) -> Vec<String> {
         format!("--max-deletes={cap}"),
         format!("--max-not-ready-percent={percent}"),
     ];
+    // Odd as well. The wait only reads, after all writes.
+    args.extend(dice.permille(300).then(|| "--wait-for-replacements=30001ms".to_owned()));
     args.extend(SELECTORS.map(str::to_owned));
     let alive: &[&str] = match dice.weigh(&[(6, 0), (2, 1), (2, 2), (1, 3)]) {
         0 => &[],

@@ -185,7 +185,7 @@ impl Cluster for Watched {
                 .iter()
                 .map(|(node, attachment)| (json::attachment(node, attachment), Facts::Nothing))
                 .collect(),
-            Resource::Events | Resource::StatefulSets => Vec::new(),
+            Resource::Events | Resource::StatefulSets | Resource::ReplicaSets | Resource::Jobs => Vec::new(),
         }
     }
 
@@ -216,6 +216,7 @@ impl Cluster for Watched {
                 let templates = self.world.sets.get(namespace).filter(|_| name == SET)?;
                 Some((json::set(namespace, templates), Facts::Nothing))
             }
+            Resource::ReplicaSets | Resource::Jobs => None,
             Resource::Namespaces | Resource::Attachments | Resource::Events => {
                 unreachable!("the program reads them as lists")
             }

@@ -308,6 +308,7 @@ impl World {
             // can be checked.
             controller: api_version
                 .map(|version| Identity { api_version: version.to_owned(), uid: "uid-of-owner".to_owned() }),
+            siblings: None,
             deletion_deadline: start() - SignedDuration::from_secs(age(dice)),
             grace_seconds: dice.pick(&[None, Some(0), Some(30), Some(30)]),
             finalizers: finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect(),

@@ -63,6 +63,9 @@ impl<'a> Metrics<'a> {
         let outcome =
             |(code, count): (&OutcomeCode, &usize)| (vec![("outcome", code.as_str())], count.to_string());
         let outcomes = report.summary.outcomes.iter().map(outcome);
+        let replacements = report.summary.replacements.iter();
+        let replacements =
+            replacements.map(|(state, count)| (vec![("state", state.as_str())], count.to_string()));
         let notices = NoticeCode::ALL.map(|code| {
             let counts = report.notices.iter().filter(|notice| notice.code == code);
             (vec![("notice", code.as_str())], counts.map(|notice| notice.count).sum::<usize>().to_string())
@@ -83,6 +86,11 @@ impl<'a> Metrics<'a> {
             ),
             ("breaker_held_pods", "Pods that the mass-outage breaker kept from being reaped.", one(&held)),
             ("read_errors", "Things that the last run could not read.", one(&report.errors.len())),
+            (
+                "replacements",
+                "Replacements that the last run waited for, by how far they had come at its end.",
+                replacements.collect(),
+            ),
             (
                 "notices",
                 "What the last run told besides: how many pods, or other things, by notice.",

@@ -109,6 +109,14 @@ fn a_quiet_run_writes_every_series_at_zero() {
         # HELP pod_reaper_read_errors Things that the last run could not read.
         # TYPE pod_reaper_read_errors gauge
         pod_reaper_read_errors{cluster="prod-eu"} 0
+        # HELP pod_reaper_replacements Replacements that the last run waited for, by how far they had come at its end.
+        # TYPE pod_reaper_replacements gauge
+        pod_reaper_replacements{cluster="prod-eu",state="back"} 0
+        pod_reaper_replacements{cluster="prod-eu",state="none"} 0
+        pod_reaper_replacements{cluster="prod-eu",state="not-ready"} 0
+        pod_reaper_replacements{cluster="prod-eu",state="pending"} 0
+        pod_reaper_replacements{cluster="prod-eu",state="starting"} 0
+        pod_reaper_replacements{cluster="prod-eu",state="unknown"} 0
         # HELP pod_reaper_notices What the last run told besides: how many pods, or other things, by notice.
         # TYPE pod_reaper_notices gauge
         pod_reaper_notices{cluster="prod-eu",notice="never-evicted"} 0
@@ -325,7 +333,7 @@ fn dashboard_and_alerts_use_series_that_exist() {
     // Each label in an expression must exist with that value.
     let text = page.to_string();
     for asked in [&dashboard, &alerts].map(|file| file.replace("\\\"", "\"")) {
-        for label in ["verdict", "reason", "outcome", "notice", "mode"] {
+        for label in ["verdict", "reason", "outcome", "state", "notice", "mode"] {
             for value in asked.split(&format!("{label}=\"")).skip(1) {
                 let value = value.split('"').next().unwrap_or_default();
                 assert!(text.contains(&format!("{label}=\"{value}\"")), "{label}={value}");

@@ -299,6 +299,7 @@ fn row(number: usize, pod: &PodEntry) -> Markup {
                 span.end { @if phrases::tag(pod).is_some() { (chip(pod)) } }
             }
             @if let Some(sentence) = phrases::sentence(pod) { p.quiet.small { (clean(sentence)) } }
+            @if let Some(says) = phrases::replacement(pod) { p.small { b { "Replacement: " } (clean(&says)) } }
             @if let Some(note) = &pod.note { p.note { b { "Note: " } (clean(note)) } }
         }
     }
@@ -323,16 +324,18 @@ fn besides(report: &Report) -> Markup {
 fn glossary(report: &Report) -> Markup {
     let seen = phrases::reasons(report);
     let (here, others): (Vec<_>, Vec<_>) = ReasonCode::ALL.into_iter().partition(|code| seen.contains(code));
-    let outcomes = OutcomeCode::ALL.into_iter().filter(|code| report.summary.outcomes.get(code) > Some(&0));
-    let outcomes = outcomes.collect::<Vec<_>>();
+    let outcomes = report.summary.outcomes.iter().map(|(code, count)| (code.as_str(), "outcome", *count));
+    let states = report.summary.replacements.iter();
+    let states = states.map(|(state, count)| (state.as_str(), "replacement", *count));
+    let words = outcomes.chain(states).filter(|(.., count)| *count > 0).collect::<Vec<_>>();
     let words = html! {
         @if !here.is_empty() { (reasons(&here)) }
-        @if !outcomes.is_empty() {
+        @if !words.is_empty() {
             dl.glossary {
-                @for code in outcomes {
-                    div id=(format!("outcome-{code}")) {
-                        dt { (code) " " span.quiet { "(outcome)" } }
-                        dd { (glossary::means(code.as_str())) }
+                @for (word, of, _) in words {
+                    div id=(format!("{of}-{word}")) {
+                        dt { (word) " " span.quiet { "(" (of) ")" } }
+                        dd { (glossary::means(word)) }
                     }
                 }
             }

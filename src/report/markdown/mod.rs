@@ -105,7 +105,9 @@ fn table(page: &mut String, report: &Report, verdict: Verdict) {
     pods.sort_by_key(|pod| !phrases::went_wrong(pod));
     for pod in pods {
         let note = pod.note.as_ref().map(|note| format!("**Note:** {}", prose(note)));
-        let remarks = phrases::sentence(pod).map(prose).into_iter().chain(note).collect::<Vec<_>>();
+        let replacement = phrases::replacement(pod).map(|says| format!("**Replacement:** {}", prose(&says)));
+        let remarks =
+            phrases::sentence(pod).map(prose).into_iter().chain(replacement).chain(note).collect::<Vec<_>>();
         *page += &format!(
             "| {} | {} | {} | {} | {} | {} |\n",
             name(pod),

@@ -171,6 +171,9 @@ impl Page {
         if let Some(sentence) = phrases::sentence(pod) {
             self.paragraph(DETAIL, DETAIL, Style::new(), sentence);
         }
+        if let Some(says) = phrases::replacement(pod) {
+            self.paragraph(DETAIL, DETAIL, Style::new(), &format!("Replacement: {says}"));
+        }
         self.advice(DETAIL, [("Note", &pod.note), ("Risk", &pod.risk)], &pod.steps);
     }
 

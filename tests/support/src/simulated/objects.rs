@@ -88,6 +88,9 @@ fn of_kind(objects: &[Value], resource: Resource) -> Vec<(Value, ())> {
         Resource::StatefulSets => "StatefulSet",
         Resource::Attachments => "VolumeAttachment",
         Resource::Events => "Event",
+        Resource::StatefulSets => "StatefulSet",
+        Resource::ReplicaSets => "ReplicaSet",
+        Resource::Jobs => "Job",
     };
     objects.iter().filter(|object| object["kind"] == kind).map(|object| (object.clone(), ())).collect()
 }

@@ -29,7 +29,7 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
     if !kind.is_rows() {
         let kind = match kind {
             Kind::Nodes | Kind::NodesWith => "NodeList",
-            Kind::Pods | Kind::PodsIn => "PodList",
+            Kind::Pods | Kind::PodsIn | Kind::PodsWith => "PodList",
             Kind::Events => "EventList",
             _ => "PartialObjectMetadataList",
         };

@@ -26,14 +26,18 @@ pub enum Kind {
     NodesWith,
     Namespaces,
     Pods,
+    /// The pods of a namespace that a label selector selects.
+    PodsWith,
     PodUids,
     Events,
     Node,
     Lease,
     Pod,
+    StatefulSet,
+    ReplicaSet,
+    Job,
     Claim,
     Volume,
-    StatefulSet,
     /// The pods of one namespace.
     PodsIn,
     Delete,
@@ -54,6 +58,8 @@ pub enum Resource {
     StatefulSets,
     Attachments,
     Events,
+    ReplicaSets,
+    Jobs,
 }
 
 /// A request.
@@ -82,7 +88,7 @@ pub struct Request {
 }
 
 impl Kind {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::NodeRows,
         Self::PodRows,
         Self::AttachmentRows,
@@ -90,14 +96,17 @@ impl Kind {
         Self::NodesWith,
         Self::Namespaces,
         Self::Pods,
+        Self::PodsWith,
         Self::PodUids,
         Self::Events,
         Self::Node,
         Self::Lease,
         Self::Pod,
+        Self::StatefulSet,
+        Self::ReplicaSet,
+        Self::Job,
         Self::Claim,
         Self::Volume,
-        Self::StatefulSet,
         Self::PodsIn,
         Self::Delete,
         Self::DeleteClaim,
@@ -123,6 +132,7 @@ impl Kind {
                     | Self::Namespaces
                     | Self::Pods
                     | Self::PodsIn
+                    | Self::PodsWith
                     | Self::PodUids
                     | Self::Events
             )
@@ -134,6 +144,7 @@ impl Kind {
             Self::PodRows
             | Self::Pods
             | Self::PodsIn
+            | Self::PodsWith
             | Self::PodUids
             | Self::Pod
             | Self::Delete
@@ -144,6 +155,8 @@ impl Kind {
             Self::Lease => Resource::Leases,
             Self::Claim | Self::DeleteClaim => Resource::Claims,
             Self::StatefulSet => Resource::StatefulSets,
+            Self::ReplicaSet => Resource::ReplicaSets,
+            Self::Job => Resource::Jobs,
             Self::Volume => Resource::Volumes,
         }
     }
@@ -170,7 +183,7 @@ impl Request {
         if !self.labels.as_ref().is_some_and(|labels| labels.select(object)) {
             return false;
         }
-        if self.kind == Kind::PodsIn && object["metadata"]["namespace"] != self.namespace.as_str() {
+        if !self.namespace.is_empty() && object["metadata"]["namespace"] != self.namespace.as_str() {
             return false;
         }
         let requirements = self.selector.split(',').filter(|requirement| !requirement.is_empty());
@@ -203,6 +216,9 @@ impl Request {
             ["api", "v1", "nodes"] if rows => (Kind::NodeRows, "", ""),
             ["api", "v1", "nodes"] if list && !metadata && with_labels.is_none() => (Kind::Nodes, "", ""),
             ["api", "v1", "nodes"] if few && !metadata && with_labels.is_some() => (Kind::NodesWith, "", ""),
+            ["api", "v1", "namespaces", namespace, "pods"] if list && !metadata && with_labels.is_some() => {
+                (Kind::PodsWith, namespace, "")
+            }
             _ if with_labels.is_some() => return None,
             ["apis", "storage.k8s.io", "v1", "volumeattachments"] if rows => (Kind::AttachmentRows, "", ""),
             ["api", "v1", "namespaces"] if list && metadata => (Kind::Namespaces, "", ""),
@@ -217,6 +233,15 @@ impl Request {
                 (Kind::Lease, "", name)
             }
             ["api", "v1", "namespaces", namespace, "pods", name] if get => (Kind::Pod, namespace, name),
+            ["apis", "apps", "v1", "namespaces", namespace, "statefulsets", name] if get => {
+                (Kind::StatefulSet, namespace, name)
+            }
+            ["apis", "apps", "v1", "namespaces", namespace, "replicasets", name] if get => {
+                (Kind::ReplicaSet, namespace, name)
+            }
+            ["apis", "batch", "v1", "namespaces", namespace, "jobs", name] if get => {
+                (Kind::Job, namespace, name)
+            }
             ["api", "v1", "namespaces", namespace, "persistentvolumeclaims", name] if get => {
                 (Kind::Claim, namespace, name)
             }
@@ -224,9 +249,6 @@ impl Request {
                 if parts.method == Method::DELETE =>
             {
                 (Kind::DeleteClaim, namespace, name)
-            }
-            ["apis", "apps", "v1", "namespaces", namespace, "statefulsets", name] if get => {
-                (Kind::StatefulSet, namespace, name)
             }
             ["api", "v1", "namespaces", namespace, "pods"] if list && !metadata && selector.is_empty() => {
                 (Kind::PodsIn, namespace, "")
@@ -257,11 +279,12 @@ impl Request {
                 Some((list.parse().ok()?, item.parse().ok()?))
             }
         };
-        // Only the first list of one node's pods may be old. A token says itself which version it continues.
+        // Only the first list of one node's pods may be old, and of a controller's. A token says itself which version it continues.
         let by_name = selector.strip_prefix(SELECTS_NODE).is_some_and(|node| !node.is_empty());
+        let may_be_old = kind == Kind::PodsWith || kind == Kind::Pods && by_name;
         let cached = match query.get("resourceVersion") {
-            Some(&"0") if page.is_none() && kind == Kind::Pods && by_name => true,
-            None if page.is_some() || kind != Kind::Pods || !by_name => false,
+            Some(&"0") if page.is_none() && may_be_old => true,
+            None if page.is_some() || !may_be_old => false,
             _ => return None,
         };
         let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).ok()? };

@@ -1,0 +1,180 @@
+//! Waiting for the replacements of what was reaped. It only reads, and changes no outcome.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::{Instant, timeout};
+
+use crate::{
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT, Reference},
+    decide::spoken,
+    facts::PodFacts,
+    kubernetes::{NOT_MADE, RawPod},
+    outcome::{Replacement, ReplacementState as State},
+    stop::Stop,
+};
+
+/// The first pause between two rounds, and the longest. A look at a workload takes no longer either: the round waits for it.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+/// A pause is at least so long for each workload: the API server is asked 50 times a second at most.
+const PAUSE_EACH: Duration = Duration::from_millis(20);
+/// Longest that asking for causes may take at the end: the report waits for it.
+const CAUSES_LIMIT: Duration = Duration::from_secs(10);
+/// By how much the clocks of two API servers may differ: one stamps the eviction, the other the replacement.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
+
+/// Reaped pods that one request asks about, each with what is found.
+#[derive(Default)]
+struct Workload<'a> {
+    pods: Vec<(&'a PodFacts, Replacement)>,
+    /// How many pods its controller has now, where it gives each a new name.
+    has: usize,
+    /// Another look may show more.
+    open: bool,
+}
+
+/// By the controller's UID, or by that of the pod where it is asked for by name.
+type Workloads<'a> = BTreeMap<&'a str, Workload<'a>>;
+
+/// Looks for `wait`, or until the run has to end, how far the replacements of `reaped` have come: by UID of the reaped pod.
+/// Tells `progress` how many are settled.
+pub async fn replacements(
+    cluster: &Cluster,
+    stop: &Stop,
+    reaped: &[&PodFacts],
+    wait: Duration,
+    progress: &dyn Fn(usize),
+) -> BTreeMap<String, Replacement> {
+    if wait.is_zero() || reaped.is_empty() {
+        return BTreeMap::new();
+    }
+    tracing::info!("Looking for at most {} s whether {} replacements come up", wait.as_secs(), reaped.len());
+    let began = Instant::now();
+    let (mut known, mut workloads) = (Vec::new(), Workloads::new());
+    for &pod in reaped {
+        let uid = pod.siblings.as_ref().and(pod.controller.as_ref()).map_or(&pod.uid, |it| &it.uid);
+        let (to, state, cause) = match (&pod.controller, &pod.owner) {
+            (None, _) => (&mut known, State::None, "it has no controller, which would make another"),
+            (_, Some(it)) if it.kind == "DaemonSet" => (&mut known, State::Pending, "it waits for its node"),
+            _ => (&mut workloads.entry(uid).or_default().pods, State::Unknown, "it was not looked for"),
+        };
+        to.push((pod, Replacement::without_pod(state, cause)));
+    }
+    tokio::select! {
+        biased;
+        _ = stop.stopped() => {}
+        () = tokio::time::sleep(wait) => {}
+        () = rounds(cluster, &mut workloads, progress) => {}
+    }
+    if stop.reason().is_none() {
+        // What was found by then stands.
+        let _ = timeout(stop.at_most(CAUSES_LIMIT), explain(cluster, &mut workloads, began)).await;
+    }
+    let found = workloads.into_values().flat_map(|workload| workload.pods).chain(known);
+    found.map(|(pod, found)| (pod.uid.clone(), found)).collect()
+}
+
+/// Whether there is nothing more to wait for.
+fn settled(found: &Replacement) -> bool {
+    matches!(found.state, State::Back | State::None)
+}
+
+/// Looks at all workloads, round by round, until nothing is open in two rounds one after the other: a container that
+/// crashes is Ready in between, where it has no probe.
+async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn Fn(usize)) {
+    let (mut pause, longest) = PAUSES;
+    let least = PAUSE_EACH * u32::try_from(workloads.len()).unwrap_or(u32::MAX);
+    let mut was_open = true;
+    while !workloads.is_empty() {
+        let looks = stream::iter(workloads.values_mut());
+        looks.for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.look(cluster)).await;
+        let found = workloads.values().flat_map(|workload| &workload.pods);
+        progress(found.filter(|(_, found)| settled(found)).count());
+        let open = workloads.values().any(|workload| workload.open);
+        if !open && !was_open {
+            break;
+        }
+        was_open = open;
+        tokio::time::sleep(pause.max(least)).await;
+        pause = longest.min(2 * pause);
+    }
+}
+
+/// Adds to what is not back what holds it up. `began`: since when the pods are gone.
+async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instant) {
+    let mut open = workloads.values_mut().filter(|workload| workload.open).collect::<Vec<_>>();
+    let looks = stream::iter(&mut open);
+    looks.for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.explain(cluster)).await;
+    let mut late = open.into_iter().flat_map(Workload::late).collect::<Vec<_>>();
+    late.retain(|(pod, _)| pod.volumes().next().is_some());
+    let attached = if late.is_empty() { Ok(BTreeMap::new()) } else { cluster.attachments().await };
+    let attached = attached.unwrap_or_default();
+    let ago = spoken(SignedDuration::from_secs(began.elapsed().as_secs().cast_signed()));
+    for (pod, found) in late {
+        let node = pod.node.as_deref().unwrap_or_default();
+        let there = attached.get(node).into_iter().flatten().filter_map(|it| it.volume.as_deref());
+        for volume in there.filter(|there| pod.volumes().any(|volume| volume.name == *there)) {
+            found.add(&format!("{volume} is still attached to {node}, {ago} after the pod went"));
+        }
+    }
+}
+
+impl<'a> Workload<'a> {
+    /// What is not back and may yet be.
+    fn late(&mut self) -> impl Iterator<Item = &mut (&'a PodFacts, Replacement)> {
+        self.pods.iter_mut().filter(|(_, found)| !settled(found) && found.state != State::Unknown)
+    }
+
+    /// When the first of its pods was asked to go: from then on their controller may have made others.
+    fn evicted(&self) -> Option<Timestamp> {
+        let asked = |pod: &PodFacts| pod.deletion_requested().unwrap_or(pod.deletion_deadline);
+        self.pods.iter().map(|(pod, _)| asked(pod)).min()?.checked_sub(CLOCK_SKEW).ok()
+    }
+
+    async fn look(&mut self, cluster: &Cluster) {
+        let looked = timeout(PAUSES.1, cluster.successors(self.pods[0].0)).await;
+        let (mut pods, missing, may_change) = match looked.unwrap_or(Err(Failure::Timeout(PAUSES.1))) {
+            Ok(pods) => (pods, Replacement::without_pod(State::Pending, NOT_MADE), true),
+            Err(failure) => {
+                let cause = format!("it could not be looked for: {failure}");
+                (Vec::new(), Replacement::without_pod(State::Unknown, cause), !failure.forbids())
+            }
+        };
+        pods.retain(RawPod::counts);
+        self.has = pods.len();
+        pods.retain(|pod| pod.metadata.creation_timestamp >= self.evicted());
+        pods.sort_by_key(|pod| (pod.metadata.creation_timestamp, pod.metadata.name.clone()));
+        let mut pods = pods.into_iter().map(RawPod::into_replacement);
+        for (_, found) in &mut self.pods {
+            *found = pods.next().unwrap_or_else(|| missing.clone());
+        }
+        self.open = may_change && !self.pods.iter().all(|(_, found)| settled(found));
+    }
+
+    /// Adds why the controller has not made a pod, and the newest Warning since the eviction.
+    async fn explain(&mut self, cluster: &Cluster) {
+        let evicted = self.evicted();
+        let missing = |found: &Replacement| found.state == State::Pending && found.uid.is_none();
+        if self.pods.iter().any(|(_, found)| missing(found)) {
+            let why = cluster.missing(self.pods[0].0, self.has).await.unwrap_or_else(|failure| {
+                let cause = format!("{NOT_MADE}: its controller could not be read: {failure}");
+                Replacement::without_pod(State::Pending, cause)
+            });
+            for (_, found) in self.pods.iter_mut().filter(|(_, found)| missing(found)) {
+                *found = why.clone();
+            }
+        }
+        for (pod, found) in self.late() {
+            let about = found.uid.clone().unwrap_or_else(|| Reference::controller(pod).uid);
+            if let Some((at, says)) = cluster.last_warning(&pod.namespace, &about).await
+                && Some(at) >= evicted
+            {
+                found.add(&format!("an Event says: {says}"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
