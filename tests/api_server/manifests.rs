@@ -303,6 +303,10 @@ fn without_any_one_right_the_run_reports_it() {
         (right("create", "events"), (0, all), (0, all)),
         (right("list", "events"), (0, all), (0, all)),
         (right("get", "leases"), (3, 0), (3, 0)),
+        // Only the wait for replacements uses these, and a dry run waits for nothing.
+        (right("get", "statefulsets"), (0, all), (0, all)),
+        (right("get", "replicasets"), (0, all), (0, all)),
+        (right("get", "jobs"), (0, all), (0, all)),
         // This right is for the guard.
         (right("be-guarded", "guarded"), (0, all), (1, 0)),
     ];
@@ -315,6 +319,8 @@ fn without_any_one_right_the_run_reports_it() {
             "leases" => "coordination.k8s.io",
             "volumeattachments" => "storage.k8s.io",
             "events" => "events.k8s.io",
+            "statefulsets" | "replicasets" => "apps",
+            "jobs" => "batch",
             "guarded" => "pod-reaper.io",
             _ => "",
         };

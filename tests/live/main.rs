@@ -17,6 +17,7 @@ mod node_fails;
 mod node_returns;
 mod out_of_service;
 mod outage;
+mod replacements;
 mod scratch;
 
 use pod_reaper_test_support as support;

@@ -460,6 +460,7 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
     for_every_cluster(|case| {
         let report = report(case, &case.settings(), &case.gathered);
         let steps = report.pods.iter().flat_map(|pod| &pod.steps);
+        let steps = steps.chain(report.groups.iter().flat_map(|group| &group.steps));
         let steps = steps.chain(report.nodes.iter().flat_map(|node| &node.steps));
         let words = steps.flat_map(|step| step.command.iter()).flat_map(|command| &command.0);
         let words = words.map(|word| shown(word)).collect::<BTreeSet<_>>();
@@ -491,10 +492,11 @@ fn steers(letter: char) -> bool {
         .any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
-/// A word of a command as the report prints it. Words are quoted: a space inside of one does not break the line.
+/// A word of a command as the report prints it, without the indentation and the backslash that a line of a script has. Words
+/// are quoted, and lines of a script are whole: a space inside of one does not break the line.
 fn shown(word: &str) -> String {
     let shown = word.replace(['\n', '\t'], " ").replace(steers, "\u{fffd}");
-    shown.trim_end().to_owned()
+    shown.trim().trim_end_matches(" \\").to_owned()
 }
 
 /// The line's text, without indentation and the mark of a step.

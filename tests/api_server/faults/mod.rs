@@ -11,6 +11,7 @@ mod connection;
 mod deletes;
 mod pages;
 mod reads;
+mod replacements;
 
 use std::{
     collections::HashMap,

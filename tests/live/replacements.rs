@@ -1,0 +1,199 @@
+//! What becomes of the replacements, by the real controllers and the real scheduler.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    case::{Case, FAILING, OPTIONS, SIX, Seen},
+    support::{objects::pod_path, program::Run},
+};
+
+/// Workloads of ds03 whose replacements do not come up, a cause each.
+const HELD_UP: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: held-up}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: small}}
+- {apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: small}, spec: {hard: {pods: "1"}}}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: no-room, namespace: held-up}
+  spec:
+    serviceName: no-room
+    selector: {matchLabels: {app: no-room}}
+    template:
+      metadata: {labels: {app: no-room}}
+      spec: &pod
+        terminationGracePeriodSeconds: 2
+        tolerations:
+        - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+        - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+        nodeSelector: {kubernetes.io/hostname: ds03}
+        containers:
+        - {name: main, image: pretended}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: bare, namespace: held-up}
+  spec: *pod
+- apiVersion: batch/v1
+  kind: Job
+  metadata: {name: at-its-limit, namespace: held-up}
+  spec:
+    backoffLimit: 0
+    template:
+      spec:
+        <<: *pod
+        restartPolicy: Never
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: sealed, namespace: held-up}
+  spec:
+    serviceName: sealed
+    selector: {matchLabels: {app: sealed}}
+    template:
+      metadata: {labels: {app: sealed}}
+      spec: &prefers
+        terminationGracePeriodSeconds: 2
+        tolerations:
+        - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+        - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+        affinity:
+          nodeAffinity:
+            preferredDuringSchedulingIgnoredDuringExecution:
+            - weight: 100
+              preference:
+                matchExpressions:
+                - {key: kubernetes.io/hostname, operator: In, values: [ds03]}
+        readinessGates: [{conditionType: example.org/unsealed}]
+        containers:
+        - {name: main, image: pretended}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: no-image, namespace: held-up}
+  spec:
+    serviceName: no-image
+    selector: {matchLabels: {app: no-image}}
+    template:
+      metadata: {labels: {app: no-image}}
+      spec:
+        <<: *prefers
+        readinessGates: []
+        containers:
+        - {name: main, image: "example.org/nowhere:1", imagePullPolicy: Never}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: quota, namespace: small}
+  spec:
+    serviceName: quota
+    selector: {matchLabels: {app: quota}}
+    template:
+      metadata: {labels: {app: quota}}
+      spec:
+        <<: *prefers
+        readinessGates: []
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: zoned, namespace: held-up}
+  spec:
+    serviceName: zoned
+    selector: {matchLabels: {app: zoned}}
+    template:
+      metadata: {labels: {app: zoned}}
+      spec:
+        <<: *prefers
+        readinessGates: []
+        volumes: [{name: data, persistentVolumeClaim: {claimName: zoned}}]
+- apiVersion: v1
+  kind: PersistentVolumeClaim
+  metadata: {name: zoned, namespace: held-up}
+  spec: {storageClassName: "", volumeName: zoned, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+- apiVersion: v1
+  kind: PersistentVolume
+  metadata: {name: zoned}
+  spec:
+    capacity: {storage: 1Gi}
+    accessModes: [ReadWriteOnce]
+    persistentVolumeReclaimPolicy: Retain
+    nfs: {server: 192.0.2.1, path: /}
+    nodeAffinity:
+      required:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - {key: topology.kubernetes.io/zone, operator: In, values: [z3]}
+"#;
+
+#[test]
+fn the_replacements_are_told_with_what_holds_them_up() {
+    let case = Case::start("the_replacements_are_told_with_what_holds_them_up");
+    let zone = "topology.kubernetes.io/zone=z3";
+    assert!(case.kubectl(["label", "nodes", FAILING, zone]).status.success());
+    // What the workloads prefer is not certain: the node has many pods already.
+    let others = SIX.into_iter().filter(|node| *node != FAILING).collect::<Vec<_>>();
+    assert!(case.kubectl([&["cordon"][..], &others].concat()).status.success());
+    case.apply(HELD_UP);
+    case.until("all of them run on ds03, except the one without an image", || {
+        let here = |name: &str| name == "held-up" || name == "small";
+        let pods = case.pods_on(FAILING).into_iter().filter(|pod| here(&pod.namespace));
+        let (running, others) = pods.partition::<Vec<_>, _>(Seen::is_running);
+        (running.len() == 6 && others.len() == 1).then_some(())
+    });
+    assert!(case.kubectl([&["uncordon"][..], &others].concat()).status.success());
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    let quota = r#"{"spec":{"hard":{"pods":"0"}}}"#;
+    let patched =
+        case.kubectl(["patch", "resourcequota", "small", "-n", "small", "--type=merge", "-p", quota]);
+    assert!(patched.status.success());
+
+    let run = case.reap(&[&OPTIONS[..], &["--wait-for-replacements", "15s"]].concat());
+    assert_eq!(run.code, 0, "{}", run.report);
+    for (namespace, name, state, cause) in [
+        ("held-up", "no-room-0", "pending", "nodes are available"),
+        ("held-up", "zoned-0", "pending", "nodes are available"),
+        ("held-up", "sealed-0", "not-ready", "example.org/unsealed"),
+        ("held-up", "no-image-0", "starting", "ErrImageNeverPull: Container image \"example.org/nowhere:1\""),
+        ("held-up", "bare", "none", "it has no controller"),
+        ("small", "quota-0", "pending", "exceeded quota: small"),
+    ] {
+        let replacement = told(&run, namespace, name);
+        let says = replacement["cause"].as_str().unwrap_or_default();
+        assert!(replacement["state"] == state && says.contains(cause), "{name}: {replacement}");
+    }
+    let job = evicted.iter().find(|pod| pod.name.starts_with("at-its-limit-")).expect("the Job's pod");
+    let replacement = told(&run, "held-up", &job.name);
+    let says = replacement["cause"].as_str().unwrap_or_default();
+    assert!(replacement["state"] == "none" && says.contains("BackoffLimitExceeded"), "{replacement}");
+
+    // All others are back, except the one of the local disk, which is not reaped.
+    let others = evicted.iter().filter(|pod| pod.namespace != "held-up" && pod.namespace != "small");
+    for lost in others {
+        let replacement = told(&run, &lost.namespace, &lost.name);
+        if lost.name == "impala-executor-000-0" {
+            assert_eq!(replacement, Value::Null);
+            continue;
+        }
+        assert_eq!(replacement["state"], "back", "{}: {replacement}", lost.called());
+        let new = case.get(&pod_path(&lost.namespace, replacement["name"].as_str().unwrap()));
+        let owner = new["metadata"]["ownerReferences"][0]["uid"].as_str();
+        assert_eq!((&new["metadata"]["uid"], owner), (&replacement["uid"], Some(lost.owner.as_str())));
+        assert_eq!(new["spec"]["nodeName"], replacement["node"]);
+        let mut conditions = new["status"]["conditions"].as_array().expect("conditions").iter();
+        let ready = conditions.find(|condition| condition["type"] == "Ready").expect("it is Ready");
+        assert_eq!(ready["lastTransitionTime"], replacement["since"]);
+        // The server stamps the making of the pod and the writing of its status.
+        let time = |value: &Value| value.as_str().unwrap_or_default().parse::<Timestamp>().expect("a time");
+        let written = new["metadata"]["managedFields"].as_array().expect("entries").iter();
+        let written =
+            written.filter(|entry| entry["subresource"] == "status").map(|entry| time(&entry["time"]));
+        let (since, made) = (time(&replacement["since"]), time(&new["metadata"]["creationTimestamp"]));
+        assert!(made <= since && since <= written.max().expect("a status"), "{new}");
+    }
+}
+
+fn told(run: &Run, namespace: &str, name: &str) -> Value {
+    let pods = run.report["pods"].as_array().expect("pods").iter();
+    let mut named = pods.filter(|pod| pod["namespace"] == namespace && pod["name"] == name);
+    named.next().unwrap_or_else(|| panic!("{name} is not in {:#}", run.report))["replacement"].clone()
+}
