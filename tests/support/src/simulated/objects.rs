@@ -88,7 +88,6 @@ fn of_kind(objects: &[Value], resource: Resource) -> Vec<(Value, ())> {
         Resource::StatefulSets => "StatefulSet",
         Resource::Attachments => "VolumeAttachment",
         Resource::Events => "Event",
-        Resource::StatefulSets => "StatefulSet",
         Resource::ReplicaSets => "ReplicaSet",
         Resource::Jobs => "Job",
     };
