@@ -156,8 +156,9 @@ fn a_claim_that_another_pod_uses_gets_no_command() {
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
     assert_eq!(run.reason_and_outcome(&uid(&pod)), ("local-volume", None));
-    assert_eq!(commands(&run, &uid(&pod)), Vec::<String>::new());
+    let [see] = commands(&run, &uid(&pod)).try_into().expect("one");
     assert!(run.pod(&uid(&pod))["steps"][0]["what"].as_str().expect("a step").contains("used by backup too"));
+    assert!(shown(&paste(&cluster, &see)).contains("backup"), "{see}");
 }
 
 #[test]
