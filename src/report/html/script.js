@@ -17,7 +17,7 @@
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = "Copy";
-    button.setAttribute("aria-label", "Copy command: " + code.textContent);
+    button.setAttribute("aria-label", "Copy command: " + code.textContent.split("\n", 1)[0]);
     button.addEventListener("click", async () => {
       const copied = await copy(code);
       button.textContent = copied ? "Copied" : "Press Ctrl+C";
