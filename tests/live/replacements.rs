@@ -1,10 +1,12 @@
 //! What becomes of the replacements, by the real controllers and the real scheduler.
 
-use jiff::Timestamp;
+use std::{thread, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{
-    case::{Case, FAILING, OPTIONS, SIX, Seen},
+    case::{Case, FAILING, Live, OPTIONS, SIX, Seen},
     support::{objects::pod_path, program::Run},
 };
 
@@ -14,6 +16,7 @@ apiVersion: v1
 kind: List
 items:
 - {apiVersion: v1, kind: Namespace, metadata: {name: held-up}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: unsealed}}
 - {apiVersion: v1, kind: Namespace, metadata: {name: small}}
 - {apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: small}, spec: {hard: {pods: "1"}}}
 - apiVersion: apps/v1
@@ -83,6 +86,15 @@ items:
         - {name: main, image: "example.org/nowhere:1", imagePullPolicy: Never}
 - apiVersion: apps/v1
   kind: StatefulSet
+  metadata: {name: unsealed, namespace: unsealed}
+  spec:
+    serviceName: unsealed
+    selector: {matchLabels: {app: unsealed}}
+    template:
+      metadata: {labels: {app: unsealed}}
+      spec: *prefers
+- apiVersion: apps/v1
+  kind: StatefulSet
   metadata: {name: quota, namespace: small}
   spec:
     serviceName: quota
@@ -123,6 +135,9 @@ items:
           - {key: topology.kubernetes.io/zone, operator: In, values: [z3]}
 "#;
 
+/// So much later one is Ready than it runs.
+const UNSEALED_AFTER: Duration = Duration::from_secs(4);
+
 #[test]
 fn the_replacements_are_told_with_what_holds_them_up() {
     let case = Case::start("the_replacements_are_told_with_what_holds_them_up");
@@ -133,10 +148,10 @@ fn the_replacements_are_told_with_what_holds_them_up() {
     assert!(case.kubectl([&["cordon"][..], &others].concat()).status.success());
     case.apply(HELD_UP);
     case.until("all of them run on ds03, except the one without an image", || {
-        let here = |name: &str| name == "held-up" || name == "small";
+        let here = |name: &str| ["held-up", "unsealed", "small"].contains(&name);
         let pods = case.pods_on(FAILING).into_iter().filter(|pod| here(&pod.namespace));
         let (running, others) = pods.partition::<Vec<_>, _>(Seen::is_running);
-        (running.len() == 6 && others.len() == 1).then_some(())
+        (running.len() == 7 && others.len() == 1).then_some(())
     });
     assert!(case.kubectl([&["uncordon"][..], &others].concat()).status.success());
     case.stop(FAILING);
@@ -147,7 +162,21 @@ fn the_replacements_are_told_with_what_holds_them_up() {
         case.kubectl(["patch", "resourcequota", "small", "-n", "small", "--type=merge", "-p", quota]);
     assert!(patched.status.success());
 
-    let run = case.reap(&[&OPTIONS[..], &["--wait-for-replacements", "15s"]].concat());
+    // While the run waits, a person unseals one.
+    let live: Live = *case;
+    let old = evicted.iter().find(|pod| pod.namespace == "unsealed").expect("it is evicted").uid.clone();
+    let unsealing = thread::spawn(move || {
+        live.until("the sealed one runs elsewhere", || {
+            let mut pods = live.pods().into_iter();
+            pods.find(|pod| pod.namespace == "unsealed" && pod.uid != old && pod.is_running())
+        });
+        thread::sleep(UNSEALED_AFTER);
+        let unsealed = r#"{"status":{"conditions":[{"type":"example.org/unsealed","status":"True"}]}}"#;
+        let patch = ["patch", "pod", "unsealed-0", "-n", "unsealed", "--subresource=status", "-p", unsealed];
+        assert!(live.kubectl(patch).status.success());
+    });
+    let run = case.reap(&[&OPTIONS[..], &["--wait-for-replacements", "25s"]].concat());
+    unsealing.join().expect("it is unsealed");
     assert_eq!(run.code, 0, "{}", run.report);
     for (namespace, name, state, cause) in [
         ("held-up", "no-room-0", "pending", "nodes are available"),
@@ -189,6 +218,8 @@ fn the_replacements_are_told_with_what_holds_them_up() {
             written.filter(|entry| entry["subresource"] == "status").map(|entry| time(&entry["time"]));
         let (since, made) = (time(&replacement["since"]), time(&new["metadata"]["creationTimestamp"]));
         assert!(made <= since && since <= written.max().expect("a status"), "{new}");
+        let later = since.duration_since(made) >= SignedDuration::try_from(UNSEALED_AFTER).expect("seconds");
+        assert!(later || lost.namespace != "unsealed", "{new}");
     }
 }
 
