@@ -102,9 +102,14 @@ fn the_report_keeps_to_the_width_of_the_terminal() {
             "stty rows 40 cols {columns}; NO_COLOR=1 {program} --snapshot {snapshot} --log-level off"
         );
         let screen = shown(&audit, "");
-        // Commands have words that are longer than a line.
-        let is_prose =
-            |line: &&str| !line.contains(['/', '{', '}']) && !line.trim_start().starts_with(['\'', '\\']);
+        // Commands have words that are longer than a line, and the lines of a script are whole.
+        let mut in_script = false;
+        let is_prose = |line: &&str| {
+            let line = line.trim();
+            let is_script = in_script || line.starts_with("( export");
+            in_script = is_script && !line.ends_with("] )");
+            !is_script && !line.contains(['/', '{', '}']) && !line.starts_with(['\'', '\\'])
+        };
         let prose = screen.lines().filter(is_prose);
         prose.map(|line| line.trim_end().chars().count()).max().expect("lines")
     };
