@@ -64,7 +64,10 @@ pub async fn run_on(
     // 6. and 7. Delete, and look whether it worked.
     let outcomes = act(settings, cluster, stop, mode, &gathered.facts, &plan).await;
     let outcome = |pod: &PodFacts| outcomes.get(&pod.uid).map(Outcome::code);
-    let gone = |pod: &&PodFacts| matches!(outcome(pod), Some(OutcomeCode::Deleted | OutcomeCode::Gone));
+    let gone = |pod: &&PodFacts| {
+        matches!(mode, Mode::Delete { .. })
+            && matches!(outcome(pod), Some(OutcomeCode::Deleted | OutcomeCode::Gone))
+    };
     let reaped = plan.reaps().filter(gone).collect::<Vec<_>>();
     let (wait, bar) = (settings.wait_for_replacements, Progress::of_replacements(reaped.len()));
     let replacements = replacements(cluster, stop, &reaped, wait, &|settled| bar.set(settled)).await;

@@ -322,7 +322,9 @@ fn pinned(bond: &str) -> PinnedClaim {
 }
 
 fn undeclared(claim: &str) -> String {
-    format!("claim {claim} is not annotated pod-reaper.io/scratch: \"true\", or is opted out")
+    format!(
+        "claim {claim} is not annotated pod-reaper.io/scratch: \"true\", or is opted out or held by a finalizer"
+    )
 }
 
 fn not_asked() -> Result<(), String> {

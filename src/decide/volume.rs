@@ -50,7 +50,9 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
             }
             ClaimState::Bound { uid, volume, scratch, .. } => match reach(volume, node) {
                 Reach::Pinned(bond) => {
-                    let undeclared = format!("claim {claim} is not annotated {SCRATCH}, or is opted out");
+                    let undeclared = format!(
+                        "claim {claim} is not annotated {SCRATCH}, or is opted out or held by a finalizer"
+                    );
                     let scratch = scratch.clone().ok_or(undeclared);
                     checked.pinned.push(PinnedClaim {
                         claim,

@@ -92,7 +92,9 @@ impl Run<'_> {
                 }
             };
             tried += 1;
-            if let Some(pause) = failure.pause(tried).filter(|_| tried < WRITE_TRIES) {
+            // What was not sent may be sent at once, after another look at the node.
+            let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
+            if let Some(pause) = failure.pause(tried).or(not_sent).filter(|_| tried < WRITE_TRIES) {
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     _ = self.stop.stopped() => {}
@@ -101,6 +103,10 @@ impl Run<'_> {
             }
             return Err(Sent::Settled(match failure.code() {
                 Some(409) => Outcome::Changed(format!("Claim {} is not as it was judged.", claim.claim)),
+                // RBAC's words, not the guard's.
+                _ if failure.to_string().contains("cannot delete resource") => {
+                    Outcome::Denied(format!("{failure}; cronjob/components/scratch has that right"))
+                }
                 Some(403 | 422) => denied(failure),
                 _ if failure.is(StatusKind::Webhook) => denied(failure),
                 _ => Outcome::Failed(format!("claim {}: {failure}", claim.claim)),

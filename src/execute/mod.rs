@@ -91,8 +91,12 @@ pub async fn execute(
     for (uid, claims) in run.given_up.take() {
         if let Some(outcome) = outcomes.get_mut(&uid).filter(|outcome| !outcome.code().went_well()) {
             let claims = claims.into_iter().collect::<Vec<_>>().join(", ");
+            let went = match outcome.code() {
+                OutcomeCode::Unverified => "whether the pod did is not known",
+                _ => "the pod did not, by this run",
+            };
             *outcome = Outcome::Failed(format!(
-                "its scratch claims went, or may have ({claims}), and the pod did not. {}",
+                "its scratch claims went, or may have ({claims}), and {went}. {}",
                 outcome.sentence()
             ));
         }

@@ -168,6 +168,17 @@ async fn what_is_not_proved_to_be_scratch_stays() {
         ("another value", annotated("True"), "claim a-cache-0 is not annotated"),
         ("opted out", marked("annotations"), "or is opted out"),
         ("opted out by label", marked("labels"), "or is opted out"),
+        (
+            "held",
+            altered(6, json!({"metadata": {"finalizers": ["example.org/backup"]}})),
+            "held by a finalizer",
+        ),
+        ("scaled down", altered(5, json!({"spec": {"replicas": 0}})), "wants the pod no more"),
+        (
+            "being deleted",
+            altered(5, json!({"metadata": {"deletionTimestamp": "2026-01-31T02:59:00Z"}})),
+            "wants the pod no more",
+        ),
         ("no template", altered(5, json!({"spec": {"volumeClaimTemplates": []}})), "from no template"),
         ("another set", altered(5, json!({"metadata": {"uid": "another"}})), "is another of that name now"),
         ("no set", altered(4, json!({"metadata": {"ownerReferences": []}})), "no StatefulSet made it"),
@@ -217,7 +228,7 @@ async fn a_claim_that_went_alone_is_told() {
         (forbidden(Kind::Delete, "cache-0", false), "(a-cache-0, b-cache-0)"),
     ] {
         let (says, _) = reap_scratch(with_scratch(), REAL, fault).await;
-        let what = format!("its scratch claims went, or may have {gone}, and the pod did not.");
+        let what = format!("its scratch claims went, or may have {gone}, and the pod did not, by this run.");
         assert!(says.starts_with("scratch failed") && says.contains(&what), "{says}");
     }
 }
@@ -225,7 +236,7 @@ async fn a_claim_that_went_alone_is_told() {
 /// What passes is tried again. A claim that changed, by a try that was not answered perhaps, is left to the next run.
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_tried_again_as_it_was_judged() {
-    let gone = "scratch failed: It could not be deleted: its scratch claims went, or may have (a-cache-0), and the pod did not. Claim a-cache-0 \
+    let gone = "scratch failed: It could not be deleted: its scratch claims went, or may have (a-cache-0), and the pod did not, by this run. Claim a-cache-0 \
                 is not as it was judged.";
     for (first, says, tries) in [
         (Fault::Busy(429, None), "scratch deleted", 2),

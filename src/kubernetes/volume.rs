@@ -5,6 +5,9 @@ use crate::facts::{
     AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread, VolumeFacts,
 };
 
+/// Held until no pod uses the claim. Another finalizer would hold it for longer, and its `StatefulSet` with it.
+const PROTECTION: &str = "kubernetes.io/pvc-protection";
+
 raw! {
     /// A `PersistentVolumeClaim`.
     pub struct RawClaim {
@@ -32,7 +35,13 @@ raw! {
     }
 
     struct SetSpec {
+        replicas: Option<u64>,
+        ordinals: Ordinals,
         volume_claim_templates: Option<Vec<RawObject>>,
+    }
+
+    struct Ordinals {
+        start: u64,
     }
 
     /// A `PersistentVolume`.
@@ -111,7 +120,8 @@ impl RawClaim {
         let shared_disk = self.spec.volume_mode.as_deref() == Some("Block")
             && self.spec.access_modes.iter().flatten().any(|mode| mode == "ReadWriteMany");
         let scratch = self.metadata.annotation(|known| &known.scratch) == Some("true")
-            && self.metadata.opted_out().is_none();
+            && self.metadata.opted_out().is_none()
+            && self.metadata.finalizers.iter().flatten().all(|it| it == PROTECTION);
         let scratch = self.metadata.resource_version.clone().filter(|_| scratch);
         let lost = self.status.phase.as_deref() == Some("Lost");
         let missing = self.volume_name().map(str::to_owned);
@@ -130,8 +140,15 @@ impl RawClaim {
 }
 
 impl RawStatefulSet {
-    /// Whether it makes a claim of that name for the pod.
+    /// Whether it makes a claim of that name for the pod, which it still wants.
     pub fn makes(&self, claim: &str, pod: &str) -> bool {
+        let ordinal = pod.rsplit('-').next().and_then(|ordinal| ordinal.parse::<u64>().ok());
+        let SetSpec { replicas, ordinals, .. } = &self.spec;
+        let wanted =
+            |ordinal: u64| replicas.is_none_or(|count| ordinal < ordinals.start.saturating_add(count));
+        if self.metadata.terminating() || !ordinal.is_some_and(wanted) {
+            return false;
+        }
         let mut templates = self.spec.volume_claim_templates.iter().flatten();
         templates.any(|template| {
             template.metadata.name.as_ref().is_some_and(|name| *claim == format!("{name}-{pod}"))

@@ -142,7 +142,9 @@ fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<()
         return Err("its StatefulSet is another of that name now".to_owned());
     }
     if !set.makes(claim, &pod.name) {
-        return Err(format!("claim {claim} comes from no template of its StatefulSet"));
+        return Err(format!(
+            "claim {claim} comes from no template of its StatefulSet, or that wants the pod no more"
+        ));
     }
     if !pod.indexed {
         let old = "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be one before Kubernetes \

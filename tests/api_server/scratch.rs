@@ -155,17 +155,17 @@ fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
     let (cache, db) = one_of_each(&cluster);
     install(&cluster, false);
     let run = scratch_run(&kubeconfig(&cluster));
-    for pod in [&cache, &db] {
-        assert_eq!(run.reason_and_outcome(pod), ("local-volume", None));
-    }
+    assert_eq!(run.reason_and_outcome(&db), ("local-volume", None));
+    assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("denied")));
     assert_eq!(run.code, 3, "{}", run.log);
-    let errors = run.report["errors"].to_string();
-    assert!(errors.contains("StatefulSet apps/cache") && errors.contains("statefulsets.apps"), "{errors}");
+    let why = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
     let lacks = "; cronjob/components/scratch has that right";
-    assert!(errors.contains(lacks), "{errors}");
-    let why = run.pod(&cache)["detail"].as_str().unwrap();
-    assert!(why.contains("--reap-scratch leaves it") && why.contains(lacks), "{why}");
+    assert!(
+        why.contains("cannot delete resource \"persistentvolumeclaims\"") && why.contains(lacks),
+        "{why}"
+    );
     assert!(!is_deleted(&cluster, "disk-cache-0"));
+    assert!(cluster.try_get(&pod_path("apps", "cache-0")).is_some());
 }
 
 /// The node is Ready again by the second look, which comes after the rehearsal.
