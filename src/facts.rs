@@ -22,6 +22,8 @@ pub struct Unread(pub String);
 pub struct ClusterFacts {
     /// The moment to judge at: the API server's clock, or the snapshot's newest observation.
     pub now: Timestamp,
+    /// What the cluster is called by those who reach it; `None` for a snapshot.
+    pub place: Option<String>,
     /// The nodes that were looked at, by name. A node that is not in here was not looked at.
     pub nodes: BTreeMap<String, NodeRead>,
     /// How much of the cluster is NotReady, for the breaker.

@@ -100,7 +100,7 @@ async fn act(
         Mode::ClientDryRun => return all(Outcome::WouldDelete),
         Mode::ServerDryRun => WriteMode::DryRun,
         Mode::Delete { ask: true }
-            if !pods.is_empty() && !prompt::confirm(&settings.task.place(), &pods, facts.now, stop).await =>
+            if !pods.is_empty() && !prompt::confirm(&cluster.place, &pods, facts.now, stop).await =>
         {
             tracing::info!("Nothing was deleted: there was no yes");
             let interrupted = stop.reason().map(|why| Outcome::Interrupted(why.to_owned()));

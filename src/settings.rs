@@ -94,18 +94,6 @@ impl Task {
         }
     }
 
-    /// Where it happens, as the question before a run says it: most people have several clusters, and one of them in mind.
-    pub fn place(&self) -> String {
-        match self {
-            Self::Reap { target: Target { context: Some(context), .. }, .. } => format!("context {context}"),
-            Self::Reap { target: Target { kubeconfig: Some(file), .. }, .. } => {
-                format!("the current context of {}", file.display())
-            }
-            Self::Reap { .. } => "the current context".to_owned(),
-            Self::Audit { snapshot, .. } => snapshot.display().to_string(),
-        }
-    }
-
     /// kubectl, as printed commands call it.
     pub fn kubectl(&self) -> Kubectl {
         match self {

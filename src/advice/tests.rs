@@ -16,6 +16,7 @@ use crate::{
 fn facts(node: NodeFacts) -> ClusterFacts {
     ClusterFacts {
         now: now(),
+        place: None,
         nodes: BTreeMap::from([(node.name.clone(), NodeRead::Known(node))]),
         census: Census::NotNeeded,
         attachments: BTreeMap::new(),

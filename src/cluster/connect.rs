@@ -37,12 +37,12 @@ impl Cluster {
         stop: &Stop,
         selectors: &NodeSelectors,
     ) -> Result<Self, CouldNotRun> {
-        let config = config(target).await?;
+        let (config, place) = config(target).await?;
         // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit; its error
         // holds the plugin's output and environment, so none of it is repeated.
         let client = tokio::task::spawn_blocking(move || client(config));
         match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
-            Ok(Ok(Ok(client))) => Ok(Self::new(client, stop.clone(), selectors.clone())),
+            Ok(Ok(Ok(client))) => Ok(Self { place, ..Self::new(client, stop.clone(), selectors.clone()) }),
             Ok(Ok(Err(error))) => Err(CouldNotRun::Source(format!(
                 "the credentials in the kubeconfig cannot be used ({}); try `kubectl get nodes` with the same one",
                 kind(&error)
@@ -91,8 +91,8 @@ fn kind(error: &kube::Error) -> &'static str {
 }
 
 /// As kubectl chooses: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`, the pod's ServiceAccount. Only the last is a
-/// fallback, taken when none of the others exists and no context was named.
-async fn config(target: &Target) -> Result<Config, CouldNotRun> {
+/// fallback, taken when none of the others exists and no context was named. With what the cluster is called.
+async fn config(target: &Target) -> Result<(Config, String), CouldNotRun> {
     // Each with what it is called in a message.
     let (kubeconfig, named) = if let Some(path) = &target.kubeconfig {
         (read(path, "--kubeconfig")?, format!("--kubeconfig {}", path.display()))
@@ -106,7 +106,11 @@ async fn config(target: &Target) -> Result<Config, CouldNotRun> {
             "--context {context}: there is no kubeconfig to find it in; name one with --kubeconfig"
         )));
     } else {
-        return Config::incluster().map_err(|_| {
+        let own = |config: Config| {
+            let host = config.cluster_url.host().unwrap_or_default().to_owned();
+            (config, format!("the cluster at {host}"))
+        };
+        return Config::incluster().map(own).map_err(|_| {
             CouldNotRun::Source(
                 "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
                  name one with --kubeconfig, or audit a saved state with --snapshot"
@@ -116,6 +120,7 @@ async fn config(target: &Target) -> Result<Config, CouldNotRun> {
     };
     let proxy = proxy(&kubeconfig, target.context.as_ref());
     let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
+    let context = target.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let contexts = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>();
     let contexts = if contexts.is_empty() { "none".to_owned() } else { contexts.join(", ") };
     let mut config =
@@ -137,7 +142,8 @@ async fn config(target: &Target) -> Result<Config, CouldNotRun> {
     }
     // kube would take a proxy from the environment as well, but cannot know which hosts it must not be used for.
     config.proxy_url = proxy;
-    Ok(config)
+    let place = format!("context {context} ({})", config.cluster_url.host().unwrap_or_default());
+    Ok((config, place))
 }
 
 fn read(path: &Path, named: &str) -> Result<Kubeconfig, CouldNotRun> {

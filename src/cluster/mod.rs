@@ -35,6 +35,8 @@ pub struct Cluster {
     permits: Semaphore,
     stop: Stop,
     selectors: NodeSelectors,
+    /// What it is called: its context, where there is one, and its host.
+    pub place: String,
 }
 
 #[cfg(test)]

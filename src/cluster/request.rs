@@ -56,7 +56,7 @@ impl Form {
 impl Cluster {
     /// Over a client that is already set up.
     pub fn new(client: Client, stop: Stop, selectors: NodeSelectors) -> Self {
-        Self { client, permits: Semaphore::new(MAX_IN_FLIGHT), stop, selectors }
+        Self { client, permits: Semaphore::new(MAX_IN_FLIGHT), stop, selectors, place: String::new() }
     }
 
     /// Reads `path`, trying again what may pass.

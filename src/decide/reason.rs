@@ -439,9 +439,16 @@ fn listed(finalizers: &[String]) -> String {
     format!("{noun} {}", finalizers.join(", "))
 }
 
-/// A duration as people say it, whole seconds: "1h 5m", and "minus 5m" for one that lies ahead.
+/// A duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" for one that lies ahead.
 pub fn spoken(duration: SignedDuration) -> String {
-    let seconds = std::time::Duration::from_secs(duration.as_secs().unsigned_abs());
+    let mut rest = duration.as_secs().unsigned_abs();
     let minus = if duration.as_secs() < 0 { "minus " } else { "" };
-    format!("{minus}{}", humantime::format_duration(seconds))
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)].into_iter().map(|(unit, length)| {
+        let count = rest / length;
+        rest %= length;
+        (count, unit)
+    });
+    let units = units.skip_while(|(count, _)| *count == 0).take(2).filter(|(count, _)| *count > 0);
+    let said = units.map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ");
+    if said.is_empty() { "0s".to_owned() } else { format!("{minus}{said}") }
 }

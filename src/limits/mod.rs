@@ -96,7 +96,7 @@ impl Plan {
 
     /// Puts the limits of the run on the verdicts of the rules.
     fn limited(mut pods: Vec<Judged>, census: &Census, limits: &Limits) -> Self {
-        pods.sort_by(|a, b| order(&a.pod).cmp(&order(&b.pod)));
+        pods.sort_by_cached_key(|judged| order(&judged.pod));
         let hold = hold(census, limits.max_not_ready_percent);
         let cap = limits.max_deletes.unwrap_or(usize::MAX);
         let mut reaps = 0;
@@ -151,8 +151,19 @@ impl HoldReason {
 }
 
 /// The longest overdue first; the UID only so that namesakes have an order too.
-fn order(pod: &PodFacts) -> (Timestamp, &str, &str, &str) {
-    (pod.deletion_deadline, &pod.namespace, &pod.name, &pod.uid)
+fn order(pod: &PodFacts) -> (Timestamp, String, String, String) {
+    (pod.deletion_deadline, pod.namespace.clone(), natural(&pod.name), pod.uid.clone())
+}
+
+/// Sorts as people count, `web-2` before `web-10`: each number has its length before it.
+pub fn natural(name: &str) -> String {
+    let runs = name.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
+    let keys = runs.map(|run| {
+        let length = u8::try_from(run.len()).unwrap_or(u8::MAX);
+        let length = run[0].is_ascii_digit().then(|| char::from(length));
+        length.into_iter().chain(String::from_utf8_lossy(run).chars()).collect::<String>()
+    });
+    keys.collect()
 }
 
 /// What holds a run where so many nodes are NotReady, at that share.

@@ -11,7 +11,7 @@ use crate::{
     decide::{Reason, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready},
-    limits::{Hold, HoldReason, Judged, Plan},
+    limits::{Hold, HoldReason, Judged, Plan, natural},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
     settings::Settings,
@@ -42,12 +42,14 @@ impl Report {
             .map(|pods| entries.group(&plan.pods, pods))
             .collect();
         let nodes = facts.nodes.iter().filter_map(|(name, read)| entries.node(name, read, &plan.pods));
-        let nodes = nodes.collect::<Vec<_>>();
+        let mut nodes = nodes.collect::<Vec<_>>();
+        nodes.sort_by_cached_key(|node| natural(&node.name));
         Self {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
             mode: settings.task.mode(),
             cluster_name: settings.cluster_name.clone(),
+            cluster: facts.place.clone(),
             snapshot: settings.task.snapshot(),
             judged_at: facts.now,
             settings: SettingsEntry::from(settings),

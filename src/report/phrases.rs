@@ -1,6 +1,6 @@
 //! What every format for people says in the same words: said here once, laid out by each writer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 
@@ -71,17 +71,18 @@ pub fn nodes(report: &Report) -> String {
     }
 }
 
+/// Ready, its reason, and for how long.
+fn state(ready: Option<Ready>, reason: Option<&str>, not_ready_seconds: Option<i64>) -> String {
+    let Some(ready) = ready else { return "could not be read".to_owned() };
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let time = not_ready_seconds.map(|time| format!(" for {}", seconds(time.max(0))));
+    let time = time.unwrap_or_else(|| ", since when is not known".to_owned());
+    format!("Ready is {}{reason}{time}", ready.as_str())
+}
+
 /// The state of a node, without its name.
 pub fn node(report: &Report, node: &NodeEntry) -> String {
-    let mut says = format!("Ready is {}", node.ready.map_or("unread", Ready::as_str));
-    if let Some(reason) = &node.reason {
-        says += &format!(" ({reason})");
-    }
-    match (node.not_ready_seconds, node.ready) {
-        (_, None) => "could not be read".clone_into(&mut says),
-        (Some(time), _) => says += &format!(" for {}", seconds(time.max(0))),
-        (None, _) => says += ", since when is not known",
-    }
+    let mut says = state(node.ready, node.reason.as_deref(), node.not_ready_seconds);
     if let Some(age) = node.lease_age_seconds
         && node.signs_of_life.iter().all(|sign| sign.by != SignBy::Lease)
     {
@@ -206,6 +207,50 @@ pub fn several(report: &Report, group: &Group) -> Option<(String, String)> {
     Some((format!("{}: {} pods on {node}, {longest}", first.namespace, pods.len()), names))
 }
 
+/// Of pods that nobody has to do anything about, what sums up those that are many for one reason, and the others.
+pub fn summed<'a>(pods: &[&'a PodEntry]) -> (Vec<String>, Vec<&'a PodEntry>) {
+    let mut reasons = BTreeMap::<_, BTreeMap<_, Vec<&PodEntry>>>::new();
+    for pod in pods {
+        reasons.entry(pod.reason).or_default().entry(pod.node.as_deref()).or_default().push(pod);
+    }
+    let (mut summed, mut each) = (Vec::new(), Vec::new());
+    for (reason, nodes) in reasons {
+        let all = nodes.values().flatten().copied().collect::<Vec<_>>();
+        let says = |pods: &[&PodEntry], place: &str| {
+            let longest = pods.iter().map(|pod| pod.overdue_seconds).max().unwrap_or_default();
+            let longest = overdue(longest).replace("overdue ", "overdue up to ");
+            format!("{} on {place}, {longest}  [{reason}]", counted(pods.len(), "pod", "pods"))
+        };
+        match (all.len(), nodes.len()) {
+            (..=MANY, _) => each.extend(all),
+            (_, ..=MANY) => {
+                summed.extend(nodes.iter().map(|(node, pods)| says(pods, node.unwrap_or("no node"))));
+            }
+            (_, count) => summed.push(says(&all, &format!("{count} nodes"))),
+        }
+    }
+    (summed, each)
+}
+
+/// Of nodes that nobody has to do anything about, what sums them up where there are many, and the others.
+pub fn summed_nodes(report: &Report) -> (Vec<String>, Vec<&NodeEntry>) {
+    let is_many = report.nodes.len() > MANY;
+    let (many, each) = report.nodes.iter().partition::<Vec<_>, _>(|node| is_many && node.steps.is_empty());
+    let mut states = BTreeMap::<_, Vec<&str>>::new();
+    for node in many {
+        let leaf = if node.leaf_marks.is_empty() { "" } else { ", leaf nodes" };
+        let time = node.not_ready_seconds.map(|time| time / 60 * 60);
+        states.entry((state(node.ready, node.reason.as_deref(), time), leaf)).or_default().push(&node.name);
+    }
+    let states = states.into_iter().map(|((says, leaf), names)| {
+        format!("{}{leaf}  {says}: {}", counted(names.len(), "node", "nodes"), names.join(", "))
+    });
+    (states.collect(), each)
+}
+
+/// More than this many of a kind are summed up in a text: they would hide the rest.
+const MANY: usize = 10;
+
 /// What became of its replacement: its state, where it is, and why it is not back.
 pub fn replacement(pod: &PodEntry) -> Option<String> {
     let Replacement { state, name, node, since, cause, .. } = pod.replacement.as_ref()?;
@@ -217,39 +262,58 @@ pub fn replacement(pod: &PodEntry) -> Option<String> {
     Some(says)
 }
 
-/// The counts of the run.
+/// What matters most, in at most three lines: where, what needs a person, what went, and which nodes are down.
 pub fn summary(report: &Report) -> String {
+    let place = report.cluster_name.as_ref().or(report.cluster.as_ref()).or(report.snapshot.as_ref());
     let with = |verdict| report.summary.verdicts.get(&verdict).copied().unwrap_or_default();
-    let mut parts = Vec::new();
+    let held = report.breaker.as_ref().map(|breaker| format!("NOTHING IS DELETED, {} held", breaker.held));
+    let manual = Some(with(Verdict::Manual)).filter(|count| *count > 0);
+    let mut parts = held.into_iter().collect::<Vec<_>>();
+    parts.extend(manual.map(|count| counted(count, "pod needs you", "pods need you")));
     let outcomes = report.summary.outcomes.iter().filter(|(_, count)| **count > 0);
-    parts.extend(outcomes.map(|(code, count)| match *code {
+    let outcomes = outcomes.map(|(code, count)| match *code {
         OutcomeCode::WouldDelete => format!("{count} would be deleted"),
         code => format!("{count} {}", code.as_str().replace('-', " ")),
-    }));
+    });
+    let outcomes = outcomes.collect::<Vec<_>>();
+    parts.extend(match (outcomes.is_empty(), with(Verdict::Reap)) {
+        (true, count @ 1..) => vec![format!("{count} to be reaped")],
+        _ => outcomes,
+    });
+    let held = report.breaker.as_ref().map_or(0, |breaker| breaker.held);
+    let waiting = with(Verdict::Wait).saturating_sub(held);
+    for (count, words) in [(waiting, "waiting"), (with(Verdict::Leave), "left alone")] {
+        parts.extend((count > 0).then(|| format!("{count} {words}")));
+    }
     if parts.is_empty() {
-        parts.push(format!("{} to be reaped", with(Verdict::Reap)));
+        parts.push("no Terminating pod to judge".to_owned());
     }
-    for (code, one, many) in [
-        (Verdict::Wait, "waits", "wait"),
-        (Verdict::Leave, "left alone", "left alone"),
-        (Verdict::Manual, "needs you", "need you"),
-    ] {
-        let count = with(code);
-        parts.extend((count > 0).then(|| counted(count, one, many)));
-    }
-    let counts = match report.pods.len() {
-        0 => "no Terminating pod to judge".to_owned(),
-        _ => parts.join(", "),
-    };
+    let unread = report.errors.len();
+    parts.extend((unread > 0).then(|| format!("{unread} could not be read")));
     let states = report.summary.replacements.iter().filter(|(_, count)| **count > 0);
     let states = states.map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
-    let waited = if states.is_empty() { "" } else { "; replacements: " };
-    let unread = match report.errors.len() {
-        0 => String::new(),
-        count => format!(", {count} could not be read"),
+    parts.extend(
+        Some(states).filter(|states| !states.is_empty()).map(|states| format!("replacements: {states}")),
+    );
+    let down = report.nodes.iter().take(NAMED_NODES).map(|node| {
+        let since = node.not_ready_seconds.map(|time| format!(" for {}", seconds(time.max(0))));
+        format!("{}{}", node.name, since.unwrap_or_default())
+    });
+    let down = down.collect::<Vec<_>>().join(", ");
+    let more = match report.nodes.len().checked_sub(NAMED_NODES) {
+        Some(more @ 1..) => format!(" and {more} more"),
+        _ => String::new(),
     };
-    format!("{counts}{unread}{waited}{states}. Exit code {}.", report.exit.code())
+    let nodes = match report.summary.nodes_not_ready {
+        0 => nodes(report),
+        count => format!("{count} of {} nodes not Ready: {down}{more}.", report.summary.nodes),
+    };
+    let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+    format!("{place}{}. {nodes} Exit code {}.", parts.join(", "), report.exit.code())
 }
+
+/// So many nodes are named first.
+const NAMED_NODES: usize = 3;
 
 /// A command as it is pasted, on as many lines as it has.
 pub fn command(command: &Command) -> String {

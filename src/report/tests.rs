@@ -199,10 +199,7 @@ fn every_format_names_the_cluster_at_its_top() {
     let report = report(&named, &private_cloud(), &[]);
     assert_eq!(as_json(&report)["clusterName"], "prod <eu>");
     let text = text::write(&report, text::Screen::default());
-    assert!(
-        text.starts_with("pod-reaper 0.1.0: audit of state.json, cluster prod <eu>, judged at"),
-        "{text}"
-    );
+    assert!(text.starts_with("prod <eu>: 4 pods need you, 4 to be reaped"), "{text}");
     let markdown = markdown::write(&report);
     let heading = Parser::new(&markdown).find_map(|event| match event {
         Event::Text(text) => Some(text.to_string()),
@@ -228,7 +225,7 @@ fn every_format_says_what_is_known_of_a_node() {
     let says = report.nodes.iter().map(|node| phrases::node(&report, node)).collect::<Vec<_>>();
     expect![[r#"
         Ready is False (NodeStatusUnknown) for 2h; lives: its kubelet renewed its lease 4s ago; has the out-of-service taint
-        Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago; fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
+        Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago; fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
     let wide = text::Screen { colour: false, columns: 1_000 };
     for page in [text::write(&report, wide), markdown::write(&report), html::write(&report)] {
         for part in ["lives: its kubelet renewed", "fenced: annotation", "has the out-of-service taint"] {
@@ -280,9 +277,8 @@ fn every_format_says_what_became_of_the_replacements() {
         assert!(html.contains(&format!("<b>Replacement: </b>{escaped}</p>")), "{says}: {html}");
         assert!(rows.iter().any(|row| row.contains(&format!("Replacement: {says}"))), "{says}: {rows:?}");
     }
-    let summary =
-        "; replacements: 1 back, 1 none, 1 not-ready, 1 pending, 1 starting, 1 unknown. Exit code 3.";
-    assert!(phrases::summary(&report).ends_with(summary), "{}", phrases::summary(&report));
+    let summary = ", replacements: 1 back, 1 none, 1 not-ready, 1 pending, 1 starting, 1 unknown. 1 of 2 nodes not Ready";
+    assert!(phrases::summary(&report).contains(summary), "{}", phrases::summary(&report));
     assert_eq!(report.exit, every_outcome().exit);
     assert!(!phrases::summary(&every_outcome()).contains("replacements"));
 }

@@ -30,6 +30,8 @@ pub struct Report {
     pub mode: ModeCode,
     /// What `--cluster-name` calls the cluster.
     pub cluster_name: Option<String>,
+    /// The context and the API server's host; null for a snapshot.
+    pub cluster: Option<String>,
     /// The snapshot's file name.
     pub snapshot: Option<String>,
     /// The moment that everything was judged at.

@@ -185,7 +185,12 @@ async fn scan(cluster: &Cluster) -> Result<(Scan, Gathered), CouldNotRun> {
                    let no proxy on the way remove it";
         CouldNotRun::Source(why.to_owned())
     })?;
-    let facts = ClusterFacts { now, node_count: scan.nodes, ..ClusterFacts::default() };
+    let facts = ClusterFacts {
+        now,
+        node_count: scan.nodes,
+        place: Some(cluster.place.clone()),
+        ..ClusterFacts::default()
+    };
     Ok((scan, Gathered { facts, pods: Vec::new() }))
 }
 

@@ -37,7 +37,7 @@ fn shown(command: &str, answer: &str) -> String {
     String::from_utf8(screen.stdout).expect("text")
 }
 
-const QUESTION: &str = "Force-delete these 7 pods in the current context of /";
+const QUESTION: &str = "Force-delete these 7 pods in context ";
 
 fn vault_lives(cluster: &Fresh) -> bool {
     cluster.try_get(&pod_path("vault", "vault-0")).is_some()

@@ -29,7 +29,7 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
         run.input(with_a_pod_that_stays()).run().exits(0)
     };
     let text = judge(&[]).out;
-    let notices = text.split_once("WORTH KNOWING").and_then(|(_, rest)| rest.split_once("Summary:"));
+    let notices = text.split_once("WORTH KNOWING").and_then(|(_, rest)| rest.split_once("pod-reaper 0."));
     expect![[r#"
         Not evicted from NotReady node ds06: shop/web-1 of Deployment web. Each tolerates such a node
               without a time limit, so Kubernetes never moves it. Each is down, unless the node is only cut

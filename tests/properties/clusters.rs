@@ -81,6 +81,7 @@ fn gathered() -> impl Strategy<Value = Gathered> {
                 nodes.into_iter().enumerate().map(|(at, node)| named(node, at)).collect::<BTreeMap<_, _>>();
             let pods = pods.into_iter().enumerate().map(|(at, pod)| placed(pod, at, &nodes)).collect();
             let facts = ClusterFacts {
+                place: None,
                 now: now(),
                 census,
                 attachments: BTreeMap::from([("n0".to_owned(), attachments)]),

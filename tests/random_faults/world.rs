@@ -764,6 +764,7 @@ pub fn unread() -> Unread {
 pub fn no_facts(now: Timestamp) -> ClusterFacts {
     ClusterFacts {
         now,
+        place: None,
         nodes: BTreeMap::new(),
         census: Census::NotNeeded,
         attachments: BTreeMap::new(),

@@ -73,6 +73,7 @@ fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
         let dead = dead.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let facts = ClusterFacts {
             now: Timestamp::UNIX_EPOCH,
+            place: None,
             nodes: BTreeMap::new(),
             census: Census::NotNeeded,
             attachments: BTreeMap::new(),

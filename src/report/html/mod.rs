@@ -125,7 +125,7 @@ fn header(report: &Report, title: &str) -> Markup {
                     }
                 }
             }
-            p.quiet { "Summary: " (phrases::summary(report)) }
+            p.quiet { (clean(&phrases::summary(report))) }
             @if let Some(breaker) = &report.breaker {
                 div.card.alarm role="note" {
                     p { b { "Nothing is deleted " } (reason_chip(breaker.reason)) }

@@ -371,7 +371,7 @@ fn every_format_tells_each_notice() {
             assert!(page.contains(marker) && page.contains(code.as_str()), "{code}:\n{page}");
         }
     }
-    assert!(text.find("WORTH KNOWING") < text.find("\nSummary: "), "{text}");
+    assert!(text.find("WORTH KNOWING") < text.rfind("Exit code"), "{text}");
     assert!(markdown.contains("shop/\\<i\\>0") && markdown.contains("Statful\\*Set"), "{markdown}");
     assert!(html.contains("shop/&lt;i&gt;0") && !html.contains("<i>0"), "{html}");
     assert!(html.contains("things are worth knowing"), "{html}");

@@ -52,11 +52,9 @@ impl Screen {
 /// Writes `report` as text for `screen`.
 pub fn write(report: &Report, screen: Screen) -> String {
     let mut page = Page { text: String::new(), screen };
-    let judged_at = report.judged_at.strftime("%F %TZ");
-    let title =
-        format!("pod-reaper {}: {}, judged at {judged_at}", report.program_version, phrases::run(report));
-    page.paragraph("", "", HEADING, &title);
-    page.paragraph("", "", QUIET, &phrases::settings(report));
+    let style = if report.exit == Exit::Done { HEADING } else { BAD };
+    let summary = phrases::summary(report);
+    page.paragraph("", "", style, &summary);
     if let Some(breaker) = &report.breaker {
         page.heading(BAD, &format!("NOTHING IS DELETED ({})", breaker.reason));
         page.paragraph(ITEM, ITEM, Style::new(), &phrases::breaker(breaker));
@@ -67,9 +65,11 @@ pub fn write(report: &Report, screen: Screen) -> String {
     }
     page.notices(&report.notices);
     page.unread(&report.errors, &report.unseen);
+    let (version, judged_at) = (report.program_version, report.judged_at.strftime("%F %TZ"));
+    let title = format!("pod-reaper {version}: {}, judged at {judged_at}. ", phrases::run(report));
     page.text.push('\n');
-    let style = if report.exit == Exit::Done { HEADING } else { BAD };
-    page.paragraph("", "", style, &format!("Summary: {}", phrases::summary(report)));
+    page.paragraph("", "", QUIET, &(title + &phrases::settings(report)));
+    page.paragraph("", "", style, &summary);
     page.text
 }
 
@@ -111,7 +111,11 @@ impl Page {
     fn nodes(&mut self, report: &Report) {
         let all_ready = report.summary.nodes_not_ready == 0;
         self.heading(if all_ready { GOOD } else { HEADING }, &in_capitals(&phrases::nodes(report)));
-        for node in &report.nodes {
+        let (summed, each) = phrases::summed_nodes(report);
+        for says in &summed {
+            self.paragraph(ITEM, DETAIL, Style::new(), says);
+        }
+        for node in each {
             self.node(report, node);
         }
     }
@@ -143,10 +147,17 @@ impl Page {
         self.heading(style, &in_capitals(&phrases::heading(report, verdict)));
         if verdict == Verdict::Manual {
             report.groups.iter().for_each(|group| self.group(report, group));
-        } else {
-            for pod in pods {
-                self.pod(pod);
-            }
+            return;
+        }
+        let (summed, each) = match verdict {
+            Verdict::Reap => (Vec::new(), pods),
+            _ => phrases::summed(&pods),
+        };
+        for says in &summed {
+            self.paragraph(ITEM, DETAIL, QUIET, says);
+        }
+        for pod in each {
+            self.pod(pod);
         }
     }
 

@@ -26,11 +26,11 @@ use crate::{
 fn an_audit_of_a_dead_node() {
     let report = report(&audit(), &private_cloud(), &[]);
     expect![[r#"
-        pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z
-        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
+        nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
 
         NODES NOT READY: 2 of 7
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago
               Terminating pods: 4 to reap, 2 waiting, 1 left alone, 3 for you
               volumes still attached: pvc-gone, pvc-zone
               - If ds06 may only be cut off, power it off now: its containers may still be running, beside
@@ -67,10 +67,10 @@ fn an_audit_of_a_dead_node() {
               It is within its grace period for another 45s; it counts as stuck 10m after that.
 
         LEFT ALONE: 2
-          compute-hive01/quiet-0  StatefulSet/quiet  on ds06  overdue 1h 55m  [opted-out]
-              The pod is opted out by pod-reaper.io/skip.
           compute-hive01/slow-0  StatefulSet/slow  on ds01  overdue 1h 55m  [node-ready]
               Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
+          compute-hive01/quiet-0  StatefulSet/quiet  on ds06  overdue 1h 55m  [opted-out]
+              The pod is opted out by pod-reaper.io/skip.
 
         NEEDS YOU: 4
           compute-hive01/held-0  StatefulSet/held  on ds06  overdue 1h 55m  [finalizers]
@@ -168,19 +168,21 @@ fn an_audit_of_a_dead_node() {
         COULD NOT BE READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
 
-        Summary: 4 to be reaped, 2 wait, 2 left alone, 4 need you, 1 could not be read. Exit code 3.
+        pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
+        deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
+        nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
     "#]].assert_eq(&write(&report, Screen::default()));
 }
 
 #[test]
 fn a_run_with_every_outcome() {
     expect![[r#"
-        pod-reaper 0.1.0: run, judged at 2026-01-31 03:00:00Z
-        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all. No guard is
-        required: RBAC alone limits what this account can delete.
+        1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
+        still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
 
         NODES NOT READY: 1 of 2
-          ds06  Ready is False (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
+          ds06  Ready is False (NodeStatusUnknown) for 2h; lease renewed 2h ago
               Terminating pods: 10 to reap
               - If ds06 may only be cut off, power it off now: its containers may still be running, beside
                 the pods that replace them.
@@ -207,8 +209,11 @@ fn a_run_with_every_outcome() {
           app/j-0  StatefulSet/j  on ds06  overdue 1h 55m  [interrupted]
               The run ended before its turn, by SIGTERM; the next one takes it.
 
-        Summary: 1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node
-        recovered, 1 still there, 1 unverified. Exit code 3.
+        pod-reaper 0.1.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
+        on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
+        account can delete.
+        1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
+        still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
     "#]]
     .assert_eq(&write(&every_outcome(), Screen::default()));
 }
@@ -227,12 +232,10 @@ fn a_dry_run_names_what_would_be_deleted() {
     settings.namespaces.exclude = Some(regex::Regex::new("-test$").expect("an expression"));
     let outcomes = [("uid-app-a-0", Outcome::WouldDelete)];
     expect![[r#"
-        pod-reaper 0.1.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z
-        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: matching /^app/
-        but not /-test$/. No guard is required: RBAC alone limits what this account can delete.
+        1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
 
         NODES NOT READY: 1 of 2
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h 40s ago
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago
               Terminating pods: 1 to reap
               - If ds06 may only be cut off, power it off now: its containers may still be running, beside
                 the pods that replace them.
@@ -241,7 +244,10 @@ fn a_dry_run_names_what_would_be_deleted() {
           app/a-0  StatefulSet/a  on ds06  overdue 1h 55m  [would-delete]
               Note: tell somebody
 
-        Summary: 1 would be deleted. Exit code 0.
+        pod-reaper 0.1.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Stuck means
+        10m past the deletion deadline, on a node NotReady for 10m. Namespaces: matching /^app/ but not
+        /-test$/. No guard is required: RBAC alone limits what this account can delete.
+        1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
     "#]]
     .assert_eq(&write(&report(&settings, &objects, &outcomes), Screen::default()));
 }
@@ -259,6 +265,9 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
     let start = text.find("NOTHING IS DELETED").expect("the breaker is reported");
     let end = text.find("NODES NOT READY").expect("the nodes are reported");
     expect![[r#"
+        NOTHING IS DELETED, 4 held, 4 pods need you, 2 waiting, 2 left alone, 2 could not be
+        read. 2 of 7 nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
+
         NOTHING IS DELETED (facts-unread)
           The nodes could not be counted: a node of the snapshot could not be read. 4 pods are held. Without
           that number nothing tells a dead node from an outage. The next run tries again.
@@ -281,6 +290,9 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
     let start = text.find("NOTHING IS DELETED").expect("the breaker is reported");
     let end = text.find("NODES NOT READY").expect("the nodes are reported");
     expect![[r#"
+        NOTHING IS DELETED, 5 held, 4 pods need you, 2 waiting, 1 left alone, 1 could not be
+        read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
+
         NOTHING IS DELETED (mass-outage)
           6 of 6 nodes are NotReady. 5 pods are held. So many at once are more often a fault of the API
           server or the network than of the nodes, and their pods may all be running. Find what the nodes
@@ -310,8 +322,7 @@ fn a_quiet_cluster() {
     let alive = json!({"kind": "Pod", "metadata": {"name": "a"}});
     let quiet = [node("ds01", "True"), node("ds02", "True"), alive.clone()];
     expect![[r#"
-        pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z
-        Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
 
         All 2 nodes are Ready.
 
@@ -322,7 +333,9 @@ fn a_quiet_cluster() {
         COULD NOT BE SEEN
           Leases were not saved: whether a node that is not Ready was alive could not be seen.
 
-        Summary: no Terminating pod to judge. Exit code 0.
+        pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
+        deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
     "#]]
     .assert_eq(&write(&report(&audit(), &quiet, &[]), Screen::default()));
     let one = write(&report(&audit(), &[node("ds01", "True"), alive], &[]), Screen::default());
