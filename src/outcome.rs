@@ -5,117 +5,69 @@ use serde::Serialize;
 
 use crate::codes::codes;
 
-codes! {
-    /// The kind of an outcome.
-    pub enum OutcomeCode {
-        /// See [`Outcome::Deleted`].
-        Deleted = "deleted",
-        /// See [`Outcome::Gone`].
-        Gone = "gone",
-        /// See [`Outcome::Changed`].
-        Changed = "changed",
-        /// See [`Outcome::NodeRecovered`].
-        NodeRecovered = "node-recovered",
-        /// See [`Outcome::NodeChanged`].
-        NodeChanged = "node-changed",
-        /// See [`Outcome::OptedOut`].
-        OptedOut = "opted-out",
-        /// See [`Outcome::Denied`].
-        Denied = "denied",
-        /// See [`Outcome::Failed`].
-        Failed = "failed",
-        /// See [`Outcome::StillThere`].
-        StillThere = "still-there",
-        /// See [`Outcome::Unverified`].
-        Unverified = "unverified",
-        /// See [`Outcome::Interrupted`].
-        Interrupted = "interrupted",
-        /// See [`Outcome::WouldDelete`].
-        WouldDelete = "would-delete",
-    }
+/// Declares the outcomes: each with its code, and the sentence that explains it to a person.
+macro_rules! outcomes {
+    ($($(#[$doc:meta])* $variant:ident $(($why:ident))? = $code:literal, $sentence:literal;)*) => {
+        /// What became of one pod in this run.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Outcome {
+            $($(#[$doc])* $variant $((outcomes!(@type $why)))?,)*
+        }
+
+        codes! {
+            /// The kind of an outcome.
+            pub enum OutcomeCode {
+                $($(#[$doc])* $variant = $code,)*
+            }
+        }
+
+        impl Outcome {
+            /// Its kind.
+            pub fn code(&self) -> OutcomeCode {
+                match self {
+                    $(Self::$variant { .. } => OutcomeCode::$variant,)*
+                }
+            }
+
+            /// The sentence that explains it to a person.
+            pub fn sentence(&self) -> String {
+                match self {
+                    $(Self::$variant $(($why))? => format!($sentence),)*
+                }
+            }
+        }
+    };
+    (@type $why:ident) => { String };
 }
 
-/// What became of one pod in this run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+outcomes! {
     /// Accepted, and seen to be gone.
-    Deleted,
+    Deleted = "deleted", "Force-deleted, and verified to be gone.";
     /// It went by itself, or it is not known what deleted it.
-    Gone,
+    Gone = "gone", "It was gone already, or went while it was about to be deleted: nothing is left to do.";
     /// The pod is not the one that was judged: how, as a sentence.
-    Changed(String),
+    Changed(how) = "changed", "{how} Not deleted.";
     /// The node is Ready again.
-    NodeRecovered,
+    NodeRecovered = "node-recovered", "The node was Ready again right before the delete: not deleted.";
     /// The node is not the one that was judged, or not to be judged so any more: how, as a sentence.
-    NodeChanged(String),
+    NodeChanged(how) = "node-changed", "{how} Not deleted.";
     /// Its namespace was opted out after it was judged.
-    OptedOut,
+    OptedOut = "opted-out",
+        "Its namespace was opted out by pod-reaper.io/skip after the pod was judged: not deleted.";
     /// Rights or admission forbid it: the API server's message.
-    Denied(String),
+    Denied(message) = "denied", "The API server refused the delete: {message}";
     /// Anything else: the cause.
-    Failed(String),
+    Failed(cause) = "failed", "It could not be deleted: {cause}";
     /// Accepted, and still there.
-    StillThere,
+    StillThere = "still-there",
+        "The API server accepted the delete, but the pod is still there: look for a finalizer on it.";
     /// Accepted, but whether it is gone could not be read: why.
-    Unverified(String),
+    Unverified(cause) = "unverified",
+        "The API server accepted the delete, but whether it is gone could not be read: {cause}";
     /// The run had to end before its turn: why.
-    Interrupted(String),
+    Interrupted(cause) = "interrupted", "The run ended before its turn, by {cause}; the next one takes it.";
     /// A dry run would have deleted it.
-    WouldDelete,
-}
-
-impl Outcome {
-    /// Its kind.
-    pub fn code(&self) -> OutcomeCode {
-        match self {
-            Self::Deleted => OutcomeCode::Deleted,
-            Self::Gone => OutcomeCode::Gone,
-            Self::Changed(_) => OutcomeCode::Changed,
-            Self::NodeRecovered => OutcomeCode::NodeRecovered,
-            Self::NodeChanged(_) => OutcomeCode::NodeChanged,
-            Self::OptedOut => OutcomeCode::OptedOut,
-            Self::Denied(_) => OutcomeCode::Denied,
-            Self::Failed(_) => OutcomeCode::Failed,
-            Self::StillThere => OutcomeCode::StillThere,
-            Self::Unverified(_) => OutcomeCode::Unverified,
-            Self::Interrupted(_) => OutcomeCode::Interrupted,
-            Self::WouldDelete => OutcomeCode::WouldDelete,
-        }
-    }
-
-    /// The sentence that explains it to a person.
-    pub fn sentence(&self) -> String {
-        match self {
-            Self::Deleted => "Force-deleted, and verified to be gone.".to_owned(),
-            Self::Gone => {
-                "It was gone already, or went while it was about to be deleted: nothing is left to do."
-                    .to_owned()
-            }
-            Self::NodeRecovered => {
-                "The node was Ready again right before the delete: not deleted.".to_owned()
-            }
-            Self::NodeChanged(how) | Self::Changed(how) => format!("{how} Not deleted."),
-            Self::OptedOut => {
-                "Its namespace was opted out by pod-reaper.io/skip after the pod was judged: not deleted."
-                    .to_owned()
-            }
-            Self::Denied(message) => format!("The API server refused the delete: {message}"),
-            Self::Failed(cause) => format!("It could not be deleted: {cause}"),
-            Self::StillThere => {
-                "The API server accepted the delete, but the pod is still there: look for a finalizer on it."
-                    .to_owned()
-            }
-            Self::Unverified(cause) => {
-                format!(
-                    "The API server accepted the delete, but whether it is gone could not be read: {cause}"
-                )
-            }
-            Self::Interrupted(cause) => {
-                format!("The run ended before its turn, by {cause}; the next one takes it.")
-            }
-            Self::WouldDelete => "A real run would force-delete it.".to_owned(),
-        }
-    }
+    WouldDelete = "would-delete", "A real run would force-delete it.";
 }
 
 impl OutcomeCode {
