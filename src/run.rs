@@ -113,7 +113,7 @@ async fn act(
     if write == WriteMode::Real && settings.events {
         let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
-        events::write(cluster, stop, write, &RunRecord { facts, plan, outcomes: &outcomes, at }).await;
+        events::write(cluster, stop, &RunRecord { facts, plan, outcomes: &outcomes, at }).await;
     }
     outcomes
 }

@@ -11,27 +11,28 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, WriteMode,
+    Cluster, Failure,
     read::{PAGE, encode},
     request::Form,
 };
-use crate::{facts::PodFacts, kubernetes::RawEvent};
+use crate::{
+    facts::{NodeFacts, PodFacts},
+    kubernetes::RawEvent,
+};
 
 /// Who writes them.
 pub const CONTROLLER: &str = "pod-reaper";
 const GROUP: &str = "/apis/events.k8s.io/v1";
+/// Where Events about objects without a namespace are.
+const OF_THE_CLUSTER: &str = "default";
 /// Longest wait for an Event to be accepted, or for a namespace's Warnings, further pages and tries included.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// An Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Where it is: the namespace of what it is about.
-    pub namespace: String,
-    /// Its name, where no second one may have it; else the API server finds one.
-    pub name: Option<String>,
-    /// A Warning, or else Normal.
-    pub warning: bool,
+    /// The name of a Warning, of which there may be no second. To a Normal one the API server gives a name.
+    pub warning: Option<String>,
     /// The report's code of the reason, as Events spell it.
     pub reason: String,
     /// The report's code of what was done, as Events spell it.
@@ -42,10 +43,6 @@ pub struct Event {
     pub related: Option<Reference>,
     /// What people read.
     pub note: String,
-    /// When it came about.
-    pub at: Timestamp,
-    /// The pod or machine that this program runs on.
-    pub instance: String,
 }
 
 /// What points at an object.
@@ -65,27 +62,30 @@ pub struct Reference {
 }
 
 impl Cluster {
-    /// Writes an Event. Sent once.
-    pub async fn create_event(&self, event: &Event, mode: WriteMode) -> Result<(), Failure> {
-        let generated = || ("generateName", format!("{CONTROLLER}-"));
-        let (naming, name) = event.name.clone().map_or_else(generated, |name| ("name", name));
+    /// Writes an Event, which came about `at` that moment; `instance` is the pod or machine that this program runs on. Sent
+    /// once.
+    pub async fn create_event(&self, event: &Event, at: Timestamp, instance: &str) -> Result<(), Failure> {
+        let namespace = event.regarding.namespace.as_deref().unwrap_or(OF_THE_CLUSTER);
+        let (kind, naming, name) = match &event.warning {
+            Some(name) => ("Warning", "name", name.clone()),
+            None => ("Normal", "generateName", format!("{CONTROLLER}-")),
+        };
         let body = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"namespace": event.namespace, naming: name},
+            "metadata": {"namespace": namespace, naming: name},
             // The API takes nothing without its microseconds.
-            "eventTime": event.at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
-            "type": if event.warning { "Warning" } else { "Normal" },
+            "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+            "type": kind,
             "reason": event.reason,
             "action": event.action,
             "regarding": event.regarding,
             "related": event.related,
             "note": event.note,
             "reportingController": CONTROLLER,
-            "reportingInstance": event.instance,
+            "reportingInstance": instance,
         });
-        let dry = if mode == WriteMode::DryRun { "?dryRun=All" } else { "" };
-        let path = format!("{GROUP}/namespaces/{}/events{dry}", encode(&event.namespace));
+        let path = format!("{GROUP}/namespaces/{}/events", encode(namespace));
         let payload = ("application/json", body.to_string().into_bytes());
         let until = Instant::now() + LIMIT;
         self.send(Method::POST, &path, Form::Metadata, Some(payload), Some(until)).await.map(drop)
@@ -126,15 +126,20 @@ impl Cluster {
 }
 
 impl Reference {
+    /// To an object of the core API.
+    fn core(kind: &str, namespace: Option<&String>, name: &str, uid: &str) -> Self {
+        let [api_version, kind, name, uid] = ["v1", kind, name, uid].map(str::to_owned);
+        Self { api_version, kind, namespace: namespace.cloned(), name, uid }
+    }
+
+    /// To a node.
+    pub fn node(node: &NodeFacts) -> Self {
+        Self::core("Node", None, &node.name, &node.uid)
+    }
+
     /// To a pod.
     pub fn pod(pod: &PodFacts) -> Self {
-        Self {
-            api_version: "v1".to_owned(),
-            kind: "Pod".to_owned(),
-            namespace: Some(pod.namespace.clone()),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-        }
+        Self::core("Pod", Some(&pod.namespace), &pod.name, &pod.uid)
     }
 
     /// The pod's controller, or the pod itself where it has none.

@@ -280,37 +280,6 @@ fn the_root_cause_is_reported_but_not_what_a_credential_plugin_prints() {
     assert_eq!(root(&kube::Error::Auth(plugin())), "the credentials could not be renewed");
 }
 
-/// Safety rule 7, for every caller.
-#[tokio::test]
-async fn an_event_of_a_dry_run_is_marked_as_one() {
-    let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, []));
-    let stop = Stop::manual(Duration::from_mins(1)).1;
-    let cluster = Cluster::new(server.client(), stop, NodeSelectors::default());
-    let event = Event {
-        namespace: "app".to_owned(),
-        name: None,
-        warning: false,
-        reason: "LocalVolume".to_owned(),
-        action: "Manual".to_owned(),
-        regarding: Reference {
-            api_version: "v1".to_owned(),
-            kind: "Pod".to_owned(),
-            namespace: Some("app".to_owned()),
-            name: "db-0".to_owned(),
-            uid: "uid".to_owned(),
-        },
-        related: None,
-        note: String::new(),
-        at: Timestamp::UNIX_EPOCH,
-        instance: "here".to_owned(),
-    };
-    for mode in [WriteMode::DryRun, WriteMode::Real] {
-        cluster.create_event(&event, mode).await.unwrap();
-    }
-    let post = "POST /apis/events.k8s.io/v1/namespaces/app/events";
-    assert_eq!(server.lock().requests, [format!("{post}?dryRun=All"), post.to_owned()]);
-}
-
 /// The program recognises the guard by the message of its first rule, so the manifest must have the same message.
 #[test]
 fn the_guard_is_recognised_by_the_message_of_its_first_rule() {

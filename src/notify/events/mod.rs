@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::{
     advice,
-    cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind, WriteMode},
+    cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
     decide::{Reason, ReasonCode, Verdict},
     facts::{ClusterFacts, NodeRead, PodFacts},
     limits::{Judged, Plan},
@@ -32,8 +32,6 @@ const INSTANCE_LIMIT: usize = 128;
 const QUIET: SignedDuration = SignedDuration::from_hours(1);
 /// All Events of a run together are given this long: the report waits for them.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Where Events about objects without a namespace are.
-const OF_THE_CLUSTER: &str = "default";
 
 /// What a run did.
 #[derive(Debug, Clone, Copy)]
@@ -49,8 +47,8 @@ pub struct RunRecord<'a> {
 }
 
 /// Writes the Events of a run, unless it has to end, or they take too long. What is refused is one warning in the log.
-pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &RunRecord<'_>) {
-    let instance = instance();
+pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
+    let instance = &instance();
     let mut first_failure = None;
     // Whether there is no use in going on.
     let mut ends = |failure: &Failure| {
@@ -59,7 +57,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
     };
     let end = Instant::now() + LIMIT;
     let cut = || stop.reason().or_else(|| (Instant::now() >= end).then_some("their time limit"));
-    let mut events = done(record, &instance);
+    let mut events = done(record);
     // A node may have hundreds of such pods, but they share a few namespaces.
     let namespaces = record.manual().map(|judged| judged.pod.namespace.as_str()).collect::<BTreeSet<_>>();
     let pods = &record.manual().map(|judged| judged.pod.uid.as_str()).collect::<BTreeSet<_>>();
@@ -71,7 +69,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
         .buffer_unordered(MAX_IN_FLIGHT);
     while let Some((namespace, warned)) = reads.next().await {
         match warned {
-            Ok(warned) => events.extend(waiting(record, namespace, &warned, &instance)),
+            Ok(warned) => events.extend(waiting(record, namespace, &warned)),
             // It is not known which pods of this namespace have one: none gets another. Others do not suffer by it: what is
             // in a namespace is whatever its people have put there.
             Err(failure) if !ends(&failure) => {}
@@ -83,7 +81,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, mode: WriteMode, record: &Run
     let mut written = 0;
     let mut writes = stream::iter(&events)
         .take_while(|_| future::ready(cut().is_none()))
-        .map(|event| cluster.create_event(event, mode))
+        .map(|event| cluster.create_event(event, record.at, instance))
         .buffer_unordered(MAX_IN_FLIGHT);
     while let Some(result) = writes.next().await {
         match result {
@@ -124,19 +122,12 @@ impl<'a> RunRecord<'a> {
     }
 
     fn node(&self, name: &str) -> Option<Reference> {
-        let node = self.facts.nodes.get(name).and_then(NodeRead::known)?;
-        Some(Reference {
-            api_version: "v1".to_owned(),
-            kind: "Node".to_owned(),
-            namespace: None,
-            name: node.name.clone(),
-            uid: node.uid.clone(),
-        })
+        self.facts.nodes.get(name).and_then(NodeRead::known).map(Reference::node)
     }
 }
 
 /// One Event for each owner and node of which pods were deleted, and one for each such node.
-fn done(record: &RunRecord<'_>, instance: &str) -> Vec<Event> {
+fn done(record: &RunRecord<'_>) -> Vec<Event> {
     let mut owners = BTreeMap::<(&str, Reference), Vec<&PodFacts>>::new();
     let mut nodes = BTreeMap::<&str, usize>::new();
     for pod in record.plan.reaps() {
@@ -148,16 +139,12 @@ fn done(record: &RunRecord<'_>, instance: &str) -> Vec<Event> {
         *nodes.entry(node).or_default() += 1;
     }
     let event = |regarding: Reference, related, note: String| Event {
-        namespace: regarding.namespace.clone().unwrap_or_else(|| OF_THE_CLUSTER.to_owned()),
-        name: None,
-        warning: false,
+        warning: None,
         reason: camel_case(ReasonCode::Stuck.as_str()),
         action: camel_case(OutcomeCode::Deleted.as_str()),
         regarding,
         related,
         note,
-        at: record.at,
-        instance: instance.to_owned(),
     };
     let of_owners = owners.into_iter().map(|((node, owner), pods)| {
         let note = owner_note(node, &owner, &pods);
@@ -172,12 +159,7 @@ fn done(record: &RunRecord<'_>, instance: &str) -> Vec<Event> {
 
 /// A Warning for each pod of `namespace` that needs a person, unless it has one of the last hour. `warned`: when each
 /// pod had its last.
-fn waiting(
-    record: &RunRecord<'_>,
-    namespace: &str,
-    warned: &BTreeMap<String, Timestamp>,
-    instance: &str,
-) -> Vec<Event> {
+fn waiting(record: &RunRecord<'_>, namespace: &str, warned: &BTreeMap<String, Timestamp>) -> Vec<Event> {
     let pods = record.manual().filter(|judged| judged.pod.namespace == namespace);
     let due = pods.filter_map(|judged| {
         let pod = &judged.pod;
@@ -187,17 +169,13 @@ fn waiting(
         }
         let node = pod.node.as_deref();
         Some(Event {
-            namespace: pod.namespace.clone(),
             // After the one before it: two runs at once choose the same name, and the API server takes one.
-            name: Some(format!("{CONTROLLER}.{}.{}", pod.uid, last.map_or(0, Timestamp::as_second))),
-            warning: true,
+            warning: Some(format!("{CONTROLLER}.{}.{}", pod.uid, last.map_or(0, Timestamp::as_second))),
             reason: camel_case(judged.code().as_str()),
             action: camel_case(judged.verdict().as_str()),
             regarding: Reference::pod(pod),
             related: node.and_then(|node| record.node(node)),
             note: manual_note(pod, &judged.reason),
-            at: record.at,
-            instance: instance.to_owned(),
         })
     });
     due.collect()

@@ -27,21 +27,22 @@ fn in_app(pods: impl IntoIterator<Item = Value>) -> Vec<Value> {
 fn all_deleted(objects: &[Value]) -> Vec<Event> {
     let (facts, plan) = judged(&audit(), objects);
     let outcomes = plan.reaps().map(|pod| (pod.uid.clone(), Outcome::Deleted)).collect();
-    done(&RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes }, "here")
+    done(&RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes })
 }
 
 fn all_waiting(objects: &[Value], namespace: &str, warned: &BTreeMap<String, Timestamp>) -> Vec<Event> {
     let (facts, plan) = judged(&audit(), objects);
     let outcomes = BTreeMap::new();
     let record = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes };
-    waiting(&record, namespace, warned, "here")
+    waiting(&record, namespace, warned)
 }
 
 fn printed(events: &[Event]) -> String {
     let lines = events.iter().map(|event| {
-        let Event { namespace, warning, reason, action, regarding, related, note, .. } = event;
-        let kind = if *warning { "Warning" } else { "Normal" };
-        let Reference { api_version, kind: of, name, uid, .. } = regarding;
+        let Event { warning, reason, action, regarding, related, note } = event;
+        let kind = if warning.is_some() { "Warning" } else { "Normal" };
+        let Reference { api_version, kind: of, namespace, name, uid } = regarding;
+        let namespace = namespace.as_deref().unwrap_or("default");
         let related = related.as_ref().map_or("-", |related| &related.uid);
         format!(
             "{namespace}: {kind} {reason} {action} {api_version} {of}/{name} ({uid}) {related}\n  {note}\n"
@@ -127,11 +128,11 @@ fn only_what_was_verified_to_be_gone_is_reported() {
     }
     // The last pod has no outcome at all.
     let record = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &by_uid };
-    assert_eq!(done(&record, "here"), []);
+    assert_eq!(done(&record), []);
 
     let mut one_deleted = by_uid.clone();
     one_deleted.insert("uid-app-db-3".to_owned(), Outcome::Deleted);
-    let events = done(&RunRecord { outcomes: &one_deleted, ..record }, "here");
+    let events = done(&RunRecord { outcomes: &one_deleted, ..record });
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(events[0].note.ends_with("ds06: db-3"), "{}", events[0].note);
     assert!(events[1].note.starts_with("Force-deleted 1 pod "), "{}", events[1].note);
@@ -196,11 +197,11 @@ fn a_pod_is_warned_of_once_an_hour_and_two_runs_at_once_choose_one_name() {
     };
     let first = after(None);
     assert_eq!(first.len(), 1);
-    assert_eq!(first[0].name.as_deref(), Some("pod-reaper.uid-app-held-0.0"));
+    assert_eq!(first[0].warning.as_deref(), Some("pod-reaper.uid-app-held-0.0"));
     assert_eq!(after(Some("2026-01-31T02:00:01Z")), []);
     assert_eq!(after(Some("2026-01-31T03:00:05Z")), [], "in the future, by another clock");
     let again = after(Some("2026-01-31T02:00:00Z"));
-    assert_eq!(again[0].name.as_deref(), Some("pod-reaper.uid-app-held-0.1769824800"));
+    assert_eq!(again[0].warning.as_deref(), Some("pod-reaper.uid-app-held-0.1769824800"));
     assert_eq!(again, after(Some("2026-01-31T02:00:00Z")));
     assert_eq!(all_waiting(&objects, "web", &BTreeMap::new()), [], "of another namespace");
 }
