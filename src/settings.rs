@@ -175,10 +175,11 @@ impl From<Cli> for Settings {
             wait_for_replacements,
             metrics,
         } = options;
-        // `namespace` is a `namespace_regex` by now.
+        // These two are a `namespace_regex` by now.
         let cli::Common {
             namespace_regex,
             namespace: _,
+            all_namespaces: _,
             namespace_exclude_regex,
             kubelet_alive,
             unreachable_only,

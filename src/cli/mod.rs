@@ -11,7 +11,7 @@ use std::{
 };
 
 use clap::{
-    Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand,
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
     builder::Resettable,
     error::{ContextKind, ContextValue, Error, ErrorKind},
     parser::ValueSource,
@@ -48,6 +48,8 @@ pub enum Command {
     Completions(Shell),
     /// `man`.
     Man,
+    /// `version`.
+    Version,
 }
 
 /// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must not decide.
@@ -56,7 +58,7 @@ pub enum Command {
 /// standard output, the log to standard error. An option with an [env: NAME] below can also be set by that
 /// environment variable; the command line beats it.
 #[derive(Debug, Parser)]
-#[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 struct Line {
     #[command(subcommand)]
     subcommand: Option<Typed>,
@@ -69,8 +71,11 @@ enum Typed {
     /// Say what would happen if these nodes died now; only reads
     #[command(max_term_width = 100)]
     WhatIf {
-        /// A node that is supposed to die now; repeatable, or several names
-        #[arg(long, value_name = "NAME", num_args = 1.., required = true, value_parser = values::name("write a node's name, as kubectl get nodes prints it"))]
+        /// A node that is supposed to die now; several with blanks or commas between
+        #[arg(value_name = "NODE", value_delimiter = ',', value_parser = values::node(), required_unless_present = "node")]
+        nodes: Vec<String>,
+        /// The same, as an option; repeatable
+        #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',', value_parser = values::node())]
         node: Vec<String>,
         #[command(flatten)]
         common: Common,
@@ -78,8 +83,8 @@ enum Typed {
     /// Say of every rule what it sees in this pod, and which one decides; only reads
     #[command(max_term_width = 100)]
     Explain {
-        /// The pod
-        #[arg(value_name = "NAMESPACE/POD", value_parser = values::pod_name)]
+        /// The pod: NAMESPACE/POD; or POD, or pod/POD, with -n NAMESPACE
+        #[arg(value_name = "POD", value_parser = values::pod_name)]
         pod: PodName,
         #[command(flatten)]
         common: Common,
@@ -94,6 +99,8 @@ enum Typed {
     },
     /// Print the manual page
     Man,
+    /// Print the version
+    Version,
 }
 
 /// Name under which kubectl finds the program as a plugin, and runs it.
@@ -116,79 +123,79 @@ impl Cli {
 
     /// Reads `args`, the program's name first, and the environment.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
-        let args = args.into_iter().collect::<Vec<_>>();
+        let mut args = args.into_iter().collect::<Vec<_>>();
+        let asks = subcommand_first(&mut args);
         let program = args.first().map(OsString::as_os_str);
         let mut command = everywhere(whole(program), forget_empty_variable);
+        if asks {
+            // A variable is meant for runs, where the subcommand does not take it.
+            command = command.mut_args(without_variable);
+        }
         let matches = command.try_get_matches_from_mut(&args).map_err(|error| match error.kind() {
             // Help shows every variable, an empty one too.
-            ErrorKind::DisplayHelp => {
-                let whole = everywhere(whole(program), |arg| arg.hide_env_values(true));
-                whole.try_get_matches_from(&args).err().unwrap_or(error)
-            }
+            ErrorKind::DisplayHelp => whole(program).try_get_matches_from(&args).err().unwrap_or(error),
             _ => explain(error, &args, &mut command),
         })?;
         let Line { subcommand, options } = Line::from_arg_matches(&matches)?;
-        let inner = matches.subcommand();
+        let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
         Self::new(subcommand, options)
-            .checked(&matches, inner)
+            .checked(inner)
             .map_err(|says| command.error(ErrorKind::ArgumentConflict, says))
     }
 
     fn new(subcommand: Option<Typed>, run: Options) -> Self {
-        // A question changes nothing, and no metrics are about it.
-        let (dry_run, metrics) = (DryRun::Client, MetricsTo::default());
-        let run = match subcommand {
-            None => run,
-            Some(_) => Options { dry_run, yes: false, require_guard: false, metrics, ..run },
-        };
+        // A question changes nothing.
+        let asked = Options { dry_run: DryRun::Client, ..run };
         let (command, options) = match subcommand {
-            None => (Command::Run, run),
-            Some(Typed::WhatIf { node, common }) => (Command::WhatIf(node), Options { common, ..run }),
+            None => (Command::Run, Options { dry_run: run.dry_run, ..asked }),
+            Some(Typed::WhatIf { nodes, node, common }) => {
+                (Command::WhatIf([nodes, node].concat()), Options { common, ..asked })
+            }
             Some(Typed::Explain { pod, common, thresholds }) => {
-                (Command::Explain(pod), Options { common, thresholds, ..run })
+                (Command::Explain(pod), Options { common, thresholds, ..asked })
             }
             Some(Typed::Completions { shell }) => {
-                (Command::Completions(shell.parse().unwrap_or(Shell::Bash)), run)
+                (Command::Completions(shell.parse().unwrap_or(Shell::Bash)), asked)
             }
-            Some(Typed::Man) => (Command::Man, run),
+            Some(Typed::Man) => (Command::Man, asked),
+            Some(Typed::Version) => (Command::Version, asked),
         };
         Self { command, options }
     }
 
-    /// Refuses what contradicts itself. `inner` are the matches of the subcommand, where there is one.
-    fn checked(mut self, matches: &ArgMatches, inner: Option<(&str, &ArgMatches)>) -> Result<Self, String> {
-        if let Some((name, _)) = inner
-            && let Some(option) = typed(matches).next()
-        {
-            return Err(format!("{option} stands before {name}; write it after: {name} {option} …"));
-        }
-        if let Some((name @ ("what-if" | "explain"), _)) = inner
-            && matches!(self.options.common.form.output, Output::Markdown | Output::Html)
-        {
-            return Err(format!(
-                "{name} answers as text or json only; leave --output out, or write --output json"
-            ));
-        }
-        let matches = inner.map_or(matches, |(_, inner)| inner);
-        // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable, and clashes with the option.
+    /// Refuses what contradicts itself.
+    fn checked(mut self, matches: &ArgMatches) -> Result<Self, String> {
         let common = &mut self.options.common;
-        if let Some(name) = &common.namespace {
-            if typed(matches).any(|option| option == "--namespace-regex") {
-                let says = "--namespace and --namespace-regex say the same thing twice; leave one out";
-                return Err(says.to_owned());
+        if let Command::Explain(PodName { namespace, name }) = &mut self.command {
+            // As kubectl names it. `-n` is then no filter.
+            if ["", "po", "pod", "pods"].contains(&namespace.as_str())
+                && let Some(given) = common.namespace.take()
+            {
+                *namespace = given;
             }
-            common.namespace_regex = Some(values::regex(&format!("^{}$", regex::escape(name)))?);
+            if namespace.is_empty() {
+                return Err(format!(
+                    "{name} in which namespace? Add -n NAMESPACE, or write it as vault/{name}"
+                ));
+            }
+        }
+        // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable, and clashes with the option.
+        if common.all_namespaces || common.namespace.is_some() {
+            if typed(matches, "namespace_regex") {
+                return Err("--namespace-regex goes neither with --namespace nor with --all-namespaces; leave one out".to_owned());
+            }
+            let only = common.namespace.as_ref().map(|name| format!("^{}$", regex::escape(name)));
+            common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
         }
         if common.unreachable_only && common.kubelet_alive == KubeletAlive::Reap {
-            return Err(
-                "--unreachable-only and --kubelet-alive=reap contradict each other; leave one out".to_owned()
-            );
+            let names = ["unreachable_only", "kubelet_alive"].map(|id| spelled(matches, id));
+            return Err(format!("{} and {}=reap contradict each other; leave one out", names[0], names[1]));
         }
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.
         if common.snapshot.is_some() {
-            let metrics = ["--push-gateway", "--metrics-file"];
-            if let Some(option) = typed(matches).find(|option| metrics.contains(&option.as_str())) {
+            if let Some(id) = ["push_gateway", "metrics_file"].into_iter().find(|id| typed(matches, id)) {
+                let option = spelled(matches, id);
                 return Err(format!(
                     "{option} does not go with --snapshot: metrics are about runs; leave it out"
                 ));
@@ -203,48 +210,109 @@ impl Cli {
 fn whole(program: Option<&OsStr>) -> clap::Command {
     let file = program.map(Path::new).and_then(Path::file_stem);
     let plugin = PLUGIN.iter().any(|name| file == Some(OsStr::new(name)));
-    // A subcommand has few options: its short help is the long one.
-    let whole = Line::command().mut_subcommands(|command| command.mut_args(|arg| arg.hide_short_help(false)));
+    let whole = everywhere(Line::command(), shaped).mut_subcommands(|command| command.mut_args(of_question));
     if plugin { whole.bin_name("kubectl pod-reaper") } else { whole }
 }
 
-/// The options that stand on the command line, as they are typed.
-fn typed(matches: &ArgMatches) -> impl Iterator<Item = String> + '_ {
-    let whole = Line::command();
-    let is_option = move |id: &str| whole.get_arguments().any(|arg| arg.get_id() == id);
-    // Groups have an id too: the name of their struct.
-    let ids = matches.ids().map(clap::Id::as_str).filter(move |id| is_option(id));
-    let typed = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
-    typed.map(|id| format!("--{}", id.replace('_', "-")))
+/// What options of a kind have in common.
+fn shaped(arg: Arg) -> Arg {
+    // What is set does not belong into the help text.
+    let arg = arg.hide_env_values(true);
+    if !matches!(arg.get_action(), ArgAction::SetTrue) {
+        return arg.ignore_case(true);
+    }
+    if arg.get_env().is_none() {
+        return arg;
+    }
+    // What a variable switches on, the option can switch off.
+    let arg = arg.action(ArgAction::Set).num_args(0..=1).require_equals(true).ignore_case(true);
+    let arg = arg
+        .value_name("true|false")
+        .default_value("false")
+        .default_missing_value("true")
+        .hide_possible_values(true);
+    arg.value_parser(values::boolean())
 }
 
-/// What clap alone says too little about.
-fn explain(error: Error, args: &[OsString], command: &mut clap::Command) -> Error {
-    let word = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word.clone(),
-        _ => return error,
+/// A subcommand has few options: its short help is the long one. It answers in two forms.
+fn of_question(arg: Arg) -> Arg {
+    let arg = arg.hide_short_help(false);
+    if arg.get_id() != "output" {
+        return arg;
+    }
+    arg.value_name("text|json").value_parser(values::form_of_answer())
+}
+
+/// Puts the subcommand, where there is one, before the options, of which it takes its share. Gives whether there is one.
+fn subcommand_first(args: &mut [OsString]) -> bool {
+    let options = Options::augment_args(clap::Command::new("")).allow_external_subcommands(true);
+    let options = everywhere(options, |arg| without_variable(shaped(arg))).ignore_errors(true);
+    let matches = options.try_get_matches_from(&*args).ok();
+    let Some((name, rest)) = matches.as_ref().and_then(ArgMatches::subcommand) else { return false };
+    let before = args.len() - rest.get_raw("").map_or(0, Iterator::count);
+    let known = Line::command().find_subcommand(name).is_some();
+    if known {
+        args[1..before].rotate_right(1);
+    }
+    known
+}
+
+/// Whether the option stands on the command line. A subcommand may not know it.
+fn typed(matches: &ArgMatches, id: &str) -> bool {
+    matches.ids().any(|known| known == id) && matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// An option as it was set: on the command line, or by its variable.
+fn spelled(matches: &ArgMatches, id: &str) -> String {
+    if typed(matches, id) { format!("--{}", id.replace('_', "-")) } else { id.to_uppercase() }
+}
+
+/// What clap alone says too little about. The subcommand, where there is one, is the first of `args`.
+fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> Error {
+    let (name, asked) = match args.get(1).and_then(|name| command.find_subcommand(name)) {
+        Some(subcommand) => (subcommand.get_name(), subcommand),
+        None => ("", &*command),
     };
-    let says = match word.as_str() {
-        // What kubectl's users type first.
-        "server" | "client" | "none" => {
-            format!("{word:?} stands alone; join it to its option: --dry-run={word}")
+    let kinds = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let Some(word) = kinds.into_iter().find_map(|kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.clone()),
+        _ => None,
+    }) else {
+        return error;
+    };
+    let is = |arg: &Arg, typed: &OsString| {
+        let option = typed.to_str().and_then(|typed| typed.split('=').next()?.strip_prefix("--"));
+        option.is_some() && option == arg.get_long()
+    };
+    if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
+        let variable = arg.get_env().filter(|_| !args.iter().any(|typed| is(arg, typed)));
+        if let Some(variable) = variable {
+            let variable = variable.to_string_lossy().into_owned();
+            error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
         }
-        "true" | "false" => {
-            format!("{word:?} stands alone; join it to its option, such as --unreachable-only={word}")
+        // It may hold a password.
+        if arg.get_id() == "push_gateway" {
+            error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
         }
-        _ => {
-            let of_run = command.get_arguments().any(|arg| arg.get_long() == word.strip_prefix("--"));
-            let name = command.get_subcommands().map(clap::Command::get_name);
-            let name = name.into_iter().find(|name| args.iter().any(|arg| arg == name));
-            let Some(name) = name.filter(|_| of_run) else { return error };
-            let why = match (name, word.as_str()) {
-                ("what-if", "--reap-older-than" | "--node-not-ready-for") => {
-                    "the nodes are supposed dead for longer than any threshold"
-                }
-                _ => "it only reads, and answers one question",
-            };
-            format!("{word} does not go with {name}: {why}; leave it out")
-        }
+        return error;
+    }
+    let joined =
+        |typed: &OsString| asked.get_arguments().any(|arg| arg.is_require_equals_set() && is(arg, typed));
+    // What kubectl's users type first.
+    let before = args.windows(2).find(|pair| pair[1] == *word && joined(&pair[0]));
+    let of_run = command.get_arguments().any(|arg| arg.get_long() == word.strip_prefix("--"));
+    let says = if let Some(pair) = before {
+        format!("{word:?} stands alone; join it to its option: {}={word}", pair[0].display())
+    } else if of_run && !name.is_empty() {
+        let why = match (name, word.as_str()) {
+            ("what-if", "--reap-older-than" | "--node-not-ready-for") => {
+                "the nodes are supposed dead for longer than any threshold"
+            }
+            _ => "it only reads, and answers one question",
+        };
+        format!("{word} does not go with {name}: {why}; leave it out")
+    } else {
+        return error;
     };
     command.error(ErrorKind::UnknownArgument, says)
 }
@@ -256,10 +324,12 @@ fn everywhere(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
 
 /// A variable that is set to nothing counts as not set: that is how manifests unset one.
 fn forget_empty_variable(arg: Arg) -> Arg {
-    let empty =
-        arg.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
-    // What is set does not belong into the help text.
-    if empty { arg.env(Resettable::Reset) } else { arg.hide_env_values(true) }
+    let value = arg.get_env().and_then(std::env::var_os);
+    if value.is_some_and(|value| value.is_empty()) { without_variable(arg) } else { arg }
+}
+
+fn without_variable(arg: Arg) -> Arg {
+    arg.env(Resettable::Reset)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::{
     gateway::PushGateway,
-    values::{self, DryRun, LogFormat, Output, Span, UrlParser},
+    values::{self, DryRun, LogFormat, Output, Span},
 };
 use crate::{facts::KubeletAlive, selector::NodeSelector};
 
@@ -31,20 +31,18 @@ pub struct Options {
     #[command(flatten)]
     pub thresholds: Thresholds,
 
-    /// Decide and report, change nothing: "server" (or nothing, or true) has the API server check each delete,
-    /// "client" only reads
+    /// Change nothing: "server" (or nothing, or true) has the API server check each delete, "client" only reads
     #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true,
         default_value = "none", default_missing_value = "server", hide_default_value = true)]
     pub dry_run: DryRun,
 
-    /// Do not ask before deleting (asked only when standard input is a terminal)
+    /// Do not ask before deleting (only a terminal is asked)
     #[arg(help_heading = LIMITS, long, display_order = 0)]
     pub yes: bool,
 
     /// Run only where the guard proves that it keeps this account from deleting a running pod: its own, which the
     /// downward API names; --dry-run=client and --snapshot do not ask
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env)]
     pub require_guard: bool,
 
     /// Report Terminating pods on Ready nodes too
@@ -52,8 +50,7 @@ pub struct Options {
     pub all: bool,
 
     /// Exit with code 5 when something needs a person
-    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(help_heading = REPORT, long, hide_short_help = true, env)]
     pub exit_on_manual: bool,
 
     /// What to call the cluster in reports and metrics, where there are several
@@ -61,8 +58,7 @@ pub struct Options {
     pub cluster_name: Option<String>,
 
     /// Write no Kubernetes Events about what was done, nor Warnings about what needs a person
-    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(help_heading = REPORT, long, hide_short_help = true, env)]
     pub no_events: bool,
 
     /// After the deletes, see for so long whether the replacements come up; shorter than the schedule. It ends sooner when
@@ -79,7 +75,7 @@ pub struct Options {
 /// The options that every question takes.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Only namespaces that this regular expression matches, anywhere in the name [default: all]
+    /// Only namespaces that this matches, in any part [default: all]
     #[arg(help_heading = WHICH, long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_regex: Option<Regex>,
 
@@ -87,18 +83,21 @@ pub struct Common {
     #[arg(help_heading = WHICH, short, long, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
     pub namespace: Option<String>,
 
+    /// All namespaces, whatever NAMESPACE_REGEX says
+    #[arg(help_heading = WHICH, short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+
     /// And not those that this one matches
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_exclude_regex: Option<Regex>,
 
     /// What a sign of life protects on a NotReady node (its lease is renewed, node-problem-detector or virt-handler reports):
     /// "hold-unique" the pods of which two must not run at once, such as a StatefulSet's; "hold" all; "reap" none
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env, hide_possible_values = true, ignore_case = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
     /// --kubelet-alive=hold, and reap only where the node's Ready is Unknown: not where its kubelet may still report
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env)]
     pub unreachable_only: bool,
 
     /// Flag pods whose owner, or the Deployment or CronJob above it, is of this kind (such as StatefulSet) instead of reaping
@@ -108,8 +107,7 @@ pub struct Common {
 
     /// Reap pods that only storage on their node keeps, where each claim there is annotated pod-reaper.io/scratch: "true",
     /// comes from their StatefulSet's templates and is used by no other pod: claims first. Their data is lost
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(help_heading = WHICH, long, hide_short_help = true, env)]
     pub reap_scratch: bool,
 
     /// Treat nodes that this selects as leaf nodes, besides those that bear a known mark: a label selector,
@@ -159,13 +157,13 @@ pub struct Common {
 #[derive(Debug, Args)]
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
-    /// How long past its deletion deadline a pod counts as stuck (the deadline includes its grace period)
-    #[arg(long, display_order = 5, env, value_name = "DURATION", default_value = "10m")]
+    /// How long past its deletion deadline, its grace period over, a pod counts as stuck
+    #[arg(long, display_order = 7, env, value_name = "DURATION", default_value = "10m")]
     #[arg(allow_hyphen_values = true)]
     pub reap_older_than: Span,
 
     /// How long its node must have been NotReady [default: as --reap-older-than]
-    #[arg(long, display_order = 6, hide_short_help = true, env, value_name = "DURATION")]
+    #[arg(long, display_order = 8, hide_short_help = true, env, value_name = "DURATION")]
     #[arg(allow_hyphen_values = true)]
     pub node_not_ready_for: Option<Span>,
 }
@@ -192,7 +190,7 @@ pub struct Form {
 #[command(next_help_heading = METRICS)]
 pub struct MetricsTo {
     /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is used and never shown
-    #[arg(long, hide_short_help = true, env, value_name = "URL", value_parser = UrlParser)]
+    #[arg(long, hide_short_help = true, env, value_name = "URL")]
     pub push_gateway: Option<PushGateway>,
 
     /// Write them to this file, in place of the one before, for the textfile collector of node-exporter (NAME.prom)

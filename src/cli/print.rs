@@ -4,7 +4,7 @@ use std::io;
 
 use clap_complete::Shell;
 
-use super::{Command, everywhere, forget_empty_variable, whole};
+use super::{Command, everywhere, whole};
 
 impl Command {
     /// What it prints, where it needs nothing but the options themselves.
@@ -12,6 +12,7 @@ impl Command {
         match self {
             Self::Completions(shell) => Some(Ok(completions(*shell))),
             Self::Man => Some(man()),
+            Self::Version => Some(Ok(whole(None).render_version().into_bytes())),
             Self::Run | Self::WhatIf(_) | Self::Explain(_) => None,
         }
     }
@@ -20,8 +21,7 @@ impl Command {
 /// The completion script of `shell`.
 fn completions(shell: Shell) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut whole = everywhere(whole(None), forget_empty_variable);
-    clap_complete::generate(shell, &mut whole, "pod-reaper", &mut bytes);
+    clap_complete::generate(shell, &mut whole(None), "pod-reaper", &mut bytes);
     // The script for bash names a program with a hyphen in two ways, and then finds no subcommand's options
     // (clap-rs/clap#6421).
     String::from_utf8_lossy(&bytes).replace("pod__subcmd__reaper", "pod__reaper").into_bytes()

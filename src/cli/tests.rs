@@ -19,7 +19,8 @@ fn the_options_do_not_contradict_each_other() {
 #[test]
 fn every_option_has_its_variable_except_those_that_must_not_come_from_a_stray_one() {
     // A stray NAMESPACE is common, and would narrow a run unnoticed.
-    let without = ["yes", "now", "snapshot", "context", "kubeconfig", "all", "output", "namespace"];
+    let without =
+        ["yes", "now", "snapshot", "context", "kubeconfig", "all", "output", "namespace", "all_namespaces"];
     for arg in Line::command().get_arguments() {
         let id = arg.get_id().as_str();
         let expected = (!without.contains(&id)).then(|| id.to_uppercase());

@@ -1,17 +1,15 @@
 //! Typed values: each has a type of its own, and says what to write where it is none.
 
-use std::{ffi::OsStr, fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{
-    Arg, ValueEnum,
+    ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
-    error::{Error, ErrorKind},
 };
 use jiff::Timestamp;
 use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::gateway::PushGateway;
 use crate::{
     facts::KubeletAlive,
     selector::{NodeSelector, is_name},
@@ -137,29 +135,6 @@ pub(super) fn cluster_name(text: &str) -> Result<String, String> {
     is_name.then(|| text.to_owned()).ok_or_else(|| "write a name such as prod-eu, in one line".to_owned())
 }
 
-/// clap shows the value that it refuses, and this one may hold a password.
-#[derive(Clone)]
-pub(super) struct UrlParser;
-
-impl TypedValueParser for UrlParser {
-    type Value = PushGateway;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        _: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<PushGateway, Error> {
-        let parsed = value.to_str().unwrap_or_default().parse::<PushGateway>();
-        parsed.map_err(|says| {
-            command.clone().error(
-                ErrorKind::ValueValidation,
-                format!("invalid value for '--push-gateway <URL>': {says}"),
-            )
-        })
-    }
-}
-
 /// What holds more than blanks; else the `hint` says what to write.
 pub(super) fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| if text.trim().is_empty() { Err(format!("it is empty; {hint}")) } else { Ok(text.to_owned()) }
@@ -178,10 +153,27 @@ pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String
     move |text| is_name(text).then(|| text.to_owned()).ok_or(format!("it is no name of Kubernetes; {hint}"))
 }
 
+/// A node, for `what-if`.
+pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
+    name("write a node's name, as kubectl get nodes prints it")
+}
+
+/// Without a slash, the namespace is empty.
 pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
-    let names = text.split_once('/').filter(|(namespace, name)| is_name(namespace) && is_name(name));
-    let names = names.map(|(namespace, name)| PodName { namespace: namespace.into(), name: name.into() });
-    names.ok_or_else(|| "write namespace and pod with a slash between, such as vault/vault-0".to_owned())
+    let (namespace, pod) = text.split_once('/').unwrap_or(("", text));
+    let right = is_name(pod) && (is_name(namespace) || pod == text);
+    let named = PodName { namespace: namespace.to_owned(), name: pod.to_owned() };
+    right.then_some(named).ok_or_else(|| "write namespace and pod, such as vault/vault-0".to_owned())
+}
+
+/// Yes or no.
+pub(super) fn boolean() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["true", "false"]).map(|word| word.eq_ignore_ascii_case("true"))
+}
+
+/// `--output` of a question.
+pub(super) fn form_of_answer() -> impl TypedValueParser<Value = Output> {
+    PossibleValuesParser::new(["text", "json"]).try_map(|word| Output::from_str(&word, true))
 }
 
 /// `--kubelet-alive`.

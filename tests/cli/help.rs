@@ -30,8 +30,10 @@ fn help_does_not_depend_on_empty_variables() {
 
 #[test]
 fn the_version_is_that_of_the_package() {
-    let ended = reaper(&["--version"]).run().exits(0);
-    assert_eq!(ended.out, concat!("pod-reaper ", env!("CARGO_PKG_VERSION"), "\n"));
+    for asked in ["--version", "-V", "version"] {
+        let ended = reaper(&[asked]).run().exits(0);
+        assert_eq!(ended.out, concat!("pod-reaper ", env!("CARGO_PKG_VERSION"), "\n"));
+    }
 }
 
 #[test]

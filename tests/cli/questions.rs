@@ -63,9 +63,9 @@ fn what_if_names_what_would_be_lost_and_the_breaker() {
 #[test]
 fn a_node_that_is_not_there_is_wrong_usage_with_near_names() {
     let wrong = ask(SIX, &["what-if", "--node", "ds6"]).run().exits(2);
-    wrong.shows_on_stderr(&["--node ds6: there is no such node; did you mean ds06"]);
+    wrong.shows_on_stderr(&["there is no node ds6; did you mean ds06"]);
     ask(SIX, &["what-if", "--node", "zzz"]).run().exits(2).shows_on_stderr(&["kubectl get nodes"]);
-    ask(SIX, &["what-if"]).run().exits(2).shows_on_stderr(&["--node"]);
+    ask(SIX, &["what-if"]).run().exits(2).shows_on_stderr(&["<NODE>"]);
 }
 
 #[test]
@@ -85,7 +85,10 @@ fn explain_reports_every_rule() {
         .run()
         .exits(1)
         .shows_on_stderr(&["there is no pod vault/vault-1"]);
-    ask(SIX, &["explain", "vault-0"]).run().exits(2).shows_on_stderr(&["such as vault/vault-0"]);
+    ask(SIX, &["explain", "vault-0"])
+        .run()
+        .exits(2)
+        .shows_on_stderr(&["Add -n NAMESPACE, or write it as vault/vault-0"]);
 }
 
 #[test]
@@ -116,11 +119,56 @@ fn an_option_that_does_not_apply_to_a_question_is_refused() {
         (&["what-if", "--node=ds06", "--yes"], "--yes does not go with what-if"),
         (&["what-if", "--node=ds06", "--reap-older-than=1m"], "longer than any threshold"),
         (&["explain", "vault/vault-0", "--all"], "--all does not go with explain"),
-        (&["explain", "vault/vault-0", "-o", "html"], "explain answers as text or json only"),
-        (&["--dry-run", "what-if", "--node=ds06"], "--dry-run stands before what-if; write it after"),
+        (&["explain", "vault/vault-0", "-o", "html"], "[possible values: text, json]"),
+        (&["--dry-run", "what-if", "--node=ds06"], "--dry-run does not go with what-if"),
     ] {
         ask(SIX, args).run().exits(2).shows_on_stderr(&[says]);
     }
     // A variable is meant for the runs of a CronJob, and is ignored here.
     ask(SIX, &["explain", "vault/vault-0"]).env("DRY_RUN", "client").run().exits(0);
+}
+
+/// What an operator types who knows kubectl.
+#[test]
+fn questions_are_asked_as_kubectl_is() {
+    let same = |one: &[&str], other: &[&str]| {
+        let answer = |args| reaper(args).env("NAMESPACE_REGEX", "^vault$").run().exits(0).out;
+        assert_eq!(answer(one), answer(other), "{one:?} {other:?}");
+    };
+    let explained = ["explain", "vault/vault-0", "--snapshot", SIX];
+    same(&["explain", "vault-0", "-n", "vault", "--snapshot", SIX], &explained);
+    same(&["explain", "pod/vault-0", "-n", "vault", "--snapshot", SIX], &explained);
+    same(&["-n", "vault", "--snapshot", SIX, "explain", "pods/vault-0"], &explained);
+    same(&["--snapshot", SIX, "explain", "vault/vault-0"], &explained);
+    let supposed = ["what-if", "--node", "ds05", "--node", "ds06", "--max-deletes=1", "--snapshot", SIX];
+    same(&["what-if", "ds05", "ds06", "--max-deletes=1", "--snapshot", SIX], &supposed);
+    same(&["--snapshot", SIX, "--max-deletes=1", "what-if", "ds05,ds06"], &supposed);
+    same(&["what-if", "ds06", "--node=ds05", "--max-deletes", "1", "--snapshot", SIX], &supposed);
+    same(&["what-if", "--node=ds06,ds05", "--max-deletes=1", "--snapshot", SIX], &supposed);
+    // A word is a command only where no option takes it.
+    let filtered = reaper(&["-n", "explain", "--snapshot", SIX, "explain", "vault/vault-0"]).run().exits(0);
+    assert!(filtered.out.contains("Its namespace vault is left out"), "{}", filtered.out);
+    // Without -n it is a namespace.
+    ask(SIX, &["explain", "pod/vault-0"]).run().exits(1).shows_on_stderr(&["there is no pod pod/vault-0"]);
+    // The name says which pod; what a run looks at is still for the filter to say.
+    let left_out =
+        ask(SIX, &["explain", "vault-0", "-n", "vault"]).env("NAMESPACE_REGEX", "^etl$").run().exits(0);
+    assert!(left_out.out.contains("Its namespace vault is left out"), "{}", left_out.out);
+    for (word, command) in [("what-if", "what-if"), ("explain", "explain"), ("man", "man")] {
+        assert_eq!(
+            reaper(&["help", word]).run().exits(0).out,
+            reaper(&[command, "--help"]).run().exits(0).out
+        );
+    }
+}
+
+#[test]
+fn the_help_of_a_question_offers_only_what_it_does() {
+    for command in ["what-if", "explain"] {
+        let help = reaper(&["help", command]).run().exits(0).out;
+        assert!(help.contains("<text|json>") && !help.contains("markdown"), "{help}");
+        assert!(help.contains("--max-deletes") && help.contains("--deadline"), "{help}");
+        assert!(!help.contains("--dry-run") && !help.contains("--push-gateway"), "{help}");
+        assert_eq!(help.contains("--reap-older-than <"), command == "explain", "{help}");
+    }
 }

@@ -13,8 +13,8 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
     type Case =
         (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)], [&'static str; 2]);
     let cases: &[Case] = &[
-        ("bare number", &[], &[("REAP_OLDER_THAN", "10")], ["--reap-older-than", "10m"]),
-        ("negative duration", &[], &[("REAP_OLDER_THAN", "-5m")], ["--reap-older-than", "10m"]),
+        ("bare number", &[], &[("REAP_OLDER_THAN", "10")], ["for 'REAP_OLDER_THAN'", "10m"]),
+        ("negative duration", &[], &[("REAP_OLDER_THAN", "-5m")], ["for 'REAP_OLDER_THAN'", "10m"]),
         ("empty duration", &["--reap-older-than", ""], &[], ["--reap-older-than", "10m"]),
         ("negative, typed", &["--reap-older-than", "-5m"], &[], ["--reap-older-than", "10m"]),
         ("negative, typed with =", &["--reap-older-than=-5m"], &[], ["--reap-older-than", "10m"]),
@@ -22,30 +22,39 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
         ("words", &["--reap-older-than", "ten minutes"], &[], ["--reap-older-than", "10m"]),
         ("an option as value", &["--reap-older-than", "--all"], &[], ["--reap-older-than", "10m"]),
         ("bare number", &["--node-not-ready-for", "600"], &[], ["--node-not-ready-for", "10m"]),
-        ("bare number", &[], &[("NODE_NOT_READY_FOR", "600")], ["--node-not-ready-for", "10m"]),
+        ("bare number", &[], &[("NODE_NOT_READY_FOR", "600")], ["for 'NODE_NOT_READY_FOR'", "10m"]),
         ("bare number", &["--deadline", "480"], &[], ["--deadline", "10m"]),
-        ("bare number", &[], &[("DEADLINE", "480")], ["--deadline", "10m"]),
-        ("broken regex", &[], &[("NAMESPACE_REGEX", "[")], ["--namespace-regex", "^prod-"]),
+        ("bare number", &[], &[("DEADLINE", "480")], ["for 'DEADLINE'", "10m"]),
+        ("broken regex", &[], &[("NAMESPACE_REGEX", "[")], ["for 'NAMESPACE_REGEX'", "^prod-"]),
         ("empty regex", &["--namespace-regex", ""], &[], ["--namespace-regex", "^prod-"]),
-        ("broken regex", &[], &[("NAMESPACE_EXCLUDE_REGEX", "(")], ["--namespace-exclude-regex", "^prod-"]),
+        (
+            "broken regex",
+            &[],
+            &[("NAMESPACE_EXCLUDE_REGEX", "(")],
+            ["for 'NAMESPACE_EXCLUDE_REGEX'", "^prod-"],
+        ),
         ("empty regex", &["--namespace-exclude-regex="], &[], ["--namespace-exclude-regex", "^prod-"]),
-        ("neither yes nor no", &[], &[("DRY_RUN", "maybe")], ["--dry-run", "server"]),
-        ("another case", &[], &[("DRY_RUN", "True")], ["--dry-run", "server"]),
-        ("a number", &[], &[("DRY_RUN", "1")], ["--dry-run", "server"]),
+        ("neither yes nor no", &[], &[("DRY_RUN", "maybe")], ["for 'DRY_RUN'", "server"]),
+        ("a number", &[], &[("DRY_RUN", "1")], ["for 'DRY_RUN'", "server"]),
         ("empty", &["--dry-run="], &[], ["--dry-run", "server"]),
-        ("neither yes nor no", &[], &[("UNREACHABLE_ONLY", "maybe")], ["--unreachable-only", "true, false"]),
-        ("neither yes nor no", &[], &[("EXIT_ON_MANUAL", "maybe")], ["--exit-on-manual", "true, false"]),
+        (
+            "neither yes nor no",
+            &[],
+            &[("UNREACHABLE_ONLY", "maybe")],
+            ["for 'UNREACHABLE_ONLY'", "true, false"],
+        ),
+        ("neither yes nor no", &[], &[("EXIT_ON_MANUAL", "maybe")], ["for 'EXIT_ON_MANUAL'", "true, false"]),
         (
             "no share",
             &[],
             &[("MAX_NOT_READY_PERCENT", "0")],
-            ["--max-not-ready-percent", "from 1 to 100, such as 55"],
+            ["for 'MAX_NOT_READY_PERCENT'", "from 1 to 100, such as 55"],
         ),
         (
             "more than all",
             &[],
             &[("MAX_NOT_READY_PERCENT", "101")],
-            ["--max-not-ready-percent", "from 1 to 100, such as 55"],
+            ["for 'MAX_NOT_READY_PERCENT'", "from 1 to 100, such as 55"],
         ),
         ("a percent sign", &["--max-not-ready-percent", "55%"], &[], ["--max-not-ready-percent", "1-100"]),
         ("below none", &["--max-deletes=-1"], &[], ["--max-deletes", "<N>"]),
@@ -53,7 +62,7 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
             "no set",
             &[],
             &[("LEAF_NODE_SELECTOR", "a in b")],
-            ["--leaf-node-selector", "example.org/leaf=true"],
+            ["for 'LEAF_NODE_SELECTOR'", "example.org/leaf=true"],
         ),
         ("empty", &["--leaf-node-selector", ""], &[], ["--leaf-node-selector", "example.org/leaf=true"]),
         (
@@ -66,32 +75,32 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
             "one of two",
             &[],
             &[("FENCED_NODE_SELECTOR", "a=b;taint:a b")],
-            ["--fenced-node-selector", "taint:KEY[=VALUE]"],
+            ["for 'FENCED_NODE_SELECTOR'", "taint:KEY[=VALUE]"],
         ),
         (
             "no such word",
             &[],
             &[("KUBELET_ALIVE", "release")],
-            ["--kubelet-alive", "hold-unique, hold, reap"],
+            ["for 'KUBELET_ALIVE'", "hold-unique, hold, reap"],
         ),
         (
             "two that contradict each other",
             &["--unreachable-only"],
             &[("KUBELET_ALIVE", "reap")],
-            ["--unreachable-only", "--kubelet-alive=reap"],
+            ["--unreachable-only", "KUBELET_ALIVE=reap"],
         ),
         ("empty", &["--manual-owner-kind", ""], &[], ["--manual-owner-kind", "StatefulSet"]),
         (
             "nothing after a comma",
             &[],
             &[("MANUAL_OWNER_KIND", "Job,")],
-            ["--manual-owner-kind", "StatefulSet"],
+            ["for 'MANUAL_OWNER_KIND'", "StatefulSet"],
         ),
         ("no moment", &["--now", "yesterday", "--snapshot", KOSMOS], &[], ["--now", "2026-01-31T03:00:00Z"]),
         ("a moment without a snapshot", &["--now", KOSMOS_NOW], &[], ["required", "--snapshot <FILE>"]),
         ("no form", &["--output", "yaml"], &[], ["--output", "text, json, markdown, html"]),
-        ("no form", &[], &[("LOG_FORMAT", "xml")], ["--log-format", "text, json"]),
-        ("no level", &[], &[("LOG_LEVEL", "loud")], ["--log-level", "off, error, warn, info"]),
+        ("no form", &[], &[("LOG_FORMAT", "xml")], ["for 'LOG_FORMAT'", "text, json"]),
+        ("no level", &[], &[("LOG_LEVEL", "loud")], ["for 'LOG_LEVEL'", "off, error, warn, info"]),
         ("empty", &["--snapshot", ""], &[], ["--snapshot", "file name"]),
         ("empty", &["--kubeconfig", ""], &[], ["--kubeconfig", "file name"]),
         ("empty", &["--context", ""], &[], ["--context", "empty"]),
@@ -107,12 +116,12 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
             &[],
             ["--kubeconfig", "--snapshot"],
         ),
-        ("two lines", &[], &[("CLUSTER_NAME", "a\nb")], ["--cluster-name", "prod-eu"]),
+        ("two lines", &[], &[("CLUSTER_NAME", "a\nb")], ["for 'CLUSTER_NAME'", "prod-eu"]),
         (
             "no URL",
             &[],
             &[("PUSH_GATEWAY", "gateway:9091")],
-            ["--push-gateway", "http://pushgateway.monitoring:9091"],
+            ["for 'PUSH_GATEWAY'", "http://pushgateway.monitoring:9091"],
         ),
         ("empty", &["--push-gateway", ""], &[], ["--push-gateway", "http://pushgateway.monitoring:9091"]),
         ("empty", &["--metrics-file", ""], &[], ["--metrics-file", "empty"]),
@@ -149,19 +158,26 @@ fn an_error_reads_as_a_sentence() {
     "#]]
     .assert_eq(&reaper(&["--reap-older-than", "10"]).run().exits(2).err);
     expect![[r#"
-        error: invalid value '[' for '--namespace-regex <REGEX>': unclosed character class; write a regular expression such as ^prod- or ^(compute|impala)-
+        error: invalid value '[' for 'NAMESPACE_REGEX': unclosed character class; write a regular expression such as ^prod- or ^(compute|impala)-
 
         For more information, try '--help'.
     "#]]
     .assert_eq(&reaper(&[]).env("NAMESPACE_REGEX", "[").run().exits(2).err);
+    let typed = reaper(&["--reap-older-than", "10"]).env("REAP_OLDER_THAN", "20m").run().exits(2);
+    typed.shows_on_stderr(&["invalid value '10' for '--reap-older-than"]);
 }
 
 #[test]
 fn a_push_gateway_that_is_refused_is_not_repeated() {
     let wrong = "ftp://reaper:MARKER@gateway.example";
-    let says = "invalid value for '--push-gateway <URL>': it is no URL of a Pushgateway";
-    for run in [reaper(&["--push-gateway", wrong]), reaper(&[]).env("PUSH_GATEWAY", wrong)] {
-        run.run().exits(2).shows_on_stderr(&[says]).never_prints("MARKER");
+    let typed = |args: &[&str]| reaper(&[args, &[wrong]].concat());
+    for (run, name) in [
+        (typed(&["--push-gateway"]), "'--push-gateway <URL>'"),
+        (reaper(&["--push-gateway=http://MARKER:MARKER@/ a"]), "'--push-gateway <URL>'"),
+        (reaper(&[]).env("PUSH_GATEWAY", wrong), "'PUSH_GATEWAY'"),
+    ] {
+        let says = format!("for {name}: it is no URL of a Pushgateway");
+        run.run().exits(2).shows_on_stderr(&[&says]).never_prints("MARKER");
     }
     let right = "http://reaper:MARKER@gateway.example";
     reaper(&["--help"]).env("PUSH_GATEWAY", right).run().exits(0).never_prints("MARKER");
@@ -319,6 +335,41 @@ fn variables_set_what_options_set_and_options_beat_them() {
     assert_eq!(kinds["manualOwnerKinds"], json!(["A", "B", "C"]));
 }
 
+/// As Helm and people write them.
+#[test]
+fn words_are_read_in_any_case() {
+    let run =
+        audit(&["--output=JSON", "--dry-run=Server"]).env("LOG_FORMAT", "Json").env("LOG_LEVEL", "INFO");
+    let ended = run.env("UNREACHABLE_ONLY", "True").env("DRY_RUN", "FALSE").run().exits(0);
+    assert_eq!(ended.report()["settings"]["unreachableOnly"], true);
+    assert!(ended.err.starts_with('{'), "{}", ended.err);
+    let ended =
+        audit(&["-o", "json"]).env("KUBELET_ALIVE", "Reap").env("REAP_SCRATCH", "FALSE").run().exits(0);
+    assert_eq!(ended.report()["settings"]["kubeletAlive"], "reap");
+    for value in ["yes", "1", "on", " true"] {
+        reaper(&[]).env("UNREACHABLE_ONLY", value).run().exits(2).shows_on_stderr(&["UNREACHABLE_ONLY"]);
+    }
+}
+
+#[test]
+fn the_value_of_an_option_that_has_to_be_joined_to_it_is_not_taken_for_a_command() {
+    reaper(&["--dry-run", "server"]).run().exits(2).shows_on_stderr(&["--dry-run=server"]);
+    reaper(&["--unreachable-only", "True"]).run().exits(2).shows_on_stderr(&["--unreachable-only=True"]);
+    let asked = reaper(&["explain", "a/b", "--reap-scratch", "true"]);
+    asked.run().exits(2).shows_on_stderr(&["--reap-scratch=true"]);
+}
+
+/// What is to be printed is the same whatever a run is told.
+#[test]
+fn a_wrong_variable_stops_no_command_about_the_program_itself() {
+    for args in [&["man"][..], &["completions", "bash"], &["help"], &["help", "what-if"], &["version"]] {
+        let plain = reaper(args).run().exits(0);
+        let wrong = reaper(args).env("DRY_RUN", "foo").env("REAP_OLDER_THAN", "10").run().exits(0);
+        assert!(!plain.out.is_empty());
+        assert_eq!(wrong.out, plain.out, "{args:?}");
+    }
+}
+
 #[test]
 fn options_that_must_not_come_from_a_stray_variable_do_not() {
     let stray = [
@@ -344,6 +395,10 @@ fn a_namespace_is_exactly_that_one() {
     assert_eq!(pods("compute-hive01"), 1);
     assert_eq!(pods("compute-hive0"), 0);
     assert_eq!(pods("compute.hive01"), 0, "a dot is a dot");
+    let all = reaper(&["--snapshot", "-", "-o", "json", "-A"]).env("NAMESPACE_REGEX", "^other$");
+    assert_eq!(all.input(state.as_str()).run().exits(0).report()["summary"]["pods"], 1);
+    reaper(&["-A", "-n", "a"]).run().exits(2).shows_on_stderr(&["--all-namespaces", "--namespace"]);
+    reaper(&["-A", "--namespace-regex", "b"]).run().exits(2).shows_on_stderr(&["leave one out"]);
     reaper(&["-n", "a", "--namespace-regex", "b"]).run().exits(2).shows_on_stderr(&["leave one out"]);
     reaper(&["-n", "A*"]).run().exits(2).shows_on_stderr(&["--namespace-regex"]);
 }

@@ -206,7 +206,7 @@ fn no_such_node(name: &str, standings: &BTreeMap<String, Standing>) -> CouldNotR
         "" => "list them with: kubectl get nodes".to_owned(),
         near => format!("did you mean {near}?"),
     };
-    CouldNotRun::Usage(format!("--node {name}: there is no such node; {hint}"))
+    CouldNotRun::Usage(format!("there is no node {name}; {hint}"))
 }
 
 fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf {
