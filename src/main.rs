@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use pod_reaper::{
-    cli::{Cli, Command},
+    cli::{self, Cli, Command},
     console::{log, output, terminal},
     exit::{CouldNotRun, Exit},
     notify::metrics::Metrics,
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     }
     let settings = Settings::from(cli);
     log::start(settings.form.log_format, settings.form.log_level);
+    cli::warn_of_near_variables();
     start(&settings).unwrap_or_else(|error| complain(&error)).into()
 }
 

@@ -55,8 +55,8 @@ pub enum Command {
 /// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must not decide.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The report goes to
-/// standard output, the log to standard error. An option with an [env: NAME] below can also be set by that
-/// environment variable; the command line beats it.
+/// standard output, the log to standard error. An option can also be set by the environment variable that is named with
+/// it; the command line beats it.
 #[derive(Debug, Parser)]
 #[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 struct Line {
@@ -315,6 +315,21 @@ fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
         return error;
     };
     command.error(ErrorKind::UnknownArgument, says)
+}
+
+/// Warns of variables that are nearly ours: they change nothing.
+pub fn warn_of_near_variables() {
+    let options = Line::command();
+    let ours = options.get_arguments().filter_map(|arg| arg.get_env()?.to_str()).collect::<Vec<_>>();
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+        let typed = name.to_uppercase().replace('-', "_");
+        // A pod has several variables for each Service of its namespace.
+        let may_be = |our: &str| our.len().abs_diff(typed.len()) < 3;
+        let near = |our: &&&str| may_be(our) && strsim::osa_distance(&typed, our) <= our.len() / 7;
+        if let Some(our) = ours.iter().find(near).filter(|our| **our != name) {
+            tracing::warn!("The variable {name} changes nothing; did you mean {our}?");
+        }
+    }
 }
 
 /// Changes the arguments of the run, and of its subcommands.

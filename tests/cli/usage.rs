@@ -371,6 +371,39 @@ fn a_wrong_variable_stops_no_command_about_the_program_itself() {
 }
 
 #[test]
+fn a_variable_that_is_nearly_one_of_ours_is_warned_of() {
+    for (typed, meant) in [
+        ("REAP_OLDER_THN", "REAP_OLDER_THAN"),
+        ("REAP_OLDR_THNA", "REAP_OLDER_THAN"),
+        ("dry_run", "DRY_RUN"),
+        ("DRYRUN", "DRY_RUN"),
+        ("DRY-RUN", "DRY_RUN"),
+        ("MAX_DELETE", "MAX_DELETES"),
+        ("LOGLEVEL", "LOG_LEVEL"),
+    ] {
+        let ended = audit(&[]).env(typed, "MARKER").run().exits(0).never_prints("MARKER");
+        let says = format!("The variable {typed} changes nothing; did you mean {meant}?");
+        assert_eq!(ended.err.matches(&says).count(), 1, "{typed}: {}", ended.err);
+        assert_eq!(audit(&["--log-level=error"]).env(typed, "1").run().exits(0).err, "");
+    }
+    let others = [
+        "NAMESPACE",
+        "LOG_FILE",
+        "NODE_NAME",
+        "CLUSTER_ID",
+        "CLUSTER_NODE",
+        "OLDPWD",
+        "DEBUG",
+        "DEADLINE",
+        "POD_REAPER_SERVICE_HOST",
+    ];
+    let run =
+        others.iter().fold(audit(&[]), |run, name| run.env(name, "10m")).env("NODE_NOT_READY_FOR", "20m");
+    let ended = run.run().exits(0);
+    assert!(!ended.err.contains("changes nothing"), "{}", ended.err);
+}
+
+#[test]
 fn options_that_must_not_come_from_a_stray_variable_do_not() {
     let stray = [
         ("YES", "true"),
