@@ -27,10 +27,11 @@ fn completions(shell: Shell) -> Vec<u8> {
     String::from_utf8_lossy(&bytes).replace("pod__subcmd__reaper", "pod__reaper").into_bytes()
 }
 
-/// The manual page: that of a run, with the options of each subcommand after it.
+/// The manual page: that of a run, with the options of each subcommand after it. An option that the short help leaves out
+/// would have no text.
 fn man() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut whole = everywhere(whole(None), |arg| arg.hide_env_values(true));
+    let mut whole = everywhere(whole(None), |arg| arg.hide_short_help(false));
     whole.build();
     clap_mangen::Man::new(whole.clone()).render(&mut bytes)?;
     for name in ["what-if", "explain"] {
