@@ -28,6 +28,16 @@ pub struct Advice {
     pub steps: Vec<Step>,
 }
 
+impl Advice {
+    fn new(risk: impl Into<String>, steps: Vec<Step>) -> Self {
+        Self { risk: Some(risk.into()), steps }
+    }
+
+    fn without_risk(step: Step) -> Self {
+        Self { risk: None, steps: vec![step] }
+    }
+}
+
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -206,11 +216,8 @@ fn against(judged: &Judged, node: &NodeFacts, kubectl: &Kubectl) -> Vec<Step> {
     let PodFacts { namespace, name, uid, resource_version, .. } = &judged.pod;
     let claims = given_up(judged);
     let words = claims.iter().flat_map(|claim| [&claim.claim, &claim.claim_uid]);
-    if ![namespace, name, uid, resource_version, &node.name]
-        .into_iter()
-        .chain(words)
-        .all(|word| is_name(word))
-    {
+    let mut words = words.chain([namespace, name, uid, resource_version, &node.name]);
+    if !words.all(|word| is_name(word)) {
         return vec![remark("No command is printed: one of its names is none that an API server gives.")];
     }
     if judged.pod.held_by_job() && !judged.pod.finished {
@@ -220,12 +227,10 @@ fn against(judged: &Judged, node: &NodeFacts, kubectl: &Kubectl) -> Vec<Step> {
     }
     let doubts = if claims.is_empty() { Vec::new() } else { doubts(&judged.pod.claims, node) };
     let doubt = |(claim, why): (String, String)| {
-        step(
-            format!(
-                "No command is printed that gives claims up, since claim {claim} {why}. See who uses it."
-            ),
-            kubectl.command(["describe", "pvc", &claim, "-n", namespace]),
-        )
+        let what = format!(
+            "No command is printed that gives claims up, since claim {claim} {why}. See who uses it."
+        );
+        step(what, kubectl.command(["describe", "pvc", &claim, "-n", namespace]))
     };
     doubts.into_iter().map(doubt).collect()
 }
@@ -296,7 +301,7 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
     };
     let mut advice = match reason {
         Reason::LocalVolume { .. } if given_up(all[0]).is_empty() => {
-            Advice { risk: None, steps: vec![force_delete("Its claims keep their data. To have it gone, f")] }
+            Advice::without_risk(force_delete("Its claims keep their data. To have it gone, f"))
         }
         Reason::LocalVolume { .. } => local_volume(&alike, kubectl),
         Reason::VolumeUnverified { .. } => {
@@ -314,14 +319,14 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
                 ),
             ],
         },
-        Reason::OwnerKind { .. } => Advice {
-            risk: Some(format!(
+        Reason::OwnerKind { .. } => {
+            let risk = format!(
                 "If {} is only cut off, what it ran may still be running there, and a replacement would be a second \
                  copy: make sure that the machine is powered off.",
                 node.name
-            )),
-            steps: vec![force_delete("F")],
-        },
+            );
+            Advice::new(risk, vec![force_delete("F")])
+        }
         _ => return Advice::default(),
     };
     let why = match hold.map(|hold| &hold.reason) {
@@ -346,7 +351,7 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
             "while it is not known how many nodes are NotReady: run it again"
         }
     };
-    Advice { risk: None, steps: vec![remark(format!("No command is printed {why}."))] }
+    Advice::without_risk(remark(format!("No command is printed {why}.")))
 }
 
 /// The things of that noun, by name; of many only how many there are.
@@ -373,23 +378,20 @@ fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, 
         Ready::Unknown => "restart the kubelet (systemctl restart kubelet), and see what its log says",
         _ => "restart what the condition names, the container runtime mostly, then the kubelet",
     };
-    Advice {
-        risk: Some(format!(
-            "Do not force-delete it from {node} {when}: it most likely runs on there, and would run on beside its replacement."
+    let see = "See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk).";
+    let steps = vec![
+        step(see, describe_node(node, kubectl)),
+        remark(format!(
+            "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was asked for."
         )),
-        steps: vec![
-            step(
-                "See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk).",
-                describe_node(node, kubectl),
-            ),
-            remark(format!(
-                "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was asked for."
-            )),
-            remark(format!(
-                "Or power {node} off now: once it has been silent for --node-not-ready-for, a run judges its pods again."
-            )),
-        ],
-    }
+        remark(format!(
+            "Or power {node} off now: once it has been silent for --node-not-ready-for, a run judges its pods again."
+        )),
+    ];
+    let risk = format!(
+        "Do not force-delete it from {node} {when}: it most likely runs on there, and would run on beside its replacement."
+    );
+    Advice::new(risk, steps)
 }
 
 fn volume_confined(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
@@ -407,13 +409,8 @@ fn volume_confined(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
          {node}, bring {node} back, or take the volume as lost.",
         alike.them()
     )));
-    Advice {
-        risk: Some(
-            "No other node satisfies the volume's affinity, so a replacement would wait; where the data is, it does not say."
-                .to_owned(),
-        ),
-        steps,
-    }
+    let risk = "No other node satisfies the volume's affinity, so a replacement would wait; where the data is, it does not say.";
+    Advice::new(risk, steps)
 }
 
 /// What to do about a pod whose disk two machines could write, before whatever else there is to do.
@@ -432,15 +429,13 @@ fn with_shared_disk(node: &str, mut advice: Advice) -> Advice {
 
 fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
     let Alike { namespace, node: NodeFacts { name: node, .. }, all } = *alike;
-    let claims = all.iter().flat_map(|judged| given_up(judged));
+    let claims = all.iter().flat_map(|judged| given_up(judged).iter().map(|claim| (&judged.pod, claim)));
     let mut steps = Vec::new();
     // A StatefulSet names the claims of its templates so, and makes only those anew.
-    let is_kept = |judged: &&Judged, claim: &PinnedClaim| {
-        !judged.pod.made_by("StatefulSet", "apps") || !claim.claim.ends_with(&format!("-{}", judged.pod.name))
+    let is_kept = |(pod, claim): &(&PodFacts, &PinnedClaim)| {
+        !pod.made_by("StatefulSet", "apps") || !claim.claim.ends_with(&format!("-{}", pod.name))
     };
-    let kept =
-        all.iter().flat_map(|judged| given_up(judged).iter().filter(move |claim| is_kept(judged, claim)));
-    let kept = kept.map(|claim| claim.claim.as_str()).collect::<Vec<_>>();
+    let kept = claims.clone().filter(is_kept).map(|(_, claim)| claim.claim.as_str()).collect::<Vec<_>>();
     for claim in &kept {
         let what = format!(
             "Keep the manifest of claim {claim}: Kubernetes does not make it anew (an operator may: ask it first), and the \
@@ -450,7 +445,7 @@ fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
         let command = is_name(claim).then(|| kubectl.keep_claim(namespace, claim));
         steps.push(Step { what, command });
     }
-    let names = named("claim", &claims.clone().map(|claim| claim.claim.as_str()).collect::<Vec<_>>());
+    let names = named("claim", &claims.clone().map(|(_, claim)| claim.claim.as_str()).collect::<Vec<_>>());
     let and_then =
         if kept.is_empty() { " A StatefulSet that still has the replica makes both anew." } else { "" };
     let what = format!(
@@ -459,9 +454,8 @@ fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
     );
     steps.push(step(what, kubectl.finish(alike)));
     for claim in kept {
-        let command = is_name(claim).then(|| {
-            kubectl.command(["create", "-n", namespace, "-f", &format!("{namespace}.{claim}.yaml")])
-        });
+        let file = format!("{namespace}.{claim}.yaml");
+        let command = is_name(claim).then(|| kubectl.command(["create", "-n", namespace, "-f", &file]));
         steps.push(Step { what: format!("When claim {claim} is gone, make it anew, empty."), command });
     }
     steps.push(step(
@@ -469,7 +463,7 @@ fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
         kubectl.command(["get", "pods,pvc", "-n", namespace, "-o", "wide"]),
     ));
     let mut volumes = BTreeMap::<_, Vec<_>>::new();
-    for claim in claims {
+    for (_, claim) in claims {
         volumes.entry(claim.reclaim_policy.as_deref()).or_default().push(claim.volume.as_str());
     }
     let lost = volumes.into_iter().map(|(policy, volumes)| {
@@ -483,12 +477,10 @@ fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
         }
     });
     let lost = lost.collect::<Vec<_>>().join("; ");
-    Advice {
-        risk: Some(format!(
-            "If {node} can come back, wait for it: what it ran then starts anew, with its data. With these commands {lost}."
-        )),
-        steps,
-    }
+    let risk = format!(
+        "If {node} can come back, wait for it: what it ran then starts anew, with its data. With these commands {lost}."
+    );
+    Advice::new(risk, steps)
 }
 
 fn volume_unverified(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
@@ -500,10 +492,8 @@ fn volume_unverified(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
     });
     for UnverifiedClaim { claim, missing_volume, .. } in claims {
         let claim_of = |output| kubectl.words(["get", "pvc", claim, "-n", namespace, "-o", output]);
-        steps.push(step(
-            format!("See claim {claim} and the volume that it names."),
-            Command(claim_of("wide")),
-        ));
+        let what = format!("See claim {claim} and the volume that it names.");
+        steps.push(step(what, Command(claim_of("wide"))));
         if let Some(volume) = missing_volume {
             let what = format!(
                 "Volume {volume} does not exist: bring it back, or give the claim up; a new pod that uses the claim \
@@ -513,43 +503,29 @@ fn volume_unverified(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
         } else {
             let mut describe = kubectl.words(["describe", "pv"]);
             describe.push(format!("\"$({})\"", claim_of("jsonpath={.spec.volumeName}").join(" ")));
-            let what = format!(
-                "See where it is: local, hostPath or node affinity to {node} alone would bind it there."
-            );
-            steps.push(step(what, Command(describe)));
+            let what = "See where it is: local, hostPath or node affinity to";
+            steps.push(step(format!("{what} {node} alone would bind it there."), Command(describe)));
         }
     }
-    Advice {
-        risk: Some(format!(
-            "If a volume is on {node}, the new pod waits for that node for ever, and giving the claim up loses data."
-        )),
-        steps,
-    }
+    let risk = format!(
+        "If a volume is on {node}, the new pod waits for that node for ever, and giving the claim up loses data."
+    );
+    Advice::new(risk, steps)
 }
 
 fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubectl) -> Advice {
-    Advice {
-        risk: Some(format!(
-            "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
-            finalizers.join(", ")
-        )),
-        steps: vec![
-            step(
-                "See who set them (under managedFields, the manager of each f:finalizers), and look at its log.",
-                kubectl.get_pods(alike, &["--show-managed-fields", "-o", "yaml"]),
-            ),
-            step(
-                format!(
-                    "See what still holds {}; a pod goes by itself with the last one, or at the next run.",
-                    alike.them()
-                ),
-                kubectl.get_pods(
-                    alike,
-                    &["-o", "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers"],
-                ),
-            ),
-        ],
-    }
+    let what =
+        "See who set them (under managedFields, the manager of each f:finalizers), and look at its log.";
+    let who = step(what, kubectl.get_pods(alike, &["--show-managed-fields", "-o", "yaml"]));
+    let them = alike.them();
+    let what =
+        format!("See what still holds {them}; a pod goes by itself with the last one, or at the next run.");
+    let columns = "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers";
+    let risk = format!(
+        "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
+        finalizers.join(", ")
+    );
+    Advice::new(risk, vec![who, step(what, kubectl.get_pods(alike, &["-o", columns]))])
 }
 
 fn leaf_node(alike: &Alike<'_>, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
@@ -557,72 +533,48 @@ fn leaf_node(alike: &Alike<'_>, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
     let look = step("See what this cluster knows about the leaf node.", describe_node(node, kubectl));
     let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
                   start a second copy.";
-    let (risk, steps) = match leaf.kind {
-        LeafKind::Kosmos => return kosmos_leaf(alike, leaf, look, kubectl),
-        LeafKind::Selected => (unseen.to_owned(), vec![look]),
-        LeafKind::Virtual => (
-            format!("{unseen} When it is back, the node may delete the first copy by name."),
-            vec![
-                look,
-                remark(format!(
-                    "See why what runs the pods of {node} ({}) does not report: its process, its credentials, its \
-                     provider. When it is back, it ends the pods whose deletion was asked for by itself.",
-                    leaf.maker
-                )),
-            ],
-        ),
-        LeafKind::Edge => (
-            unseen.to_owned(),
-            vec![
-                look,
-                remark(format!(
-                    "See whether the machine {node} runs, and mend its link; its agent ({}) then ends the pods whose \
-                     deletion was asked for.",
-                    leaf.maker
-                )),
-            ],
-        ),
-    };
-    Advice { risk: Some(risk), steps }
+    let maker = leaf.maker;
+    match leaf.kind {
+        LeafKind::Kosmos => kosmos_leaf(alike, leaf, look, kubectl),
+        LeafKind::Selected => Advice::new(unseen, vec![look]),
+        LeafKind::Virtual => {
+            let mend = format!(
+                "See why what runs the pods of {node} ({maker}) does not report: its process, its credentials, its \
+                 provider. When it is back, it ends the pods whose deletion was asked for by itself."
+            );
+            let risk = format!("{unseen} When it is back, the node may delete the first copy by name.");
+            Advice::new(risk, vec![look, remark(mend)])
+        }
+        LeafKind::Edge => {
+            let mend = format!(
+                "See whether the machine {node} runs, and mend its link; its agent ({maker}) then ends the pods whose \
+                 deletion was asked for."
+            );
+            Advice::new(unseen, vec![look, remark(mend)])
+        }
+    }
 }
 
 fn kosmos_leaf(alike: &Alike<'_>, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Advice {
-    let mut steps = vec![
-        look,
-        step(
-            "See why Kosmos does not reach the leaf cluster; mend that link.",
-            kubectl.command([
-                "logs",
-                "-n",
-                "kosmos-system",
-                "deployment/clustertree-cluster-manager",
-                "--tail=50",
-            ]),
-        ),
-    ];
+    let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
+    let see = "See why Kosmos does not reach the leaf cluster; mend that link.";
+    let mut steps = vec![look, step(see, kubectl.command(log))];
     if let Some(cluster) = &leaf.cluster {
         let file = format!("{cluster}.kubeconfig");
         let mut fetch =
             kubectl.words(["get", "clusters.kosmos.io", cluster, "-o", "jsonpath={.spec.kubeconfig}"]);
         fetch.extend(["|", "base64", "-d", ">"].map(str::to_owned));
         fetch.push(quoted(&file));
-        steps.push(step(
-            format!("Fetch Kosmos's credentials for leaf cluster {cluster} (remove the file afterwards)."),
-            Command(fetch),
-        ));
-        steps.push(step(
-            "See whether the pod runs there; it has the same namespace and name.",
-            Kubectl(Target { context: None, kubeconfig: Some(file.into()) }).get_pods(alike, &["-o", "wide"]),
-        ));
+        let what =
+            format!("Fetch Kosmos's credentials for leaf cluster {cluster} (remove the file afterwards).");
+        steps.push(step(what, Command(fetch)));
+        let there = Kubectl(Target { context: None, kubeconfig: Some(file.into()) });
+        let what = "See whether the pod runs there; it has the same namespace and name.";
+        steps.push(step(what, there.get_pods(alike, &["-o", "wide"])));
     }
-    Advice {
-        risk: Some(
-            "Do not force-delete it: the owner would start a second copy while the first still serves in the leaf \
-             cluster, and Kosmos deletes that first one, by name, as soon as the link is back."
-                .to_owned(),
-        ),
-        steps,
-    }
+    let risk = "Do not force-delete it: the owner would start a second copy while the first still serves in the leaf \
+                cluster, and Kosmos deletes that first one, by name, as soon as the link is back.";
+    Advice::new(risk, steps)
 }
 
 /// What to do about a node that was reaped from, or would be: its containers may still be running.
@@ -656,12 +608,8 @@ pub fn advise_node(
     } else if attached > 0 && dead && !node.may_live(now) {
         let mut taint = kubectl.still_as_judged(node);
         taint.push("&&".to_owned());
-        taint.extend(kubectl.words([
-            "taint",
-            "nodes",
-            name,
-            "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
-        ]));
+        let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+        taint.extend(kubectl.words(["taint", "nodes", name, out_of_service]));
         steps.push(step(
             format!(
                 "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is gone; \
