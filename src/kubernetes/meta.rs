@@ -85,6 +85,16 @@ raw! {
         pub(super) controller: Option<bool>,
     }
 
+    pub(super) struct Condition {
+        #[serde(rename = "type")]
+        pub(super) kind: Option<String>,
+        pub(super) status: Option<String>,
+        pub(super) reason: Option<String>,
+        message: Option<String>,
+        pub(super) last_transition_time: Option<Timestamp>,
+        pub(super) last_heartbeat_time: Option<Timestamp>,
+    }
+
     /// Any object of which only the metadata matters: a namespace, or a pod that is looked for by UID.
     pub struct RawObject {
         /// Its metadata.
@@ -140,6 +150,26 @@ impl<A, M> Meta<A, M> {
         self.deletion_timestamp.is_some()
     }
 }
+
+impl Condition {
+    pub(super) fn holds(&self) -> bool {
+        self.status.as_deref() == Some("True")
+    }
+
+    /// Reason and message, as far as they are there.
+    pub(super) fn says(&self) -> String {
+        joined([self.reason.as_deref(), self.message.as_deref()])
+    }
+}
+
+/// What there is of a text in two parts.
+pub(super) fn joined(parts: [Option<&str>; 2]) -> String {
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    parts.join(": ").chars().take(MESSAGE_LIMIT).collect()
+}
+
+/// A message of the cluster is cut to this many characters.
+const MESSAGE_LIMIT: usize = 500;
 
 /// Annotation or label: the reaper keeps away.
 pub(super) const SKIP: &str = "pod-reaper.io/skip";

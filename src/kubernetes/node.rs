@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place},
-    meta::{Meta, SKIP, Written, opts_out, required},
+    meta::{Condition, Meta, SKIP, Written, opts_out, required},
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
@@ -77,19 +77,6 @@ raw! {
         value: Option<String>,
         effect: Option<String>,
         time_added: Option<Timestamp>,
-    }
-
-    pub(super) struct Conditions {
-        pub(super) conditions: Option<Vec<Condition>>,
-    }
-
-    pub(super) struct Condition {
-        #[serde(rename = "type")]
-        pub(super) kind: Option<String>,
-        pub(super) status: Option<String>,
-        pub(super) reason: Option<String>,
-        pub(super) last_transition_time: Option<Timestamp>,
-        pub(super) last_heartbeat_time: Option<Timestamp>,
     }
 }
 
@@ -219,10 +206,8 @@ impl RawNode {
             value.is_some_and(|value| wanted.is_none_or(|wanted| value == wanted))
         };
         match place {
-            Place::Label(key, wanted) => is(self.metadata.label(key), *wanted).then(|| match wanted {
-                Some(value) => format!("label {key}={value}"),
-                None => format!("label {key}"),
-            }),
+            Place::Label(key, wanted) => is(self.metadata.label(key), *wanted)
+                .then(|| wanted.map_or(format!("label {key}"), |value| format!("label {key}={value}"))),
             Place::Annotation(key, wanted) => {
                 let value =
                     self.annotation(key).filter(|value| !value.is_empty() || !NOT_EMPTY.contains(key));

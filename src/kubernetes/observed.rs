@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{lease::LeaseSpec, node::Conditions};
+use super::{lease::LeaseSpec, meta::Condition};
 use crate::facts::deletion_requested;
 
 raw! {
@@ -19,6 +19,10 @@ raw! {
         deletion_timestamp: Option<Timestamp>,
         deletion_grace_period_seconds: Option<i64>,
         managed_fields: Option<Vec<Written>>,
+    }
+
+    struct Conditions {
+        conditions: Option<Vec<Condition>>,
     }
 
     struct Written {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::meta::{Meta, OwnerReference, SKIP, required};
+use super::meta::{Condition, Meta, OwnerReference, SKIP, required};
 use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
@@ -21,8 +21,6 @@ const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 const RENAMING: [&str; 3] = ["ReplicaSet", "ReplicationController", "Job"];
 /// Labels that only the pods of one such controller have. The Job's is its UID, by today's key and the one before 1.27.
 const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "batch.kubernetes.io/controller-uid", "controller-uid"];
-/// A message of the cluster is cut to this many characters.
-const MESSAGE_LIMIT: usize = 500;
 /// Begins the labels that the API server copies from the node to the pod, since 1.35.
 const OF_NODE: &str = "topology.kubernetes.io/";
 
@@ -66,18 +64,9 @@ raw! {
     /// Of a pod, or of what controls pods.
     pub(super) struct Status {
         pub(super) phase: Option<String>,
-        pub(super) conditions: Option<Vec<Condition>>,
+        conditions: Option<Vec<Condition>>,
         pub(super) init_container_statuses: Option<Vec<Container>>,
         pub(super) container_statuses: Option<Vec<Container>>,
-    }
-
-    pub(super) struct Condition {
-        #[serde(rename = "type")]
-        kind: Option<String>,
-        status: Option<String>,
-        pub(super) reason: Option<String>,
-        message: Option<String>,
-        pub(super) last_transition_time: Option<Timestamp>,
     }
 
     pub(super) struct Container {
@@ -105,23 +94,6 @@ impl Status {
     pub(super) fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().flatten().find(|condition| condition.kind.as_deref() == Some(kind))
     }
-}
-
-impl Condition {
-    pub(super) fn holds(&self) -> bool {
-        self.status.as_deref() == Some("True")
-    }
-
-    /// Reason and message, as far as they are there.
-    pub(super) fn says(&self) -> String {
-        joined([self.reason.as_deref(), self.message.as_deref()])
-    }
-}
-
-/// What there is of a text in two parts.
-pub(super) fn joined(parts: [Option<&str>; 2]) -> String {
-    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-    parts.join(": ").chars().take(MESSAGE_LIMIT).collect()
 }
 
 impl From<&OwnerReference> for Owner {
@@ -194,10 +166,9 @@ impl RawPod {
     /// What there is to know about a pod that is not Terminating, or not only that.
     pub fn summary(&self) -> PodSummary {
         let controller = self.metadata.controller().map(Owner::from);
-        let mirror = self.metadata.annotation(|known| &known.mirror).is_some();
         let daemon = controller.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
         let stays = match self.toleration(UNREACHABLE) {
-            _ if mirror => Some(Stay::Static),
+            _ if self.mirror() => Some(Stay::Static),
             _ if daemon => Some(Stay::DaemonSet),
             Some(toleration) if toleration.seconds.is_none() => Some(Stay::Tolerates),
             _ => None,
@@ -206,21 +177,14 @@ impl RawPod {
         let phase = self.status.phase.clone().unwrap_or_default();
         let terminating = self.metadata.terminating();
         let name = self.metadata.name.clone().unwrap_or_default();
-        let claims =
-            self.spec.volumes.iter().flatten().filter_map(|volume| match &volume.persistent_volume_claim {
-                Some(source) => source.claim_name.clone(),
-                None => {
-                    Some(format!("{name}-{}", volume.name.as_deref()?)).filter(|_| volume.ephemeral.is_some())
-                }
-            });
         PodSummary {
-            claims: claims.collect(),
+            claims: self.claims().filter_map(|(claim, _)| claim.ok()).collect(),
             name,
             namespace: self.metadata.namespace.clone().unwrap_or_default(),
             uid: self.metadata.uid.clone().unwrap_or_default(),
             node: self.node().map(str::to_owned),
             serves: phase == "Running" && !terminating && !unready,
-            finished: matches!(phase.as_str(), "Succeeded" | "Failed"),
+            finished: self.finished(),
             phase,
             created: self.metadata.creation_timestamp,
             terminating,
@@ -230,32 +194,55 @@ impl RawPod {
         }
     }
 
+    /// The name of each claim that it uses, and whether its own generic ephemeral volume asks for that.
+    fn claims(&self) -> impl Iterator<Item = (Result<String, String>, bool)> {
+        let pod = self.metadata.name.as_deref().unwrap_or_default();
+        self.spec.volumes.iter().flatten().filter_map(move |volume| {
+            let (claim, ephemeral) = (&volume.persistent_volume_claim, &volume.ephemeral);
+            let name = match (claim, ephemeral) {
+                (Some(claim), _) => required(claim.claim_name.clone(), "persistentVolumeClaim.claimName"),
+                // A generic ephemeral volume's claim is named after pod and volume.
+                (None, Some(_)) => required(volume.name.clone(), "the name of a volume")
+                    .map(|volume| format!("{pod}-{volume}")),
+                (None, None) => return None,
+            };
+            Some((name, claim.is_none()))
+        })
+    }
+
+    /// Whether it has done all that it will do: a delete takes it at once.
+    fn finished(&self) -> bool {
+        matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed"))
+    }
+
+    /// Whether it mirrors a static pod.
+    fn mirror(&self) -> bool {
+        self.metadata.annotation(|known| &known.mirror).is_some()
+    }
+
     /// What people call the pod's workload: its Deployment, where a `ReplicaSet` is only one of that one's versions; its
     /// `CronJob`, where a Job is only one of its times.
     fn workload(&self, controller: &Owner) -> Owner {
-        let time = controller.name.rsplit_once('-').filter(|(name, time)| {
+        let Owner { kind, name } = controller;
+        let of_time = |(name, time): &(&str, &str)| {
             !name.is_empty() && time.len() >= CRON_DIGITS && time.chars().all(|digit| digit.is_ascii_digit())
-        });
-        if let Some((name, _)) = time
-            && controller.kind == "Job"
-        {
-            return Owner { kind: "CronJob".to_owned(), name: name.to_owned() };
-        }
-        let version = self.metadata.label(POD_TEMPLATE_HASH).map(|hash| format!("-{hash}"));
-        let deployment = version.and_then(|version| controller.name.strip_suffix(version.as_str()));
-        match deployment {
-            Some(name) if controller.kind == "ReplicaSet" => {
-                Owner { kind: "Deployment".to_owned(), name: name.to_owned() }
+        };
+        let above = match kind.as_str() {
+            "Job" => name.rsplit_once('-').filter(of_time).map(|(name, _)| ("CronJob", name)),
+            "ReplicaSet" => {
+                let version = self.metadata.label(POD_TEMPLATE_HASH).map(|hash| format!("-{hash}"));
+                version.and_then(|version| name.strip_suffix(&version)).map(|name| ("Deployment", name))
             }
-            _ => controller.clone(),
-        }
+            _ => None,
+        };
+        let (kind, name) = above.unwrap_or((kind, name));
+        Owner { kind: kind.to_owned(), name: name.to_owned() }
     }
 
     /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a
     /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
     pub fn into_facts(self, namespace_opted_out: Read<Option<String>>) -> Result<PodFacts, String> {
         let name = required(self.metadata.name.clone(), "metadata.name")?;
-        let mut claims = Vec::new();
         let owner = self.metadata.owner_references.iter().flatten();
         let owner = owner.max_by_key(|owner| owner.controller == Some(true));
         let controller = owner.filter(|owner| owner.controller == Some(true)).and_then(|owner| {
@@ -263,24 +250,16 @@ impl RawPod {
         });
         let label = |key: &String| Some(format!("{key}={}", self.metadata.label(key)?));
         let siblings = self.labels_of_siblings().iter().filter_map(label).collect::<Vec<_>>().join(",");
+        let deletion_deadline =
+            self.metadata.deletion_timestamp.ok_or("metadata.deletionTimestamp is missing")?;
         let owner = owner.map(Owner::from);
         let workload = owner.as_ref().map(|owner| self.workload(owner));
-        for volume in self.spec.volumes.into_iter().flatten() {
-            let ephemeral = volume.persistent_volume_claim.is_none();
-            let claim = match (volume.persistent_volume_claim, volume.ephemeral) {
-                (Some(source), _) => required(source.claim_name, "persistentVolumeClaim.claimName")?,
-                // A generic ephemeral volume's claim is named after pod and volume.
-                (None, Some(_)) => format!("{name}-{}", required(volume.name, "the name of a volume")?),
-                (None, None) => continue,
-            };
-            claims.push(ClaimFacts {
-                name: claim,
-                ephemeral,
-                users: Vec::new(),
-                renewed: Err("nobody looked whether its claims would be made anew".to_owned()),
-                state: ClaimState::NotLookedUp,
-            });
-        }
+        let claim = |(name, ephemeral): (Result<String, String>, bool)| {
+            let renewed = Err("nobody looked whether its claims would be made anew".to_owned());
+            let state = ClaimState::NotLookedUp;
+            Ok(ClaimFacts { name: name?, ephemeral, users: Vec::new(), renewed, state })
+        };
+        let mut claims = self.claims().map(claim).collect::<Result<Vec<_>, String>>()?;
         // One that the pod also names as any other claim is not its own.
         claims.sort_by(|a, b| (&a.name, a.ephemeral).cmp(&(&b.name, b.ephemeral)));
         claims.dedup_by(|a, b| a.name == b.name);
@@ -289,18 +268,15 @@ impl RawPod {
             name,
             uid: required(self.metadata.uid.clone(), "metadata.uid")?,
             resource_version: required(self.metadata.resource_version.clone(), "metadata.resourceVersion")?,
-            node: self.spec.node_name.filter(|node| !node.is_empty()),
+            node: self.node().map(str::to_owned),
             owner,
             workload,
             controller,
             siblings: Some(siblings).filter(|siblings| !siblings.is_empty()),
-            deletion_deadline: self
-                .metadata
-                .deletion_timestamp
-                .ok_or_else(|| "metadata.deletionTimestamp is missing".to_owned())?,
+            deletion_deadline,
             grace_seconds: self.metadata.deletion_grace_period_seconds,
-            finished: matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed")),
-            mirror: self.metadata.annotation(|known| &known.mirror).is_some(),
+            finished: self.finished(),
+            mirror: self.mirror(),
             indexed: self.metadata.label(POD_INDEX).is_some(),
             opted_out: self.metadata.opted_out(),
             namespace_opted_out,

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{
     RawPod,
-    meta::Meta,
-    pod::{Condition, Status, joined},
+    meta::{Condition, Meta, joined},
+    pod::Status,
 };
 use crate::outcome::{Replacement, ReplacementState as State};
 
