@@ -41,20 +41,18 @@ impl Cluster {
         // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit; its error
         // holds the plugin's output and environment, so none of it is repeated.
         let client = tokio::task::spawn_blocking(move || client(config));
-        match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
-            Ok(Ok(Ok(client))) => Ok(Self { place, ..Self::new(client, stop.clone(), selectors.clone()) }),
-            Ok(Ok(Err(error))) => Err(CouldNotRun::Source(format!(
-                "the credentials in the kubeconfig cannot be used ({}); try `kubectl get nodes` with the same one",
-                kind(&error)
-            ))),
-            Ok(Err(_)) => Err(CouldNotRun::Source(
-                "setting up the client failed; try `kubectl get nodes` with the same kubeconfig".to_owned(),
-            )),
-            Err(_) => Err(CouldNotRun::Source(format!(
-                "the credential plugin of the kubeconfig did not answer within {} s; try `kubectl get nodes` with the same one",
-                CONNECT_LIMIT.as_secs()
-            ))),
-        }
+        let why = match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
+            Ok(Ok(Ok(client))) => return Ok(Self { place, ..Self::new(client, stop.clone(), selectors.clone()) }),
+            Ok(Ok(Err(error))) => {
+                format!("the credentials in the kubeconfig cannot be used ({})", kind(&error))
+            }
+            Ok(Err(_)) => "setting up the client by the kubeconfig failed".to_owned(),
+            Err(_) => {
+                let limit = CONNECT_LIMIT.as_secs();
+                format!("the credential plugin of the kubeconfig did not answer within {limit} s")
+            }
+        };
+        Err(CouldNotRun::Source(format!("{why}; try `kubectl get nodes` with the same one")))
     }
 }
 

@@ -204,13 +204,9 @@ impl Cluster {
     pub async fn node(&self, name: &str) -> Result<Option<NodeLook>, Failure> {
         let at = Instant::now();
         let node_path = format!("/api/v1/nodes/{}", encode(name));
-        let (node, lease) =
-            tokio::join!(self.get(&node_path, Form::Object), self.find::<RawLease>(NODE_LEASES, name));
-        let answer = match node {
-            Ok(answer) => answer,
-            Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
-            Err(failure) => return Err(failure),
-        };
+        let (answer, lease) =
+            tokio::join!(self.get_any(&node_path), self.find::<RawLease>(NODE_LEASES, name));
+        let Some(answer) = answer? else { return Ok(None) };
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
         let lease = lease.map(|raw| raw.map(Lease::from)).map_err(|failure| Unread(failure.to_string()));
         let facts = answer.parse_named::<RawNode>(name)?.into_facts(lease, &self.selectors);
@@ -248,10 +244,8 @@ impl Cluster {
     pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>, Failure> {
         let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref()) else {
             let namesake = self.pod(&lost.namespace, &lost.name).await?;
-            return Ok(namesake
-                .into_iter()
-                .filter(|pod| pod.metadata.uid.as_ref() != Some(&lost.uid))
-                .collect());
+            let other = namesake.filter(|pod| pod.metadata.uid.as_ref() != Some(&lost.uid));
+            return Ok(other.into_iter().collect());
         };
         let (namespace, labels) = (encode(&lost.namespace), encode(labels));
         let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PAGE}&labelSelector={labels}{CACHED}");
@@ -295,11 +289,10 @@ impl Cluster {
     /// A claim and the volume it is bound to.
     pub async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
         let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/", encode(namespace));
-        let unread = |failure: Failure| Unread(failure.to_string());
         let claim = match self.find::<RawClaim>(&path, name).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return ClaimState::Absent.into(),
-            Err(failure) => return ClaimState::Unread(unread(failure)).into(),
+            Err(failure) => return ClaimState::Unread(Unread(failure.to_string())).into(),
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
@@ -352,10 +345,15 @@ impl Cluster {
 
     /// The object of that name in `collection`; `None` where the API server says that there is none.
     async fn find<T: DeserializeOwned>(&self, collection: &str, name: &str) -> Result<Option<T>, Failure> {
-        match self.get(&format!("{collection}{}", encode(name)), Form::Object).await {
-            Ok(answer) => answer.parse_named(name).map(Some),
+        let answer = self.get_any(&format!("{collection}{}", encode(name))).await?;
+        answer.map(|answer| answer.parse_named(name)).transpose()
+    }
+
+    /// The answer that has the object at `path`; `None` where the API server says that there is none.
+    async fn get_any(&self, path: &str) -> Result<Option<Answer>, Failure> {
+        match self.get(path, Form::Object).await {
             Err(failure) if failure.is(StatusKind::NotFound) => Ok(None),
-            Err(failure) => Err(failure),
+            answer => answer.map(Some),
         }
     }
 

@@ -61,14 +61,14 @@ impl Gathered {
             let claim = (node.clone(), namespace.clone(), claim.clone());
             users.entry(claim).or_default().insert(user.clone());
         };
-        for (node, pod) in
-            self.facts.unasked.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, pod)))
-        {
-            pod.claims.iter().for_each(|claim| uses(node, &pod.namespace, claim, &pod.name));
+        for (node, pods) in &self.facts.unasked {
+            for pod in pods {
+                pod.claims.iter().for_each(|claim| uses(node, &pod.namespace, claim, &pod.name));
+            }
         }
         for pod in self.pods.iter().filter(|pod| !pod.finished) {
-            let node = pod.node.iter().flat_map(|node| pod.claims.iter().map(move |claim| (node, claim)));
-            node.for_each(|(node, claim)| uses(node, &pod.namespace, &claim.name, &pod.name));
+            let Some(node) = &pod.node else { continue };
+            pod.claims.iter().for_each(|claim| uses(node, &pod.namespace, &claim.name, &pod.name));
         }
         for pod in &mut self.pods {
             let Some(node) = &pod.node else { continue };

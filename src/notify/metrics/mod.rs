@@ -60,9 +60,8 @@ impl<'a> Metrics<'a> {
             let count = report.pods.iter().filter(|pod| pod.reason == code).count();
             (vec![("verdict", code.verdict().as_str()), ("reason", code.as_str())], count.to_string())
         });
-        let outcome =
-            |(code, count): (&OutcomeCode, &usize)| (vec![("outcome", code.as_str())], count.to_string());
-        let outcomes = report.summary.outcomes.iter().map(outcome);
+        let outcomes = report.summary.outcomes.iter();
+        let outcomes = outcomes.map(|(code, count)| (vec![("outcome", code.as_str())], count.to_string()));
         let replacements = report.summary.replacements.iter();
         let replacements =
             replacements.map(|(state, count)| (vec![("state", state.as_str())], count.to_string()));
