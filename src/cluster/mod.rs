@@ -20,7 +20,7 @@ pub use self::{
     failure::{Failure, StatusKind},
     guard::REFUSAL,
     read::{Listed, NodeLook, PodsOf, Scan},
-    write::{NotDown, StillDown, WriteMode},
+    write::{StillDown, WriteMode},
 };
 pub(crate) use self::{failure::root, request::USER_AGENT};
 use crate::{selector::NodeSelectors, stop::Stop};

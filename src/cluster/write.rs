@@ -19,6 +19,7 @@ use crate::{
     decide::PinnedClaim,
     facts::{NodeFacts, PodFacts, Ready},
     kubernetes::RawObject,
+    outcome::Outcome,
 };
 
 /// For how long a look at a node permits writes to its pods: 5 s, less what cancelling may take.
@@ -44,26 +45,18 @@ pub struct StillDown {
     until: Instant,
 }
 
-/// Why there is no such proof.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotDown {
-    /// It is Ready.
-    Ready,
-    /// It is not the node that was judged, or no node to be judged so: how, as a sentence.
-    Changed(&'static str),
-}
-
 impl StillDown {
-    /// Judges a new look at the node that was `judged` before.
-    pub fn prove(NodeLook { facts, now, at }: &NodeLook, judged: &NodeFacts) -> Result<Self, NotDown> {
+    /// Judges a new look at the node that was `judged` before. An error is the outcome of its pods.
+    pub fn prove(NodeLook { facts, now, at }: &NodeLook, judged: &NodeFacts) -> Result<Self, Outcome> {
+        let changed = |how: &str| Err(Outcome::NodeChanged(how.to_owned()));
         if facts.uid != judged.uid {
-            return Err(NotDown::Changed("Another node has registered under the name."));
+            return changed("Another node has registered under the name.");
         }
         if facts.ready == Ready::True {
-            return Err(NotDown::Ready);
+            return Err(Outcome::NodeRecovered);
         }
         if facts.leaf.is_some() {
-            return Err(NotDown::Changed("The node carries the mark of a leaf node now."));
+            return changed("The node carries the mark of a leaf node now.");
         }
         Ok(Self { node: facts.name.clone(), now: *now, until: *at + NODE_FRESH_FOR })
     }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Look, Node, Run, Sent, log_outcome};
 use crate::{
-    cluster::{Failure, NotDown, StatusKind, StillDown, WriteMode},
+    cluster::{Failure, StatusKind, StillDown, WriteMode},
     decide::{PinnedClaim, Reason, Verdict, decide},
     facts::{NodeRead, PodFacts, Unread, opted_out},
     outcome::Outcome,
@@ -39,9 +39,8 @@ impl Run<'_> {
             Ok(()) => self.send(node, pod, self.mode).await,
             Err(sent) => sent,
         };
-        match &sent {
-            Sent::Settled(outcome) => log_outcome(pod, outcome),
-            Sent::Accepted | Sent::Unsure(_) => {}
+        if let Sent::Settled(outcome) = &sent {
+            log_outcome(pod, outcome);
         }
         sent
     }
@@ -84,12 +83,9 @@ impl Run<'_> {
                 tracing::info!(uid = pod.uid, "Deleting scratch claim {} of pod {}", claim.claim, pod.name);
                 self.given_up.borrow_mut().entry(pod.uid.clone()).or_default().insert(claim.claim.clone());
             }
-            let failure = match written {
-                Err(failure) if !failure.is(StatusKind::NotFound) => failure,
-                _ => {
-                    done.push(claim.claim);
-                    continue;
-                }
+            let Some(failure) = written.err().filter(|failure| !failure.is(StatusKind::NotFound)) else {
+                done.push(claim.claim);
+                continue;
             };
             tried += 1;
             // What was not sent may be sent at once, after another look at the node.
@@ -207,25 +203,16 @@ impl Run<'_> {
             // A failure is kept from its end on: the node's pods need not each wait for another.
             Look { taken: if result.is_err() { Instant::now() } else { taken }, result }
         });
-        let look = match &look.result {
-            Ok(look) => look.as_ref(),
-            Err(failure) => {
-                let cause = format!("node {} could not be read again: {failure}", node.judged.name);
-                return Err(Outcome::Failed(cause));
-            }
-        };
+        let name = &node.judged.name;
+        let unread = |failure| Outcome::Failed(format!("node {name} could not be read again: {failure}"));
         let gone = || Outcome::NodeChanged("The node does not exist any more.".to_owned());
-        let look = look.ok_or_else(gone)?;
-        let proof = StillDown::prove(look, node.judged).map_err(|not| match not {
-            NotDown::Ready => Outcome::NodeRecovered,
-            NotDown::Changed(how) => Outcome::NodeChanged(how.to_owned()),
-        })?;
+        let look = look.result.as_ref().map_err(unread)?.as_ref().ok_or_else(gone)?;
+        let proof = StillDown::prove(look, node.judged)?;
         match decide(look.now, self.policy, Some(&NodeRead::Known(look.facts.clone())), pod) {
             Reason::Stuck { scratch, .. } => Ok((proof, scratch)),
             // What could not be read has not changed.
             Reason::FactsUnread(what) => {
-                let node = &node.judged.name;
-                Err(Outcome::Failed(format!("node {node} could not be judged again: {what}")))
+                Err(Outcome::Failed(format!("node {name} could not be judged again: {what}")))
             }
             reason => Err(Outcome::NodeChanged(reason.sentence())),
         }
