@@ -61,8 +61,8 @@ pub struct Options {
     #[arg(help_heading = REPORT, long, hide_short_help = true, env)]
     pub no_events: bool,
 
-    /// After the deletes, see for so long whether the replacements come up; shorter than the schedule. It ends sooner when
-    /// all are Ready
+    /// After the deletes, see for so long, and 10 s for the causes, whether the replacements come up; shorter than the
+    /// schedule. It ends sooner when all are Ready
     #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "DURATION", default_value = "0s")]
     #[arg(allow_hyphen_values = true)]
     pub wait_for_replacements: Span,

@@ -64,12 +64,11 @@ pub async fn replacements(
     tokio::select! {
         biased;
         _ = stop.stopped() => {}
-        () = tokio::time::sleep(wait) => {}
-        () = rounds(cluster, &mut workloads, progress) => {}
-    }
-    if stop.reason().is_none() {
         // What was found by then stands.
-        let _ = timeout(stop.at_most(CAUSES_LIMIT), explain(cluster, &mut workloads, began)).await;
+        () = async {
+            let _ = timeout(wait, rounds(cluster, &mut workloads, progress)).await;
+            let _ = timeout(CAUSES_LIMIT, explain(cluster, &mut workloads, began)).await;
+        } => {}
     }
     let found = workloads.into_values().flat_map(|workload| workload.pods).chain(known);
     found.map(|(pod, found)| (pod.uid.clone(), found)).collect()

@@ -675,6 +675,23 @@ async fn a_signal_ends_the_wait_at_once() {
     assert_eq!(server.lock().requests.len(), 3, "nothing more is asked");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_signal_ends_the_asking_for_causes_at_once() {
+    let lost = pod("shop", "db-0", "ds06");
+    let fate = |request: &Request| Fate {
+        fault: (request.kind == Kind::StatefulSet).then_some(Fault::Hangs(false)),
+        ..Fate::default()
+    };
+    let signalled = |_, signal: tokio::sync::watch::Sender<_>| {
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(61)).await;
+            signal.send_replace(Some(("SIGTERM", Instant::now())));
+        });
+    };
+    let Waited { found, took, .. } = waited(&[lost], &[], fate, signalled).await;
+    assert_eq!((found["uid-shop-db-0"].state, took), (State::Pending, Duration::from_secs(61)));
+}
+
 /// The requests that only the wait sends, Events being off.
 const OF_THE_WAIT: [Kind; 6] =
     [Kind::Pod, Kind::PodsWith, Kind::StatefulSet, Kind::ReplicaSet, Kind::Job, Kind::Events];
