@@ -244,8 +244,11 @@ impl Cluster {
     pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>, Failure> {
         let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref()) else {
             let namesake = self.pod(&lost.namespace, &lost.name).await?;
-            let other = namesake.filter(|pod| pod.metadata.uid.as_ref() != Some(&lost.uid));
-            return Ok(other.into_iter().collect());
+            // Its controller may have been made anew, under the same name.
+            let another = |pod: &RawPod| {
+                pod.metadata.uid.as_ref() != Some(&lost.uid) && pod.summary().controller == lost.owner
+            };
+            return Ok(namesake.into_iter().filter(another).collect());
         };
         let (namespace, labels) = (encode(&lost.namespace), encode(labels));
         let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PAGE}&labelSelector={labels}{CACHED}");

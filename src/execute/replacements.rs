@@ -142,8 +142,14 @@ impl<'a> Workload<'a> {
         };
         pods.retain(RawPod::counts);
         self.has = pods.len();
-        pods.retain(|pod| pod.metadata.creation_timestamp >= self.evicted());
-        pods.sort_by_key(|pod| (pod.metadata.creation_timestamp, pod.metadata.name.clone()));
+        let evicted = self.evicted();
+        pods.retain(|pod| pod.metadata.creation_timestamp >= evicted);
+        // What only the skew lets in is a replacement where nothing else is.
+        let asked = evicted.and_then(|evicted| evicted.checked_add(CLOCK_SKEW).ok());
+        pods.sort_by_key(|pod| {
+            let created = pod.metadata.creation_timestamp;
+            (created < asked, created, pod.metadata.name.clone())
+        });
         let mut pods = pods.into_iter().map(RawPod::into_replacement);
         for (_, found) in &mut self.pods {
             *found = pods.next().unwrap_or_else(|| missing.clone());

@@ -692,6 +692,39 @@ async fn a_signal_ends_the_asking_for_causes_at_once() {
     assert_eq!((found["uid-shop-db-0"].state, took), (State::Pending, Duration::from_secs(61)));
 }
 
+/// Clocks may differ by 30 s, so that what was made a little before the eviction counts where nothing newer is there.
+#[tokio::test(start_paused = true)]
+async fn what_was_made_before_the_eviction_comes_after_what_was_made_since() {
+    let labels = json!({"pod-template-hash": "5d4f"});
+    let lost = lost_of("ReplicaSet", "apps/v1", "web-5d4f-abc", &labels);
+    let asked = lost["metadata"]["deletionTimestamp"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    let before = (asked - SignedDuration::from_secs(30 + 20)).to_string();
+    let before = with(ready("ds02"), json!({"metadata": {"creationTimestamp": before}}));
+    let before = made(&lost, "web-5d4f-old", before);
+    let new = made(&lost, "web-5d4f-xyz", json!({"status": {"phase": "Pending"}}));
+    let lost = [lost];
+    assert_eq!(told(&lost, std::slice::from_ref(&before)).await, ("back", None));
+    assert_eq!(told(&lost, &[before, new]).await, ("pending", Some("it has no node".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namesake_of_another_controller_or_of_none_is_no_replacement() {
+    let lost = pod("shop", "db-0", "ds06");
+    let owner = |kind: &str, name: &str, uid: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true}]);
+    for (owners, state) in [
+        (json!(null), "pending"),
+        (owner("ReplicaSet", "db", "uid-of-db"), "pending"),
+        (owner("StatefulSet", "other", "uid-of-other"), "pending"),
+        (owner("StatefulSet", "db", "made-anew"), "back"),
+    ] {
+        let namesake = made(&lost, "db-0", ready("ds02"));
+        let namesake = with(namesake, json!({"metadata": {"ownerReferences": owners}}));
+        let set = json!({"kind": "StatefulSet", "metadata": {"namespace": "shop", "name": "db", "uid": "made-anew"},
+            "spec": {"replicas": 1}});
+        assert_eq!(told(std::slice::from_ref(&lost), &[namesake, set]).await.0, state, "{owners}");
+    }
+}
+
 /// The requests that only the wait sends, Events being off.
 const OF_THE_WAIT: [Kind; 6] =
     [Kind::Pod, Kind::PodsWith, Kind::StatefulSet, Kind::ReplicaSet, Kind::Job, Kind::Events];
