@@ -34,8 +34,9 @@ struct Workload<'a> {
     open: bool,
 }
 
-/// By the controller's UID, or by that of the pod where it is asked for by name.
-type Workloads<'a> = BTreeMap<&'a str, Workload<'a>>;
+/// By the controller's UID and the labels of its pods, which tell the indexes of a Job apart, or by the UID of the pod where
+/// it is asked for by name.
+type Workloads<'a> = BTreeMap<(&'a str, &'a str), Workload<'a>>;
 
 /// Looks for `wait`, or until the run has to end, how far the replacements of `reaped` have come: by UID of the reaped pod.
 /// Tells `progress` how many are settled.
@@ -53,11 +54,12 @@ pub async fn replacements(
     let began = Instant::now();
     let (mut known, mut workloads) = (Vec::new(), Workloads::new());
     for &pod in reaped {
-        let uid = pod.siblings.as_ref().and(pod.controller.as_ref()).map_or(&pod.uid, |it| &it.uid);
+        let siblings = pod.siblings.as_deref().zip(pod.controller.as_ref());
+        let of = siblings.map_or((&*pod.uid, ""), |(labels, it)| (&it.uid, labels));
         let (to, state, cause) = match (&pod.controller, &pod.owner) {
             (None, _) => (&mut known, State::None, "it has no controller, which would make another"),
             (_, Some(it)) if it.kind == "DaemonSet" => (&mut known, State::Pending, "it waits for its node"),
-            _ => (&mut workloads.entry(uid).or_default().pods, State::Unknown, "it was not looked for"),
+            _ => (&mut workloads.entry(of).or_default().pods, State::Unknown, "it was not looked for"),
         };
         to.push((pod, Replacement::without_pod(state, cause)));
     }

@@ -19,8 +19,9 @@ const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// Controllers that give each pod a new name.
 const RENAMING: [&str; 3] = ["ReplicaSet", "ReplicationController", "Job"];
-/// Labels that only the pods of one such controller have. The Job's is its UID, by today's key and the one before 1.27.
-const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "batch.kubernetes.io/controller-uid", "controller-uid"];
+/// End the keys of labels that only the pods of one such controller have, or of one index of it. Argo Rollouts has a hash of
+/// its own; the Job's is its UID, by today's key and the one before 1.27.
+const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "controller-uid", "job-completion-index"];
 /// Begins the labels that the API server copies from the node to the pod, since 1.35.
 const OF_NODE: &str = "topology.kubernetes.io/";
 
@@ -124,7 +125,8 @@ impl RawPod {
             return Vec::new();
         }
         let labels = self.metadata.labels.iter().flatten().map(|(key, _)| key.clone());
-        let (telling, mut others): (Vec<_>, Vec<_>) = labels.partition(|key| TELLING.contains(&key.as_str()));
+        let (telling, mut others): (Vec<_>, Vec<_>) =
+            labels.partition(|key| TELLING.iter().any(|end| key.ends_with(end)));
         others.retain(|key| key != SKIP && !key.starts_with(OF_NODE));
         if telling.is_empty() { others } else { telling }
     }
@@ -297,6 +299,8 @@ mod tests {
     fn the_pods_of_a_controller_are_asked_for_by_as_few_labels_as_tell_them() {
         let hash = json!({"app": "web", "pod-template-hash": "5d4f"});
         let job = json!({"app": "web", "batch.kubernetes.io/controller-uid": "u", "controller-uid": "u", "job-name": "web"});
+        let indexed = json!({"controller-uid": "u", "batch.kubernetes.io/job-completion-index": "3", "job-name": "web"});
+        let rollout = json!({"app": "web", "rollouts-pod-template-hash": "5d4f"});
         let old_job = json!({"controller-uid": "u", "job-name": "web"});
         let plain = json!({"app": "web", "tier": "", "topology.kubernetes.io/zone": "b", "pod-reaper.io/skip": "false"});
         for (kind, version, labels, siblings) in [
@@ -305,6 +309,13 @@ mod tests {
             ("ReplicationController", "v1", &plain, Some("app=web,tier=")),
             ("Job", "batch/v1", &job, Some("batch.kubernetes.io/controller-uid=u,controller-uid=u")),
             ("Job", "batch/v1", &old_job, Some("controller-uid=u")),
+            (
+                "Job",
+                "batch/v1",
+                &indexed,
+                Some("batch.kubernetes.io/job-completion-index=3,controller-uid=u"),
+            ),
+            ("ReplicaSet", "apps/v1", &rollout, Some("rollouts-pod-template-hash=5d4f")),
             ("Job", "batch/v1", &json!(null), None),
             ("StatefulSet", "apps/v1", &plain, None),
             ("DaemonSet", "apps/v1", &plain, None),

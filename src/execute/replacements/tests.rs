@@ -725,6 +725,19 @@ async fn a_namesake_of_another_controller_or_of_none_is_no_replacement() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_pod_of_another_index_of_a_job_is_no_replacement() {
+    let labels = |index: &str| json!({"batch.kubernetes.io/controller-uid": "uid-of-web", "batch.kubernetes.io/job-completion-index": index});
+    let lost =
+        ["3", "5"].map(|index| lost_of("Job", "batch/v1", &format!("web-{index}-abc"), &labels(index)));
+    let of = |index: &str| with(ready("ds02"), json!({"metadata": {"labels": labels(index)}}));
+    let job = json!({"kind": "Job", "metadata": {"namespace": "shop", "name": "web", "uid": "uid-of-web"}});
+    let after = [made(&lost[0], "web-9-xyz", of("9")), made(&lost[0], "web-5-xyz", of("5")), job];
+    let found = waited(&lost, &after, |_| Fate::default(), |_, _| {}).await.found;
+    let states = found.values().map(|it| (it.state.as_str(), it.name.as_deref())).collect::<Vec<_>>();
+    assert_eq!(states, [("pending", None), ("back", Some("web-5-xyz"))]);
+}
+
 /// The requests that only the wait sends, Events being off.
 const OF_THE_WAIT: [Kind; 6] =
     [Kind::Pod, Kind::PodsWith, Kind::StatefulSet, Kind::ReplicaSet, Kind::Job, Kind::Events];
