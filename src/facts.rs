@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, fmt::Display};
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::codes::codes;
 
@@ -192,7 +192,16 @@ pub struct Sign {
     #[cfg_attr(test, schemars(with = "String"))]
     pub by: SignBy,
     /// When: by the API server's stamp where there is one, else by the node's own clock.
+    #[serde(serialize_with = "whole_seconds")]
     pub at: Timestamp,
+}
+
+/// Writes a time that may say fractions of a second, which is more than any verdict is about, without them.
+pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
+    time: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    (*time).into().map(|time| format!("{time:.0}")).serialize(serializer)
 }
 
 codes! {

@@ -46,7 +46,7 @@ fn start(settings: &Settings) -> Result<Exit, CouldNotRun> {
 
 /// Answers what is asked, and writes the answer.
 async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit, CouldNotRun> {
-    let form = settings.form.output;
+    let form = &settings.form;
     Ok(match &settings.command {
         Command::WhatIf(nodes) => output::write(what_if::run(settings, nodes, stop).await?, form, stop).await,
         Command::Explain(pod) => output::write(explain::run(settings, pod, stop).await?, form, stop).await,

@@ -3,16 +3,28 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 
 use super::terminal;
-use crate::{cli::Output, exit::Exit, report::Render, stop::Stop};
+use crate::{
+    cli::{Form, LogFormat, Output},
+    exit::Exit,
+    report::Render,
+    stop::Stop,
+};
 
 /// Writes `answer`, for as long as its reader takes, unless a signal says that it is not waited for any more. Gives its
 /// exit code, or one that says that it could not be written.
-pub async fn write(answer: impl Render + Send + 'static, output: Output, stop: &Stop) -> Exit {
+pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Stop) -> Exit {
     let exit = answer.exit();
+    let Form { output, log_format, .. } = *form;
     let written = tokio::task::spawn_blocking(move || {
         // Standard output's own buffer ends at each line.
         let mut out = BufWriter::new(io::stdout().lock());
-        answer.write(output, terminal::screen(), &mut out)?;
+        if (output, log_format) == (Output::Json, LogFormat::Json) {
+            // What collects the log collects this too, line by line.
+            serde_json::to_writer(&mut out, &answer)?;
+            out.write_all(b"\n")?;
+        } else {
+            answer.write(output, terminal::screen(), &mut out)?;
+        }
         out.flush()
     });
     let written = tokio::select! {

@@ -91,6 +91,7 @@ pub fn asks_about_scratch(now: Timestamp, policy: &Policy, node: Option<&NodeRea
 
 /// What one rule, or limit, says about a pod.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Evaluation {
     /// Its place in the order, from 1; null for a limit.
     pub number: Option<usize>,

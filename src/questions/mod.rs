@@ -16,6 +16,7 @@ use crate::{
 
 /// What is answered of a pod.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// The verdict of a run; null where no run judges it.
     pub verdict: Option<Verdict>,
@@ -42,3 +43,6 @@ impl Judgement {
 fn joined(notes: &[String]) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("; "))
 }
+
+#[cfg(test)]
+mod tests;

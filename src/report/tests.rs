@@ -368,6 +368,9 @@ fn schema() -> Value {
     let schema = generator.into_root_schema_for::<Report>();
     let mut schema = schema.to_value();
     schema["title"] = json!("pod-reaper's report, version 1");
+    // Written by serde, which does not show it to the generator.
+    schema["properties"]["kind"] = json!({"const": "Report"});
+    schema["required"].as_array_mut().expect("names").push(json!("kind"));
     schema
 }
 

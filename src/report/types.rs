@@ -10,7 +10,7 @@ use crate::{
     advice::Step,
     decide::{ReasonCode, Verdict},
     exit::Exit,
-    facts::{Attachment, KubeletAlive, Owner, ReadError, Ready, Sign},
+    facts::{Attachment, KubeletAlive, Owner, ReadError, Ready, Sign, whole_seconds},
     outcome::{OutcomeCode, Replacement, ReplacementState},
     settings::{GuardCode, ModeCode},
 };
@@ -18,7 +18,7 @@ use crate::{
 /// What a run found and did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", tag = "kind")]
 pub struct Report {
     /// Version of this form.
     #[cfg_attr(test, schemars(schema_with = "super::tests::version"))]
@@ -134,6 +134,7 @@ pub struct NodeEntry {
     /// For how long, in seconds.
     pub not_ready_seconds: Option<i64>,
     /// When its lease was last renewed.
+    #[serde(serialize_with = "whole_seconds")]
     pub lease_renewed: Option<Timestamp>,
     /// How long ago that is, in seconds.
     pub lease_age_seconds: Option<i64>,

@@ -278,7 +278,9 @@ impl Saved {
             return Err(SnapshotError::Missing("pods"));
         }
         let Options { now, selectors } = std::mem::take(&mut self.options);
+        // Whole seconds, as a server's clock says them.
         let now = now.or(self.newest).ok_or(SnapshotError::Undated)?;
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         let mut facts = ClusterFacts { now, node_count: self.nodes.len(), ..ClusterFacts::default() };
         let node_unread =
             self.any_malformed("Node").then(|| Unread("a node of the snapshot could not be read".to_owned()));

@@ -1,9 +1,12 @@
 //! The subcommands what-if and explain.
 
+use std::fs;
+
 use expect_test::expect_file;
+use pod_reaper_test_support::samples::NOW;
 use serde_json::{Value, json};
 
-use crate::{KOSMOS, Reaper, reaper, small_cluster};
+use crate::{KOSMOS, Reaper, data, reaper, small_cluster};
 
 /// A question about a snapshot, with options after it.
 fn ask(snapshot: &str, question: &[&str]) -> Reaper {
@@ -160,6 +163,55 @@ fn questions_are_asked_as_kubectl_is() {
             reaper(&[command, "--help"]).run().exits(0).out
         );
     }
+}
+
+/// By the schemas in docs/, as a script of somebody else reads them.
+#[test]
+fn each_document_says_its_kind_and_is_what_its_schema_says() {
+    let answers: [(&str, &[&str], &str); 4] = [
+        ("Report", &["-A"], "report"),
+        ("WhatIf", &["what-if", "ds06", "ds05"], "what-if"),
+        ("Explanation", &["explain", "vault-0", "-n", "vault"], "explain"),
+        ("Explanation", &["explain", "compute-hive02/hiveserver2-0"], "explain"),
+    ];
+    for (kind, args, schema) in answers {
+        let form = ["--snapshot", SIX, "--now", "2026-11-21T03:13:38.9Z", "-o", "json"];
+        let plain = reaper(&[args, &form[..]].concat()).run().exits(0);
+        assert!(
+            plain.out.starts_with(&format!("{{\n  \"kind\": \"{kind}\",\n  \"version\": 1,")),
+            "{}",
+            plain.out
+        );
+        assert!(plain.out.contains("\"judgedAt\": \"2026-11-21T03:13:38Z\""), "{}", plain.out);
+        let fractions = plain.out.lines().filter(|line| line.ends_with("Z\"") || line.ends_with("Z\","));
+        let fractions =
+            fractions.filter(|line| line.contains("T0") && line.contains('.')).collect::<Vec<_>>();
+        assert!(fractions.is_empty(), "{fractions:?}");
+        // Where the log is JSON, each line of all that the program writes is an object.
+        let lines = reaper(&[args, &form[..]].concat()).env("LOG_FORMAT", "json").run().exits(0);
+        assert_eq!((lines.out.lines().count(), lines.report()), (1, plain.report()), "{kind}");
+        let path = data().join(format!("../../docs/{schema}.schema.json"));
+        let schema =
+            serde_json::from_str::<Value>(&fs::read_to_string(path).expect("a schema")).expect("JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let errors =
+            validator.iter_errors(&plain.report()).map(|error| error.to_string()).collect::<Vec<_>>();
+        assert!(errors.is_empty(), "{kind}: {errors:?}");
+        for field in plain.report().as_object().expect("an object").keys() {
+            assert!(!schema["properties"][field].is_null(), "{kind}: {field} is not in the schema");
+        }
+    }
+}
+
+#[test]
+fn a_lease_that_is_renewed_between_two_seconds_is_shown_by_the_second() {
+    let mut state = small_cluster();
+    let renewed = json!(NOW.replace('Z', ".250000Z"));
+    state["items"][4]["spec"] = json!({"leaseDurationSeconds": 40, "renewTime": renewed});
+    let run = reaper(&["--snapshot", "-", "-o", "json"]).input(state.to_string()).run().exits(0).report();
+    let node = &run["nodes"][0];
+    assert_eq!((&node["leaseRenewed"], &node["signsOfLife"][0]["at"]), (&json!(NOW), &json!(NOW)), "{node}");
+    assert_eq!(run["judgedAt"], NOW);
 }
 
 #[test]

@@ -29,7 +29,8 @@ use crate::{
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", tag = "kind")]
 pub struct Explanation {
     /// Version of this form.
     pub version: u8,
@@ -59,6 +60,7 @@ pub struct Explanation {
 
 /// The pod that is asked about.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PodSeen {
     /// Its namespace.

@@ -34,7 +34,8 @@ const KUBERNETES_PERCENT: u8 = 55;
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", tag = "kind")]
 pub struct WhatIf {
     /// Version of this form.
     pub version: u8,
@@ -77,6 +78,7 @@ pub struct WhatIf {
 
 /// What becomes of one pod.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PodFate {
     /// Its namespace.
@@ -117,6 +119,7 @@ codes! {
 
 /// A workload that would be away altogether.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Workload {
     /// Its namespace.

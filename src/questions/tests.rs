@@ -1,0 +1,66 @@
+//! The schemas of both answers, generated from their types and their documentation.
+
+use std::borrow::Cow;
+
+use expect_test::expect_file;
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
+use serde_json::{Value, json};
+
+use super::{
+    explain::Explanation,
+    what_if::{Fate, WhatIf},
+};
+use crate::{
+    decide::{ReasonCode, Verdict},
+    exit::Exit,
+};
+
+macro_rules! words {
+    ($($name:ident: $words:expr;)*) => {
+        $(impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({"enum": $words})
+            }
+        })*
+    };
+}
+
+words! {
+    Verdict: Verdict::ALL.map(Verdict::as_str);
+    ReasonCode: ReasonCode::ALL.map(ReasonCode::as_str);
+    Fate: Fate::ALL.map(Fate::as_str);
+    Exit: [Exit::Done, Exit::Incomplete].map(Exit::code);
+}
+
+fn schema<T: JsonSchema>(kind: &str, title: &str) -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    schema["title"] = json!(format!("{title}, version 1"));
+    // Written by serde, which does not show it to the generator.
+    schema["properties"]["kind"] = json!({"const": kind});
+    schema["required"].as_array_mut().expect("names").push(json!("kind"));
+    schema["properties"]["version"] = json!({"description": "Version of this form.", "enum": [1]});
+    schema
+}
+
+fn schema_of_what_if() -> Value {
+    let mut schema = schema::<WhatIf>("WhatIf", "The answer of pod-reaper what-if");
+    let count = json!({"type": "integer", "minimum": 0});
+    let counts = Fate::ALL.map(|fate| (fate.as_str().to_owned(), count.clone()));
+    let counts = serde_json::Map::from_iter(counts);
+    schema["properties"]["summary"]["properties"] = json!(counts);
+    schema["properties"]["summary"]["required"] = json!(Fate::ALL.map(Fate::as_str));
+    schema
+}
+
+#[test]
+fn the_schemas_in_the_documentation_are_current() {
+    let text = |schema: Value| serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
+    expect_file!["../../docs/what-if.schema.json"].assert_eq(&text(schema_of_what_if()));
+    let explained = schema::<Explanation>("Explanation", "The answer of pod-reaper explain");
+    expect_file!["../../docs/explain.schema.json"].assert_eq(&text(explained));
+}
