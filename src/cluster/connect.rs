@@ -42,7 +42,9 @@ impl Cluster {
         // holds the plugin's output and environment, so none of it is repeated.
         let client = tokio::task::spawn_blocking(move || client(config));
         let why = match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
-            Ok(Ok(Ok(client))) => return Ok(Self { place, ..Self::new(client, stop.clone(), selectors.clone()) }),
+            Ok(Ok(Ok(client))) => {
+                return Ok(Self { place, ..Self::new(client, stop.clone(), selectors.clone()) });
+            }
             Ok(Ok(Err(error))) => {
                 format!("the credentials in the kubeconfig cannot be used ({})", kind(&error))
             }

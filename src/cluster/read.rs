@@ -205,7 +205,7 @@ impl Cluster {
         let at = Instant::now();
         let node_path = format!("/api/v1/nodes/{}", encode(name));
         let (answer, lease) =
-            tokio::join!(self.get_any(&node_path), self.find::<RawLease>(NODE_LEASES, name));
+            tokio::join!(self.get_any(&node_path, Form::Object), self.find::<RawLease>(NODE_LEASES, name));
         let Some(answer) = answer? else { return Ok(None) };
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
         let lease = lease.map(|raw| raw.map(Lease::from)).map_err(|failure| Unread(failure.to_string()));
@@ -243,7 +243,9 @@ impl Cluster {
     /// each a new name. These are asked for again and again, and nothing is written by them.
     pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>, Failure> {
         let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref()) else {
-            let namesake = self.pod(&lost.namespace, &lost.name).await?;
+            let path = format!("/api/v1/namespaces/{}/pods/{}", encode(&lost.namespace), encode(&lost.name));
+            let namesake = self.get_any(&path, Form::Look).await?;
+            let namesake = namesake.map(|answer| answer.parse_named(&lost.name)).transpose()?;
             // Its controller may have been made anew, under the same name.
             let another = |pod: &RawPod| {
                 pod.metadata.uid.as_ref() != Some(&lost.uid) && pod.summary().controller == lost.owner
@@ -253,7 +255,7 @@ impl Cluster {
         let (namespace, labels) = (encode(&lost.namespace), encode(labels));
         let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PAGE}&labelSelector={labels}{CACHED}");
         let keep = |pod: RawPod| pod.metadata.controlled_by(&controller.uid).then_some(pod);
-        Ok(self.list(&path, Form::Object, keep).await?.items)
+        Ok(self.list(&path, Form::Look, keep).await?.items)
     }
 
     /// What its controller, which has at least `has` pods, says of the replacement of `lost` that it has not made.
@@ -348,13 +350,13 @@ impl Cluster {
 
     /// The object of that name in `collection`; `None` where the API server says that there is none.
     async fn find<T: DeserializeOwned>(&self, collection: &str, name: &str) -> Result<Option<T>, Failure> {
-        let answer = self.get_any(&format!("{collection}{}", encode(name))).await?;
+        let answer = self.get_any(&format!("{collection}{}", encode(name)), Form::Object).await?;
         answer.map(|answer| answer.parse_named(name)).transpose()
     }
 
     /// The answer that has the object at `path`; `None` where the API server says that there is none.
-    async fn get_any(&self, path: &str) -> Result<Option<Answer>, Failure> {
-        match self.get(path, Form::Object).await {
+    async fn get_any(&self, path: &str, form: Form) -> Result<Option<Answer>, Failure> {
+        match self.get(path, form).await {
             Err(failure) if failure.is(StatusKind::NotFound) => Ok(None),
             answer => answer.map(Some),
         }

@@ -30,10 +30,12 @@ pub(super) struct Answer {
 }
 
 /// How a request wants its answer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Whole objects.
     Object,
+    /// The same, asked for once: whoever asks will ask again.
+    Look,
     /// Metadata alone.
     Metadata,
     /// Metadata alone, of a list.
@@ -45,7 +47,7 @@ pub(super) enum Form {
 impl Form {
     fn accept(self) -> &'static str {
         match self {
-            Self::Object => "application/json",
+            Self::Object | Self::Look => "application/json",
             Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
             Self::MetadataList => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
             Self::Table => "application/json;as=Table;g=meta.k8s.io;v=v1",
@@ -61,6 +63,7 @@ impl Cluster {
 
     /// Reads `path`, trying again what may pass.
     pub(super) async fn get(&self, path: &str, form: Form) -> Result<Answer, Failure> {
+        let tries = if form == Form::Look { 1 } else { READ_TRIES };
         let mut tried = 0;
         loop {
             let failure = match self.send(Method::GET, path, form, None, None).await {
@@ -69,7 +72,7 @@ impl Cluster {
             };
             tried += 1;
             // After a pause beyond the end of the run there would be no time left to ask.
-            let worth_it = |pause: &Duration| tried < READ_TRIES && self.stop.at_most(*pause) == *pause;
+            let worth_it = |pause: &Duration| tried < tries && self.stop.at_most(*pause) == *pause;
             let Some(pause) = failure.pause(tried).filter(worth_it) else {
                 return Err(failure);
             };

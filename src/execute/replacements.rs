@@ -148,9 +148,8 @@ impl<'a> Workload<'a> {
         pods.retain(|pod| pod.metadata.creation_timestamp >= evicted);
         // What only the skew lets in is a replacement where nothing else is.
         let asked = evicted.and_then(|evicted| evicted.checked_add(CLOCK_SKEW).ok());
-        pods.sort_by_key(|pod| {
-            let created = pod.metadata.creation_timestamp;
-            (created < asked, created, pod.metadata.name.clone())
+        pods.sort_by_key(|RawPod { metadata: it, .. }| {
+            (it.creation_timestamp < asked, it.creation_timestamp, it.name.clone())
         });
         let mut pods = pods.into_iter().map(RawPod::into_replacement);
         for (_, found) in &mut self.pods {
@@ -172,10 +171,15 @@ impl<'a> Workload<'a> {
                 *found = why.clone();
             }
         }
+        // Those that are not made come last, one after the other, and share their controller's.
+        let mut warning = (String::new(), None);
         for (pod, found) in self.late() {
             let about = found.uid.clone().unwrap_or_else(|| Reference::controller(pod).uid);
-            if let Some((at, says)) = cluster.last_warning(&pod.namespace, &about).await
-                && Some(at) >= evicted
+            if warning.0 != about {
+                warning = (about.clone(), cluster.last_warning(&pod.namespace, &about).await);
+            }
+            if let Some((at, says)) = &warning.1
+                && Some(*at) >= evicted
             {
                 found.add(&format!("an Event says: {says}"));
             }

@@ -738,6 +738,38 @@ async fn the_pod_of_another_index_of_a_job_is_no_replacement() {
     assert_eq!(states, [("pending", None), ("back", Some("web-5-xyz"))]);
 }
 
+/// The next look is the other try: an API server that is busy is asked no more often.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_fails_is_one_request() {
+    let web = || lost_of("ReplicaSet", "apps/v1", "web-5d4f-abc", &json!({"pod-template-hash": "5d4f"}));
+    for (lost, kind) in [(pod("shop", "db-0", "ds06"), Kind::Pod), (web(), Kind::PodsWith)] {
+        for fault in [Fault::Busy(429, Some(1)), Fault::Busy(503, None), Fault::Lost(false)] {
+            let fate = move |request: &Request| Fate {
+                fault: (request.kind == kind).then_some(fault),
+                ..Fate::default()
+            };
+            let server = waited(std::slice::from_ref(&lost), &[], fate, |_, _| {}).await.server;
+            assert_eq!(server.lock().requests.len(), 14, "{kind:?}, {fault:?}");
+        }
+    }
+}
+
+/// They share the Warnings of their controller.
+#[tokio::test(start_paused = true)]
+async fn the_warnings_of_a_controller_are_asked_for_once() {
+    let labels = json!({"pod-template-hash": "5d4f"});
+    let lost =
+        ["a", "b", "c"].map(|name| lost_of("ReplicaSet", "apps/v1", &format!("web-5d4f-{name}"), &labels));
+    let set = json!({"kind": "ReplicaSet", "metadata": {"namespace": "shop", "name": "web", "uid": "uid-of-web"},
+        "spec": {"replicas": 3}});
+    let quota = warning("uid-of-web", "FailedCreate", "exceeded quota: small", "2026-01-31T03:00:02Z");
+    let Waited { found, server, .. } = waited(&lost, &[set, quota], |_| Fate::default(), |_, _| {}).await;
+    let cause = "it is not made yet; an Event says: FailedCreate: exceeded quota: small";
+    assert_eq!(found.values().filter(|found| found.cause.as_deref() == Some(cause)).count(), 3);
+    let requests = server.lock().requests.clone();
+    assert_eq!(requests.iter().filter(|sent| sent.contains("/events?")).count(), 1, "{requests:#?}");
+}
+
 /// The requests that only the wait sends, Events being off.
 const OF_THE_WAIT: [Kind; 6] =
     [Kind::Pod, Kind::PodsWith, Kind::StatefulSet, Kind::ReplicaSet, Kind::Job, Kind::Events];
