@@ -83,7 +83,7 @@ pub struct Common {
     #[arg(help_heading = WHICH, short, long, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
     pub namespace: Option<String>,
 
-    /// All namespaces, whatever NAMESPACE_REGEX says
+    /// All namespaces, whatever the environment says
     #[arg(help_heading = WHICH, short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
 
