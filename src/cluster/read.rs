@@ -265,6 +265,9 @@ impl Cluster {
         {
             return Ok(RawController::default().missing(has));
         }
+        // A StatefulSet that wants fewer pods does not want those of the highest ordinals.
+        let ordinal = lost.name.rsplit('-').next().filter(|_| kind == "StatefulSet");
+        let has = ordinal.and_then(|it| it.parse().ok()).unwrap_or(has);
         let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
         let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/");
         let found = self.find::<RawController>(&path, &name).await?;

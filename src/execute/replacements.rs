@@ -109,12 +109,11 @@ async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instan
     looks.for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.explain(cluster)).await;
     let mut late = open.into_iter().flat_map(Workload::late).collect::<Vec<_>>();
     late.retain(|(pod, _)| pod.volumes().next().is_some());
-    let attached = if late.is_empty() { Ok(BTreeMap::new()) } else { cluster.attachments().await };
-    let attached = attached.unwrap_or_default();
+    let on = if late.is_empty() { BTreeMap::new() } else { cluster.attachments().await.unwrap_or_default() };
     let ago = spoken(SignedDuration::from_secs(began.elapsed().as_secs().cast_signed()));
     for (pod, found) in late {
         let node = pod.node.as_deref().unwrap_or_default();
-        let there = attached.get(node).into_iter().flatten().filter_map(|it| it.volume.as_deref());
+        let there = on.get(node).into_iter().flatten().filter_map(|it| it.volume.as_deref());
         for volume in there.filter(|there| pod.volumes().any(|volume| volume.name == *there)) {
             found.add(&format!("{volume} is still attached to {node}, {ago} after the pod went"));
         }

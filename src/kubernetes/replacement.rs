@@ -76,19 +76,19 @@ raw! {
 }
 
 impl RawController {
-    /// Why it, which has at least `has` pods, has not made another.
+    /// Why it, which has at least `has` pods, or all below the ordinal `has`, has not made another.
     pub fn missing(&self, has: usize) -> Replacement {
         let holds = |kind| self.status.condition(kind).filter(|it| it.holds()).map(Condition::says);
         // Only a Job has these two, and `Suspended`; only a ReplicaSet has `ReplicaFailure`.
         let ended = holds("Failed").or_else(|| holds("Complete"));
         let waits = holds("ReplicaFailure").or_else(|| holds("Suspended"));
-        let (state, cause) = match (self.spec["replicas"].as_u64(), ended, waits) {
-            (Some(wanted), ..) if has as u64 >= wanted => {
+        let start = self.spec["ordinals"]["start"].as_u64().unwrap_or(0);
+        let (state, cause) = match (self.spec["replicas"].as_u64(), ended) {
+            (Some(wanted), ..) if has as u64 >= wanted.saturating_add(start) => {
                 (State::None, format!("its controller wants {wanted} pods by now"))
             }
-            (_, Some(says), _) => (State::None, format!("its Job has ended: {says}")),
-            (_, _, Some(says)) => (State::Pending, format!("{NOT_MADE}: {says}")),
-            _ => (State::Pending, NOT_MADE.to_owned()),
+            (_, Some(says)) => (State::None, joined([Some("its Job has ended"), Some(&says)])),
+            _ => (State::Pending, joined([Some(NOT_MADE), waits.as_deref()])),
         };
         Replacement::without_pod(state, cause)
     }

@@ -770,6 +770,30 @@ async fn the_warnings_of_a_controller_are_asked_for_once() {
     assert_eq!(requests.iter().filter(|sent| sent.contains("/events?")).count(), 1, "{requests:#?}");
 }
 
+/// Of a StatefulSet's pods the highest go first, so that its others need not be there to know.
+#[tokio::test(start_paused = true)]
+async fn an_ordinal_beyond_what_its_stateful_set_wants_is_not_made_again() {
+    for (replicas, start, state, cause) in [
+        (2, 0, "none", "its controller wants 2 pods by now"),
+        (3, 0, "pending", NOT_MADE),
+        (2, 1, "pending", NOT_MADE),
+        (1, 1, "none", "its controller wants 1 pods by now"),
+    ] {
+        let set = json!({"kind": "StatefulSet", "metadata": {"namespace": "shop", "name": "db", "uid": "uid-of-db"},
+            "spec": {"replicas": replicas, "ordinals": {"start": start}}});
+        let found = told(&[pod("shop", "db-2", "ds06")], &[set]).await;
+        assert_eq!(found, (state, Some(cause.to_owned())), "{replicas} from {start}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_ended_without_a_word_is_told_without_a_colon() {
+    let lost = lost_of("Job", "batch/v1", "web-abc", &json!({"controller-uid": "uid-of-web"}));
+    let job = json!({"kind": "Job", "metadata": {"namespace": "shop", "name": "web", "uid": "uid-of-web"},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]}});
+    assert_eq!(told(&[lost], &[job]).await, ("none", Some("its Job has ended".to_owned())));
+}
+
 /// The requests that only the wait sends, Events being off.
 const OF_THE_WAIT: [Kind; 6] =
     [Kind::Pod, Kind::PodsWith, Kind::StatefulSet, Kind::ReplicaSet, Kind::Job, Kind::Events];
