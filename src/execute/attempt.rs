@@ -214,6 +214,10 @@ impl Run<'_> {
             Reason::FactsUnread(what) => {
                 Err(Outcome::Failed(format!("node {name} could not be judged again: {what}")))
             }
+            // Nor does a node count as off whose lease could not be read.
+            Reason::SharedDisk(_) if look.facts.lease.is_err() => Err(Outcome::Failed(format!(
+                "node {name} could not be judged again: its lease could not be read"
+            ))),
             reason => Err(Outcome::NodeChanged(reason.sentence())),
         }
     }
