@@ -141,7 +141,7 @@ impl Kubectl {
     /// A script that gives up the pinned claims of the pods and force-deletes them, one by one, each while it and its node are
     /// as they were judged. What differs between them are plain words, which are arguments: zsh does not split what a variable
     /// holds. It uses no variable to which a shell gives a meaning of its own, and no option that a kuberc adds.
-    fn finish(&self, Alike { namespace, node, all }: &Alike<'_>) -> Command {
+    fn finish(&self, Alike { namespace, all }: &Alike<'_>, node: &NodeFacts) -> Command {
         let (kubectl, name) = (self.words([]).join(" "), &node.name);
         let before = format!(
             r#"( export KUBERC=off
@@ -192,11 +192,10 @@ fn given_up(judged: &Judged) -> &[PinnedClaim] {
     }
 }
 
-/// Pods of one namespace and node to which the same advice is given, at least one.
+/// Pods of one namespace to which the same advice is given, at least one; their node, where there is one, is the same.
 #[derive(Clone, Copy)]
 struct Alike<'a> {
     namespace: &'a str,
-    node: &'a NodeFacts,
     all: &'a [&'a Judged],
 }
 
@@ -283,29 +282,30 @@ fn step(what: impl Into<String>, command: Command) -> Step {
 /// `hold` holds the run, or their node shows a sign of life, nothing that destroys is printed.
 pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubectl: &Kubectl) -> Advice {
     let Some(Judged { pod, reason, .. }) = all.first() else { return Advice::default() };
-    // The rules that are for a person hold on a node that was read.
+    let alike = Alike { namespace: &pod.namespace, all };
+    // Finalizers are for a person where the node is gone, too.
+    if let Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } = reason {
+        return held_by_finalizers(&alike, finalizers, kubectl);
+    }
+    // The other rules that are for a person hold on a node that was read.
     let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
-    let alike = Alike { namespace: &pod.namespace, node, all };
     match reason {
-        Reason::LeafNode(leaf) => return leaf_node(&alike, leaf, kubectl),
+        Reason::LeafNode(leaf) => return leaf_node(&alike, &node.name, leaf, kubectl),
         Reason::KubeletAlive { signs, .. } => return kubelet_alive(node, signs.is_empty(), kubectl),
-        Reason::VolumeConfined { .. } => return volume_confined(&alike, kubectl),
-        Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } => {
-            return held_by_finalizers(&alike, finalizers, kubectl);
-        }
+        Reason::VolumeConfined { .. } => return volume_confined(&alike, &node.name, kubectl),
         _ => {}
     }
     let force_delete = |when: &str| {
         let what = format!("{when}orce-delete {}.", alike.them());
-        step(what, kubectl.finish(&alike))
+        step(what, kubectl.finish(&alike, node))
     };
     let mut advice = match reason {
         Reason::LocalVolume { .. } if given_up(all[0]).is_empty() => {
             Advice::without_risk(force_delete("Its claims keep their data. To have it gone, f"))
         }
-        Reason::LocalVolume { .. } => local_volume(&alike, kubectl),
+        Reason::LocalVolume { .. } => local_volume(&alike, node, kubectl),
         Reason::VolumeUnverified { .. } => {
-            let mut advice = volume_unverified(&alike, kubectl);
+            let mut advice = volume_unverified(&alike, &node.name, kubectl);
             advice.steps.push(force_delete("Only once you know that none is bound there: f"));
             advice
         }
@@ -394,8 +394,7 @@ fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, 
     Advice::new(risk, steps)
 }
 
-fn volume_confined(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
-    let node = alike.node.name.as_str();
+fn volume_confined(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice {
     let mut steps = Vec::new();
     for judged in alike.all {
         let Reason::VolumeConfined { claims } = &judged.reason else { continue };
@@ -427,8 +426,8 @@ fn with_shared_disk(node: &str, mut advice: Advice) -> Advice {
     advice
 }
 
-fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
-    let Alike { namespace, node: NodeFacts { name: node, .. }, all } = *alike;
+fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Advice {
+    let (Alike { namespace, all }, node) = (*alike, &judged.name);
     let claims = all.iter().flat_map(|judged| given_up(judged).iter().map(|claim| (&judged.pod, claim)));
     let mut steps = Vec::new();
     // A StatefulSet names the claims of its templates so, and makes only those anew.
@@ -452,7 +451,7 @@ fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
         "Give up {names}, and force-delete {}. Nothing happens to a pod that has changed by then, or once {node} has.{and_then}",
         alike.them()
     );
-    steps.push(step(what, kubectl.finish(alike)));
+    steps.push(step(what, kubectl.finish(alike, judged)));
     for claim in kept {
         let file = format!("{namespace}.{claim}.yaml");
         let command = is_name(claim).then(|| kubectl.command(["create", "-n", namespace, "-f", &file]));
@@ -483,8 +482,8 @@ fn local_volume(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
     Advice::new(risk, steps)
 }
 
-fn volume_unverified(alike: &Alike<'_>, kubectl: &Kubectl) -> Advice {
-    let Alike { namespace, node: NodeFacts { name: node, .. }, all } = *alike;
+fn volume_unverified(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice {
+    let Alike { namespace, all } = *alike;
     let mut steps = Vec::new();
     let claims = all.iter().flat_map(|judged| match &judged.reason {
         Reason::VolumeUnverified { claims } => claims.as_slice(),
@@ -528,8 +527,7 @@ fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubect
     Advice::new(risk, vec![who, step(what, kubectl.get_pods(alike, &["-o", columns]))])
 }
 
-fn leaf_node(alike: &Alike<'_>, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let node = alike.node.name.as_str();
+fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
     let look = step("See what this cluster knows about the leaf node.", describe_node(node, kubectl));
     let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
                   start a second copy.";

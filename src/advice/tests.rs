@@ -186,3 +186,15 @@ fn no_claim_is_given_up_that_may_be_used_elsewhere_or_whose_pod_stays_down() {
     let (_, steps) = advised(on_path(affinity(&["ds06"])), samples::node());
     assert!(steps[0].what.starts_with("Give up claim data-db-0"), "{steps:?}");
 }
+
+/// No node is needed to see who holds a pod.
+#[test]
+fn finalizers_are_explained_where_the_node_is_gone_too() {
+    let reason = Reason::Finalizers { finalizers: vec!["example.org/backup".to_owned()] };
+    let judged = Judged { pod: samples::pod(), reason, limit: None };
+    let mut facts = facts(samples::node());
+    facts.nodes.insert("ds06".to_owned(), NodeRead::Gone);
+    let Advice { risk, steps } = advise(&[&judged], &facts, None, &Kubectl::default());
+    assert!(risk.is_some() && steps.iter().all(|step| step.command.is_some()), "{steps:?}");
+    assert_eq!(steps.len(), 2, "{steps:?}");
+}
