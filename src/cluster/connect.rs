@@ -95,12 +95,12 @@ fn kind(error: &kube::Error) -> &'static str {
 async fn config(target: &Target) -> Result<(Config, String), CouldNotRun> {
     // Each with what it is called in a message.
     let (kubeconfig, named) = if let Some(path) = &target.kubeconfig {
-        (read(path, "--kubeconfig")?, format!("--kubeconfig {}", path.display()))
+        read(path, "--kubeconfig")?
     } else if let Some(paths) = env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
         let list = read_list(&env::split_paths(&paths).collect::<Vec<_>>())?;
         (list, format!("KUBECONFIG {}", paths.display()))
     } else if let Some(path) = default_path().filter(|path| path.exists()) {
-        (read(&path, "kubeconfig")?, format!("kubeconfig {}", path.display()))
+        read(&path, "kubeconfig")?
     } else if let Some(context) = &target.context {
         return Err(CouldNotRun::Usage(format!(
             "--context {context}: there is no kubeconfig to find it in; name one with --kubeconfig"
@@ -110,13 +110,9 @@ async fn config(target: &Target) -> Result<(Config, String), CouldNotRun> {
             let host = config.cluster_url.host().unwrap_or_default().to_owned();
             (config, format!("the cluster at {host}"))
         };
-        return Config::incluster().map(own).map_err(|_| {
-            CouldNotRun::Source(
-                "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
-                 name one with --kubeconfig, or audit a saved state with --snapshot"
-                    .to_owned(),
-            )
-        });
+        let why = "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
+                   name one with --kubeconfig, or audit a saved state with --snapshot";
+        return Config::incluster().map(own).map_err(|_| CouldNotRun::Source(why.to_owned()));
     };
     let proxy = proxy(&kubeconfig, target.context.as_ref());
     let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
@@ -146,8 +142,10 @@ async fn config(target: &Target) -> Result<(Config, String), CouldNotRun> {
     Ok((config, place))
 }
 
-fn read(path: &Path, named: &str) -> Result<Kubeconfig, CouldNotRun> {
-    Kubeconfig::read_from(path).map_err(|error| {
+/// The file, with what it is called in a message.
+fn read(path: &Path, by: &str) -> Result<(Kubeconfig, String), CouldNotRun> {
+    let named = format!("{by} {}", path.display());
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
         let why = match &error {
             KubeconfigError::ReadConfig(error, _) => error.to_string(),
             // Only where: the text around it may be a token.
@@ -156,8 +154,9 @@ fn read(path: &Path, named: &str) -> Result<Kubeconfig, CouldNotRun> {
             }
             _ => "not a kubeconfig".to_owned(),
         };
-        CouldNotRun::Usage(format!("{named} {}: {why}", path.display()))
-    })
+        CouldNotRun::Usage(format!("{named}: {why}"))
+    })?;
+    Ok((kubeconfig, named))
 }
 
 /// As kubectl: files of the list that do not exist are passed over, unless none does.
@@ -170,26 +169,21 @@ fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig, CouldNotRun> {
             Ok(false) => continue,
             Err(error) => return Err(CouldNotRun::Usage(format!("KUBECONFIG {}: {error}", path.display()))),
         }
-        let next = read(path, "KUBECONFIG")?;
-        merged = Some(match merged {
-            None => next,
-            Some(first) => Kubeconfig::merge(first, next)
-                .map_err(|error| CouldNotRun::Usage(format!("KUBECONFIG {}: {error}", path.display())))?,
-        });
+        let (next, named) = read(path, "KUBECONFIG")?;
+        let first = merged.unwrap_or_default();
+        let both = Kubeconfig::merge(first, next);
+        merged = Some(both.map_err(|error| CouldNotRun::Usage(format!("{named}: {error}")))?);
     }
     merged.ok_or_else(|| {
-        let names = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-        CouldNotRun::Usage(format!(
-            "KUBECONFIG {}: no such file; name one that exists, or unset the variable",
-            names.join(", ")
-        ))
+        let names = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let what = "no such file; name one that exists, or unset the variable";
+        CouldNotRun::Usage(format!("KUBECONFIG {names}: {what}"))
     })
 }
 
 fn default_path() -> Option<PathBuf> {
-    env::var_os("HOME")
-        .filter(|home| !home.is_empty())
-        .map(|home| Path::new(&home).join(".kube").join("config"))
+    let home = env::var_os("HOME").filter(|home| !home.is_empty())?;
+    Some(Path::new(&home).join(".kube").join("config"))
 }
 
 /// The proxy that the chosen cluster's entry names.

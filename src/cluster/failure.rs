@@ -125,7 +125,6 @@ impl Failure {
 
 /// Kind and message of a Status object. A body that is none is not repeated: it may hold anything.
 pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
-    let text = |value: &Value, field: &str| value.get(field)?.as_str().map(str::to_owned);
     let answered = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let answered = if answered["kind"] == "Status" { answered } else { Value::Null };
     let causes = answered["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -141,7 +140,7 @@ pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String)
         }
         _ => StatusKind::Other,
     };
-    let message = text(&answered, "message").map(|message| message.chars().take(MESSAGE_LIMIT).collect());
+    let message = answered["message"].as_str().map(|message| message.chars().take(MESSAGE_LIMIT).collect());
     (kind, message.unwrap_or_else(|| status.canonical_reason().unwrap_or_default().to_owned()))
 }
 

@@ -118,14 +118,12 @@ impl Cluster {
         let answered = exchange.await;
         drop(permit);
         let (parts, body) = answered.map_err(|_| Failure::Timeout(limit))??;
+        let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
         if parts.status.is_success() {
-            let date =
-                parts.headers.get(header::DATE).and_then(|value| value.to_str().ok()).and_then(http_date);
-            Ok(Answer { date, body: body.into() })
+            Ok(Answer { date: header(header::DATE).and_then(http_date), body: body.into() })
         } else {
-            let retry_after = parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-            let retry_after =
-                retry_after.and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
+            let seconds = header(header::RETRY_AFTER).and_then(|value| value.trim().parse().ok());
+            let retry_after = seconds.map(Duration::from_secs);
             let (kind, message) = status_of(parts.status, &body);
             Err(Failure::Status { code: parts.status.as_u16(), message, kind, retry_after })
         }
