@@ -61,11 +61,11 @@ pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
     // A node may have hundreds of such pods, but they share a few namespaces.
     let namespaces = record.manual().map(|judged| judged.pod.namespace.as_str()).collect::<BTreeSet<_>>();
     let pods = &record.manual().map(|judged| judged.pod.uid.as_str()).collect::<BTreeSet<_>>();
+    let read =
+        |namespace| async move { (namespace, cluster.warned(namespace, |uid| pods.contains(uid)).await) };
     let mut reads = stream::iter(namespaces)
         .take_while(|_| future::ready(cut().is_none()))
-        .map(
-            |namespace| async move { (namespace, cluster.warned(namespace, |uid| pods.contains(uid)).await) },
-        )
+        .map(read)
         .buffer_unordered(MAX_IN_FLIGHT);
     while let Some((namespace, warned)) = reads.next().await {
         match warned {

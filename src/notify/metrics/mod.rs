@@ -60,40 +60,31 @@ impl<'a> Metrics<'a> {
             let count = report.pods.iter().filter(|pod| pod.reason == code).count();
             (vec![("verdict", code.verdict().as_str()), ("reason", code.as_str())], count.to_string())
         });
-        let outcomes = report.summary.outcomes.iter();
-        let outcomes = outcomes.map(|(code, count)| (vec![("outcome", code.as_str())], count.to_string()));
-        let replacements = report.summary.replacements.iter();
-        let replacements =
-            replacements.map(|(state, count)| (vec![("state", state.as_str())], count.to_string()));
+        let outcomes = report.summary.outcomes.iter().map(|(code, count)| (code.as_str(), *count));
+        let replacements = report.summary.replacements.iter().map(|(state, count)| (state.as_str(), *count));
         let notices = NoticeCode::ALL.map(|code| {
             let counts = report.notices.iter().filter(|notice| notice.code == code);
-            (vec![("notice", code.as_str())], counts.map(|notice| notice.count).sum::<usize>().to_string())
+            (code.as_str(), counts.map(|notice| notice.count).sum())
         });
+        let (outcomes, notices) = (each("outcome", outcomes), each("notice", notices));
+        let not_ready = one(&report.summary.nodes_not_ready);
         let held = report.breaker.as_ref().map_or(0, |breaker| breaker.held);
         self.refused = report.summary.outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
         self.of_report = vec![
             ("pods", "Terminating pods that the last run looked at, by verdict and reason.", pods.into()),
-            (
-                "outcomes",
-                "Pods that were to be reaped in the last run, by what happened.",
-                outcomes.collect(),
-            ),
-            (
-                "nodes_not_ready",
-                "NotReady nodes, leaf nodes and unread ones included.",
-                one(&report.summary.nodes_not_ready),
-            ),
+            ("outcomes", "Pods that were to be reaped in the last run, by what happened.", outcomes),
+            ("nodes_not_ready", "NotReady nodes, leaf nodes and unread ones included.", not_ready),
             ("breaker_held_pods", "Pods that the mass-outage breaker kept from being reaped.", one(&held)),
             ("read_errors", "Things that the last run could not read.", one(&report.errors.len())),
             (
                 "replacements",
                 "Replacements that the last run waited for, by how far they had come at its end.",
-                replacements.collect(),
+                each("state", replacements),
             ),
             (
                 "notices",
                 "What the last run told besides: how many pods, or other things, by notice.",
-                notices.into(),
+                notices,
             ),
         ];
     }
@@ -110,26 +101,18 @@ impl<'a> Metrics<'a> {
         let push = async {
             let Some(gateway) = push_gateway else { return };
             let pushed = push::push(gateway, self.settings.cluster_name.as_deref(), &page);
-            if let Err(cause) = within(limit, pushed).await {
-                tracing::warn!(
-                    "The metrics were not pushed to {gateway}: {cause}. The run is as it was; see that a Pushgateway \
-                     is there, and that --push-gateway names it"
-                );
-            }
+            let advice = "a Pushgateway is there, and that --push-gateway names it";
+            within(limit, pushed, &format!("pushed to {gateway}"), advice).await;
         };
         let write = async {
             let Some(path) = metrics_file.clone() else { return };
-            let (shown, page) = (path.display().to_string(), page.clone());
+            let (done, page) = (format!("written to {}", path.display()), page.clone());
             // In a thread of its own: a file system may hang.
             let written = tokio::task::spawn_blocking(move || file::write(&path, &page));
             let written =
                 async { written.await.map_err(io::Error::from).flatten().map_err(|error| error.to_string()) };
-            if let Err(cause) = within(limit, written).await {
-                tracing::warn!(
-                    "The metrics were not written to {shown}: {cause}. The run is as it was; see that --metrics-file names \
-                     a file in a folder that may be written to"
-                );
-            }
+            let advice = "--metrics-file names a file in a folder that may be written to";
+            within(limit, written, &done, advice).await;
         };
         tokio::join!(push, write);
     }
@@ -138,13 +121,11 @@ impl<'a> Metrics<'a> {
         let success = self.success(exit);
         // An audit of a saved state hands nothing over.
         let modes = ModeCode::ALL.into_iter().filter(|mode| *mode != ModeCode::Snapshot);
-        let modes = modes.map(|mode| {
-            (vec![("mode", mode.as_str())], u8::from(mode == self.settings.task.mode()).to_string())
-        });
+        let modes = modes.map(|mode| (mode.as_str(), usize::from(mode == self.settings.task.mode())));
         let ended = Duration::try_from(ended.as_duration()).unwrap_or_default().as_secs_f64();
         let mut all = self.of_report.clone();
         all.extend([
-            ("mode", "What the last run was allowed to change: 1 for what holds.", modes.collect()),
+            ("mode", "What the last run was allowed to change: 1 for what holds.", each("mode", modes)),
             ("exit_code", "Exit code of the last run.", one(&exit.code())),
             ("run_duration_seconds", "How long the last run took.", one(&took.as_secs_f64())),
             ("last_run_timestamp_seconds", "When the last run ended.", one(&ended)),
@@ -179,10 +160,17 @@ fn one(value: &impl ToString) -> Vec<Sample> {
     vec![(Vec::new(), value.to_string())]
 }
 
-/// What `work` comes to, if it takes no longer than `limit`.
-async fn within(limit: Duration, work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+/// One sample for each value of that label.
+fn each(label: &'static str, counts: impl IntoIterator<Item = (&'static str, usize)>) -> Vec<Sample> {
+    counts.into_iter().map(|(value, count)| (vec![(label, value)], count.to_string())).collect()
+}
+
+/// Does `work`, for no longer than `limit`. Where it fails, the log says what was not `done`, and what to see to.
+async fn within(limit: Duration, work: impl Future<Output = Result<(), String>>, done: &str, advice: &str) {
     let late = |_| Err(format!("it took longer than {} s", limit.as_secs()));
-    tokio::time::timeout(limit, work).await.unwrap_or_else(late)
+    if let Err(cause) = tokio::time::timeout(limit, work).await.unwrap_or_else(late) {
+        tracing::warn!("The metrics were not {done}: {cause}. The run is as it was; see that {advice}");
+    }
 }
 
 /// What is handed over: the text exposition format, version 0.0.4.
