@@ -129,21 +129,14 @@ impl RawNode {
     /// operator's selector.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
         let found = MARKS.iter().filter_map(|(kind, maker, place)| Some((*kind, *maker, self.mark(place)?)));
-        let (mut first, mut marks) = (None, Vec::new());
-        for (kind, maker, mark) in found {
-            first.get_or_insert((kind, maker));
-            marks.push(mark);
-        }
         let named = self.metadata.name.as_deref().is_some_and(|name| name.starts_with(KOSMOS_PREFIX));
-        if named && self.is_of_no_machine() {
-            first.get_or_insert((LeafKind::Kosmos, "Kosmos"));
-            marks.push(format!("name prefix {KOSMOS_PREFIX}"));
-        }
-        for selector in selectors.leaf.iter().filter(|selector| self.is_selected(selector)) {
-            first.get_or_insert((LeafKind::Selected, ""));
-            marks.push(selector.to_string());
-        }
-        let (kind, maker) = first?;
+        let named = (named && self.is_of_no_machine())
+            .then(|| (LeafKind::Kosmos, "Kosmos", format!("name prefix {KOSMOS_PREFIX}")));
+        let selected = selectors.leaf.iter().filter(|selector| self.is_selected(selector));
+        let selected = selected.map(|selector| (LeafKind::Selected, "", selector.to_string()));
+        let found = found.chain(named).chain(selected).collect::<Vec<_>>();
+        let &(kind, maker, _) = found.first()?;
+        let marks = found.into_iter().map(|(.., mark)| mark).collect();
         // It becomes part of commands to paste: only what can be the name of an object may.
         let cluster = self.annotation(KOSMOS_OWNER).filter(|cluster| is_name(cluster));
         Some(Leaf { kind, maker, marks, cluster: cluster.map(str::to_owned) })

@@ -97,9 +97,8 @@ impl Gathered {
 
     /// Puts the answers where they belong, and with them what the pods tell about each other.
     fn note_affinity(&mut self, answers: &BTreeMap<String, Read<Vec<String>>>) {
-        for term in
-            self.pods.iter_mut().flat_map(PodFacts::volumes_mut).flat_map(|volume| &mut volume.affinity)
-        {
+        let volumes = self.pods.iter_mut().flat_map(PodFacts::volumes_mut);
+        for term in volumes.flat_map(|volume| &mut volume.affinity) {
             if let Ok(Some(selector)) = term.selector() {
                 term.satisfied_by = answers.get(&selector).cloned();
             }
