@@ -432,13 +432,12 @@ impl PodFacts {
     /// Whether two of it must not run at once: what made it keeps each of its pods unique, or it has a disk that outlives
     /// it. Kinds count only in Kubernetes' own API groups: others use the same names.
     pub fn unique(&self) -> bool {
-        let claims = self.claims.iter().any(|claim| !claim.ephemeral);
-        let Some(owner) = &self.owner else { return claims };
         let group = self.controller.as_ref().map(Identity::group);
-        let interchangeable = INTERCHANGEABLE
-            .iter()
-            .any(|(kind, of)| owner.kind == *kind && group.is_none_or(|group| group == *of));
-        claims || !interchangeable
+        let interchangeable = |owner: &Owner| {
+            INTERCHANGEABLE.iter().any(|(kind, of)| owner.kind == *kind && group.is_none_or(|it| it == *of))
+        };
+        self.claims.iter().any(|claim| !claim.ephemeral)
+            || self.owner.as_ref().is_some_and(|owner| !interchangeable(owner))
     }
 
     /// Whether its controller is of that kind, in that API group.

@@ -269,12 +269,10 @@ pub(super) static RULES: [Rule; 18] = [
             let what = shared_disk(case.pod)?;
             node.fenced_at(case.now).is_none().then_some(Reason::SharedDisk(what))
         }),
-        otherwise: |case| match (shared_disk(case.pod), case.known()) {
+        otherwise: |case| match (shared_disk(case.pod), case.known().map(|node| node.fenced_at(case.now))) {
             (None, _) => "It has no disk that several machines could write at once.".to_owned(),
-            (Some(_), Some(node)) => match node.fenced_at(case.now) {
-                Some(mark) => format!("Its node is certainly off: {mark}."),
-                None => "Its node is not fenced.".to_owned(),
-            },
+            (Some(_), Some(Some(mark))) => format!("Its node is certainly off: {mark}."),
+            (Some(_), Some(None)) => "Its node is not fenced.".to_owned(),
             (Some(_), None) => NOWHERE.to_owned(),
         },
     },
@@ -286,9 +284,8 @@ pub(super) static RULES: [Rule; 18] = [
             Some(Reason::OwnerKind { owner: owner.clone() })
         }),
         otherwise: |case| {
-            let of = owners(case.pod).map(|owner| owner.kind.as_str()).collect::<Vec<_>>();
-            let of =
-                if of.is_empty() { "nobody" } else { &format!("a {}", of.join(", which belongs to a ")) };
+            let of = owners(case.pod).map(|owner| format!("a {}", owner.kind)).collect::<Vec<_>>();
+            let of = if of.is_empty() { "nobody" } else { &of.join(", which belongs to ") };
             let flagged = case.policy.manual_owner_kinds.join(", ");
             let flagged = if flagged.is_empty() { "no kind" } else { &flagged };
             format!("It belongs to {of}; --manual-owner-kind names {flagged}.")
@@ -330,13 +327,9 @@ fn opted_out(case: &Case<'_>) -> Option<Reason> {
 }
 
 fn node_gone(case: &Case<'_>) -> Option<Reason> {
-    match (&case.pod.node, case.node) {
-        // Finalizers hold it, whoever deletes it.
-        _ if !case.pod.foreign_finalizers().is_empty() => None,
-        (None, _) => Some(Reason::NodeGone { node: None }),
-        (Some(name), Some(NodeRead::Gone)) => Some(Reason::NodeGone { node: Some(name.clone()) }),
-        _ => None,
-    }
+    // Finalizers hold it, whoever deletes it.
+    let held = !case.pod.foreign_finalizers().is_empty();
+    (case.nowhere() && !held).then(|| Reason::NodeGone { node: case.pod.node.clone() })
 }
 
 fn facts_unread(case: &Case<'_>) -> Option<Reason> {
@@ -398,14 +391,12 @@ fn kubelet_alive(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
 /// What of `pod` two machines could write at once, as a phrase.
 pub fn shared_disk(pod: &PodFacts) -> Option<String> {
     let shared = |state: &ClaimState| matches!(state, ClaimState::Bound { shared_disk: true, .. });
-    let claim = pod.claims.iter().find(|claim| shared(&claim.state));
-    let runs_one = |owner: &&Owner| {
-        owner.kind == VIRTUAL_MACHINE || owner.kind == "Pod" && owner.name.starts_with(LAUNCHER_PREFIX)
-    };
-    let machine = || pod.owner.as_ref().filter(runs_one);
-    claim
-        .map(|claim| format!("claim {} is ReadWriteMany and a raw block device", claim.name))
-        .or_else(|| machine().map(|owner| format!("it is of the virtual machine {}", owner.name)))
+    if let Some(claim) = pod.claims.iter().find(|claim| shared(&claim.state)) {
+        return Some(format!("claim {} is ReadWriteMany and a raw block device", claim.name));
+    }
+    let Owner { kind, name } = pod.owner.as_ref()?;
+    let machine = kind == VIRTUAL_MACHINE || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
+    machine.then(|| format!("it is of the virtual machine {name}"))
 }
 
 /// The kind that makes `KubeVirt`'s pods; its disks are shared for live migration.
