@@ -7,7 +7,7 @@ use super::{
     reason::{Optout, PinnedClaim, Reason, seen, spoken},
     volume,
 };
-use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready};
+use crate::facts::{ClaimState, KubeletAlive, Lease, NodeFacts, NodeRead, Owner, PodFacts, Ready};
 
 /// What a rule may look at.
 pub(super) struct Case<'a> {
@@ -140,12 +140,9 @@ pub(super) static RULES: [Rule; 18] = [
         asks: "Is its node a leaf node?",
         holds: Holds::Always(|case| case.known()?.leaf.clone().map(Reason::LeafNode)),
         otherwise: |case| match case.known() {
-            Some(node) => {
-                format!(
-                    "Node {} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it.",
-                    node.name
-                )
-            }
+            Some(NodeFacts { name, .. }) => format!(
+                "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
+            ),
             None if case.nowhere() => NOWHERE.to_owned(),
             None => format!("Whether {} carries a mark is not known.", case.node_name()),
         },
@@ -159,14 +156,11 @@ pub(super) static RULES: [Rule; 18] = [
         asks: "Is its node recovering: Unknown, but with a fresh lease?",
         holds: Holds::OnNode(node_recovering),
         otherwise: |case| match case.known().map(|node| (node.ready, &node.lease)) {
-            Some((Ready::Unknown, Ok(Some(lease)))) => match lease.renewed {
-                Some(renewed) => format!(
-                    "The node's lease was renewed {} ago and holds for {}.",
-                    spoken(case.now.duration_since(renewed)),
-                    spoken(lease.duration)
-                ),
-                None => "The node's lease was never renewed.".to_owned(),
-            },
+            Some((Ready::Unknown, Ok(Some(Lease { renewed: Some(renewed), duration })))) => {
+                let ago = spoken(case.now.duration_since(*renewed));
+                format!("The node's lease was renewed {ago} ago and holds for {}.", spoken(*duration))
+            }
+            Some((Ready::Unknown, Ok(Some(_)))) => "The node's lease was never renewed.".to_owned(),
             Some((Ready::Unknown, Ok(None))) => "The node has no lease.".to_owned(),
             _ => format!("The lease has no say here. {}", case.ready()),
         },
@@ -176,14 +170,13 @@ pub(super) static RULES: [Rule; 18] = [
         holds: Holds::OnNode(node_just_failed),
         otherwise: |case| {
             let node = case.known().filter(|node| node.ready != Ready::True);
-            match node.and_then(|node| node.not_ready_since(case.now)) {
-                Some(since) => format!(
-                    "It has been NotReady for {}, of {} asked for.",
-                    spoken(case.now.duration_since(since)),
-                    spoken(case.policy.node_not_ready_for)
-                ),
-                None => case.ready(),
-            }
+            let since = node.and_then(|node| node.not_ready_since(case.now));
+            let Some(since) = since else { return case.ready() };
+            let asked = spoken(case.policy.node_not_ready_for);
+            format!(
+                "It has been NotReady for {}, of {asked} asked for.",
+                spoken(case.now.duration_since(since))
+            )
         },
     },
     Rule {
@@ -191,14 +184,11 @@ pub(super) static RULES: [Rule; 18] = [
         holds: Holds::OnNode(kubelet_alive),
         otherwise: |case| {
             let Some(node) = case.known() else { return NOWHERE.to_owned() };
-            match (signs(case, node).join(", "), case.policy.kubelet_alive) {
-                (signs, _) if signs.is_empty() => "Nothing shows that its machine lives.".to_owned(),
-                (signs, KubeletAlive::Reap) => {
-                    format!("--kubelet-alive=reap protects no pod, though {signs}.")
-                }
-                (signs, _) => {
-                    format!("It is not one of those of which two must not run at once, though {signs}.")
-                }
+            let signs = signs(case, node).join(", ");
+            match case.policy.kubelet_alive {
+                _ if signs.is_empty() => "Nothing shows that its machine lives.".to_owned(),
+                KubeletAlive::Reap => format!("--kubelet-alive=reap protects no pod, though {signs}."),
+                _ => format!("It is not one of those of which two must not run at once, though {signs}."),
             }
         },
     },

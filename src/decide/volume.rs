@@ -71,11 +71,9 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                 }
                 Reach::Free if volume.affinity.is_empty() => continue,
                 Reach::Free => {
-                    checked.notes.push(format!(
-                        "its replacement waits for a node that its volume allows: {} needs {}",
-                        volume.name,
-                        spell(&volume.affinity)
-                    ));
+                    let (name, place) = (&volume.name, spell(&volume.affinity));
+                    let waits = "its replacement waits for a node that its volume allows";
+                    checked.notes.push(format!("{waits}: {name} needs {place}"));
                     continue;
                 }
                 Reach::Unverified(cause) => {

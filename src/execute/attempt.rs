@@ -27,13 +27,11 @@ impl Run<'_> {
             log_outcome(pod, &outcome);
             return Sent::Settled(outcome);
         }
+        let PodFacts { name, namespace, deletion_deadline: deadline, .. } = pod;
+        let (dry_run, on) = (self.mode == WriteMode::DryRun, &node.judged.name);
         tracing::info!(
-            dry_run = self.mode == WriteMode::DryRun,
-            "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
-            pod.name,
-            pod.namespace,
-            node.judged.name,
-            pod.deletion_deadline
+            dry_run,
+            "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
         );
         let sent = match self.give_up_scratch(node, pod).await {
             Ok(()) => self.send(node, pod, self.mode).await,
