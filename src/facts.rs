@@ -36,6 +36,8 @@ pub struct ClusterFacts {
     pub unasked: BTreeMap<String, Vec<Unasked>>,
     /// How many namespaces there are, where the filter matches none of them.
     pub unmatched_namespaces: Option<usize>,
+    /// Terminating pods on Ready nodes that are left out, where the source shows them without being asked.
+    pub on_ready_nodes: usize,
     /// What could not be read although it should have been.
     pub errors: Vec<ReadError>,
     /// What the source does not show by its nature (a snapshot without leases, say), as sentences.

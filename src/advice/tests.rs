@@ -23,6 +23,7 @@ fn facts(node: NodeFacts) -> ClusterFacts {
         node_count: 1,
         unasked: BTreeMap::new(),
         unmatched_namespaces: None,
+        on_ready_nodes: 0,
         errors: Vec::new(),
         unseen: Vec::new(),
     }

@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
     fs::File,
-    io::{self, Read as Source},
+    io::{self, BufRead, BufReader, Read as Source},
     path::Path,
 };
 
@@ -22,7 +22,7 @@ use super::{Gathered, Wanted, Whole, facts_of, stream};
 use crate::{
     exit::CouldNotRun,
     facts::{
-        Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodSummary, Read,
+        Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodFacts, PodSummary, Read,
         ReadError, Ready, Unasked, Unread,
     },
     kubernetes::{
@@ -37,12 +37,31 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 const SAVES_ONE: &str =
     "kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json";
 
+const UTF_16: &str =
+    "UTF-16, as PowerShell writes it; make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE | pod-reaper --snapshot -";
+const YAML: &str = "YAML; save it as JSON, with -o json";
+/// Forms that a file may have instead, by its first bytes, and what to do.
+const FORMS: [(&[u8], &str); 9] = [
+    (b"\x1f\x8b", "packed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -"),
+    (b"\xff\xfe", UTF_16),
+    (b"\xfe\xff", UTF_16),
+    (b"{\0", UTF_16),
+    (b"\0{", UTF_16),
+    (b"---", YAML),
+    (b"apiVersion:", YAML),
+    (b"items:", YAML),
+    (b"kind:", YAML),
+];
+
 /// Why a snapshot cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// It is not JSON, or no object of Kubernetes. The parser names line and column.
     #[error("it is not what `{SAVES_ONE}` prints: {0}")]
     Syntax(serde_json::Error),
+    /// It is a form of it that is not read.
+    #[error("it is {0}")]
+    Form(&'static str),
     /// It cannot be read, or is no text.
     #[error("{0}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")]
     Unreadable(io::Error),
@@ -78,7 +97,8 @@ pub struct Saved {
     options: Options,
     nodes: BTreeMap<String, RawNode>,
     pods: Vec<RawPod>,
-    any_pod: bool,
+    /// Those that have a pod.
+    pod_namespaces: BTreeSet<String>,
     every_pod: bool,
     /// By node, the pods whose deletion nobody has asked for.
     unasked: BTreeMap<String, Vec<Unasked>>,
@@ -133,6 +153,11 @@ impl Saved {
     /// Reads a snapshot, of whatever size, to its end.
     pub fn read(source: impl Source, options: Options, pods: Pods) -> Result<Self, SnapshotError> {
         let mut saved = Self { options, every_pod: pods == Pods::Every, ..Self::default() };
+        let mut source = BufReader::new(source);
+        let start = source.fill_buf().map_err(SnapshotError::Unreadable)?;
+        if let Some((_, form)) = FORMS.iter().find(|(bytes, _)| start.starts_with(bytes)) {
+            return Err(SnapshotError::Form(form));
+        }
         stream::read(source, &mut saved)?;
         Ok(saved)
     }
@@ -185,7 +210,8 @@ impl Saved {
                 Some(saved.nodes.insert(node.metadata.name.clone()?, node.without_idle_stamps()))
             }),
             "Pod" => {
-                self.any_pod = true;
+                let (namespace, _) = identity_of_malformed(text);
+                self.pod_namespaces.insert(namespace.unwrap_or_default());
                 self.keep(kind, text, |saved, pod: RawPod| {
                     saved.keep_unasked(&pod);
                     let user = pod.summary();
@@ -274,7 +300,7 @@ impl Saved {
         if self.nodes.is_empty() {
             return Err(SnapshotError::Missing("nodes"));
         }
-        if !self.any_pod {
+        if self.pod_namespaces.is_empty() {
             return Err(SnapshotError::Missing("pods"));
         }
         let Options { now, selectors } = std::mem::take(&mut self.options);
@@ -288,6 +314,7 @@ impl Saved {
             Some(unread) => Census::Unread(unread.clone()),
             None => Census::count(self.nodes.values().map(|node| node.standing(&selectors))),
         };
+        facts.unseen.extend(self.missing(wanted));
         if self.leases.is_empty() && !self.any_malformed("Lease") {
             let why = "Leases were not saved: whether a node that is not Ready was alive could not be seen.";
             facts.unseen.push(why.to_owned());
@@ -313,10 +340,11 @@ impl Saved {
         for (namespace, name, cause) in malformed {
             self.note_malformed("Pod", (Some(namespace), name), &cause);
         }
-        pods.retain(|pod| {
-            asked == Some(pod.uid.as_str())
-                || wanted.namespaces.matches(&pod.namespace) && (wanted.all || !facts.on_ready_node(pod))
-        });
+        let is_asked = |pod: &PodFacts| asked == Some(pod.uid.as_str());
+        pods.retain(|pod| is_asked(pod) || wanted.namespaces.matches(&pod.namespace));
+        let found = pods.len();
+        pods.retain(|pod| is_asked(pod) || wanted.all || !facts.on_ready_node(pod));
+        facts.on_ready_nodes = found - pods.len();
         for pod in &mut pods {
             pod.note_claims(|namespace, name| Some(self.claim(namespace, name)));
             // A pod's node that is not in the file does not exist: the file holds nodes.
@@ -376,6 +404,26 @@ impl Saved {
         gathered.note_affinity(&answers);
         gathered.note_renewed(wanted.policy, &sets, &users);
         Ok(gathered)
+    }
+
+    /// What a whole snapshot would hold besides, and the command that saves it.
+    fn missing(&self, wanted: &Wanted<'_>) -> Vec<String> {
+        let bound = self.claims.values().any(|claim| claim.volume_name().is_some());
+        // Without -A, kubectl shows the pods of one namespace; and that of all there are.
+        let one = self.pod_namespaces.len() == 1 && self.namespaces.len() != 1;
+        let missing = [
+            (one && wanted.namespaces.include.is_none(), "pods of other namespaces (-A)"),
+            (!self.has_namespaces(), "namespaces"),
+            (self.leases.is_empty() && !self.any_malformed("Lease"), "leases"),
+            (self.claims.is_empty() && !self.users.is_empty(), "pvc"),
+            (self.volumes.is_empty() && bound, "pv"),
+        ];
+        let missing = missing.into_iter().filter_map(|(is, what)| is.then_some(what)).collect::<Vec<_>>();
+        if missing.is_empty() {
+            return Vec::new();
+        }
+        // On a line of its own, to be copied.
+        vec![format!("The file lacks {}. This saves all:", missing.join(", ")), SAVES_ONE.to_owned()]
     }
 
     fn has_namespaces(&self) -> bool {

@@ -168,6 +168,8 @@ fn without_volumes_no_claim_is_verified() {
     expect![[r#"
         plain stuck-on-not-ready-node
         web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: volumes were not saved in the snapshot.
+        unseen: The file lacks pv. This saves all:
+        unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
     "#]]
     .assert_eq(&verdicts(&text));
 }
@@ -178,6 +180,8 @@ fn without_claims_none_counts_as_absent() {
     expect![[r#"
         plain stuck-on-not-ready-node
         web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: claims were not saved in the snapshot.
+        unseen: The file lacks pvc. This saves all:
+        unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
     "#]]
     .assert_eq(&verdicts(&text));
 }
@@ -256,6 +260,8 @@ fn without_namespaces_the_opt_outs_are_named_as_unseen() {
         b stuck-on-not-ready-node
         a stuck-on-not-ready-node
         c stuck-on-not-ready-node
+        unseen: The file lacks namespaces. This saves all:
+        unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
         unseen: Namespaces were not saved: whether these are opted out could not be seen: app, data.
     "#]]
     .assert_eq(&verdicts(&text));
@@ -275,6 +281,8 @@ fn a_namespace_that_was_not_saved_among_others_holds_its_pods() {
 fn without_leases_recoveries_are_named_as_unseen() {
     let expected = expect![[r#"
         a stuck-on-not-ready-node
+        unseen: The file lacks leases. This saves all:
+        unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
         unseen: Leases were not saved: whether a node that is not Ready was alive could not be seen.
     "#]];
     expected.assert_eq(&verdicts(&without("Lease", cluster().into_iter().chain([pod("a")]))));
@@ -704,6 +712,8 @@ fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             expect![[r#"
                 a facts-unread: Something that has to be known could not be read: the namespace: the snapshot's Namespace could not be read: a field has an unexpected type.
                 error: Namespace data: a field has an unexpected type
+                unseen: The file lacks pods of other namespaces (-A). This saves all:
+                unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
             "#]],
         ),
     ];

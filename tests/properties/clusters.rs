@@ -88,6 +88,7 @@ fn gathered() -> impl Strategy<Value = Gathered> {
                 node_count: nodes.len(),
                 unasked: BTreeMap::new(),
                 unmatched_namespaces: None,
+                on_ready_nodes: 0,
                 nodes,
                 errors,
                 unseen,

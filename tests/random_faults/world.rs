@@ -771,6 +771,7 @@ pub fn no_facts(now: Timestamp) -> ClusterFacts {
         node_count: 0,
         unasked: BTreeMap::new(),
         unmatched_namespaces: None,
+        on_ready_nodes: 0,
         errors: Vec::new(),
         unseen: Vec::new(),
     }

@@ -79,6 +79,7 @@ fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
             attachments: BTreeMap::new(),
             unasked: BTreeMap::new(),
             unmatched_namespaces: None,
+            on_ready_nodes: 0,
             node_count: 4,
             errors: Vec::new(),
             unseen: Vec::new(),

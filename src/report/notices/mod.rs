@@ -28,13 +28,15 @@ codes! {
         TimeOfTheFile = "time-of-the-file",
         /// Pods that Kubernetes leaves on a dead node because they belong to it.
         StaysWithNode = "stays-with-node",
+        /// Terminating pods on Ready nodes, which are not looked at.
+        OnReadyNodes = "on-ready-nodes",
     }
 }
 
 impl NoticeCode {
     /// Whether something is not as it should be, or may not be.
     pub fn asks_for_a_look(self) -> bool {
-        !matches!(self, Self::TimeOfTheFile | Self::StaysWithNode)
+        !matches!(self, Self::TimeOfTheFile | Self::StaysWithNode | Self::OnReadyNodes)
     }
 }
 
@@ -97,6 +99,11 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
         notices.push(Notice { code: NoticeCode::TimeOfTheFile, node: None, count: 1, detail });
     }
     notices.extend(stay);
+    if facts.on_ready_nodes > 0 {
+        let detail = format!("{} more on Ready nodes: --all", facts.on_ready_nodes);
+        let (code, count) = (NoticeCode::OnReadyNodes, facts.on_ready_nodes);
+        notices.push(Notice { code, node: None, count, detail });
+    }
     notices
 }
 
