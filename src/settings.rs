@@ -104,10 +104,8 @@ impl Task {
 
     /// The file, as reports name it.
     pub fn snapshot(&self) -> Option<String> {
-        match self {
-            Self::Audit { snapshot, .. } => Some(snapshot.display().to_string()),
-            Self::Reap { .. } => None,
-        }
+        let Self::Audit { snapshot, .. } = self else { return None };
+        Some(snapshot.display().to_string())
     }
 }
 

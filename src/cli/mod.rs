@@ -69,7 +69,6 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Typed {
     /// Say what would happen if these nodes died now; only reads
-    #[command(max_term_width = 100)]
     WhatIf {
         /// A node that is supposed to die now; several with blanks or commas between
         #[arg(value_name = "NODE", value_delimiter = ',', value_parser = values::node(), required_unless_present = "node")]
@@ -81,7 +80,6 @@ enum Typed {
         common: Common,
     },
     /// Say of every rule what it sees in this pod, and which one decides; only reads
-    #[command(max_term_width = 100)]
     Explain {
         /// The pod: NAMESPACE/POD; or POD, or pod/POD, with -n NAMESPACE
         #[arg(value_name = "POD", value_parser = values::pod_name)]
@@ -94,8 +92,8 @@ enum Typed {
     /// Print a completion script: bash, zsh or fish
     Completions {
         /// The shell
-        #[arg(value_parser = ["bash", "zsh", "fish"])]
-        shell: String,
+        #[arg(value_parser = values::shell())]
+        shell: Shell,
     },
     /// Print the manual page
     Man,
@@ -127,10 +125,8 @@ impl Cli {
         let asks = subcommand_first(&mut args);
         let program = args.first().map(OsString::as_os_str);
         let mut command = everywhere(whole(program), forget_empty_variable);
-        if asks {
-            // A variable is meant for runs, where the subcommand does not take it.
-            command = command.mut_args(without_variable);
-        }
+        // A variable is meant for runs, where the subcommand does not take it.
+        command = if asks { command.mut_args(without_variable) } else { command };
         let matches = command.try_get_matches_from_mut(&args).map_err(|error| match error.kind() {
             // Help shows every variable, an empty one too.
             ErrorKind::DisplayHelp => whole(program).try_get_matches_from(&args).err().unwrap_or(error),
@@ -154,9 +150,7 @@ impl Cli {
             Some(Typed::Explain { pod, common, thresholds }) => {
                 (Command::Explain(pod), Options { common, thresholds, ..asked })
             }
-            Some(Typed::Completions { shell }) => {
-                (Command::Completions(shell.parse().unwrap_or(Shell::Bash)), asked)
-            }
+            Some(Typed::Completions { shell }) => (Command::Completions(shell), asked),
             Some(Typed::Man) => (Command::Man, asked),
             Some(Typed::Version) => (Command::Version, asked),
         };
@@ -273,22 +267,16 @@ fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
         Some(subcommand) => (subcommand.get_name(), subcommand),
         None => ("", &*command),
     };
-    let kinds = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
-    let Some(word) = kinds.into_iter().find_map(|kind| match error.get(kind) {
-        Some(ContextValue::String(word)) => Some(word.clone()),
-        _ => None,
-    }) else {
-        return error;
-    };
+    let word = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
+    let Some(ContextValue::String(word)) = word.cloned() else { return error };
     let is = |arg: &Arg, typed: &OsString| {
         let option = typed.to_str().and_then(|typed| typed.split('=').next()?.strip_prefix("--"));
         option.is_some() && option == arg.get_long()
     };
     if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
-        let variable = arg.get_env().filter(|_| !args.iter().any(|typed| is(arg, typed)));
-        if let Some(variable) = variable {
-            let variable = variable.to_string_lossy().into_owned();
-            error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+        if let Some(variable) = arg.get_env().filter(|_| !args.iter().any(|typed| is(arg, typed))) {
+            let variable = ContextValue::String(variable.to_string_lossy().into_owned());
+            error.insert(ContextKind::InvalidArg, variable);
         }
         // It may hold a password.
         if arg.get_id() == "push_gateway" {
@@ -304,13 +292,7 @@ fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
     let says = if let Some(pair) = before {
         format!("{word:?} stands alone; join it to its option: {}={word}", pair[0].display())
     } else if of_run && !name.is_empty() {
-        let why = match (name, word.as_str()) {
-            ("what-if", "--reap-older-than" | "--node-not-ready-for") => {
-                "the nodes are supposed dead for longer than any threshold"
-            }
-            _ => "it only reads, and answers one question",
-        };
-        format!("{word} does not go with {name}: {why}; leave it out")
+        format!("{word} does not go with {name}: it would not change the answer; leave it out")
     } else {
         return error;
     };

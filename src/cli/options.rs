@@ -32,8 +32,7 @@ pub struct Options {
     pub thresholds: Thresholds,
 
     /// Change nothing: "server" (or nothing, or true) has the API server check each delete, "client" only reads
-    #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true,
-        default_value = "none", default_missing_value = "server", hide_default_value = true)]
+    #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "server", hide_default_value = true)]
     pub dry_run: DryRun,
 
     /// Do not ask before deleting (only a terminal is asked)
@@ -63,8 +62,7 @@ pub struct Options {
 
     /// After the deletes, see for so long, and 10 s for the causes, whether the replacements come up; shorter than the
     /// schedule. It ends sooner when all are Ready
-    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "DURATION", default_value = "0s")]
-    #[arg(allow_hyphen_values = true)]
+    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true)]
     pub wait_for_replacements: Span,
 
     /// Where the numbers of a run go.
@@ -128,8 +126,7 @@ pub struct Common {
     pub max_not_ready_percent: u8,
 
     /// Time limit of the whole run
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m")]
-    #[arg(allow_hyphen_values = true)]
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m", allow_hyphen_values = true)]
     pub deadline: Span,
 
     /// How the answer and the log are written.
@@ -158,13 +155,25 @@ pub struct Common {
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
     /// How long past its deletion deadline, its grace period over, a pod counts as stuck
-    #[arg(long, display_order = 7, env, value_name = "DURATION", default_value = "10m")]
-    #[arg(allow_hyphen_values = true)]
+    #[arg(
+        long,
+        display_order = 7,
+        env,
+        value_name = "DURATION",
+        default_value = "10m",
+        allow_hyphen_values = true
+    )]
     pub reap_older_than: Span,
 
     /// How long its node must have been NotReady [default: as --reap-older-than]
-    #[arg(long, display_order = 8, hide_short_help = true, env, value_name = "DURATION")]
-    #[arg(allow_hyphen_values = true)]
+    #[arg(
+        long,
+        display_order = 8,
+        hide_short_help = true,
+        env,
+        value_name = "DURATION",
+        allow_hyphen_values = true
+    )]
     pub node_not_ready_for: Option<Span>,
 }
 

@@ -6,6 +6,7 @@ use clap::{
     ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
+use clap_complete::Shell;
 use jiff::Timestamp;
 use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
@@ -37,18 +38,15 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let example = "write it with a unit, such as 10m or 1h 30m";
         let trimmed = text.trim();
-        if trimmed.is_empty() {
-            return Err(format!("it is empty; {example}"));
-        }
-        if trimmed.starts_with('-') {
-            return Err(format!("it is negative; {example}"));
-        }
-        if trimmed.chars().all(|letter| letter.is_ascii_digit()) {
-            return Err(format!("a bare number has no unit; {example}"));
-        }
-        // humantime reads M as months of 30.44 days; here it is a slip for m.
-        if trimmed.contains('M') {
-            return Err(format!("M would be months; {example}"));
+        let wrong = [
+            (trimmed.is_empty(), "it is empty"),
+            (trimmed.starts_with('-'), "it is negative"),
+            (trimmed.chars().all(|letter| letter.is_ascii_digit()), "a bare number has no unit"),
+            // humantime reads M as months of 30.44 days; here it is a slip for m.
+            (trimmed.contains('M'), "M would be months"),
+        ];
+        if let Some((_, why)) = wrong.into_iter().find(|(is, _)| *is) {
+            return Err(format!("{why}; {example}"));
         }
         humantime::parse_duration(trimmed).map(Self).map_err(|error| format!("{error}; {example}"))
     }
@@ -166,6 +164,11 @@ pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
     right.then_some(named).ok_or_else(|| "write namespace and pod, such as vault/vault-0".to_owned())
 }
 
+/// Those that completion is tested in.
+pub(super) fn shell() -> impl TypedValueParser<Value = Shell> {
+    PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>())
+}
+
 /// Yes or no.
 pub(super) fn boolean() -> impl TypedValueParser<Value = bool> {
     PossibleValuesParser::new(["true", "false"]).map(|word| word.eq_ignore_ascii_case("true"))
@@ -178,12 +181,9 @@ pub(super) fn form_of_answer() -> impl TypedValueParser<Value = Output> {
 
 /// `--kubelet-alive`.
 pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
-    let words = PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str));
-    words.try_map(|word| {
-        KubeletAlive::ALL
-            .into_iter()
-            .find(|known| known.as_str().eq_ignore_ascii_case(&word))
-            .ok_or("it is none of these")
+    PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str)).try_map(|word| {
+        let known = KubeletAlive::ALL.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(&word));
+        known.ok_or("it is none of these")
     })
 }
 

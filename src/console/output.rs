@@ -3,12 +3,8 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 
 use super::terminal;
-use crate::{
-    cli::{Form, LogFormat, Output},
-    exit::Exit,
-    report::Render,
-    stop::Stop,
-};
+use crate::cli::{Form, LogFormat, Output};
+use crate::{exit::Exit, report::Render, stop::Stop};
 
 /// Writes `answer`, for as long as its reader takes, unless a signal says that it is not waited for any more. Gives its
 /// exit code, or one that says that it could not be written.

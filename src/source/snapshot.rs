@@ -37,22 +37,6 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 const SAVES_ONE: &str =
     "kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json";
 
-const UTF_16: &str =
-    "UTF-16, as PowerShell writes it; make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE | pod-reaper --snapshot -";
-const YAML: &str = "YAML; save it as JSON, with -o json";
-/// Forms that a file may have instead, by its first bytes, and what to do.
-const FORMS: [(&[u8], &str); 9] = [
-    (b"\x1f\x8b", "packed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -"),
-    (b"\xff\xfe", UTF_16),
-    (b"\xfe\xff", UTF_16),
-    (b"{\0", UTF_16),
-    (b"\0{", UTF_16),
-    (b"---", YAML),
-    (b"apiVersion:", YAML),
-    (b"items:", YAML),
-    (b"kind:", YAML),
-];
-
 /// Why a snapshot cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
@@ -149,13 +133,26 @@ pub fn in_snapshot(file: &Path, cause: &dyn Display) -> CouldNotRun {
     CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
+/// The form that a file has instead, by its first bytes, and what to do.
+fn other_form(start: &[u8]) -> Option<&'static str> {
+    let is_yaml =
+        ["---", "apiVersion:", "items:", "kind:"].iter().any(|key| start.starts_with(key.as_bytes()));
+    let utf_16 =
+        "UTF-16, as of PowerShell; make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE | pod-reaper --snapshot -";
+    match start {
+        [0x1f, 0x8b, ..] => Some("packed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'{', 0, ..] | [0, b'{', ..] => Some(utf_16),
+        _ => is_yaml.then_some("YAML; save it as JSON, with -o json"),
+    }
+}
+
 impl Saved {
     /// Reads a snapshot, of whatever size, to its end.
     pub fn read(source: impl Source, options: Options, pods: Pods) -> Result<Self, SnapshotError> {
         let mut saved = Self { options, every_pod: pods == Pods::Every, ..Self::default() };
         let mut source = BufReader::new(source);
         let start = source.fill_buf().map_err(SnapshotError::Unreadable)?;
-        if let Some((_, form)) = FORMS.iter().find(|(bytes, _)| start.starts_with(bytes)) {
+        if let Some(form) = other_form(start) {
             return Err(SnapshotError::Form(form));
         }
         stream::read(source, &mut saved)?;
@@ -209,20 +206,17 @@ impl Saved {
             "Node" => self.keep(kind, text, |saved, node: RawNode| {
                 Some(saved.nodes.insert(node.metadata.name.clone()?, node.without_idle_stamps()))
             }),
-            "Pod" => {
-                let (namespace, _) = identity_of_malformed(text);
-                self.pod_namespaces.insert(namespace.unwrap_or_default());
-                self.keep(kind, text, |saved, pod: RawPod| {
-                    saved.keep_unasked(&pod);
-                    let user = pod.summary();
-                    if !user.claims.is_empty() {
-                        saved.users.entry(user.namespace.clone()).or_default().push(user);
-                    }
-                    let kept = saved.every_pod || pod.metadata.terminating();
-                    saved.pods.extend(kept.then_some(pod));
-                    Some(())
-                });
-            }
+            "Pod" => self.keep(kind, text, |saved, pod: RawPod| {
+                saved.pod_namespaces.insert(pod.metadata.namespace.clone().unwrap_or_default());
+                saved.keep_unasked(&pod);
+                let user = pod.summary();
+                if !user.claims.is_empty() {
+                    saved.users.entry(user.namespace.clone()).or_default().push(user);
+                }
+                let kept = saved.every_pod || pod.metadata.terminating();
+                saved.pods.extend(kept.then_some(pod));
+                Some(())
+            }),
             "Namespace" => self.keep(kind, text, |saved, object: RawObject| {
                 let opted_out = object.metadata.opted_out();
                 Some(saved.namespaces.insert(object.metadata.name?, opted_out))
@@ -300,7 +294,7 @@ impl Saved {
         if self.nodes.is_empty() {
             return Err(SnapshotError::Missing("nodes"));
         }
-        if self.pod_namespaces.is_empty() {
+        if self.pod_namespaces.is_empty() && !self.any_malformed("Pod") {
             return Err(SnapshotError::Missing("pods"));
         }
         let Options { now, selectors } = std::mem::take(&mut self.options);
@@ -315,10 +309,6 @@ impl Saved {
             None => Census::count(self.nodes.values().map(|node| node.standing(&selectors))),
         };
         facts.unseen.extend(self.missing(wanted));
-        if self.leases.is_empty() && !self.any_malformed("Lease") {
-            let why = "Leases were not saved: whether a node that is not Ready was alive could not be seen.";
-            facts.unseen.push(why.to_owned());
-        }
         let real = self.nodes.iter().filter(|(_, node)| !node.standing(&selectors).leaf);
         let real = real.map(|(name, node)| (name.clone(), node.labels().clone())).collect::<Vec<_>>();
         for (name, raw) in std::mem::take(&mut self.nodes) {
@@ -352,13 +342,6 @@ impl Saved {
                 let read = || self.not_absent("Node", "", node).map_or(NodeRead::Gone, NodeRead::Unread);
                 facts.nodes.entry(node.clone()).or_insert_with(read);
             }
-        }
-        if !self.has_namespaces() && !pods.is_empty() {
-            let names = pods.iter().map(|pod| pod.namespace.as_str()).collect::<BTreeSet<_>>();
-            let names = names.into_iter().collect::<Vec<_>>().join(", ");
-            facts.unseen.push(format!(
-                "Namespaces were not saved: whether these are opted out could not be seen: {names}."
-            ));
         }
         facts.unasked = std::mem::take(&mut self.unasked);
         facts.unasked.retain(|node, pods| {
@@ -413,17 +396,15 @@ impl Saved {
         let one = self.pod_namespaces.len() == 1 && self.namespaces.len() != 1;
         let missing = [
             (one && wanted.namespaces.include.is_none(), "pods of other namespaces (-A)"),
-            (!self.has_namespaces(), "namespaces"),
-            (self.leases.is_empty() && !self.any_malformed("Lease"), "leases"),
+            (!self.has_namespaces(), "namespaces (whether they are opted out)"),
+            (self.leases.is_empty() && !self.any_malformed("Lease"), "leases (whether a node lives)"),
             (self.claims.is_empty() && !self.users.is_empty(), "pvc"),
             (self.volumes.is_empty() && bound, "pv"),
         ];
         let missing = missing.into_iter().filter_map(|(is, what)| is.then_some(what)).collect::<Vec<_>>();
-        if missing.is_empty() {
-            return Vec::new();
-        }
+        let lacks = format!("The file lacks {}. This saves all:", missing.join(", "));
         // On a line of its own, to be copied.
-        vec![format!("The file lacks {}. This saves all:", missing.join(", ")), SAVES_ONE.to_owned()]
+        if missing.is_empty() { Vec::new() } else { vec![lacks, SAVES_ONE.to_owned()] }
     }
 
     fn has_namespaces(&self) -> bool {

@@ -260,9 +260,8 @@ fn without_namespaces_the_opt_outs_are_named_as_unseen() {
         b stuck-on-not-ready-node
         a stuck-on-not-ready-node
         c stuck-on-not-ready-node
-        unseen: The file lacks namespaces. This saves all:
+        unseen: The file lacks namespaces (whether they are opted out). This saves all:
         unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
-        unseen: Namespaces were not saved: whether these are opted out could not be seen: app, data.
     "#]]
     .assert_eq(&verdicts(&text));
 }
@@ -281,9 +280,8 @@ fn a_namespace_that_was_not_saved_among_others_holds_its_pods() {
 fn without_leases_recoveries_are_named_as_unseen() {
     let expected = expect![[r#"
         a stuck-on-not-ready-node
-        unseen: The file lacks leases. This saves all:
+        unseen: The file lacks leases (whether a node lives). This saves all:
         unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
-        unseen: Leases were not saved: whether a node that is not Ready was alive could not be seen.
     "#]];
     expected.assert_eq(&verdicts(&without("Lease", cluster().into_iter().chain([pod("a")]))));
     // Leases of other namespaces are leader elections, not heartbeats of nodes.

@@ -120,7 +120,7 @@ fn an_option_that_does_not_apply_to_a_question_is_refused() {
     for (args, says) in [
         (&["what-if", "--node=ds06", "--dry-run"][..], "--dry-run does not go with what-if"),
         (&["what-if", "--node=ds06", "--yes"], "--yes does not go with what-if"),
-        (&["what-if", "--node=ds06", "--reap-older-than=1m"], "longer than any threshold"),
+        (&["what-if", "--node=ds06", "--reap-older-than=1m"], "it would not change the answer"),
         (&["explain", "vault/vault-0", "--all"], "--all does not go with explain"),
         (&["explain", "vault/vault-0", "-o", "html"], "[possible values: text, json]"),
         (&["--dry-run", "what-if", "--node=ds06"], "--dry-run does not go with what-if"),

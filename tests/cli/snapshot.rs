@@ -110,7 +110,10 @@ fn what_a_snapshot_lacks_is_said_with_the_command_that_saves_all() {
     assert_eq!(lacks(&state, &[]), sentence("pv"));
     let items = state["items"].as_array_mut().expect("a list");
     items.retain(|item| item["kind"] != "Lease" && item["kind"] != "Namespace");
-    assert_eq!(lacks(&state, &[]), sentence("namespaces, leases, pv"));
+    assert_eq!(
+        lacks(&state, &[]),
+        sentence("namespaces (whether they are opted out), leases (whether a node lives), pv")
+    );
 }
 
 #[test]

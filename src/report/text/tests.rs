@@ -331,9 +331,9 @@ fn a_quiet_cluster() {
               --now sets another.  [time-of-the-file]
 
         COULD NOT BE SEEN
-          The file lacks pods of other namespaces (-A), namespaces, leases. This saves all:
+          The file lacks pods of other namespaces (-A), namespaces (whether they are opted out), leases
+          (whether a node lives). This saves all:
           kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
-          Leases were not saved: whether a node that is not Ready was alive could not be seen.
 
         pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
         deletion deadline, on a node NotReady for 10m. Namespaces: all.
