@@ -21,7 +21,7 @@ use crate::{
         KOSMOS_PREFIX, ListMeta, RawClaim, RawController, RawLease, RawList, RawNode, RawObject, RawPod,
         RawStatefulSet, RawVolume, identity_of_malformed, malformed,
     },
-    outcome::{Replacement, ReplacementState},
+    outcome::{Replacement, ReplacementState as State},
 };
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
@@ -261,21 +261,20 @@ impl Cluster {
     /// What its controller, which has at least `has` pods, says of the replacement of `lost` that it has not made.
     pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement, Failure> {
         let Reference { api_version, kind, name, uid, .. } = Reference::controller(lost);
-        if !matches!((&*api_version, &*kind), ("apps/v1", "StatefulSet" | "ReplicaSet") | ("batch/v1", "Job"))
-        {
-            return Ok(RawController::default().missing(has));
+        if !["apps/v1", "batch/v1"].contains(&&*api_version) {
+            let state = if lost.siblings.is_some() { State::Pending } else { State::Unknown };
+            let cause = format!("none is found; its {kind} is not asked, and may give new ones other names");
+            return Ok(Replacement::without_pod(state, cause));
         }
         // A StatefulSet that wants fewer pods does not want those of the highest ordinals.
-        let ordinal = lost.name.rsplit('-').next().filter(|_| kind == "StatefulSet");
-        let has = ordinal.and_then(|it| it.parse().ok()).unwrap_or(has);
+        let ordinal = lost.name.rsplit('-').next().filter(|_| kind == "StatefulSet").map(str::parse);
         let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
         let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/");
         let found = self.find::<RawController>(&path, &name).await?;
         // One that was made anew makes pods of the same names, or of other names.
         let found = found.filter(|found| lost.siblings.is_none() || found.metadata.uid == Some(uid));
-        let gone =
-            || Replacement::without_pod(ReplacementState::None, "its controller does not exist any more");
-        Ok(found.map_or_else(gone, |controller| controller.missing(has)))
+        let gone = || Replacement::without_pod(State::None, "its controller does not exist any more");
+        Ok(found.map_or_else(gone, |it| it.missing(ordinal.and_then(Result::ok).unwrap_or(has))))
     }
 
     /// The value by which each namespace is opted out, where it is.

@@ -131,7 +131,7 @@ async fn every_state_is_told_with_its_cause() {
         json!({"status": {"containerStatuses": [{"name": "app", "restartCount": 3, "state": {"running": {"startedAt": "2026-01-31T03:00:09Z"}}}]}}),
     );
     let suspended = condition("Suspended", "True", "JobSuspended", "Job suspended");
-    let rows: [Row; 33] = [
+    let rows: [Row; 34] = [
         ("a StatefulSet's is back", db(), vec![made(&db(), "db-0", ready("ds02"))], "back", None),
         ("a Deployment's is back", web(), vec![made(&web(), "web-5d4f-xyz", ready("ds02"))], "back", None),
         (
@@ -163,8 +163,8 @@ async fn every_state_is_told_with_its_cause() {
             "another kind of controller's, which is not asked",
             lost_of("Cluster", "postgresql.example/v1", "web-1", &json!({})),
             vec![],
-            "pending",
-            Some("it is not made yet"),
+            "unknown",
+            Some("none is found; its Cluster is not asked, and may give new ones other names"),
         ),
         (
             "a ReplicationController's",
@@ -176,6 +176,13 @@ async fn every_state_is_told_with_its_cause() {
             )],
             "back",
             None,
+        ),
+        (
+            "a ReplicationController's, which is not asked, and whose pods are all found",
+            lost_of("ReplicationController", "v1", "web-abc", &json!({"app": "web"})),
+            vec![],
+            "pending",
+            Some("none is found; its ReplicationController is not asked, and may give new ones other names"),
         ),
         (
             "a Job that is suspended",
