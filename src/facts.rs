@@ -200,10 +200,10 @@ pub struct Sign {
 
 /// Writes a time that may say fractions of a second, which is more than any verdict is about, without them.
 pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
-    time: &T,
-    serializer: S,
+    at: &T,
+    to: S,
 ) -> Result<S::Ok, S::Error> {
-    (*time).into().map(|time| format!("{time:.0}")).serialize(serializer)
+    (*at).into().map(|at| format!("{at:.0}")).serialize(to)
 }
 
 codes! {

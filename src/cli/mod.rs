@@ -162,37 +162,30 @@ impl Cli {
         let common = &mut self.options.common;
         if let Command::Explain(PodName { namespace, name }) = &mut self.command {
             // As kubectl names it. `-n` is then no filter.
-            if ["", "po", "pod", "pods"].contains(&namespace.as_str())
-                && let Some(given) = common.namespace.take()
-            {
-                *namespace = given;
-            }
+            let bare = ["", "po", "pod", "pods"].contains(&namespace.as_str());
+            *namespace = common.namespace.take_if(|_| bare).unwrap_or_else(|| std::mem::take(namespace));
             if namespace.is_empty() {
-                return Err(format!(
-                    "{name} in which namespace? Add -n NAMESPACE, or write it as vault/{name}"
-                ));
+                return Err(format!("{name} in which namespace? Add -n NAMESPACE, or write vault/{name}"));
             }
         }
         // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable, and clashes with the option.
         if common.all_namespaces || common.namespace.is_some() {
             if typed(matches, "namespace_regex") {
-                return Err("--namespace-regex goes neither with --namespace nor with --all-namespaces; leave one out".to_owned());
+                return Err("--namespace-regex excludes -n and -A; leave one out".to_owned());
             }
             let only = common.namespace.as_ref().map(|name| format!("^{}$", regex::escape(name)));
             common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
         }
         if common.unreachable_only && common.kubelet_alive == KubeletAlive::Reap {
-            let names = ["unreachable_only", "kubelet_alive"].map(|id| spelled(matches, id));
-            return Err(format!("{} and {}=reap contradict each other; leave one out", names[0], names[1]));
+            let [only, alive] = ["unreachable_only", "kubelet_alive"].map(|id| spelled(matches, id));
+            return Err(format!("{only} and {alive}=reap contradict each other; leave one out"));
         }
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.
         if common.snapshot.is_some() {
             if let Some(id) = ["push_gateway", "metrics_file"].into_iter().find(|id| typed(matches, id)) {
                 let option = spelled(matches, id);
-                return Err(format!(
-                    "{option} does not go with --snapshot: metrics are about runs; leave it out"
-                ));
+                return Err(format!("{option} does not go with --snapshot: metrics are about runs"));
             }
             self.options.metrics = MetricsTo::default();
         }
@@ -212,29 +205,28 @@ fn whole(program: Option<&OsStr>) -> clap::Command {
 fn shaped(arg: Arg) -> Arg {
     // What is set does not belong into the help text.
     let arg = arg.hide_env_values(true);
-    if !matches!(arg.get_action(), ArgAction::SetTrue) {
-        return arg.ignore_case(true);
+    let number = |name: &str| ["DURATION", "N", "1-100"].contains(&name);
+    match arg.get_action() {
+        ArgAction::SetTrue if arg.get_env().is_none() => arg,
+        // What a variable switches on, the option can switch off.
+        ArgAction::SetTrue => {
+            let arg =
+                arg.action(ArgAction::Set).num_args(0..=1).require_equals(true).value_name("true|false");
+            let arg = arg.default_value("false").default_missing_value("true").hide_possible_values(true);
+            arg.ignore_case(true).value_parser(values::boolean())
+        }
+        _ => {
+            // What is below zero is a wrong value, rather than an option that is not known.
+            let number = arg.get_value_names().is_some_and(|names| number(&names[0]));
+            arg.ignore_case(true).allow_hyphen_values(number)
+        }
     }
-    if arg.get_env().is_none() {
-        return arg;
-    }
-    // What a variable switches on, the option can switch off.
-    let arg = arg.action(ArgAction::Set).num_args(0..=1).require_equals(true).ignore_case(true);
-    let arg = arg
-        .value_name("true|false")
-        .default_value("false")
-        .default_missing_value("true")
-        .hide_possible_values(true);
-    arg.value_parser(values::boolean())
 }
 
 /// A subcommand has few options: its short help is the long one. It answers in two forms.
 fn of_question(arg: Arg) -> Arg {
     let arg = arg.hide_short_help(false);
-    if arg.get_id() != "output" {
-        return arg;
-    }
-    arg.value_name("text|json").value_parser(values::form_of_answer())
+    if arg.get_id() == "output" { arg.value_name("text|json").value_parser(values::answer()) } else { arg }
 }
 
 /// Puts the subcommand, where there is one, before the options, of which it takes its share. Gives whether there is one.

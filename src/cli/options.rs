@@ -118,15 +118,15 @@ pub struct Common {
     pub fenced_node_selector: Vec<NodeSelector>,
 
     /// Most pods to delete in one run, the longest overdue first; 0 is no limit
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = values::count)]
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "N", default_value_t = 0, value_parser = values::count)]
     pub max_deletes: usize,
 
     /// Delete nothing when more than 2 nodes, and this share of them, are NotReady; 100 turns it off
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, allow_hyphen_values = true, value_parser = values::percent)]
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, value_parser = values::percent)]
     pub max_not_ready_percent: u8,
 
     /// Time limit of the whole run
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m", allow_hyphen_values = true)]
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m")]
     pub deadline: Span,
 
     /// How the answer and the log are written.
@@ -155,25 +155,11 @@ pub struct Common {
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
     /// How long past its deletion deadline, its grace period over, a pod counts as stuck
-    #[arg(
-        long,
-        display_order = 7,
-        env,
-        value_name = "DURATION",
-        default_value = "10m",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, display_order = 7, env, value_name = "DURATION", default_value = "10m")]
     pub reap_older_than: Span,
 
     /// How long its node must have been NotReady [default: as --reap-older-than]
-    #[arg(
-        long,
-        display_order = 8,
-        hide_short_help = true,
-        env,
-        value_name = "DURATION",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, display_order = 8, hide_short_help = true, env, value_name = "DURATION")]
     pub node_not_ready_for: Option<Span>,
 }
 

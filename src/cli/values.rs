@@ -175,7 +175,7 @@ pub(super) fn boolean() -> impl TypedValueParser<Value = bool> {
 }
 
 /// `--output` of a question.
-pub(super) fn form_of_answer() -> impl TypedValueParser<Value = Output> {
+pub(super) fn answer() -> impl TypedValueParser<Value = Output> {
     PossibleValuesParser::new(["text", "json"]).try_map(|word| Output::from_str(&word, true))
 }
 

@@ -152,9 +152,7 @@ impl Saved {
         let mut saved = Self { options, every_pod: pods == Pods::Every, ..Self::default() };
         let mut source = BufReader::new(source);
         let start = source.fill_buf().map_err(SnapshotError::Unreadable)?;
-        if let Some(form) = other_form(start) {
-            return Err(SnapshotError::Form(form));
-        }
+        other_form(start).map_or(Ok(()), |form| Err(SnapshotError::Form(form)))?;
         stream::read(source, &mut saved)?;
         Ok(saved)
     }

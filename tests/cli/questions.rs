@@ -91,7 +91,7 @@ fn explain_reports_every_rule() {
     ask(SIX, &["explain", "vault-0"])
         .run()
         .exits(2)
-        .shows_on_stderr(&["Add -n NAMESPACE, or write it as vault/vault-0"]);
+        .shows_on_stderr(&["Add -n NAMESPACE, or write vault/vault-0"]);
 }
 
 #[test]
