@@ -90,7 +90,7 @@ raw! {
         pub(super) kind: Option<String>,
         pub(super) status: Option<String>,
         pub(super) reason: Option<String>,
-        message: Option<String>,
+        pub(super) message: Option<String>,
         pub(super) last_transition_time: Option<Timestamp>,
         pub(super) last_heartbeat_time: Option<Timestamp>,
     }

@@ -96,12 +96,13 @@ impl RawNode {
         }
     }
 
-    /// Without what only a NotReady node is asked about: it is long, and nodes are many.
+    /// Without what no node is asked about, or only one that is NotReady: it is long, and nodes are many.
     #[must_use]
     pub fn without_idle_stamps(mut self) -> Self {
         if self.ready() == Ready::True {
             self.metadata.managed_fields = None;
         }
+        self.status.conditions.iter_mut().flatten().for_each(|condition| condition.message = None);
         self
     }
 
