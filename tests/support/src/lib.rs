@@ -32,6 +32,7 @@
 pub mod installed;
 pub mod objects;
 pub mod oracle;
+pub mod pages;
 pub mod program;
 pub mod proxy;
 pub mod samples;
