@@ -9,7 +9,8 @@ use std::{
 };
 
 use pod_reaper_test_support::pages::{self, Block};
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::reaper;
@@ -42,7 +43,19 @@ fn shown(command: &str, workplace: &Path) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The page with what its commands print now.
+/// Stands for any number of lines that the page leaves out.
+const CUT: &str = "[...]";
+
+/// Whether `page` is `output` with some lines left out.
+fn is_cut_from(page: &[&str], output: &[&str]) -> bool {
+    match page.split_first() {
+        None => output.is_empty(),
+        Some((&CUT, rest)) => (0..=output.len()).any(|from| is_cut_from(rest, &output[from..])),
+        Some((line, rest)) => output.first() == Some(line) && is_cut_from(rest, &output[1..]),
+    }
+}
+
+/// The page with what its commands print now. Where lines are left out that no longer fit, it has the whole output.
 fn current(page: &str) -> String {
     let text = pages::read(page);
     let workplace = workplace();
@@ -69,9 +82,18 @@ fn current(page: &str) -> String {
             command.push('\n');
             command.push_str(more);
         }
-        while lines.next_if(|line| !line.starts_with("$ ") && !line.starts_with("```")).is_some() {}
-        let output = shown(&command, workplace.path());
-        assert!(!output.contains("\n```") && !output.contains("\n$ "), "{command}: its output ends the block");
+        let mut was = Vec::new();
+        while let Some(line) = lines.next_if(|line| !line.starts_with("$ ") && !line.starts_with("```")) {
+            was.push(line);
+        }
+        let mut output = shown(&command, workplace.path());
+        if was.contains(&CUT) && is_cut_from(&was, &output.lines().collect::<Vec<_>>()) {
+            output = was.join("\n");
+        }
+        assert!(
+            !output.contains("\n```") && !output.contains("\n$ "),
+            "{command}: its output ends the block"
+        );
         fresh.push_str(&output);
         if !output.is_empty() && !output.ends_with('\n') {
             fresh.push('\n');
@@ -111,14 +133,16 @@ fn every_command_without_a_cluster_prints_what_its_page_shows() {
 #[test]
 fn every_other_command_is_run_elsewhere_or_named_as_not_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let dead = "apiVersion: v1\nkind: Config\ncurrent-context: prod\nclusters:\n- name: prod\n  cluster: {server: 'http://127.0.0.1:1'}\ncontexts:\n- name: prod\n  context: {cluster: prod, user: prod}\nusers:\n- name: prod\n  user: {}\n";
+    let contexts = ["prod", "prod-eu", "prod-us"]
+        .map(|name| json!({"name": name, "context": {"cluster": "c", "user": "u"}}));
+    let dead = json!({"apiVersion": "v1", "kind": "Config", "current-context": "prod", "contexts": contexts,
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {}}]});
     let mut wrong = Vec::new();
     let mut seen = BTreeMap::<&str, usize>::new();
     for page in pages::for_users().into_iter().chain(["CONTRIBUTING.md".to_owned()]) {
         let text = pages::read(&page);
-        if text.lines().zip(text.lines().skip(1)).any(|(one, two)| one.is_empty() && two.starts_with("    ") && !two.trim_start().starts_with(['-', '`']))
-            && page != "CONTRIBUTING.md"
-        {
+        let indented = |event| matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)));
+        if page != "CONTRIBUTING.md" && Parser::new(&text).any(indented) {
             wrong.push(format!("{page}: a block by its indent has no language; fence it"));
         }
         for block in pages::blocks(&text) {
@@ -138,11 +162,12 @@ fn every_other_command_is_run_elsewhere_or_named_as_not_run() {
                 } else if let Some(arguments) = command.strip_prefix("pod-reaper ") {
                     *seen.entry("pod-reaper").or_default() += 1;
                     // A cluster that nobody serves: what is wrong usage ends with 2, anything else with 1.
-                    let arguments = arguments.split(['|', '>']).next().unwrap_or_default();
+                    let arguments = arguments.split(" > ").next().unwrap_or_default();
+                    let arguments = arguments.split(" | ").next().unwrap_or_default();
                     let arguments = shlex::split(arguments).expect("words");
                     let arguments = arguments.iter().map(String::as_str).collect::<Vec<_>>();
                     let mut run = reaper(&arguments).env("DEADLINE", "1s");
-                    let kubeconfig = run.file(".kube/config", dead);
+                    let kubeconfig = run.file(".kube/config", &dead.to_string());
                     run.command.env("KUBECONFIG", kubeconfig).current_dir(root);
                     let ended = run.run();
                     if ended.code == 2 {
@@ -216,7 +241,13 @@ fn every_link_leads_somewhere() {
             if page.starts_with("docs/") && !target.starts_with("docs") {
                 wrong.push(format!("{page}: {link} leads out of the book"));
             }
-            let there = if file.is_empty() { own.clone() } else if anchor.is_empty() { continue } else { anchors(&target.display().to_string()) };
+            let there = if file.is_empty() {
+                own.clone()
+            } else if anchor.is_empty() {
+                continue;
+            } else {
+                anchors(&target.display().to_string())
+            };
             if !there.contains(anchor) {
                 wrong.push(format!("{page}: {link}: there is no such heading"));
             }
@@ -242,9 +273,11 @@ fn normal(path: &Path) -> PathBuf {
 #[test]
 fn the_book_has_every_page_of_its_folder() {
     let listed = pages::for_users().into_iter().skip(1).collect::<BTreeSet<_>>();
-    let files = fs::read_dir(pages::path("docs")).expect("docs").map(|entry| entry.expect("an entry").file_name());
+    let files =
+        fs::read_dir(pages::path("docs")).expect("docs").map(|entry| entry.expect("an entry").file_name());
     let files = files.map(|name| format!("docs/{}", name.to_string_lossy()));
-    let files = files.filter(|name| name.ends_with(".md") && name != "docs/SUMMARY.md").collect::<BTreeSet<_>>();
+    let files =
+        files.filter(|name| name.ends_with(".md") && name != "docs/SUMMARY.md").collect::<BTreeSet<_>>();
     assert_eq!(listed, files);
 }
 
@@ -260,7 +293,11 @@ fn the_readme_answers_early_and_is_short() {
     assert!(words(&readme) <= 1_800 && readme.lines().count() <= 260, "{} words", words(&readme));
     let first = readme.split_whitespace().take(60).collect::<Vec<_>>().join(" ");
     assert!(first.contains("stuck `Terminating`") && first.contains("NotReady"), "{first}");
-    assert!(before("\n## Try it") <= 250, "the answer to whether it is safe ends after {} words", before("\n## Try it"));
+    assert!(
+        before("\n## Try it") <= 250,
+        "the answer to whether it is safe ends after {} words",
+        before("\n## Try it")
+    );
     assert!(before("\n## Every day") <= 700, "installing ends after {} words", before("\n## Every day"));
     let install = readme.split_once("\n## Install").expect("its section").1;
     let install = install.split_once("\n## ").expect("the next one").0;
@@ -289,7 +326,8 @@ fn quoted(text: &str) -> Vec<String> {
 }
 
 /// Options of other programs that the pages name.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 10] = [
+    "--wait",
     "--node-monitor-grace-period",
     "--disable-force-detach-on-timeout",
     "--use-service-account-credentials",
@@ -303,11 +341,15 @@ const FOREIGN: [&str; 9] = [
 
 #[test]
 fn the_pages_name_no_option_that_there_is_not() {
-    let help = [&["--help"][..], &["what-if", "--help"], &["explain", "--help"]].map(|args| reaper(args).run().exits(0).out);
+    let help = [&["--help"][..], &["what-if", "--help"], &["explain", "--help"]]
+        .map(|args| reaper(args).run().exits(0).out);
     let is_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     let options = |text: &str| {
         let words = text.match_indices("--").filter(|(at, _)| {
-            text[..*at].chars().next_back().is_none_or(|before| " ([`'\"|{".contains(before) || before == '\n')
+            text[..*at]
+                .chars()
+                .next_back()
+                .is_none_or(|before| " ([`'\"|{".contains(before) || before == '\n')
         });
         let words = words.map(|(at, _)| {
             let rest = &text[at..];
@@ -321,11 +363,27 @@ fn the_pages_name_no_option_that_there_is_not() {
     for page in pages::all() {
         for word in quoted(&pages::read(&page)) {
             // A line of another program's.
-            if ["kubectl ", "cargo ", "tests/run", "scripts/", ".ci/", "docker ", "helm ", "promtool ", "git "].iter().any(|start| word.starts_with(start)) {
+            if [
+                "kubectl ",
+                "cargo ",
+                "tests/run",
+                "scripts/",
+                ".ci/",
+                "docker ",
+                "helm ",
+                "promtool ",
+                "git ",
+            ]
+            .iter()
+            .any(|start| word.starts_with(start))
+            {
                 continue;
             }
             for option in options(&word) {
-                if !there.contains(&option) && !FOREIGN.contains(&option.as_str()) && page != "CONTRIBUTING.md" {
+                if !there.contains(&option)
+                    && !FOREIGN.contains(&option.as_str())
+                    && page != "CONTRIBUTING.md"
+                {
                     wrong.push(format!("{page}: {option}"));
                 }
                 named.insert(option);
@@ -367,7 +425,8 @@ fn every_alert_has_its_section() {
                 assert!(page.contains(&format!("\n## {name}\n")), "docs/alerts.md has no section {name}");
                 alerts.insert(name.to_owned());
             }
-            if let Some((_, anchor)) = line.strip_prefix("runbook_url: ").and_then(|url| url.trim_matches('"').split_once('#'))
+            if let Some((_, anchor)) =
+                line.strip_prefix("runbook_url: ").and_then(|url| url.trim_matches('"').split_once('#'))
                 && !anchor.contains('{')
             {
                 assert!(anchors.contains(anchor), "{}: {line}", file.display());
@@ -389,14 +448,20 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
         assert!(decisions.contains(reason), "docs/decisions.md has no {reason}");
     }
     let rules = reaper(&["explain", "vault/vault-0", "--snapshot", "six-nodes.json"]).run().exits(0).out;
-    let rules = rules.lines().filter(|line| line.trim_start().split('.').next().is_some_and(|number| number.parse::<u8>().is_ok()) && line.contains('?'));
+    let rules = rules.lines().filter(|line| {
+        line.trim_start().split('.').next().is_some_and(|number| number.parse::<u8>().is_ok())
+            && line.contains('?')
+    });
     for number in 1..=rules.count() {
         assert!(decisions.contains(&format!("\n| {number} | ")), "docs/decisions.md has no rule {number}");
     }
 
     let help = reaper(&["--help"]).run().exits(0).out;
     let codes = help.split_once("Exit codes:").expect("exit codes").1;
-    let codes = codes.lines().filter_map(|line| line.trim_start().split(' ').next()?.parse::<u8>().ok()).collect::<Vec<_>>();
+    let codes = codes
+        .lines()
+        .filter_map(|line| line.trim_start().split(' ').next()?.parse::<u8>().ok())
+        .collect::<Vec<_>>();
     assert_eq!(codes, [0, 1, 2, 3, 4, 5]);
     for page in ["README.md", "docs/by-hand.md"] {
         for code in &codes {
@@ -404,8 +469,6 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
         }
     }
 
-    let folder = TempDir::new().expect("a folder");
-    let _ = folder;
     let source = fs::read_to_string(pages::path("src/notify/metrics/mod.rs")).expect("text");
     let metrics = pages::read("docs/metrics.md");
     let dashboards = fs::read_to_string(pages::path("cronjob/dashboard.json")).expect("text");
@@ -422,7 +485,8 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
 
     let json = pages::read("docs/json.md");
     for schema in ["report", "what-if", "explain"] {
-        let schema = fs::read_to_string(pages::path(&format!("docs/{schema}.schema.json"))).expect("a schema");
+        let schema =
+            fs::read_to_string(pages::path(&format!("docs/{schema}.schema.json"))).expect("a schema");
         let schema = serde_json::from_str::<serde_json::Value>(&schema).expect("JSON");
         let fields = schema["properties"].as_object().expect("fields");
         for field in fields.keys() {
@@ -435,8 +499,12 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
 #[test]
 fn it_is_a_plugin_of_kubectl_by_its_name() {
     let workplace = workplace();
-    let plugin = shown("kubectl-pod_reaper what-if ds06 --snapshot tests/data/six-nodes.json", workplace.path());
-    assert_eq!(plugin, shown("pod-reaper what-if ds06 --snapshot tests/data/six-nodes.json", workplace.path()));
+    let plugin =
+        shown("kubectl-pod_reaper what-if ds06 --snapshot tests/data/six-nodes.json", workplace.path());
+    assert_eq!(
+        plugin,
+        shown("pod-reaper what-if ds06 --snapshot tests/data/six-nodes.json", workplace.path())
+    );
     assert!(plugin.contains("STAY ON THE NODE"), "{plugin}");
 }
 

@@ -48,7 +48,8 @@ pub fn for_users() -> Vec<String> {
 
 /// Every Markdown page that people read.
 pub fn all() -> Vec<String> {
-    let others = ["docs/SUMMARY.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/live/README.md"];
+    let others =
+        ["docs/SUMMARY.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/live/README.md"];
     for_users().into_iter().chain(others.map(str::to_owned)).collect()
 }
 
@@ -65,14 +66,17 @@ pub fn read(page: &str) -> String {
 pub fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut inside = false;
+    let mut indent = 0;
     for (number, line) in text.lines().enumerate() {
         if let Some(language) = line.trim_start().strip_prefix("```") {
             inside = !inside;
+            indent = line.len() - line.trim_start().len();
             if inside {
                 blocks.push(Block { language: language.to_owned(), line: number + 1, lines: Vec::new() });
             }
         } else if inside && let Some(block) = blocks.last_mut() {
-            block.lines.push(line.to_owned());
+            // A block in a list is indented as its item is.
+            block.lines.push(line.get(indent..).unwrap_or_default().to_owned());
         }
     }
     blocks
