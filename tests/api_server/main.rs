@@ -18,6 +18,7 @@ mod guard;
 mod load;
 mod manifests;
 mod metrics;
+mod pages;
 mod races;
 mod rights;
 mod scan;

@@ -43,18 +43,6 @@ fn shown(command: &str, workplace: &Path) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Stands for any number of lines that the page leaves out.
-const CUT: &str = "[...]";
-
-/// Whether `page` is `output` with some lines left out.
-fn is_cut_from(page: &[&str], output: &[&str]) -> bool {
-    match page.split_first() {
-        None => output.is_empty(),
-        Some((&CUT, rest)) => (0..=output.len()).any(|from| is_cut_from(rest, &output[from..])),
-        Some((line, rest)) => output.first() == Some(line) && is_cut_from(rest, &output[1..]),
-    }
-}
-
 /// The page with what its commands print now. Where lines are left out that no longer fit, it has the whole output.
 fn current(page: &str) -> String {
     let text = pages::read(page);
@@ -87,7 +75,7 @@ fn current(page: &str) -> String {
             was.push(line);
         }
         let mut output = shown(&command, workplace.path());
-        if was.contains(&CUT) && is_cut_from(&was, &output.lines().collect::<Vec<_>>()) {
+        if was.contains(&pages::CUT) && pages::is_cut_from(&was, &output.lines().collect::<Vec<_>>()) {
             output = was.join("\n");
         }
         assert!(

@@ -12,7 +12,7 @@ use std::{fs, path::PathBuf};
 use crate::in_repository;
 
 /// What no test runs as it stands on a page: the start of the command, and why, or which test runs it in another way.
-pub const NOT_RUN: [(&str, &str); 16] = [
+pub const NOT_RUN: [(&str, &str); 17] = [
     ("cargo install", "builds the program once more; tests/run builds its package"),
     ("cargo run", "`console` blocks run what this builds"),
     ("cargo test", "how tests are run; they run by tests/run"),
@@ -20,6 +20,7 @@ pub const NOT_RUN: [(&str, &str); 16] = [
     ("RUSTC_BOOTSTRAP=1 cargo fuzz", "in no CI, as the page says"),
     ("docker build", "tests/real-node builds the image and runs it"),
     ("docker push", "needs a registry"),
+    ("kubectl delete -k", "needs the namespace controller; tests/live/deployed.rs runs it"),
     ("kubectl logs", "needs a kubelet; tests/real-node reads the logs of the CronJob's pod"),
     ("kubectl wait", "needs a kubelet and controllers"),
     ("kubectl pod-reaper", "the same binary as a plugin; tests/cli runs it under that name"),
@@ -105,4 +106,16 @@ pub fn commands(block: &Block) -> Vec<String> {
 /// Why no test runs this command as it stands.
 pub fn not_run(command: &str) -> Option<&'static str> {
     NOT_RUN.iter().find(|(start, _)| command.starts_with(start)).map(|(_, why)| *why)
+}
+
+/// Stands for any number of lines that a page leaves out.
+pub const CUT: &str = "[...]";
+
+/// Whether `page` is `output` with some lines left out.
+pub fn is_cut_from(page: &[&str], output: &[&str]) -> bool {
+    match page.split_first() {
+        None => output.is_empty(),
+        Some((&CUT, rest)) => (0..=output.len()).any(|from| is_cut_from(rest, &output[from..])),
+        Some((line, rest)) => output.first() == Some(line) && is_cut_from(rest, &output[1..]),
+    }
 }
