@@ -41,14 +41,16 @@ fn typed(cluster: &ControlPlane, line: &str, workplace: &Path) -> (bool, String)
     (output.status.success(), String::from_utf8(output.stdout).unwrap())
 }
 
-/// On an empty cluster with the installation of the README, and the operators' case.
+/// In the operators' case, with the installation of the README: all pages on one cluster, as a person would.
 #[test]
 fn every_command_of_the_pages_works_as_it_stands() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
     let mut worked = 0;
     for page in pages::for_users() {
         let blocks = pages::blocks(&pages::read(&page)).into_iter().filter(|block| block.language == "sh");
         let commands = blocks.flat_map(|block| pages::commands(&block)).filter(|command| {
-            // A context of the reader's own.
+            // A context is the reader's own.
             let elsewhere = pages::not_run(command).is_some() || command.contains("--context");
             !elsewhere && (command.starts_with("kubectl ") || command.starts_with("pod-reaper "))
         });
@@ -56,13 +58,14 @@ fn every_command_of_the_pages_works_as_it_stands() {
         if commands.is_empty() {
             continue;
         }
-        let cluster = fresh();
-        six_nodes::failed(&cluster);
         let workplace = workplace();
-        // Pages suppose the installation of the README, or make it themselves.
-        let (installed, says) = typed(&cluster, "kubectl apply -k cronjob/", workplace.path());
-        assert!(installed, "{says}");
-        // What a person saves at the beginning.
+        // What a page supposes: an installation, no Job of another page, and a state that was saved.
+        for before in
+            ["kubectl apply -k cronjob/", "kubectl delete job -n pod-reaper look --ignore-not-found"]
+        {
+            let (success, says) = typed(&cluster, before, workplace.path());
+            assert!(success, "{before}: {says}");
+        }
         fs::copy(in_repository("tests/data/six-nodes.json"), workplace.path().join("state.json")).unwrap();
         for command in commands {
             let (success, says) = typed(&cluster, &command, workplace.path());
