@@ -28,6 +28,9 @@ pub struct ClusterFacts {
     pub nodes: BTreeMap<String, NodeRead>,
     /// How much of the cluster is NotReady, for the breaker.
     pub census: Census,
+    /// What the real nodes have, each as a phrase, and how many of those that have it are NotReady: of all nodes that were
+    /// read for the census.
+    pub traits: Traits,
     /// `VolumeAttachments` by the node they name.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
     /// How many nodes the cluster has, Ready ones included.
@@ -312,6 +315,9 @@ pub struct Tally {
     pub total: usize,
 }
 
+/// By what nodes may have in common, as a phrase, those that have it.
+pub type Traits = BTreeMap<String, Tally>;
+
 impl Census {
     /// Counts the real nodes among `nodes`.
     pub fn count(nodes: impl IntoIterator<Item = Standing>) -> Self {
@@ -327,7 +333,8 @@ impl Census {
 }
 
 impl Tally {
-    fn add(&mut self, ready: bool) {
+    /// Counts one more.
+    pub fn add(&mut self, ready: bool) {
         self.total += 1;
         self.not_ready += usize::from(!ready);
     }

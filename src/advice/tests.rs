@@ -19,6 +19,7 @@ fn facts(node: NodeFacts) -> ClusterFacts {
         place: None,
         nodes: BTreeMap::from([(node.name.clone(), NodeRead::Known(node))]),
         census: Census::NotNeeded,
+        traits: BTreeMap::new(),
         attachments: BTreeMap::new(),
         node_count: 1,
         unasked: BTreeMap::new(),

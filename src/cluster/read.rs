@@ -15,7 +15,7 @@ use super::{
 use crate::{
     facts::{
         Attachment, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
-        Unasked, Unread,
+        Traits, Unasked, Unread,
     },
     kubernetes::{
         KOSMOS_PREFIX, ListMeta, RawClaim, RawController, RawLease, RawList, RawNode, RawObject, RawPod,
@@ -326,15 +326,20 @@ impl Cluster {
         if found.items.len() < 2 { found.whole() } else { Ok(found.items) }
     }
 
-    /// What every node counts as, by reading all of them: rows do not show which are leaf nodes. A malformed one fails
-    /// all: what it counts as is not known.
-    pub async fn standings(&self) -> Result<BTreeMap<String, Standing>, Failure> {
+    /// What every node counts as, and what they have, by reading all of them: rows do not show which are leaf nodes. A
+    /// malformed one fails all: what it counts as is not known.
+    pub async fn standings(&self) -> Result<(BTreeMap<String, Standing>, Traits), Failure> {
         let path = format!("/api/v1/nodes?limit={PAGE}");
-        let nodes = self.list(&path, Form::Object, |node: RawNode| {
-            let standing = node.standing(&self.selectors);
-            node.metadata.name.map(|name| (name, standing))
+        let pages = self.pages(&path, Form::Object, |answer, (listed, traits): &mut (_, Traits)| {
+            let keep = |node: RawNode| {
+                let standing = node.standing(&self.selectors);
+                node.count_traits(standing, traits);
+                node.metadata.name.map(|name| (name, standing))
+            };
+            answer.items(keep, listed)
         });
-        Ok(nodes.await?.whole()?.into_iter().collect())
+        let (listed, traits) = pages.await?;
+        Ok((listed.whole()?.into_iter().collect(), traits))
     }
 
     /// All pods of `node`, Terminating or not, for an outlook: nothing is written by it.

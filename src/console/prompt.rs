@@ -1,13 +1,20 @@
 //! The question before a run that will delete, where a person is there to answer it.
 
-use std::{io::Write as _, time::Duration};
+use std::{collections::BTreeMap, io::Write as _, time::Duration};
 
+use anstyle::Style;
 use jiff::Timestamp;
 
-use crate::{decide::spoken, facts::PodFacts, report::phrases::clean, stop::Stop};
+use crate::{
+    decide::spoken,
+    facts::PodFacts,
+    report::text::{Page, Screen},
+    stop::Stop,
+};
 
-/// So many pods are listed before the question; the rest are counted.
+/// So many workloads are listed before the question, and so many pods of each; the rest are counted.
 const PREVIEW: usize = 20;
+const NAMES: usize = 5;
 
 /// An answer that takes longer is none: only the pods and their nodes are read again before the deletes, and how many
 /// nodes are NotReady, or who has opted out, may have changed by then.
@@ -36,32 +43,103 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
+/// What would be deleted, a line a workload: first what nothing brings back, then that of which two must not run at once.
 fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
-    let mut text = String::new();
-    for pod in pods.iter().take(PREVIEW) {
-        let node = pod.node.as_deref().unwrap_or_default();
-        let overdue = spoken(pod.overdue(now));
-        let back = if pod.controller.is_none() { ", nothing brings it back" } else { "" };
-        let scratch = pod.claims.iter().any(|claim| claim.renewed.is_ok());
-        let claims = if scratch { ", its scratch claims too" } else { "" };
-        let PodFacts { namespace, name, .. } = pod;
-        text += &clean(&format!("  {namespace}/{name} on {node}, overdue {overdue}{back}{claims}"));
-        text.push('\n');
+    let mut workloads = BTreeMap::<_, Vec<&PodFacts>>::new();
+    for pod in pods {
+        let workload = pod.workload.as_ref().or(pod.owner.as_ref());
+        let workload = workload.map_or("Pods".to_owned(), |it| format!("{} {}", it.kind, it.name));
+        let marks = (pod.controller.is_some(), !pod.unique());
+        workloads.entry((marks, &pod.namespace, workload)).or_default().push(pod);
     }
-    if let Some(more) = pods.len().checked_sub(PREVIEW).filter(|more| *more > 0) {
-        text += &format!("  and {more} more (see them all with --dry-run=client)\n");
+    let mut page = Page { text: String::new(), screen: Screen::default() };
+    for (((comes_back, may_run_twice), namespace, workload), pods) in workloads.iter().take(PREVIEW) {
+        let named = pods.iter().take(NAMES).map(|pod| {
+            let scratch = pod.claims.iter().any(|claim| claim.renewed.is_ok());
+            let claims = if scratch { " with its scratch claims" } else { "" };
+            format!("{} on {}{claims}", pod.name, pod.node.as_deref().unwrap_or_default())
+        });
+        let named = named.chain(more(pods.len(), NAMES, "more")).collect::<Vec<_>>().join(", ");
+        let longest = pods.iter().map(|pod| pod.overdue(now)).max().map(spoken).unwrap_or_default();
+        let back = if *comes_back { "" } else { "  [nothing brings it back]" };
+        let unique = if *may_run_twice { "" } else { "  [unique]" };
+        let says = format!("{namespace}: {workload}: {named}; overdue up to {longest}{unique}{back}");
+        page.paragraph("  ", "      ", Style::new(), &says);
+    }
+    if let Some(says) = more(workloads.len(), PREVIEW, "more workloads (see all with --dry-run=client)") {
+        page.line(&format!("  {says}"));
+    }
+    if pods.iter().any(|pod| pod.unique()) {
+        page.line("  [unique]: two of it must not run at once. Be sure that its node is off.");
     }
     let these = if pods.len() == 1 { "this pod".to_owned() } else { format!("these {} pods", pods.len()) };
-    text + &format!("Force-delete {these} in {place}? [y/N, within a minute] ")
+    page.text + &format!("Force-delete {these} in {place}? [y/N, within a minute] ")
+}
+
+/// What says that only `shown` of `all` are listed.
+fn more(all: usize, shown: usize, what: &str) -> Option<String> {
+    all.checked_sub(shown).filter(|more| *more > 0).map(|more| format!("and {more} {what}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_yes;
+    use super::*;
+    use crate::{facts::Owner, samples};
 
     #[test]
     fn only_a_yes_is_a_yes() {
         assert!(["y", "Y\n", "yes\n", " YES "].into_iter().all(is_yes));
         assert!(!["", "\n", "n", "no", "ye", "yes please", "1", "true"].into_iter().any(is_yes));
+    }
+
+    #[test]
+    fn the_question_lists_workloads_and_what_is_lost_first() {
+        let pod = |name: &str, kind: Option<&str>| {
+            let owner = kind.map(|kind| Owner { kind: kind.to_owned(), name: name.to_owned() });
+            let controller = owner.as_ref().and(samples::pod().controller);
+            PodFacts {
+                name: name.to_owned(),
+                workload: owner.clone(),
+                owner,
+                controller,
+                claims: Vec::new(),
+                ..samples::pod()
+            }
+        };
+        let mut pods =
+            vec![pod("worker", Some("ReplicaSet")), pod("bare", None), pod("db", Some("StatefulSet"))];
+        pods.extend(
+            (0..7).map(|number| PodFacts { name: format!("web-{number}"), ..pod("web", Some("ReplicaSet")) }),
+        );
+        pods.extend((0..19).map(|number| pod(&format!("x-{number:02}"), Some("ReplicaSet"))));
+        let pods = pods.iter().collect::<Vec<_>>();
+        let now = samples::now() + jiff::SignedDuration::from_mins(90);
+        let question = question("context prod (api.prod.example.com)", &pods, now);
+        expect_test::expect![[r"
+              shop: Pods: bare on ds06; overdue up to 2h 30m  [nothing brings it back]
+              shop: StatefulSet db: db on ds06; overdue up to 2h 30m  [unique]
+              shop: ReplicaSet web: web-0 on ds06, web-1 on ds06, web-2 on ds06, web-3 on ds06, web-4 on ds06,
+                  and 2 more; overdue up to 2h 30m
+              shop: ReplicaSet worker: worker on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-00: x-00 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-01: x-01 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-02: x-02 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-03: x-03 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-04: x-04 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-05: x-05 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-06: x-06 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-07: x-07 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-08: x-08 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-09: x-09 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-10: x-10 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-11: x-11 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-12: x-12 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-13: x-13 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-14: x-14 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet x-15: x-15 on ds06; overdue up to 2h 30m
+              and 3 more workloads (see all with --dry-run=client)
+              [unique]: two of it must not run at once. Be sure that its node is off.
+            Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "]]
+        .assert_eq(&question);
     }
 }

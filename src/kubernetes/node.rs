@@ -1,6 +1,6 @@
 //! Nodes, and the marks by which one stands for something other than a machine of this cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use super::{
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
-    facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing},
+    facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing, Traits},
     selector::{NodeSelector, NodeSelectors, is_name},
 };
 
@@ -59,7 +59,10 @@ raw! {
     }
 
     struct NodeInfo {
+        container_runtime_version: Option<String>,
+        kernel_version: Option<String>,
         kubelet_version: Option<String>,
+        os_image: Option<String>,
         #[serde(rename = "machineID")]
         machine_id: Option<String>,
         #[serde(rename = "systemUUID")]
@@ -112,6 +115,34 @@ impl RawNode {
             ready: self.ready() == Ready::True,
             leaf: self.leaf(selectors).is_some(),
             control_plane: self.control_plane(),
+        }
+    }
+
+    /// Counts what it has in `traits`, for what nodes that fail together may have in common. Its own name is none, nor
+    /// what Kubernetes writes because it is not Ready.
+    pub fn count_traits(&self, standing: Standing, traits: &mut Traits) {
+        let labels = self.labels().iter().filter(|(key, _)| !key.starts_with("beta.") && **key != HOSTNAME);
+        let labels = labels.map(|(key, value)| format!("label {key}={value}"));
+        let taints = self.spec.taints.iter().flatten().filter_map(|taint| {
+            let key = taint.key.as_deref().filter(|key| ![NOT_READY, UNREACHABLE].contains(key))?;
+            let value = taint.value.as_ref().filter(|value| !value.is_empty());
+            Some(value.map_or(format!("taint {key}"), |value| format!("taint {key}={value}")))
+        });
+        let info = self.status.node_info.as_ref();
+        let info = info.into_iter().flat_map(|info| {
+            [
+                ("container runtime", &info.container_runtime_version),
+                ("kernel", &info.kernel_version),
+                ("kubelet", &info.kubelet_version),
+                ("OS", &info.os_image),
+            ]
+        });
+        let info = info.filter_map(|(what, is)| Some(format!("{what} {}", is.as_ref()?)));
+        if !standing.leaf {
+            // Of two taints of one key, one counts.
+            for each in labels.chain(taints).chain(info).collect::<BTreeSet<_>>() {
+                traits.entry(each).or_default().add(standing.ready);
+            }
         }
     }
 

@@ -1,5 +1,9 @@
 //! Limits over a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`, never back.
 
+mod common;
+
+pub use self::common::in_common;
+
 use jiff::Timestamp;
 
 use crate::{

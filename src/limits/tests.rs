@@ -1,11 +1,12 @@
 //! Tests of the limits.
 
+use expect_test::expect;
 use jiff::Timestamp;
 
 use super::*;
 use crate::{
     decide::Optout,
-    facts::{Owner, Standing, Unread},
+    facts::{NodeFacts, NodeRead, Owner, Standing, Unread},
     samples,
 };
 
@@ -256,4 +257,75 @@ fn a_reaped_pod_keeps_what_was_seen() {
     let plan =
         Plan::limited(vec![pod("shop", "db-0", "09:00").because(noted.clone())], &workers(1, 9), &cap(1));
     assert_eq!(plan.pods[0].reason, noted);
+}
+
+/// Six nodes of ten are NotReady; what each trait's nodes are, NotReady and Ready ones.
+fn outage(traits: &[(&str, usize, usize)], failed: &[&str]) -> ClusterFacts {
+    let mut facts = ClusterFacts { now: samples::now(), ..ClusterFacts::default() };
+    let all = Tally { not_ready: 6, total: 10 };
+    facts.census = Census::Counted { all, workers: all };
+    for (what, here, there) in traits {
+        facts.traits.insert((*what).to_owned(), Tally { not_ready: *here, total: here + there });
+    }
+    for (number, time) in failed.iter().enumerate() {
+        let since = format!("2026-03-01T{time}Z").parse().ok();
+        let name = format!("node-{number}");
+        let node =
+            NodeFacts { name: name.clone(), ready_since: since, tainted_since: None, ..samples::node() };
+        facts.nodes.insert(name, NodeRead::Known(node));
+    }
+    facts
+}
+
+#[test]
+fn what_the_not_ready_nodes_have_in_common_is_what_most_of_them_have_and_the_others_lack() {
+    let traits = [
+        ("label disk=ssd", 6, 4),
+        ("label rack=r7", 6, 0),
+        ("label rack=r8", 0, 4),
+        ("label zone=b", 6, 0),
+        ("kernel 6.1.9", 5, 1),
+        ("label one=1", 1, 0),
+        ("label few=yes", 2, 0),
+        ("taint maintenance", 3, 0),
+    ];
+    let times = ["09:00:50", "09:01:10", "09:01:20", "09:01:49", "11:00:00", "07:00:00"];
+    expect![[r#"
+        [
+            "6 of 6 NotReady nodes, and 0 of the 4 others: label rack=r7, label zone=b",
+            "5 of 6 NotReady nodes, and 1 of the 4 others: kernel 6.1.9",
+            "3 of 6 NotReady nodes, and 0 of the 4 others: taint maintenance",
+            "4 of 6 failed within a minute, from 2026-03-01 09:00:50Z on",
+        ]
+    "#]]
+    .assert_debug_eq(&in_common(&outage(&traits, &times)));
+}
+
+#[test]
+fn where_nothing_is_in_common_that_is_said() {
+    let one_by_one = ["07:00:00", "08:00:00", "09:00:00"];
+    expect![[r#"
+        [
+            "No label, taint or version sets them apart from the other nodes.",
+            "They failed over 2h, the first at 2026-03-01 07:00:00Z",
+        ]
+    "#]]
+    .assert_debug_eq(&in_common(&outage(&[("label disk=ssd", 4, 3)], &one_by_one)));
+    // There are no others, so that nothing tells them apart.
+    let mut facts = outage(&[("label disk=ssd", 6, 0)], &[]);
+    let all = Tally { not_ready: 6, total: 6 };
+    facts.census = Census::Counted { all, workers: all };
+    assert_eq!(in_common(&facts), [""; 0]);
+    facts.census = Census::NotNeeded;
+    assert_eq!(in_common(&facts), [""; 0]);
+}
+
+#[test]
+fn a_long_list_of_traits_is_cut_and_the_whole_is_at_most_four_sentences() {
+    let names = (0..9).map(|number| format!("label k{number}=v")).collect::<Vec<_>>();
+    let traits =
+        names.iter().enumerate().map(|(at, name)| (name.as_str(), 6 - at / 5, at % 2)).collect::<Vec<_>>();
+    let lines = in_common(&outage(&traits, &["11:00:00", "11:00:01"]));
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines[0], "6 of 6 NotReady nodes, and 0 of the 4 others: label k0=v, label k2=v, label k4=v");
 }

@@ -11,7 +11,7 @@ use crate::{
     decide::{Reason, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready},
-    limits::{Hold, HoldReason, Judged, Plan, natural},
+    limits::{Hold, HoldReason, Judged, Plan, in_common, natural},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
     settings::Settings,
@@ -54,7 +54,10 @@ impl Report {
             judged_at: facts.now,
             settings: SettingsEntry::from(settings),
             guard: settings.guard(),
-            breaker: plan.hold.as_ref().map(BreakerEntry::from),
+            breaker: plan
+                .hold
+                .as_ref()
+                .map(|hold| BreakerEntry { in_common: in_common(facts), ..hold.into() }),
             summary: Summary::new(facts.node_count, &nodes, &pods),
             nodes,
             pods,
@@ -122,7 +125,7 @@ impl From<&Hold> for BreakerEntry {
             HoldReason::MassOutage(what) => what.clone(),
             HoldReason::CensusUnread(why) => format!("The nodes could not be counted: {why}"),
         };
-        Self { reason: hold.reason.code(), detail, held: hold.held }
+        Self { reason: hold.reason.code(), detail, held: hold.held, in_common: Vec::new() }
     }
 }
 

@@ -48,18 +48,18 @@ pub fn settings(report: &Report) -> String {
     )
 }
 
-/// Why nothing is deleted, and what to do about that.
-pub fn breaker(breaker: &BreakerEntry) -> String {
-    let BreakerEntry { reason, detail, held } = breaker;
+/// Why nothing is deleted, what to do about that, and what helps with it: a paragraph each.
+pub fn breaker(breaker: &BreakerEntry) -> Vec<String> {
+    let BreakerEntry { reason, detail, held, in_common } = breaker;
     let pods = counted(*held, "pod is held", "pods are held");
     let rest = if *reason == ReasonCode::MassOutage {
         "So many at once are more often a fault of the API server or the network than of the nodes, and their pods \
-         may all be running. Find what the nodes have in common; once you are sure that they are dead, run with \
+         may all be running. What they have in common may tell what has failed; once you are sure that they are dead, run with \
          --max-not-ready-percent=100."
     } else {
         "Without that number nothing tells a dead node from an outage. The next run tries again."
     };
-    format!("{detail}. {pods}. {rest}")
+    std::iter::once(format!("{detail}. {pods}. {rest}")).chain(in_common.iter().cloned()).collect()
 }
 
 /// The heading over the nodes that are not Ready, or that every node is.

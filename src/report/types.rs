@@ -113,6 +113,8 @@ pub struct BreakerEntry {
     pub detail: String,
     /// How many pods it held.
     pub held: usize,
+    /// What the NotReady nodes have in common that the others lack, and when they failed, as sentences; empty in what-if.
+    pub in_common: Vec<String>,
 }
 
 /// A node.

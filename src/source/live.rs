@@ -15,7 +15,7 @@ use crate::{
     exit::CouldNotRun,
     facts::{
         Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodSummary,
-        ReadError, Ready, Unread, opted_out,
+        ReadError, Ready, Traits, Unread, opted_out,
     },
     kubernetes::RawPod,
     limits::FEW_NODES,
@@ -75,7 +75,7 @@ pub async fn gather(
     ask_about_affinity(cluster, &mut gathered).await;
     ask_about_scratch(cluster, wanted, &mut gathered).await;
     match census {
-        Ok(census) => gathered.facts.census = census,
+        Ok(counted) => (gathered.facts.census, gathered.facts.traits) = counted,
         Err(failure) => gathered.census_unread(&failure),
     }
     gathered.note_unread_nodes();
@@ -93,9 +93,9 @@ pub async fn gather_whole(
     let (nodes, standings, namespaces) =
         tokio::join!(read_nodes(cluster, names.iter().cloned()), cluster.standings(), cluster.namespaces(),);
     gathered.facts.nodes.extend(nodes);
-    let standings = standings.unwrap_or_else(|failure| {
+    let (standings, _) = standings.unwrap_or_else(|failure| {
         gathered.census_unread(&failure);
-        BTreeMap::new()
+        Default::default()
     });
     let (mut evicted, mut summaries) = (Vec::new(), Vec::new());
     for node in names {
@@ -271,9 +271,9 @@ async fn read_claims(
 
 /// Counts the real nodes where the rows leave the breaker something to judge: when more than two are not Ready, or no
 /// Ready one is known to be real (a row does not say so).
-async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<Census, Failure> {
+async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<(Census, Traits), Failure> {
     if !judged {
-        return Ok(Census::NotNeeded);
+        return Ok(Default::default());
     }
     if scan.not_ready.len() <= FEW_NODES
         && let Some(name) = &scan.ready
@@ -281,9 +281,10 @@ async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<Cen
         && look.facts.ready == Ready::True
         && look.facts.leaf.is_none()
     {
-        return Ok(Census::NotNeeded);
+        return Ok(Default::default());
     }
-    Ok(Census::count(cluster.standings().await?.into_values()))
+    let (standings, traits) = cluster.standings().await?;
+    Ok((Census::count(standings.into_values()), traits))
 }
 
 impl Gathered {

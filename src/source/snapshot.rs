@@ -304,7 +304,11 @@ impl Saved {
             self.any_malformed("Node").then(|| Unread("a node of the snapshot could not be read".to_owned()));
         facts.census = match &node_unread {
             Some(unread) => Census::Unread(unread.clone()),
-            None => Census::count(self.nodes.values().map(|node| node.standing(&selectors))),
+            None => Census::count(self.nodes.values().map(|node| {
+                let standing = node.standing(&selectors);
+                node.count_traits(standing, &mut facts.traits);
+                standing
+            })),
         };
         facts.unseen.extend(self.missing(wanted));
         let real = self.nodes.iter().filter(|(_, node)| !node.standing(&selectors).leaf);

@@ -102,11 +102,11 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
         Node::ready(ready).create(&cluster);
     }
     for dead in ["dead-1", "dead-2", "dead-3"] {
-        Node::not_ready(dead, 3600).create(&cluster);
+        Node::not_ready(dead, 3600).label("example.com/rack", "r7").create(&cluster);
     }
     // Leaf nodes are not counted, whether Ready or not.
     for leaf in ["kosmos-1", "kosmos-2", "kosmos-3"] {
-        Node::ready(leaf).create(&cluster);
+        Node::ready(leaf).label("example.com/rack", "r7").create(&cluster);
     }
     let stuck = crate::uid(&Pod::on("dead-1", "apps", "stuck").terminating(&cluster, 1));
     Volume::local("disk").on_node("dead-1").claimed_by("apps", "disk").create(&cluster);
@@ -117,6 +117,13 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     assert_eq!(held.code, 4, "{}", held.log);
     assert_eq!(held.reason_and_outcome(&stuck), ("mass-outage", None));
     assert_eq!(held.report["breaker"]["detail"], "3 of 5 nodes are NotReady");
+    let common = &held.report["breaker"]["inCommon"];
+    assert_eq!(common[0], "3 of 3 NotReady nodes, and 0 of the 2 others: label example.com/rack=r7");
+    assert!(
+        common[1].as_str().is_some_and(|when| when.starts_with("3 of 3 failed within a minute")),
+        "{common}"
+    );
+    assert_eq!(common[2], Value::Null);
     assert_eq!(held.reason_and_outcome(&local), ("local-volume", None));
     assert!(!held.report.to_string().contains("kubectl"), "{}", held.report);
 

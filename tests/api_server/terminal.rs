@@ -52,6 +52,9 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     assert!(!screen.contains(QUESTION), "{screen}");
     let screen = at_a_terminal(&cluster, "", "n\n");
     assert!(screen.contains(QUESTION) && screen.contains("7 would be deleted"), "{screen}");
+    let unique = "vault: StatefulSet vault: vault-0 on ds06; overdue up to";
+    let unique = screen.lines().find(|line| line.contains(unique)).expect("the workload");
+    assert!(unique.trim_end().ends_with("[unique]"), "{screen}");
     assert!(vault_lives(&cluster));
     assert_eq!(
         cluster.get("/apis/events.k8s.io/v1/events")["items"],

@@ -89,7 +89,11 @@ fn where_most_nodes_are_down_the_report_fits_on_two_screens_and_the_breaker_come
     let mut items = Vec::new();
     for number in 0..200 {
         let name = format!("worker-{number}");
-        items.extend(node(&name, number >= 150));
+        let mut of_node = node(&name, number >= 150);
+        let zone = if (140..=195).contains(&number) { "a" } else { "b" };
+        of_node[0]["metadata"]["labels"] = json!({"topology.kubernetes.io/zone": zone, "disk": "ssd"});
+        of_node[0]["status"]["nodeInfo"] = json!({"kernelVersion": "6.1.9", "kubeletVersion": "v1.35.4"});
+        items.extend(of_node);
         for pods in 0..if number < 150 { 10 } else { 0 } {
             items.push(pod(&name, &format!("web-{number}-{pods}"), None));
         }
@@ -101,6 +105,9 @@ fn where_most_nodes_are_down_the_report_fits_on_two_screens_and_the_breaker_come
     let first = "prod-eu: NOTHING IS DELETED, 1500 held. 150 of 200 nodes not Ready: worker-0 for 30m";
     assert!(report[0].starts_with(first), "{}", report[0]);
     assert!(report[report.len() - 2..].join(" ").contains("NOTHING IS DELETED, 1500 held"), "{report:?}");
+    let common = "  140 of 150 NotReady nodes, and 4 of the 50 others: label topology.kubernetes.io/zone=b";
+    let at = report.iter().position(|line| line == common).expect("what they have in common");
+    assert_eq!(report[at + 1], "  150 of 150 failed within a minute, from 2026-11-21 02:30:00Z on");
     assert!(
         report.iter().any(|line| line.contains("1500 pods on 150 nodes, overdue up to 20m  [mass-outage]"))
     );

@@ -84,6 +84,7 @@ fn gathered() -> impl Strategy<Value = Gathered> {
                 place: None,
                 now: now(),
                 census,
+                traits: BTreeMap::new(),
                 attachments: BTreeMap::from([("n0".to_owned(), attachments)]),
                 node_count: nodes.len(),
                 unasked: BTreeMap::new(),

@@ -767,6 +767,7 @@ pub fn no_facts(now: Timestamp) -> ClusterFacts {
         place: None,
         nodes: BTreeMap::new(),
         census: Census::NotNeeded,
+        traits: BTreeMap::new(),
         attachments: BTreeMap::new(),
         node_count: 0,
         unasked: BTreeMap::new(),

@@ -76,6 +76,7 @@ fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
             place: None,
             nodes: BTreeMap::new(),
             census: Census::NotNeeded,
+            traits: BTreeMap::new(),
             attachments: BTreeMap::new(),
             unasked: BTreeMap::new(),
             unmatched_namespaces: None,

@@ -129,7 +129,7 @@ fn header(report: &Report, title: &str) -> Markup {
             @if let Some(breaker) = &report.breaker {
                 div.card.alarm role="note" {
                     p { b { "Nothing is deleted " } (reason_chip(breaker.reason)) }
-                    p { (clean(&phrases::breaker(breaker))) }
+                    @for says in phrases::breaker(breaker) { p { (clean(&says)) } }
                 }
             }
         }

@@ -36,7 +36,7 @@ fn title(page: &mut String, report: &Report) {
         *page += &format!(
             "\n> **Nothing is deleted** ({}). {}\n",
             code(breaker.reason.as_str()),
-            prose(&phrases::breaker(breaker))
+            phrases::breaker(breaker).iter().map(|says| prose(says)).collect::<Vec<_>>().join("\n>\n> ")
         );
     }
 }

@@ -57,7 +57,9 @@ pub fn write(report: &Report, screen: Screen) -> String {
     page.paragraph("", "", style, &summary);
     if let Some(breaker) = &report.breaker {
         page.heading(BAD, &format!("NOTHING IS DELETED ({})", breaker.reason));
-        page.paragraph(ITEM, ITEM, Style::new(), &phrases::breaker(breaker));
+        for says in phrases::breaker(breaker) {
+            page.paragraph(ITEM, ITEM, Style::new(), &says);
+        }
     }
     page.nodes(report);
     for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave, Verdict::Manual] {

@@ -295,8 +295,10 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
 
         NOTHING IS DELETED (mass-outage)
           6 of 6 nodes are NotReady. 5 pods are held. So many at once are more often a fault of the API
-          server or the network than of the nodes, and their pods may all be running. Find what the nodes
-          have in common; once you are sure that they are dead, run with --max-not-ready-percent=100.
+          server or the network than of the nodes, and their pods may all be running. What they have in
+          common may tell what has failed; once you are sure that they are dead, run with
+          --max-not-ready-percent=100.
+          6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on
 
     "#]]
     .assert_eq(&text[start..end]);
