@@ -1,7 +1,13 @@
 //! `cronjob/alerts.yaml` on what the real kube-state-metrics exports of runs of the shipped CronJob. The containers are
 //! simulated, by the status that a kubelet would write; the real Job and CronJob controllers judge it.
 
-use std::{collections::BTreeMap, fs, process::Command, thread, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Command,
+    thread,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
@@ -126,16 +132,14 @@ fn each_end_of_a_run_raises_its_own_alerts() {
 
 /// Has a Job made from the CronJob, and its pod end as told.
 fn end(cluster: &ControlPlane, namespace: &str, job: &str, code: Option<i32>) {
-    let cronjob = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs/pod-reaper");
-    let seconds = if code.is_some() { 540 } else { 1 };
-    cluster.merge_patch(
-        &cronjob,
-        json!({"spec": {"jobTemplate": {"spec": {"activeDeadlineSeconds": seconds}}}}),
-    );
     let in_namespace = format!("--namespace={namespace}");
     kubectl(cluster, &["create", "job", &in_namespace, "--from=cronjob/pod-reaper", job]);
-    // At the deadline Kubernetes alone ends a pod that no node has.
-    let Some(code) = code else { return };
+    let Some(code) = code else {
+        // At the deadline Kubernetes alone ends a pod that no node has.
+        let job = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{job}");
+        cluster.merge_patch(&job, json!({"spec": {"activeDeadlineSeconds": 1}}));
+        return;
+    };
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     let mut name = None;
     until("its pod is there", || {
@@ -174,7 +178,7 @@ fn scrape_until(exporter: &Exporter, what: &str, is_complete: impl Fn(&Series) -
 /// Has promtool evaluate the rules over 95 minutes of the scraped series: the first successes at 0, a run every ten
 /// minutes from 10 to 60, the last successes at 70. A time among the values becomes that of its part.
 fn evaluate(scrapes: &[Series; 3]) {
-    let keys = scrapes.iter().flat_map(Series::keys).collect::<std::collections::BTreeSet<_>>();
+    let keys = scrapes.iter().flat_map(Series::keys).collect::<BTreeSet<_>>();
     let value_at = |key: &str, minute: usize| {
         let part = [10, 70].iter().filter(|start| minute >= **start).count();
         let value = scrapes[part].get(key)?;
