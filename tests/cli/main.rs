@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, reason = "a helper that cannot do its part ends its test")]
 
 mod at_night;
+mod chart;
 mod documents;
 mod help;
 mod kubeconfig;
