@@ -7,6 +7,7 @@
     reason = "tests say what is wrong by panicking"
 )]
 
+mod chart;
 mod commands;
 mod deletes;
 mod dry_run;

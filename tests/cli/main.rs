@@ -7,6 +7,7 @@
 
 mod at_night;
 mod book;
+mod chart;
 mod documents;
 mod help;
 mod kubeconfig;
