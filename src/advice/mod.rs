@@ -471,7 +471,7 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
     }
     let names = named("claim", &claims.clone().map(|(_, claim)| claim.claim.as_str()).collect::<Vec<_>>());
     let and_then =
-        if kept.is_empty() { " A StatefulSet that still has the replica makes both anew." } else { "" };
+        if kept.is_empty() { " A StatefulSet that still wants the replica makes both anew." } else { "" };
     let what = format!(
         "Give up {names}, and force-delete {}. Nothing happens to a pod that has changed by then, or once {node} has.{and_then}",
         alike.them()

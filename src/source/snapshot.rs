@@ -397,7 +397,7 @@ impl Saved {
         // Without -A, kubectl shows the pods of one namespace; and that of all there are.
         let one = self.pod_namespaces.len() == 1 && self.namespaces.len() != 1;
         let missing = [
-            (one && wanted.namespaces.include.is_none(), "pods of other namespaces (-A)"),
+            (one && wanted.namespaces.include.is_none(), "pods of other namespaces, if there are any (-A)"),
             (!self.has_namespaces(), "namespaces (whether they are opted out)"),
             (self.leases.is_empty() && !self.any_malformed("Lease"), "leases (whether a node lives)"),
             (self.claims.is_empty() && !self.users.is_empty(), "pvc"),

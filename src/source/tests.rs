@@ -710,7 +710,7 @@ fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             expect![[r#"
                 a facts-unread: Something that has to be known could not be read: the namespace: the snapshot's Namespace could not be read: a field has an unexpected type.
                 error: Namespace data: a field has an unexpected type
-                unseen: The file lacks pods of other namespaces (-A). This saves all:
+                unseen: The file lacks pods of other namespaces, if there are any (-A). This saves all:
                 unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
             "#]],
         ),

@@ -93,7 +93,7 @@ fn what_a_snapshot_lacks_is_said_with_the_command_that_saves_all() {
         .expect("a list")
         .push(json!({"kind": "Namespace", "metadata": {"name": "kube-system"}}));
     let sentence = |what: &str| vec![format!("{what}. This saves all:")];
-    assert_eq!(lacks(&state, &[]), sentence("pods of other namespaces (-A)"));
+    assert_eq!(lacks(&state, &[]), sentence("pods of other namespaces, if there are any (-A)"));
     assert_eq!(lacks(&state, &["-n", "compute-hive01"]), Vec::<String>::new(), "one is asked for");
     let items = state["items"].as_array_mut().expect("a list");
     items.push(json!({"kind": "Pod", "metadata": {"namespace": "kube-system", "name": "dns", "uid": "u"}}));

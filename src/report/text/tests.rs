@@ -91,7 +91,7 @@ fn an_audit_of_a_dead_node() {
               Risk: If ds06 can come back, wait for it: what it ran then starts anew, with its data. With
               these commands the data of volume pvc-scratch is lost for good (policy Delete).
               1. Give up claim scratch-cache-volume-impala-executor-000-0, and force-delete the pod. Nothing
-                 happens to a pod that has changed by then, or once ds06 has. A StatefulSet that still has
+                 happens to a pod that has changed by then, or once ds06 has. A StatefulSet that still wants
                  the replica makes both anew.
                  ( export KUBERC=off
                  reap_raw() { what=$1; shift; printf "$@" | kubectl delete -f - --raw \
@@ -333,8 +333,8 @@ fn a_quiet_cluster() {
               --now sets another.  [time-of-the-file]
 
         COULD NOT BE SEEN
-          The file lacks pods of other namespaces (-A), namespaces (whether they are opted out), leases
-          (whether a node lives). This saves all:
+          The file lacks pods of other namespaces, if there are any (-A), namespaces (whether they are opted
+          out), leases (whether a node lives). This saves all:
           kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
 
         pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
