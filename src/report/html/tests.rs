@@ -240,13 +240,28 @@ fn all_nodes_share_one_time_axis() {
         let name = format!("ds{number}");
         [node(&name, "Unknown"), lease(&name), pod("app", &format!("a-{number}"), &name)]
     }));
-    objects.push(namespace("app"));
+    objects.extend([namespace("app"), due(pod("app", "late", "ds1"), "2026-01-31T03:30:00Z")]);
     let pieces = pieces(&without_style_and_script(&write(&report(&audit(), &objects, &[]))));
     let of_class = |class| pieces.iter().filter(|piece| attribute(piece, "class") == Some(class)).count();
     assert_eq!((of_class("axis"), of_class("timeline")), (1, 30));
+    let judged = pieces.iter().filter(|piece| attribute(piece, "href") == Some("#mark-judged"));
+    let places = judged.map(|piece| attribute(piece, "x")).collect::<BTreeSet<_>>();
+    assert_eq!(places.len(), 1, "the same moment is at the same place in each row: {places:?}");
     let folded = texts(&pieces, "summary");
     assert!(folded.contains(&"5 more".to_owned()), "{folded:?}");
     assert!(folded[0].starts_with("ds1") && folded[1].starts_with("ds2"), "{folded:?}");
+}
+
+#[test]
+fn data_that_stays_is_not_said_to_be_destroyed() {
+    let mut objects = private_cloud();
+    let volume = objects.iter_mut().find(|object| object["metadata"]["name"] == "pvc-scratch").expect("it");
+    volume["spec"]["persistentVolumeReclaimPolicy"] = json!("Retain");
+    let mut kept = report(&audit(), &objects, &[]);
+    assert!(!write(&kept).contains("Destroys"), "the volume stays");
+    let reaped = kept.pods.iter_mut().find(|pod| pod.verdict == Verdict::Reap).expect("such a pod");
+    reaped.reason = ReasonCode::Scratch;
+    assert_eq!(write(&kept).matches("Destroys scratch").count(), 1);
 }
 
 /// What destroys data says so, and is first shown as one reads it: as comments, which do nothing where they are pasted.
@@ -263,6 +278,8 @@ fn a_command_that_destroys_data_says_so() {
          # kubectl -n impala-impala01 delete pvc scratch-cache-volume-impala-executor-000-0\n\
          # kubectl -n impala-impala01 delete pod impala-executor-000-0 --grace-period=0 --force\n"
     );
+    let taint = "# kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute\n";
+    assert!(page.contains(taint), "{page}");
     let words = pieces.windows(2).filter(|two| attribute(&two[0], "class") == Some("harm"));
     let words = words.map(|two| two[1].clone()).collect::<Vec<_>>();
     assert!(words.contains(&Piece::Text("Destroys data".to_owned())), "{words:?}");
