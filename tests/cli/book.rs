@@ -436,6 +436,12 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
     for reason in reasons.lines().filter_map(|line| line.strip_prefix("### ")) {
         assert!(decisions.contains(reason), "docs/decisions.md has no {reason}");
     }
+    // Whoever was woken finds each reason for it.
+    let night = pages::read("docs/three-in-the-morning.md");
+    for section in reasons.split("\n### ").filter(|section| section.contains("Verdict: `manual`.")) {
+        let reason = section.split('\n').next().unwrap_or_default();
+        assert!(night.contains(reason), "docs/three-in-the-morning.md has no {reason}");
+    }
     let rules = reaper(&["explain", "vault/vault-0", "--snapshot", "six-nodes.json"]).run().exits(0).out;
     let rules = rules.lines().filter(|line| {
         line.trim_start().split('.').next().is_some_and(|number| number.parse::<u8>().is_ok())
