@@ -50,8 +50,15 @@ pub fn for_users() -> Vec<String> {
 
 /// Every Markdown page that people read.
 pub fn all() -> Vec<String> {
-    let others =
-        ["docs/SUMMARY.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/live/README.md"];
+    let others = [
+        "docs/SUMMARY.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CHANGELOG.md",
+        "tests/live/README.md",
+        "charts/pod-reaper/README.md",
+        "release/README.md",
+    ];
     for_users().into_iter().chain(others.map(str::to_owned)).collect()
 }
 
