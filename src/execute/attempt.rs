@@ -89,10 +89,7 @@ impl Run<'_> {
             // What was not sent may be sent at once, after another look at the node.
             let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
             if let Some(pause) = failure.pause(tried).or(not_sent).filter(|_| tried < WRITE_TRIES) {
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    _ = self.stop.stopped() => {}
-                }
+                self.stop.pause(pause).await;
                 continue;
             }
             return Err(Sent::Settled(match failure.code() {
@@ -174,11 +171,8 @@ impl Run<'_> {
                     let Some(pause) = pause else {
                         return settle(unsure, Outcome::Failed(failure.to_string()));
                     };
-                    tokio::select! {
-                        () = tokio::time::sleep(pause) => {}
-                        why = self.stop.stopped() => {
-                            return settle(unsure, Outcome::Interrupted(format!("{why}, after {failure}")));
-                        }
+                    if let Some(why) = self.stop.pause(pause).await {
+                        return settle(unsure, Outcome::Interrupted(format!("{why}, after {failure}")));
                     }
                 }
             }

@@ -20,7 +20,7 @@ use serde::{
 
 use super::{Gathered, Wanted, Whole, facts_of, stream};
 use crate::{
-    exit::CouldNotRun,
+    exit::{CouldNotRun, Result},
     facts::{
         Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodFacts, PodSummary, Read,
         ReadError, Ready, Unasked, Unread,
@@ -115,7 +115,7 @@ struct Kind {
 }
 
 /// Reads `file`, in a thread of its own: standard input (`-`) may never end.
-pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved, CouldNotRun> {
+pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved> {
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         if path == Path::new("-") {
@@ -124,13 +124,12 @@ pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved, Co
             Saved::read(File::open(path).map_err(SnapshotError::Unreadable)?, options, pods)
         }
     });
-    let saved = read.await.map_err(|error| in_snapshot(file, &error))?;
-    saved.map_err(|error| in_snapshot(file, &error))
+    read.await.map_err(in_snapshot(file))?.map_err(in_snapshot(file))
 }
 
 /// That a snapshot cannot be judged, naming it.
-pub fn in_snapshot(file: &Path, cause: &dyn Display) -> CouldNotRun {
-    CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
+pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
+    move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
 /// The form that a file has instead, by its first bytes, and what to do.

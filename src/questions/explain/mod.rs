@@ -5,8 +5,6 @@
 
 mod text;
 
-use std::path::Path;
-
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -14,7 +12,7 @@ use crate::{
     cli::{Output, PodName},
     cluster::Cluster,
     decide::{Evaluation, ReasonCode, evaluate, spoken},
-    exit::{CouldNotRun, Exit},
+    exit::{CouldNotRun, Exit, Result},
     facts::{Owner, PodSummary, ReadError},
     limits::{Judged, Limit, Plan},
     questions::Judgement,
@@ -84,10 +82,20 @@ pub struct PodSeen {
 }
 
 /// Answers for `asked`.
-pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation, CouldNotRun> {
+pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation> {
     let answer = async {
         match &settings.task {
-            Task::Audit { snapshot, now } => run_on_file(snapshot, *now, settings, asked).await,
+            Task::Audit { snapshot: file, now } => {
+                let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
+                let summary = saved.pod(&asked.namespace, &asked.name);
+                // What could not be read may be this pod. That it is gone would then be a guess.
+                let cause = saved.not_absent("Pod", &asked.namespace, &asked.name);
+                let missing = || cause.map_or_else(|| absent(asked), |cause| unread(asked, &cause.0));
+                let summary = summary.ok_or_else(missing);
+                let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
+                let gathered = saved.gather(&settings.wanted(), uid).map_err(snapshot::in_snapshot(file))?;
+                answer(settings, asked, &summary?, gathered)
+            }
             Task::Reap { target, .. } => {
                 let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
                 run_on(&cluster, settings, asked).await
@@ -98,35 +106,13 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Ex
 }
 
 /// Answers for `asked` on a cluster that is connected already.
-pub async fn run_on(
-    cluster: &Cluster,
-    settings: &Settings,
-    asked: &PodName,
-) -> Result<Explanation, CouldNotRun> {
+pub async fn run_on(cluster: &Cluster, settings: &Settings, asked: &PodName) -> Result<Explanation> {
     let raw = cluster.pod(&asked.namespace, &asked.name).await;
-    let raw = raw.map_err(|failure| live::could_not(&format!("read pod {asked}"), &failure))?;
+    let raw = raw.map_err(live::could_not(&format!("read pod {asked}")))?;
     let raw = raw.ok_or_else(|| absent(asked))?;
     let summary = raw.summary();
     let gathered = live::gather(cluster, &settings.wanted(), summary.terminating.then_some(raw)).await?;
     answer(settings, asked, &summary, gathered)
-}
-
-async fn run_on_file(
-    file: &Path,
-    now: Option<Timestamp>,
-    settings: &Settings,
-    asked: &PodName,
-) -> Result<Explanation, CouldNotRun> {
-    let saved = snapshot::open(file, settings.snapshot_options(now), Pods::Every).await?;
-    let summary = saved.pod(&asked.namespace, &asked.name);
-    // What could not be read may be this pod. That it is gone would then be a guess.
-    let cause = saved.not_absent("Pod", &asked.namespace, &asked.name);
-    let missing = || cause.map_or_else(|| absent(asked), |cause| unread(asked, &cause.0));
-    let summary = summary.ok_or_else(missing);
-    let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
-    let gathered = saved.gather(&settings.wanted(), uid);
-    let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
-    answer(settings, asked, &summary?, gathered)
 }
 
 fn absent(asked @ PodName { namespace, .. }: &PodName) -> CouldNotRun {
@@ -145,7 +131,7 @@ fn answer(
     asked: &PodName,
     summary: &PodSummary,
     Gathered { facts, pods }: Gathered,
-) -> Result<Explanation, CouldNotRun> {
+) -> Result<Explanation> {
     let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
     let mut explanation = Explanation {
         version: VERSION,

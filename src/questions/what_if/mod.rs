@@ -16,7 +16,7 @@ use crate::{
     cluster::Cluster,
     codes::codes,
     decide::{Reason, ReasonCode, Verdict},
-    exit::{CouldNotRun, Exit},
+    exit::{CouldNotRun, Exit, Result},
     facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay},
     limits::{Judged, Plan, hold},
     questions::{Judgement, joined},
@@ -79,7 +79,6 @@ pub struct WhatIf {
 /// What becomes of one pod.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub struct PodFate {
     /// Its namespace.
     pub namespace: String,
@@ -120,7 +119,6 @@ codes! {
 /// A workload that would be away altogether.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub struct Workload {
     /// Its namespace.
     pub namespace: String,
@@ -133,15 +131,14 @@ pub struct Workload {
 }
 
 /// Answers for `nodes`.
-pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<WhatIf, CouldNotRun> {
+pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<WhatIf> {
     let dead = nodes.iter().cloned().collect::<BTreeSet<_>>();
     let wanted = settings.wanted();
     let read = async {
         match &settings.task {
             Task::Audit { snapshot: file, now } => {
                 let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
-                let whole = saved.gather_whole(&wanted, &dead);
-                let whole = whole.map_err(|error| snapshot::in_snapshot(file, &error))?;
+                let whole = saved.gather_whole(&wanted, &dead).map_err(snapshot::in_snapshot(file))?;
                 supposed(whole, &dead)
             }
             Task::Reap { target, .. } => {
@@ -156,7 +153,7 @@ pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<W
 }
 
 /// What was read, as if the nodes of `dead` had died; an error where one of them does not exist.
-fn supposed(mut whole: Whole, dead: &BTreeSet<String>) -> Result<Whole, CouldNotRun> {
+fn supposed(mut whole: Whole, dead: &BTreeSet<String>) -> Result<Whole> {
     let nodes = &whole.gathered.facts.nodes;
     // An answer for a node that does not exist would be a comfort without ground.
     if let Some(name) = dead.iter().find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone))) {
