@@ -368,10 +368,6 @@ fn remark(what: impl Into<String>) -> Step {
     Step { what: what.into(), command: None }
 }
 
-fn describe_node(node: &str, kubectl: &Kubectl) -> Command {
-    kubectl.command(["describe", "node", node])
-}
-
 fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, kubectl: &Kubectl) -> Advice {
     let when = if silent { "unless you know that it is off" } else { "while it lives" };
     let restart = match ready {
@@ -380,7 +376,7 @@ fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, 
     };
     let see = "See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk).";
     let steps = vec![
-        step(see, describe_node(node, kubectl)),
+        step(see, kubectl.command(["describe", "node", node])),
         remark(format!(
             "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was asked for."
         )),
@@ -528,7 +524,8 @@ fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubect
 }
 
 fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let look = step("See what this cluster knows about the leaf node.", describe_node(node, kubectl));
+    let look =
+        step("See what this cluster knows about the leaf node.", kubectl.command(["describe", "node", node]));
     let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
                   start a second copy.";
     let maker = leaf.maker;

@@ -98,11 +98,9 @@ impl Cluster {
         namespace: &str,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<BTreeMap<String, Timestamp>, Failure> {
-        let path = format!(
-            "{GROUP}/namespaces/{}/events?limit={PAGE}\
-             &fieldSelector=regarding.kind%3DPod,reportingController%3D{CONTROLLER},type%3DWarning",
-            encode(namespace)
-        );
+        let selector = format!("regarding.kind%3DPod,reportingController%3D{CONTROLLER},type%3DWarning");
+        let namespace = encode(namespace);
+        let path = format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
         let limit = self.stop.at_most(LIMIT);
         let list = self.list(&path, Form::Object, |event: RawEvent| {
             let (uid, at) = event.regards()?;

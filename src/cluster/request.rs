@@ -132,12 +132,11 @@ impl Cluster {
 
 impl Answer {
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
-        serde_json::from_slice(&self.body).map_err(|error| unreadable(&error))
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            Failure::Unreadable(format!("{} (line {line}, column {column})", malformed(&error)))
+        })
     }
-}
-
-fn unreadable(error: &serde_json::Error) -> Failure {
-    Failure::Unreadable(format!("{} (line {}, column {})", malformed(error), error.line(), error.column()))
 }
 
 pub(super) fn http_date(value: &str) -> Option<Timestamp> {

@@ -172,11 +172,8 @@ pub(super) static RULES: [Rule; 18] = [
             let node = case.known().filter(|node| node.ready != Ready::True);
             let since = node.and_then(|node| node.not_ready_since(case.now));
             let Some(since) = since else { return case.ready() };
-            let asked = spoken(case.policy.node_not_ready_for);
-            format!(
-                "It has been NotReady for {}, of {asked} asked for.",
-                spoken(case.now.duration_since(since))
-            )
+            let (time, asked) = (case.now.duration_since(since), case.policy.node_not_ready_for);
+            format!("It has been NotReady for {}, of {} asked for.", spoken(time), spoken(asked))
         },
     },
     Rule {

@@ -14,15 +14,10 @@ use crate::{
 
 pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
     let mut page = Page { text: String::new(), screen };
-    let pod = &answer.pod;
+    let Explanation { program_version, pod, judged_at, .. } = answer;
     let source = answer.snapshot.as_ref().map(|file| format!("by {file}, ")).unwrap_or_default();
-    let title = format!(
-        "pod-reaper {}: {}/{}, {source}judged at {}",
-        answer.program_version,
-        pod.namespace,
-        pod.name,
-        answer.judged_at.strftime("%F %TZ")
-    );
+    let (name, judged_at) = (format!("{}/{}", pod.namespace, pod.name), judged_at.strftime("%F %TZ"));
+    let title = format!("pod-reaper {program_version}: {name}, {source}judged at {judged_at}");
     page.paragraph("", "", HEADING, &title);
     let mut says = Vec::new();
     says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
@@ -39,9 +34,7 @@ pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
         if !rules.is_empty() {
             page.heading(HEADING, heading);
         }
-        for rule in rules {
-            self::rule(&mut page, rule);
-        }
+        rules.iter().for_each(|each| rule(&mut page, each));
     }
     page.unread(&answer.errors, &answer.unseen);
     let Judgement { verdict, reason, detail, note, risk, steps } = &answer.judgement;
