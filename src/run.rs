@@ -5,24 +5,21 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use crate::{
-    cluster::{Cluster, WriteMode},
-    console::{prompt, terminal::Progress},
-    decide::spoken,
-    execute::{execute, replacements},
-    exit::{CouldNotRun, Result},
-    facts::{ClusterFacts, PodFacts},
-    limits::Plan,
-    notify::events::{self, RunRecord},
-    outcome::{Outcome, OutcomeCode},
-    report::Report,
-    settings::{Mode, Settings, Task},
-    source::{
-        live,
-        snapshot::{self, Pods},
-    },
-    stop::Stop,
-};
+use crate::cluster::{Cluster, WriteMode};
+use crate::console::prompt;
+use crate::console::terminal::Progress;
+use crate::decide::spoken;
+use crate::execute::{execute, replacements};
+use crate::exit::{CouldNotRun, Result};
+use crate::facts::{ClusterFacts, PodFacts};
+use crate::limits::Plan;
+use crate::notify::events::{self, RunRecord};
+use crate::outcome::{Outcome, OutcomeCode};
+use crate::report::Report;
+use crate::settings::{Mode, Settings, Task};
+use crate::source::live;
+use crate::source::snapshot::{self, Pods};
+use crate::stop::Stop;
 
 /// Runs as `settings` say, until `stop` says otherwise.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {

@@ -2,16 +2,14 @@
 
 use std::{io::IsTerminal, path::PathBuf, time::Duration};
 
-use crate::{
-    advice::Kubectl,
-    cli::{self, Cli, Command, DryRun, Form, MetricsTo},
-    codes::codes,
-    decide::Policy,
-    facts::KubeletAlive,
-    limits::Limits,
-    selector::{NamespaceFilter, NodeSelectors, Target},
-    source::{Wanted, snapshot},
-};
+use crate::advice::Kubectl;
+use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo};
+use crate::codes::codes;
+use crate::decide::Policy;
+use crate::facts::KubeletAlive;
+use crate::limits::Limits;
+use crate::selector::{NamespaceFilter, NodeSelectors, Target};
+use crate::source::{Wanted, snapshot};
 use jiff::{SignedDuration, Timestamp};
 
 /// A run, as it was asked for.

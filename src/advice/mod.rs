@@ -12,12 +12,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::{
-    decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, doubts, shared_disk},
-    facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready},
-    limits::{Hold, HoldReason, Judged},
-    selector::{Target, is_name},
-};
+use crate::decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, doubts, shared_disk};
+use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
+use crate::limits::{Hold, HoldReason, Judged};
+use crate::selector::{Target, is_name};
 
 /// What a person should know and do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,10 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
-use http::{
-    Uri,
-    uri::{Authority, Scheme},
-};
+use http::Uri;
+use http::uri::{Authority, Scheme};
 use percent_encoding::percent_decode_str;
 
 /// `--push-gateway`. It is shown without its password.

@@ -3,29 +3,22 @@
 //! `Config::infer` is not used: it goes on to the in-cluster account when a kubeconfig is broken, and obeys debugging
 //! variables. A cluster that the user named is the one that is used, or none is.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
-    rt::TokioExecutor,
-};
-use kube::{
-    Client, Config,
-    client::{Body, ConfigExt as _},
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt as _};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
 
 use super::{Cluster, request::REQUEST_LIMIT};
-use crate::{
-    exit::{CouldNotRun, Result},
-    selector::{NodeSelectors, Target},
-    stop::Stop,
-};
+use crate::exit::{CouldNotRun, Result};
+use crate::selector::{NodeSelectors, Target};
+use crate::stop::Stop;
 
 /// Longest wait for a client, in which a credential plugin may run.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);

@@ -10,15 +10,11 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{
-    Cluster, Failure,
-    read::{PAGE, encode},
-    request::Form,
-};
-use crate::{
-    facts::{NodeFacts, PodFacts},
-    kubernetes::RawEvent,
-};
+use super::read::{PAGE, encode};
+use super::request::Form;
+use super::{Cluster, Failure};
+use crate::facts::{NodeFacts, PodFacts};
+use crate::kubernetes::RawEvent;
 
 /// Who writes them.
 pub const CONTROLLER: &str = "pod-reaper";

@@ -9,12 +9,10 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{
-    Cluster, Failure, StatusKind,
-    read::encode,
-    request::Form,
-    write::{DRY_RUN, delete_options},
-};
+use super::read::encode;
+use super::request::Form;
+use super::write::{DRY_RUN, delete_options};
+use super::{Cluster, Failure, StatusKind};
 use crate::kubernetes::RawObject;
 
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is recognised among all that

@@ -8,10 +8,8 @@ use kube::{Client, client::Body};
 use serde::Deserialize;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{
-    Cluster, MAX_IN_FLIGHT,
-    failure::{Failure, root, status_of},
-};
+use super::failure::{Failure, root, status_of};
+use super::{Cluster, MAX_IN_FLIGHT};
 use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
 
 /// Longest wait for one answer, connection and body included. API servers answer these reads within a second; a

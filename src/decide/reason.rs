@@ -2,10 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{
-    codes::codes,
-    facts::{Leaf, LeafKind, Owner, Ready, Sign, SignBy},
-};
+use crate::codes::codes;
+use crate::facts::{Leaf, LeafKind, Owner, Ready, Sign, SignBy};
 
 codes! {
     /// What should be done with a Terminating pod.

@@ -2,11 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{
-    Policy,
-    reason::{Optout, PinnedClaim, Reason, seen, spoken},
-    volume,
-};
+use super::reason::{Optout, PinnedClaim, Reason, seen, spoken};
+use super::{Policy, volume};
 use crate::facts::{ClaimState, KubeletAlive, Lease, NodeFacts, NodeRead, Owner, PodFacts, Ready};
 
 /// What a rule may look at.

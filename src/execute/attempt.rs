@@ -5,12 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Look, Node, Run, Sent, log_outcome};
-use crate::{
-    cluster::{Failure, StatusKind, StillDown, WriteMode},
-    decide::{PinnedClaim, Reason, Verdict, decide},
-    facts::{NodeRead, PodFacts, Unread, opted_out},
-    outcome::Outcome,
-};
+use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
+use crate::decide::{PinnedClaim, Reason, Verdict, decide};
+use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
+use crate::outcome::Outcome;
 
 /// A write is tried this often in all, pauses between.
 const WRITE_TRIES: u32 = 4;

@@ -4,15 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{
-    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place},
-    meta::{Condition, Meta, SKIP, Written, opts_out, required},
-    pod::{NOT_READY, UNREACHABLE},
-};
-use crate::{
-    facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing},
-    selector::{NodeSelector, NodeSelectors, is_name},
-};
+use super::marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place};
+use super::meta::{Condition, Meta, SKIP, Written, opts_out, required};
+use super::pod::{NOT_READY, UNREACHABLE};
+use crate::facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing};
+use crate::selector::{NodeSelector, NodeSelectors, is_name};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.

@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use super::{
-    RawPod,
-    meta::{Condition, Meta, joined},
-    pod::Status,
-};
+use super::RawPod;
+use super::meta::{Condition, Meta, joined};
+use super::pod::Status;
 use crate::outcome::{Replacement, ReplacementState as State};
 
 /// What is said of a pod that its controller has not made.

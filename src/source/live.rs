@@ -1,25 +1,21 @@
 //! Gathering from a cluster. The work grows with the failure, not with the cluster.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Display,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 
 use super::{Gathered, Wanted, Whole, facts_of, set_of};
-use crate::{
-    cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan},
-    decide::needs_claims,
-    exit::{CouldNotRun, Result},
-    facts::{
-        Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodSummary,
-        ReadError, Ready, Unread, opted_out,
-    },
-    kubernetes::RawPod,
-    limits::FEW_NODES,
+use crate::cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan};
+use crate::decide::needs_claims;
+use crate::exit::{CouldNotRun, Result};
+use crate::facts::{
+    Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodSummary,
+    ReadError, Ready, Unread, opted_out,
 };
+use crate::kubernetes::RawPod;
+use crate::limits::FEW_NODES;
 
 /// Steps 1 to 3 of a run. `asked` is a Terminating pod that is judged in any case, wherever it is.
 pub async fn gather(cluster: &Cluster, wanted: &Wanted<'_>, asked: Option<RawPod>) -> Result<Gathered> {

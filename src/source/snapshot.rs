@@ -4,33 +4,27 @@
 //! it, as one list, as lists in lists, or as several documents one after the other. A kind of which the file holds no
 //! object counts as not saved: what it would have shown is then unknown, never assumed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Display,
-    fs::File,
-    io::{self, BufRead, BufReader, Read as Source},
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as Source};
+use std::path::Path;
 
 use jiff::Timestamp;
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{Gathered, Wanted, Whole, facts_of, stream};
-use crate::{
-    exit::{CouldNotRun, Result},
-    facts::{
-        Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodFacts, PodSummary, Read,
-        ReadError, Ready, Unasked, Unread,
-    },
-    kubernetes::{
-        Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet, RawVolume,
-        identity_of_malformed, malformed,
-    },
-    selector::{NodeSelectors, Selector},
+use crate::exit::{CouldNotRun, Result};
+use crate::facts::{
+    Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodFacts, PodSummary, Read,
+    ReadError, Ready, Unasked, Unread,
 };
+use crate::kubernetes::{
+    Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet, RawVolume,
+    identity_of_malformed, malformed,
+};
+use crate::selector::{NodeSelectors, Selector};
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The command that makes a snapshot.

@@ -15,24 +15,21 @@ mod push;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt::{self, Write as _},
-    io,
-    time::Duration,
-};
+use std::fmt::{self, Write as _};
+use std::io;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::{
-    cli::MetricsTo,
-    decide::ReasonCode,
-    exit::Exit,
-    outcome::OutcomeCode,
-    report::{Report, notices::NoticeCode},
-    settings::{ModeCode, Settings},
-    stop::Stop,
-};
+use crate::cli::MetricsTo;
+use crate::decide::ReasonCode;
+use crate::exit::Exit;
+use crate::outcome::OutcomeCode;
+use crate::report::Report;
+use crate::report::notices::NoticeCode;
+use crate::settings::{ModeCode, Settings};
+use crate::stop::Stop;
 
 /// Longest that handing over may take: it must not keep a run from ending.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -8,22 +8,19 @@ mod text;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    cli::{Output, PodName},
-    cluster::Cluster,
-    decide::{Evaluation, ReasonCode, evaluate, spoken},
-    exit::{CouldNotRun, Exit, Result},
-    facts::{Owner, PodSummary, ReadError},
-    limits::{Judged, Limit, Plan},
-    questions::Judgement,
-    report::{Render, VERSION, text::Screen},
-    settings::{Settings, Task},
-    source::{
-        Gathered, live,
-        snapshot::{self, Pods},
-    },
-    stop::Stop,
-};
+use crate::cli::{Output, PodName};
+use crate::cluster::Cluster;
+use crate::decide::{Evaluation, ReasonCode, evaluate, spoken};
+use crate::exit::{CouldNotRun, Exit, Result};
+use crate::facts::{Owner, PodSummary, ReadError};
+use crate::limits::{Judged, Limit, Plan};
+use crate::questions::Judgement;
+use crate::report::text::Screen;
+use crate::report::{Render, VERSION};
+use crate::settings::{Settings, Task};
+use crate::source::snapshot::{self, Pods};
+use crate::source::{Gathered, live};
+use crate::stop::Stop;
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

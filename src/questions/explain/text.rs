@@ -3,14 +3,10 @@
 use anstyle::Style;
 
 use super::Explanation;
-use crate::{
-    decide::Evaluation,
-    questions::Judgement,
-    report::{
-        phrases,
-        text::{DETAIL, HEADING, ITEM, Page, QUIET, Screen},
-    },
-};
+use crate::decide::Evaluation;
+use crate::questions::Judgement;
+use crate::report::phrases;
+use crate::report::text::{DETAIL, HEADING, ITEM, Page, QUIET, Screen};
 
 pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
     let mut page = Page { text: String::new(), screen };

@@ -11,23 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    cli::Output,
-    cluster::Cluster,
-    codes::codes,
-    decide::{Reason, ReasonCode, Verdict},
-    exit::{CouldNotRun, Exit, Result},
-    facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay},
-    limits::{Judged, Plan, hold},
-    questions::{Judgement, joined},
-    report::{BreakerEntry, Render, SettingsEntry, VERSION, notes, text::Screen},
-    settings::{Settings, Task},
-    source::{
-        Gathered, Whole, live,
-        snapshot::{self, Pods},
-    },
-    stop::Stop,
-};
+use crate::cli::Output;
+use crate::cluster::Cluster;
+use crate::codes::codes;
+use crate::decide::{Reason, ReasonCode, Verdict};
+use crate::exit::{CouldNotRun, Exit, Result};
+use crate::facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay};
+use crate::limits::{Judged, Plan, hold};
+use crate::questions::{Judgement, joined};
+use crate::report::text::Screen;
+use crate::report::{BreakerEntry, Render, SettingsEntry, VERSION, notes};
+use crate::settings::{Settings, Task};
+use crate::source::snapshot::{self, Pods};
+use crate::source::{Gathered, Whole, live};
+use crate::stop::Stop;
 
 /// Kubernetes' own share of NotReady nodes, of a zone, at which it stops evicting or slows down.
 const KUBERNETES_PERCENT: u8 = 55;
