@@ -160,7 +160,7 @@ impl From<Cli> for Settings {
         // Every field by name: an option that nothing uses would not compile.
         let cli::Options {
             common,
-            thresholds,
+            thresholds: cli::Thresholds { reap_older_than, node_not_ready_for },
             dry_run,
             yes,
             require_guard,
@@ -192,7 +192,6 @@ impl From<Cli> for Settings {
             context,
             kubeconfig,
         } = common;
-        let cli::Thresholds { reap_older_than, node_not_ready_for } = thresholds;
         let mode = match dry_run {
             DryRun::None => Mode::Delete { ask: !yes && std::io::stdin().is_terminal() },
             DryRun::Server => Mode::ServerDryRun,

@@ -60,10 +60,8 @@ impl Stop {
 
     /// Why nothing new may be begun, once that is so.
     pub fn reason(&self) -> Option<&'static str> {
-        let signalled = *self.signalled.borrow();
-        signalled
-            .map(|(name, _)| name)
-            .or_else(|| (Instant::now() >= self.last_start).then_some("the deadline"))
+        let signal = self.signalled.borrow().map(|(name, _)| name);
+        signal.or_else(|| (Instant::now() >= self.last_start).then_some("the deadline"))
     }
 
     /// Waits until nothing new may be begun.

@@ -307,16 +307,12 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
             advice.steps.push(force_delete("Only once you know that none is bound there: f"));
             advice
         }
-        Reason::SharedDisk(_) => Advice {
-            risk: None,
-            steps: vec![
-                force_delete("Only then: f"),
-                remark(
-                    "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what \
-                     --fenced-node-selector selects) and unmark it when it is back: a run then takes such pods itself.",
-                ),
-            ],
-        },
+        Reason::SharedDisk(_) => {
+            let automatic = "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or \
+                             what --fenced-node-selector selects) and unmark it when it is back: a run then takes \
+                             such pods itself.";
+            Advice { risk: None, steps: vec![force_delete("Only then: f"), remark(automatic)] }
+        }
         Reason::OwnerKind { .. } => {
             let risk = format!(
                 "If {} is only cut off, what it ran may still be running there, and a replacement would be a second \

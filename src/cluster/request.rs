@@ -71,9 +71,7 @@ impl Cluster {
             tried += 1;
             // After a pause beyond the end of the run there would be no time left to ask.
             let worth_it = |pause: &Duration| tried < tries && self.stop.at_most(*pause) == *pause;
-            let Some(pause) = failure.pause(tried).filter(worth_it) else {
-                return Err(failure);
-            };
+            let Some(pause) = failure.pause(tried).filter(worth_it) else { return Err(failure) };
             tracing::debug!(path, tried, code = failure.code(), "asking again");
             tokio::time::sleep(pause).await;
         }

@@ -320,9 +320,7 @@ fn facts_unread(case: &Case<'_>) -> Option<Reason> {
     if case.nowhere() {
         return None;
     }
-    let Some(node) = case.known() else {
-        return Some(case.node_unread());
-    };
+    let Some(node) = case.known() else { return Some(case.node_unread()) };
     if let Err(unread) = &case.pod.namespace_opted_out {
         return Some(Reason::FactsUnread(format!("the namespace: {}", unread.0)));
     }

@@ -104,11 +104,8 @@ impl RawNode {
 
     /// Its standing among the nodes, for a count.
     pub fn standing(&self, selectors: &NodeSelectors) -> Standing {
-        Standing {
-            ready: self.ready() == Ready::True,
-            leaf: self.leaf(selectors).is_some(),
-            control_plane: self.control_plane(),
-        }
+        let (ready, leaf) = (self.ready() == Ready::True, self.leaf(selectors).is_some());
+        Standing { ready, leaf, control_plane: self.control_plane() }
     }
 
     /// Its labels.

@@ -172,12 +172,8 @@ async fn scan(cluster: &Cluster) -> Result<(Scan, Gathered)> {
                    let no proxy on the way remove it";
         CouldNotRun::Source(why.to_owned())
     })?;
-    let facts = ClusterFacts {
-        now,
-        node_count: scan.nodes,
-        place: Some(cluster.place.clone()),
-        ..ClusterFacts::default()
-    };
+    let (node_count, place) = (scan.nodes, Some(cluster.place.clone()));
+    let facts = ClusterFacts { now, node_count, place, ..ClusterFacts::default() };
     Ok((scan, Gathered { facts, pods: Vec::new() }))
 }
 

@@ -115,7 +115,11 @@ impl<'a> Metrics<'a> {
     }
 
     fn page(&self, exit: Exit, ended: Timestamp, took: Duration) -> Page {
-        let success = self.success(exit);
+        // At a terminal a person may have said no.
+        let success = self.settings.task.mode() == ModeCode::Delete
+            && [Exit::Done, Exit::Manual].contains(&exit)
+            && !self.of_report.is_empty()
+            && !self.refused;
         // An audit of a saved state hands nothing over.
         let modes = ModeCode::ALL.into_iter().filter(|mode| *mode != ModeCode::Snapshot);
         let modes = modes.map(|mode| (mode.as_str(), usize::from(mode == self.settings.task.mode())));
@@ -136,14 +140,6 @@ impl<'a> Metrics<'a> {
         all.push(("build_info", "The program's version.", vec![(version, "1".to_owned())]));
         let families = all.iter().map(|numbers| Family::new(numbers, self.settings.cluster_name.as_deref()));
         Page { families: families.collect(), whole: success }
-    }
-
-    /// Whether the run did all that it should. At a terminal a person may have said no.
-    fn success(&self, exit: Exit) -> bool {
-        self.settings.task.mode() == ModeCode::Delete
-            && [Exit::Done, Exit::Manual].contains(&exit)
-            && !self.of_report.is_empty()
-            && !self.refused
     }
 }
 

@@ -130,22 +130,17 @@ fn answer(
     Gathered { facts, pods }: Gathered,
 ) -> Result<Explanation> {
     let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
+    let PodSummary { namespace, name, uid, node, controller: owner, phase, created, .. } = summary.clone();
+    let deletion_deadline = pod.as_ref().map(|pod| pod.deletion_deadline);
+    let overdue_seconds = pod.as_ref().map(|pod| pod.overdue(facts.now).as_secs());
+    let seen =
+        PodSeen { namespace, name, uid, node, owner, phase, created, deletion_deadline, overdue_seconds };
     let mut explanation = Explanation {
         version: VERSION,
         program_version: env!("CARGO_PKG_VERSION"),
         snapshot: settings.task.snapshot(),
         judged_at: facts.now,
-        pod: PodSeen {
-            namespace: summary.namespace.clone(),
-            name: summary.name.clone(),
-            uid: summary.uid.clone(),
-            node: summary.node.clone(),
-            owner: summary.controller.clone(),
-            phase: summary.phase.clone(),
-            created: summary.created,
-            deletion_deadline: pod.as_ref().map(|pod| pod.deletion_deadline),
-            overdue_seconds: pod.as_ref().map(|pod| pod.overdue(facts.now).as_secs()),
-        },
+        pod: seen,
         errors: facts.errors.clone(),
         unseen: facts.unseen.clone(),
         exit: if facts.errors.is_empty() { Exit::Done } else { Exit::Incomplete },

@@ -226,15 +226,8 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
             None if pod.evicted() => return None,
             None => unjudged(pod),
         };
-        Some(PodFate {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-            node: pod.node.clone().unwrap_or_default(),
-            owner: pod.controller.clone(),
-            fate,
-            judgement,
-        })
+        let PodSummary { namespace, name, uid, node, controller: owner, .. } = pod.clone();
+        Some(PodFate { namespace, name, uid, node: node.unwrap_or_default(), owner, fate, judgement })
     });
     let mut pods = pods.collect::<Vec<_>>();
     let order = |pod: &PodFate| (pod.fate as u8, pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
@@ -327,11 +320,9 @@ fn without_second_replica(
         }
     }
     let alone = counts.into_iter().filter(|(_, (here, elsewhere))| *here > 0 && *elsewhere == 0);
-    let workload = |((namespace, Owner { kind, name }), (replicas, _)): ((&str, &Owner), _)| Workload {
-        namespace: namespace.to_owned(),
-        kind: kind.clone(),
-        name: name.clone(),
-        replicas,
+    let workload = |((namespace, owner), (replicas, _)): ((&str, &Owner), _)| {
+        let (namespace, Owner { kind, name }) = (namespace.to_owned(), owner.clone());
+        Workload { namespace, kind, name, replicas }
     };
     alone.map(workload).collect()
 }
