@@ -148,8 +148,8 @@ pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String)
 /// repeated: its error holds its output.
 pub(crate) fn root(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |cause| cause.source());
-    if causes.clone().any(|cause| cause.is::<AuthError>()) {
-        return "the credentials could not be renewed".to_owned();
+    if causes.clone().all(|cause| !cause.is::<AuthError>()) {
+        return causes.last().unwrap_or(error).to_string();
     }
-    causes.last().unwrap_or(error).to_string()
+    "the credentials could not be renewed".to_owned()
 }

@@ -124,10 +124,7 @@ impl Cluster {
 
 /// What a refusal proves.
 pub(super) fn judge(failure: &Failure) -> Result<(), NoProof> {
-    let message = match failure {
-        Failure::Status { message, .. } => message.as_str(),
-        _ => "",
-    };
+    let message = if let Failure::Status { message, .. } = failure { message.as_str() } else { "" };
     if message.ends_with(&format!("denied request: {REFUSAL}")) {
         return Ok(());
     }

@@ -106,7 +106,11 @@ pub(super) static RULES: [Rule; 18] = [
     },
     Rule {
         asks: "Is its node gone, and no finalizer but the Job controller's left?",
-        holds: Holds::Always(node_gone),
+        holds: Holds::Always(|case| {
+            // Finalizers hold it, whoever deletes it.
+            let held = !case.pod.foreign_finalizers().is_empty();
+            (case.nowhere() && !held).then(|| Reason::NodeGone { node: case.pod.node.clone() })
+        }),
         otherwise: |case| match case.known() {
             Some(node) => format!("Node {} exists.", node.name),
             None if case.nowhere() => {
@@ -308,12 +312,6 @@ fn opted_out(case: &Case<'_>) -> Option<Reason> {
     let pod = case.pod.opted_out.clone().map(|value| (Optout::Pod, value));
     let (who, value) = pod.or_else(namespace).or_else(node)?;
     Some(Reason::OptedOut { who, value })
-}
-
-fn node_gone(case: &Case<'_>) -> Option<Reason> {
-    // Finalizers hold it, whoever deletes it.
-    let held = !case.pod.foreign_finalizers().is_empty();
-    (case.nowhere() && !held).then(|| Reason::NodeGone { node: case.pod.node.clone() })
 }
 
 fn facts_unread(case: &Case<'_>) -> Option<Reason> {

@@ -172,8 +172,8 @@ async fn scan(cluster: &Cluster) -> Result<(Scan, Gathered)> {
                    let no proxy on the way remove it";
         CouldNotRun::Source(why.to_owned())
     })?;
-    let (node_count, place) = (scan.nodes, Some(cluster.place.clone()));
-    let facts = ClusterFacts { now, node_count, place, ..ClusterFacts::default() };
+    let (place, node_count) = (Some(cluster.place.clone()), scan.nodes);
+    let facts = ClusterFacts { now, place, node_count, ..ClusterFacts::default() };
     Ok((scan, Gathered { facts, pods: Vec::new() }))
 }
 

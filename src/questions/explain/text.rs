@@ -30,7 +30,9 @@ pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
         if !rules.is_empty() {
             page.heading(HEADING, heading);
         }
-        rules.iter().for_each(|each| rule(&mut page, each));
+        for each in rules {
+            rule(&mut page, each);
+        }
     }
     page.unread(&answer.errors, &answer.unseen);
     let Judgement { verdict, reason, detail, note, risk, steps } = &answer.judgement;

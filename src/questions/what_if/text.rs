@@ -87,7 +87,9 @@ fn pods(page: &mut Page, answer: &WhatIf, fate: Fate, style: Style, heading: &st
         let says = "The commands for that are in the report of the real run, with the names and UIDs of that moment.";
         page.paragraph(ITEM, ITEM, CAUTION, says);
     }
-    pods.into_iter().for_each(|each| pod(page, each, answer.nodes.len() > 1));
+    for each in pods {
+        pod(page, each, answer.nodes.len() > 1);
+    }
 }
 
 fn pod(page: &mut Page, pod: &PodFate, many_nodes: bool) {
