@@ -199,12 +199,12 @@ failed=0"#
 fn finish(what: String, alike: &Alike<'_>, node: &NodeFacts, kubectl: &Kubectl) -> Step {
     let claims = alike.all.iter().flat_map(|judged| given_up(judged)).collect::<Vec<_>>();
     let is_lost = claims.iter().any(|claim| claim.reclaim_policy.as_deref() != Some("Retain"));
-    let claims = claims.iter().map(|claim| format!(" {}", claim.claim)).collect::<String>();
-    let pods = alike.pods().map(|pod| format!(" {}", pod.name)).collect::<String>();
+    let claims = claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(" ");
+    let pods = alike.pods().map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(" ");
     let within = kubectl.words(["-n", alike.namespace]).join(" ");
-    let mut plain = format!("{within} delete pod{pods} --grace-period=0 --force");
+    let mut plain = format!("{within} delete pod {pods} --grace-period=0 --force");
     if !claims.is_empty() {
-        plain = format!("{within} delete pvc{claims}\n{plain}");
+        plain = format!("{within} delete pvc {claims}\n{plain}");
     }
     let harm = Some(Harm { word: if is_lost { "Destroys data" } else { "Force-deletes" }, plain });
     Step { harm, ..step(what, kubectl.finish(alike, node)) }
