@@ -45,6 +45,18 @@ pub struct Step {
     /// What to paste, where there is something.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub command: Option<Command>,
+    /// What that takes away for good, where it does.
+    #[serde(skip)]
+    pub harm: Option<Harm>,
+}
+
+/// What a command takes away for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Harm {
+    /// A word for it.
+    pub word: &'static str,
+    /// What the command comes down to, without what binds it to what was judged: to be read, never to be pasted.
+    pub plain: String,
 }
 
 /// A shell command, as its words: already quoted, so that a writer may break the line between any two. The word
@@ -181,6 +193,21 @@ failed=0"#
     }
 }
 
+/// Ends the pods of `alike`, by a script that [`Kubectl::finish`] writes.
+fn finish(what: String, alike: &Alike<'_>, node: &NodeFacts, kubectl: &Kubectl) -> Step {
+    let claims = alike.all.iter().flat_map(|judged| given_up(judged)).collect::<Vec<_>>();
+    let is_lost = claims.iter().any(|claim| claim.reclaim_policy.as_deref() != Some("Retain"));
+    let claims = claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(" ");
+    let pods = alike.pods().map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(" ");
+    let within = kubectl.words(["-n", alike.namespace]).join(" ");
+    let mut plain = format!("{within} delete pod {pods} --grace-period=0 --force");
+    if !claims.is_empty() {
+        plain = format!("{within} delete pvc {claims}\n{plain}");
+    }
+    let harm = Some(Harm { word: if is_lost { "Destroys data" } else { "Force-deletes" }, plain });
+    Step { harm, ..step(what, kubectl.finish(alike, node)) }
+}
+
 /// The claims that are given up with a pod. One that nothing replaces, or only on its own node, keeps its data.
 fn given_up(judged: &Judged) -> &[PinnedClaim] {
     let is_replaced = judged.pod.controller.is_some() && !judged.pod.made_by("DaemonSet", "apps");
@@ -273,7 +300,7 @@ fn quoted(word: &str) -> String {
 }
 
 fn step(what: impl Into<String>, command: Command) -> Step {
-    Step { what: what.into(), command: Some(command) }
+    Step { what: what.into(), command: Some(command), harm: None }
 }
 
 /// What to do about `all`, which have the same reason, namespace and node, by the `facts` that they were judged by. While
@@ -293,10 +320,8 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
         Reason::VolumeConfined { .. } => return volume_confined(&alike, &node.name, kubectl),
         _ => {}
     }
-    let force_delete = |when: &str| {
-        let what = format!("{when}orce-delete {}.", alike.them());
-        step(what, kubectl.finish(&alike, node))
-    };
+    let force_delete =
+        |when: &str| finish(format!("{when}orce-delete {}.", alike.them()), &alike, node, kubectl);
     let mut advice = match reason {
         Reason::LocalVolume { .. } if given_up(all[0]).is_empty() => {
             Advice::without_risk(force_delete("Its claims keep their data. To have it gone, f"))
@@ -359,7 +384,7 @@ fn named(noun: &str, names: &[&str]) -> String {
 
 /// Something to do or to know for which there is nothing to paste.
 fn remark(what: impl Into<String>) -> Step {
-    Step { what: what.into(), command: None }
+    Step { what: what.into(), command: None, harm: None }
 }
 
 fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, kubectl: &Kubectl) -> Advice {
@@ -432,7 +457,7 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
         );
         // It becomes the name of a file.
         let command = is_name(claim).then(|| kubectl.keep_claim(namespace, claim));
-        steps.push(Step { what, command });
+        steps.push(Step { command, ..remark(what) });
     }
     let names = named("claim", &claims.clone().map(|(_, claim)| claim.claim.as_str()).collect::<Vec<_>>());
     let and_then =
@@ -441,11 +466,11 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
         "Give up {names}, and force-delete {}. Nothing happens to a pod that has changed by then, or once {node} has.{and_then}",
         alike.them()
     );
-    steps.push(step(what, kubectl.finish(alike, judged)));
+    steps.push(finish(what, alike, judged, kubectl));
     for claim in kept {
         let file = format!("{namespace}.{claim}.yaml");
         let command = is_name(claim).then(|| kubectl.command(["create", "-n", namespace, "-f", &file]));
-        steps.push(Step { what: format!("When claim {claim} is gone, make it anew, empty."), command });
+        steps.push(Step { command, ..remark(format!("When claim {claim} is gone, make it anew, empty.")) });
     }
     steps.push(step(
         format!("See {} come up anew, on another node.", alike.them()),
@@ -598,17 +623,17 @@ pub fn advise_node(
         let mut taint = kubectl.still_as_judged(node);
         taint.push("&&".to_owned());
         let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
-        taint.extend(kubectl.words(["taint", "nodes", name, out_of_service]));
-        steps.push(step(
-            format!(
-                "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is gone; \
-                 never, where kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \
-                 VolumeAttachments. Only if the machine is certainly powered off: from Kubernetes 1.26 on, this taint \
-                 has them detached at once, and every pod on {name} that does not tolerate it evicted and force-deleted, \
-                 those that need you too. Take it away when its pods run elsewhere and the machine is back in order."
-            ),
-            Command(taint),
-        ));
+        let plain = kubectl.words(["taint", "nodes", name, out_of_service]);
+        taint.extend(plain.iter().cloned());
+        let harm = Some(Harm { word: "Force-deletes", plain: plain.join(" ") });
+        let what = format!(
+            "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is gone; \
+             never, where kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \
+             VolumeAttachments. Only if the machine is certainly powered off: from Kubernetes 1.26 on, this taint \
+             has them detached at once, and every pod on {name} that does not tolerate it evicted and force-deleted, \
+             those that need you too. Take it away when its pods run elsewhere and the machine is back in order."
+        );
+        steps.push(Step { harm, ..step(what, Command(taint)) });
     }
     steps
 }

@@ -207,7 +207,7 @@ fn every_format_names_the_cluster_at_its_top() {
     });
     assert_eq!(heading.as_deref(), Some("pod-reaper 0.1.0: audit of state.json, cluster prod "));
     let html = html::write(&report);
-    assert!(html.contains("<title>pod-reaper: prod &lt;eu&gt;: "), "{html}");
+    assert!(html.contains(" · prod &lt;eu&gt; · pod-reaper</title>"), "{html}");
     assert!(html.contains("audit of state.json, cluster prod &lt;eu&gt;"), "{html}");
 }
 

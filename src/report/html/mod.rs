@@ -2,24 +2,25 @@
 //!
 //! It loads nothing. Its policy forbids every source but the style and the script that are in it, by their
 //! digests, so that a text that got through the escaping still could not run. All content is there without the script,
-//! which mail readers strip: it only adds buttons that copy, and filters. No element has a `style` attribute, which
+//! which mail readers strip: it only adds buttons that copy, a search, and filters. No element has a `style` attribute, which
 //! the policy would refuse.
 
 mod svg;
 
-use std::collections::BTreeSet;
-
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use self::svg::Axis;
 
 use super::{
     Group, NodeEntry, PodEntry, Report,
     phrases::{self, clean},
-    timeline,
+    timeline::{self, Moment},
 };
 use crate::{
     advice::Step,
     decide::{ReasonCode, Verdict},
     glossary,
+    limits::natural,
     outcome::OutcomeCode,
 };
 
@@ -27,6 +28,16 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 /// The class of the parts that are about pods, which the filters work on.
 const OF_PODS: Option<&str> = Some("of-pods");
+/// So many rows can be taken in at once. What comes after them is folded.
+const FIRST: usize = 25;
+/// More pods than this of a kind on a node are folded.
+const MANY: usize = 10;
+/// So many cards, which are tall, are unfolded.
+const FEW: usize = 3;
+/// The legend of the time axis, which holds the marks that its rows refer to.
+const MARKS: &str = include_str!("marks.html");
+/// What stands for a script that is folded.
+const EXACT: &str = "The command to paste. It does nothing once what was judged has changed.";
 /// With the digests of both; a test writes it.
 const POLICY: &str = include_str!("policy.txt");
 
@@ -43,26 +54,26 @@ pub fn write(report: &Report) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
                 title {
-                    "pod-reaper: "
-                    @if let Some(cluster) = &report.cluster_name { (clean(cluster)) ": " }
-                    (title)
+                    (title) " · "
+                    @if let Some(place) = report.cluster_name.as_ref().or(report.cluster.as_ref()) { (clean(place)) " · " }
+                    "pod-reaper"
                 }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                a.skip href="#main" { "Skip to what needs you" }
+                a.skip href=(if report.groups.is_empty() { "#main" } else { "#manual" }) { "Skip to what needs you" }
                 (header(report, &title))
                 main #main {
-                    (filters(report))
-                    (for_a_person(report))
-                    (remember(report))
                     (nodes(report))
+                    (manual(report))
+                    (remember(report))
                     @for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] { (rows(report, verdict)) }
                     (besides(report))
                     (glossary(report))
                 }
                 footer.quiet.small {
-                    p { "Written by pod-reaper " (report.program_version) ". Times are UTC, of the cluster's clock." }
+                    p { "pod-reaper " (report.program_version) ": " (clean(&phrases::run(report))) ", judged at " (time(report.judged_at)) "." }
+                    p { (clean(&phrases::settings(report))) " Times are UTC, of the cluster's clock." }
                 }
                 p #said.visually-hidden role="status" {}
                 script { (PreEscaped(SCRIPT)) }
@@ -75,33 +86,26 @@ pub fn write(report: &Report) -> String {
 /// What matters most, in a few words.
 fn title(report: &Report) -> String {
     let plural = |count, one, many| (count > 0).then(|| phrases::counted(count, one, many));
-    let wrong = report.pods.iter().filter(|pod| phrases::went_wrong(pod)).count();
+    let reap = phrases::of(report, Verdict::Reap);
+    let wrong = reap.iter().filter(|pod| phrases::went_wrong(pod)).count();
     let told = report.notices.iter().filter(|notice| notice.code.asks_for_a_look()).count();
     let parts = [
-        report.breaker.as_ref().map(|_| "nothing is deleted".to_owned()),
+        report.breaker.as_ref().map(|breaker| format!("nothing is deleted, {} held", breaker.held)),
         plural(phrases::of(report, Verdict::Manual).len(), "pod needs you", "pods need you"),
         plural(wrong, "pod was not reaped", "pods were not reaped"),
+        (wrong < reap.len()).then(|| format!("{} {}", reap.len() - wrong, phrases::reaped(report))),
         plural(report.errors.len(), "thing could not be read", "things could not be read"),
         plural(told, "thing is worth knowing", "things are worth knowing"),
     ];
     let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let mut letters = title.chars();
-    match letters.next() {
-        None => "Nothing needs you".to_owned(),
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-    }
+    if title.is_empty() { "nothing needs you".to_owned() } else { title }
 }
 
 fn header(report: &Report, title: &str) -> Markup {
     let wrong = report.pods.iter().any(phrases::went_wrong);
     html! {
         header {
-            p.quiet.small { "pod-reaper " (report.program_version) ": " (clean(&phrases::run(report))) }
             h1 { (title) }
-            p {
-                "Judged at " (time(report.judged_at)) ". "
-                (clean(&phrases::settings(report)))
-            }
             ul.counts {
                 @for (verdict, words) in [
                     (Verdict::Manual, "need you"),
@@ -111,19 +115,12 @@ fn header(report: &Report, title: &str) -> Markup {
                 ] {
                     @let pods = phrases::of(report, verdict);
                     @let alarming = verdict == Verdict::Manual || verdict == Verdict::Reap && wrong;
-                    li {
-                        @if !pods.is_empty() {
-                            a.bad[alarming] href=(format!("#{verdict}")) { b { (phrases::count(&pods)) } (words) }
-                        } @else {
-                            span.count { b { "0" } (words) }
-                        }
+                    @if !pods.is_empty() {
+                        li { a.bad[alarming] href=(format!("#{verdict}")) { b { (phrases::count(&pods)) } (words) } }
                     }
                 }
-                li {
-                    a href="#nodes" {
-                        b { (report.summary.nodes_not_ready) " of " (report.summary.nodes) } "nodes NotReady"
-                    }
-                }
+                @let b = html! { b { (report.summary.nodes_not_ready) " of " (report.summary.nodes) } };
+                li { a href="#nodes" { (b) "nodes NotReady" } }
             }
             p.quiet { (clean(&phrases::summary(report))) }
             @if let Some(breaker) = &report.breaker {
@@ -131,30 +128,6 @@ fn header(report: &Report, title: &str) -> Markup {
                     p { b { "Nothing is deleted " } (reason_chip(breaker.reason)) }
                     @for says in phrases::breaker(breaker) { p { (clean(&says)) } }
                 }
-            }
-        }
-    }
-}
-
-/// Hidden until the script shows it: without one it would do nothing.
-fn filters(report: &Report) -> Markup {
-    let namespaces = report.pods.iter().map(|pod| pod.namespace.as_str()).collect::<BTreeSet<_>>();
-    let verdicts = Verdict::ALL.map(Verdict::as_str).to_vec();
-    let choices = [("Namespace", "namespace", Vec::from_iter(namespaces)), ("Verdict", "verdict", verdicts)];
-    html! {
-        @if !report.pods.is_empty() {
-            form #filters.filters hidden autocomplete="off" aria-label="Filter the pods" {
-                @for (label, name, options) in choices {
-                    label {
-                        (label)
-                        select name=(name) {
-                            option value="" { "all" }
-                            @for option in options { option value=(option) { (clean(option)) } }
-                        }
-                    }
-                }
-                button type="reset" { "Show all" }
-                p #shown.quiet.small role="status" {}
             }
         }
     }
@@ -176,54 +149,79 @@ fn list(id: &str, class: Option<&str>, heading: &str, items: &[Markup]) -> Marku
     if items.is_empty() {
         return html! {};
     }
-    section(id, class, heading, &html! { ul.rows { @for item in items { (item) } } })
+    section(id, class, heading, &short(items))
 }
 
-fn for_a_person(report: &Report) -> Markup {
-    if report.groups.is_empty() {
-        return html! {};
+/// A list, of which what comes after the first is folded.
+fn short(items: &[Markup]) -> Markup {
+    let (first, more) = items.split_at(items.len().min(FIRST));
+    html! {
+        ul.rows { @for item in first { (item) } }
+        @if !more.is_empty() {
+            details { summary { (more.len()) " more" } ul.rows { @for item in more { (item) } } }
+        }
     }
-    let heading = phrases::heading(report, Verdict::Manual);
-    section(
-        "manual",
-        OF_PODS,
-        &heading,
-        &html! { ol { @for group in &report.groups { (card(report, group)) } } },
-    )
+}
+
+/// What needs a person: pods, and what to do about the nodes.
+fn manual(report: &Report) -> Markup {
+    let cards = report.groups.iter().map(|group| card(report, group)).collect::<Vec<_>>();
+    let nodes = report.nodes.iter().filter(|node| !node.steps.is_empty()).map(|node| {
+        html! { li data-node=(clean(&node.name)) { ul.steps.loose { @for step in &node.steps { (step_of(step)) } } } }
+    });
+    html! {
+        (list("manual", OF_PODS, &phrases::heading(report, Verdict::Manual), &cards))
+        (list("node-steps", None, "What to do about the nodes", &nodes.collect::<Vec<_>>()))
+    }
 }
 
 /// Pods that a person has to look at, with what there is to do about all of them.
 fn card(report: &Report, group: &Group) -> Markup {
     let pod = &report.pods[group.pods[0]];
     let several = phrases::several(report, group);
+    let harm = group.steps.iter().find_map(|step| step.harm.as_ref());
+    let node = pod.node.as_deref().map(clean);
     html! {
-        li.pod.card.manual data-namespace=(pod.namespace) data-verdict=(pod.verdict) data-pods=(group.pods.len()) {
-            div.head {
-                h3 { @if let Some((says, _)) = &several { (clean(says)) } @else { (name(pod)) } }
-                (chip(pod))
-            }
-            @if let Some((_, names)) = &several {
-                p { (clean(names)) }
-            } @else {
-                p.meta {
-                    @if let Some(owner) = &pod.owner { span { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
-                    @if let Some(node) = &pod.node { span { "on " (clean(node)) } }
-                    span { (phrases::overdue(pod.overdue_seconds)) }
+        li.pod.card data-namespace=(pod.namespace) data-verdict=(pod.verdict) data-pods=(group.pods.len()) data-node=[node] {
+            details open[report.groups.len() <= FEW] {
+                summary {
+                    h3 { @if let Some((says, _)) = &several { (clean(says)) } @else { (name(pod)) } }
+                    (chip(pod)) " "
+                    @if let Some(harm) = harm { span.harm { (harm.word) } }
+                    @if several.is_none() { p.quiet.small { (origin(pod)) (place(pod)) } }
                 }
+                @if let Some((_, names)) = &several {
+                    details open[group.pods.len() <= MANY] { summary { "Their names" } p { (clean(names)) } }
+                }
+                p { (clean(&group.detail)) }
+                @if let Some(risk) = &group.risk { p.risk { b { "Risk: " } (clean(risk)) } }
+                @if !group.steps.is_empty() { ol.steps { @for step in &group.steps { (step_of(step)) } } }
             }
-            p { (clean(&group.detail)) }
-            @if let Some(risk) = &group.risk { p.risk { b { "Risk: " } (clean(risk)) } }
-            @if !group.steps.is_empty() { ol.steps { @for step in &group.steps { (step_of(step)) } } }
         }
     }
 }
 
+fn origin(pod: &PodEntry) -> Markup {
+    html! { span.owner { @if let Some(owner) = &pod.owner { (clean(&owner.kind)) "/" (clean(&owner.name)) } } " " }
+}
+
+fn place(pod: &PodEntry) -> Markup {
+    html! { span { @if let Some(node) = &pod.node { "on " (clean(node)) ", " } (phrases::overdue(pod.overdue_seconds)) } }
+}
+
+/// What a command takes away for good stands before it, each line a comment: pasted, it does nothing.
 fn step_of(step: &Step) -> Markup {
     html! {
-        li {
-            p { (clean(&step.what)) }
+        li.harmful[step.harm.is_some()] {
+            p { @if let Some(harm) = &step.harm { span.harm { (harm.word) } " " } (clean(&step.what)) }
+            @if let Some(harm) = &step.harm {
+                pre.plain { "# In short, not to be pasted:\n" @for line in harm.plain.lines() { "# " (clean(line)) "\n" } }
+            }
             @if let Some(command) = &step.command {
-                div.command { pre { code { (phrases::command(command)) } } }
+                @let code = html! { pre { code { (phrases::command(command)) } } };
+                div.command {
+                    @if step.harm.is_none() { (code) } @else { details { summary { (EXACT) } (code) } }
+                }
             }
         }
     }
@@ -231,76 +229,96 @@ fn step_of(step: &Step) -> Markup {
 
 /// What the owners of reaped pods have written down for this moment.
 fn remember(report: &Report) -> Markup {
-    let reaped = report.pods.iter().enumerate().filter(|(_, pod)| pod.verdict == Verdict::Reap);
-    let item = |(number, pod): (usize, &PodEntry)| {
+    let items = phrases::of(report, Verdict::Reap).into_iter().filter_map(|pod| {
         let note = clean(pod.note.as_ref()?);
-        let link = html! { a href=(format!("#pod-{number}")) { (name(pod)) } };
-        Some(html! { li data-namespace=(pod.namespace) { (link) ": " (note) } })
-    };
-    let items = reaped.filter_map(item).collect::<Vec<_>>();
+        Some(html! { li data-namespace=(pod.namespace) { (name(pod)) ": " (note) } })
+    });
+    let items = items.collect::<Vec<_>>();
     list("remember", OF_PODS, &format!("To remember once they are reaped: {}", items.len()), &items)
 }
 
+/// The nodes on one time axis, a row each, those with pods for a person first.
 fn nodes(report: &Report) -> Markup {
-    let cards = report.nodes.iter().enumerate().map(|(number, node)| node_card(report, number, node));
-    section("nodes", None, &phrases::nodes(report), &html! { @for card in cards { (card) } })
+    let nodes = report.nodes.iter().map(|node| (node, timeline::of(report, node)));
+    let mut nodes = nodes.collect::<Vec<_>>();
+    nodes.sort_by_key(|(node, _)| node.pods.get(&Verdict::Manual).is_none_or(|count| *count == 0));
+    let axis = Axis::over(nodes.iter().flat_map(|(_, moments)| moments), report.judged_at);
+    let rows = nodes.iter().map(|(node, moments)| node_row(report, node, moments, &axis));
+    let chart = html! {
+        @if !nodes.is_empty() {
+            div.chart {
+                div.node { span.quiet.small { (report.judged_at.strftime("%F")) } (axis.draw()) }
+                (short(&rows.collect::<Vec<_>>()))
+                (PreEscaped(MARKS))
+            }
+        }
+    };
+    section("nodes", None, &phrases::nodes(report), &chart)
 }
 
-fn node_card(report: &Report, number: usize, node: &NodeEntry) -> Markup {
-    let moments = timeline::of(report, node);
+fn node_row(report: &Report, node: &NodeEntry, moments: &[Moment], axis: &Axis) -> Markup {
+    let leaf = !node.leaf_marks.is_empty();
     html! {
-        article.card {
-            div.head {
-                h3 { (clean(&node.name)) }
-                @if !node.leaf_marks.is_empty() { span.chip.warn { "leaf node" } }
-            }
-            p { (clean(&phrases::node(report, node))) ". Terminating pods: " (phrases::terminating(node).as_deref().unwrap_or("none")) "." }
-            @if !node.leaf_marks.is_empty() {
-                p.quiet { "A leaf node, by its " (clean(&node.leaf_marks.join(", "))) "." }
-            }
-            (svg::draw(&format!("timeline-{number}"), &clean(&node.name), &moments))
-            ol.moments {
-                @for moment in &moments {
-                    li {
-                        (time(moment.first))
-                        span.offset { (svg::offset(node.since, moment.first)) }
-                        span.what {
-                            b { (moment.word) } ": " (moment.what)
+        li data-node=(clean(&node.name)) {
+            details {
+                summary.node {
+                    b { (clean(&node.name)) }
+                    (axis.row(node.since, moments))
+                    span.small { @if leaf { "leaf node, " } (phrases::terminating(node).as_deref().unwrap_or("none Terminating")) }
+                }
+                p { (clean(&phrases::node(report, node))) "." }
+                @if leaf { p { "A leaf node, by its " (clean(&node.leaf_marks.join(", "))) "." } }
+                ul.small {
+                    @for moment in moments {
+                        li {
+                            (time(moment.first)) " " b { (moment.word) } ": " (moment.what)
                             @if moment.last > moment.first { ", the last at " (time(moment.last)) }
                             "."
                         }
                     }
                 }
+                @if !node.volume_attachments.is_empty() { p { "Volumes still attached: " (clean(&phrases::attached(node))) "." } }
             }
-            @if !node.volume_attachments.is_empty() {
-                p { "Volumes still attached: " (clean(&phrases::attached(node))) "." }
-            }
-            @if !node.steps.is_empty() { ul.steps.loose { @for step in &node.steps { (step_of(step)) } } }
         }
     }
 }
 
-/// The pods with a verdict that leaves a person little to do, a line each; what went wrong first.
+/// The pods with a verdict that leaves a person little to do, a line each; what went wrong first. Many of a kind on a node
+/// are folded.
 fn rows(report: &Report, verdict: Verdict) -> Markup {
-    let mut numbered = report.pods.iter().enumerate().collect::<Vec<_>>();
-    numbered.retain(|(_, pod)| pod.verdict == verdict);
-    numbered.sort_by_key(|(_, pod)| !phrases::went_wrong(pod));
-    let rows = numbered.into_iter().map(|(number, pod)| row(number, pod)).collect::<Vec<_>>();
-    list(verdict.as_str(), OF_PODS, &phrases::heading(report, verdict), &rows)
+    let kind =
+        |pod: &&PodEntry| (!phrases::went_wrong(pod), pod.node.as_deref().map(natural), phrases::tag(pod));
+    let mut pods = phrases::of(report, verdict);
+    pods.sort_by_cached_key(kind);
+    let kinds = pods.chunk_by(|one, other| kind(one) == kind(other)).map(|alike| {
+        let (pod, rows) = (alike[0], html! { @for pod in alike { (row(pod)) } });
+        if alike.len() <= MANY {
+            return rows;
+        }
+        let summary = html! {
+            b { (alike.len()) " pods" } @if let Some(node) = &pod.node { " on " (clean(node)) } " "
+            @if phrases::tag(pod).is_some() { (chip(pod)) }
+        };
+        html! { li { details { summary { (summary) } ul.rows { (rows) } } } }
+    });
+    list(verdict.as_str(), OF_PODS, &phrases::heading(report, verdict), &kinds.collect::<Vec<_>>())
 }
 
-fn row(number: usize, pod: &PodEntry) -> Markup {
+fn row(pod: &PodEntry) -> Markup {
+    let node = pod.node.as_deref().map(clean);
     html! {
-        li.pod id=(format!("pod-{number}")) data-namespace=(pod.namespace) data-verdict=(pod.verdict) {
+        li.pod data-namespace=(pod.namespace) data-verdict=(pod.verdict) data-node=[node] {
             div.line {
                 span { (name(pod)) }
-                span.owner { @if let Some(owner) = &pod.owner { (clean(&owner.kind)) "/" (clean(&owner.name)) } }
-                span { @if let Some(node) = &pod.node { "on " (clean(node)) ", " } (phrases::overdue(pod.overdue_seconds)) }
-                span.end { @if phrases::tag(pod).is_some() { (chip(pod)) } }
+                (origin(pod))
+                (place(pod))
+                span.end {
+                    @if pod.reason == ReasonCode::Scratch { span.harm { "Destroys scratch" } " " }
+                    @if phrases::tag(pod).is_some() { (chip(pod)) }
+                }
             }
             @if let Some(sentence) = phrases::sentence(pod) { p.quiet.small { (clean(sentence)) } }
             @if let Some(says) = phrases::replacement(pod) { p.small { b { "Replacement: " } (clean(&says)) } }
-            @if let Some(note) = &pod.note { p.note { b { "Note: " } (clean(note)) } }
         }
     }
 }
@@ -322,36 +340,13 @@ fn besides(report: &Report) -> Markup {
 }
 
 fn glossary(report: &Report) -> Markup {
-    let seen = phrases::reasons(report);
-    let (here, others): (Vec<_>, Vec<_>) = ReasonCode::ALL.into_iter().partition(|code| seen.contains(code));
     let outcomes = report.summary.outcomes.iter().map(|(code, count)| (code.as_str(), "outcome", *count));
     let states = report.summary.replacements.iter();
     let states = states.map(|(state, count)| (state.as_str(), "replacement", *count));
-    let words = outcomes.chain(states).filter(|(.., count)| *count > 0).collect::<Vec<_>>();
+    let words = outcomes.chain(states).filter(|(.., count)| *count > 0);
     let words = html! {
-        @if !here.is_empty() { (reasons(&here)) }
-        @if !words.is_empty() {
-            dl.glossary {
-                @for (word, of, _) in words {
-                    div id=(format!("{of}-{word}")) {
-                        dt { (word) " " span.quiet { "(" (of) ")" } }
-                        dd { (glossary::means(word)) }
-                    }
-                }
-            }
-        }
-        details {
-            summary { @if here.is_empty() { "The reasons that a pod can have" } @else { "The other reasons that a pod can have" } }
-            (reasons(&others))
-        }
-    };
-    section("reasons", None, "What the words mean", &words)
-}
-
-fn reasons(reasons: &[ReasonCode]) -> Markup {
-    html! {
         dl.glossary {
-            @for code in reasons {
+            @for code in phrases::reasons(report) {
                 @let (means, advice) = glossary::reason(code.as_str());
                 div id=(format!("reason-{code}")) {
                     dt { (code) " " span.quiet { "(" (code.verdict()) ")" } }
@@ -359,8 +354,15 @@ fn reasons(reasons: &[ReasonCode]) -> Markup {
                     dd { b { "What to do: " } (advice) }
                 }
             }
+            @for (word, of, _) in words {
+                div id=(format!("{of}-{word}")) {
+                    dt { (word) " " span.quiet { "(" (of) ")" } }
+                    dd { (glossary::means(word)) }
+                }
+            }
         }
-    }
+    };
+    section("reasons", None, "What the words mean", &words)
 }
 
 fn name(pod: &PodEntry) -> Markup {

@@ -1,7 +1,13 @@
 "use strict";
-// Adds what needs a script: a button a command, and the filters. Without it the page is whole.
+// Adds what needs a script: a button a command, a search, and filters. Without it the page is whole.
 (() => {
   const say = (text) => { document.getElementById("said").textContent = text; };
+  const make = (name, text, parent) => {
+    const made = document.createElement(name);
+    made.textContent = text;
+    parent?.append(made);
+    return made;
+  };
 
   // Where the clipboard is out of reach (a page in a mail reader), the older way; then at least the text is selected.
   const copy = async (code) => {
@@ -9,14 +15,16 @@
       await navigator.clipboard.writeText(code.textContent);
       return true;
     } catch {
+      // What is folded cannot be selected.
+      const fold = code.closest(".command details");
+      if (fold) fold.open = true;
       getSelection().selectAllChildren(code);
       return document.execCommand("copy");
     }
   };
   for (const code of document.querySelectorAll(".command code")) {
-    const button = document.createElement("button");
+    const button = make("button", "Copy", code.closest(".command"));
     button.type = "button";
-    button.textContent = "Copy";
     button.setAttribute("aria-label", "Copy command: " + code.textContent.split("\n", 1)[0]);
     button.addEventListener("click", async () => {
       const copied = await copy(code);
@@ -24,31 +32,64 @@
       say(copied ? "Copied." : "The command is selected: press Ctrl+C.");
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });
-    code.closest(".command").append(button);
   }
 
-  const filters = document.getElementById("filters");
-  if (!filters) return;
-  const { namespace, verdict } = filters.elements;
-  const all = [...document.querySelectorAll("[data-namespace]")];
-  const pods = all.filter((entry) => entry.dataset.verdict);
-  const apply = () => {
-    const matches = (entry) =>
-      (namespace.selectedIndex === 0 || entry.dataset.namespace === namespace.value) &&
-      (verdict.selectedIndex === 0 || !entry.dataset.verdict || entry.dataset.verdict === verdict.value);
-    for (const entry of all) entry.hidden = !matches(entry);
-    for (const section of document.querySelectorAll("section.of-pods")) {
-      section.hidden = !section.querySelector("[data-namespace]:not([hidden])");
-    }
-    const count = (entries) => entries.reduce((sum, entry) => sum + Number(entry.dataset.pods || 1), 0);
-    const [shown, there] = [count(pods.filter((pod) => !pod.hidden)), count(pods)];
-    document.getElementById("shown").textContent =
-      shown === there ? "All pods are shown." : shown + " of " + there + " pods are shown.";
+  const pods = [...document.querySelectorAll("[data-verdict]")];
+  if (!pods.length) return;
+  const others = document.querySelectorAll("main :is([data-namespace], [data-node]):not([data-verdict])");
+  const folds = [...document.querySelectorAll("main details")].filter((fold) => fold.querySelector("[data-namespace], [data-node]"));
+
+  const form = document.createElement("form");
+  form.className = "filters";
+  form.autocomplete = "off";
+  form.setAttribute("aria-label", "Filter nodes and pods");
+  const search = make("input", "", make("label", "Search", form));
+  search.type = "search";
+  search.placeholder = "node, pod, owner, reason";
+  const choice = (label, name) => {
+    const select = make("select", "", make("label", label, form));
+    make("option", "all", select).value = "";
+    for (const value of [...new Set(pods.map((pod) => pod.dataset[name]))].sort()) make("option", value, select).value = value;
+    select.name = name;
+    return select;
   };
-  filters.addEventListener("change", apply);
-  filters.addEventListener("reset", () => setTimeout(apply));
-  filters.addEventListener("submit", (event) => event.preventDefault());
-  filters.hidden = false;
-  // A browser that restores a form restores its filters too.
-  if (namespace.selectedIndex + verdict.selectedIndex > 0) apply();
+  search.name = "search";
+  const [namespace, verdict] = [choice("Namespace", "namespace"), choice("Verdict", "verdict")];
+  make("button", "Show all", form).type = "reset";
+  const shown = make("p", "", form);
+  shown.id = "shown";
+  shown.className = "quiet small";
+  shown.setAttribute("role", "status");
+
+  const texts = new Map();
+  const text = (entry) => texts.get(entry) ?? (texts.set(entry, entry.textContent.toLowerCase()), texts.get(entry));
+  const count = (entries) => entries.reduce((sum, entry) => sum + Number(entry.dataset.pods || 1), 0);
+  const apply = () => {
+    const words = search.value.toLowerCase().split(/\s+/);
+    const chosen = (entry, select) => !select.selectedIndex || [undefined, select.value].includes(entry.dataset[select.name]);
+    const matches = (entry) =>
+      chosen(entry, namespace) && chosen(entry, verdict) && words.every((word) => text(entry).includes(word));
+    for (const pod of pods) pod.hidden = !matches(pod);
+    const found = pods.filter((pod) => !pod.hidden);
+    // A node is shown with the pods on it.
+    const nodes = new Set(found.map((pod) => pod.dataset.node ?? "none"));
+    for (const entry of others) entry.hidden = !matches(entry) && !nodes.has(entry.dataset.node);
+    const all = found.length === pods.length;
+    for (const fold of folds) {
+      const inside = [...fold.querySelectorAll("[data-namespace], [data-node]")].filter((entry) => !entry.hidden).length;
+      fold.hidden = !inside;
+      // What is found is unfolded, unless that is too much for an eye.
+      fold.open = !all && inside <= 50;
+      fold.firstElementChild.dataset.found = all ? "" : `, ${inside} of them found`;
+    }
+    for (const part of document.querySelectorAll("section, ul.rows")) {
+      const entries = [...part.querySelectorAll("[data-namespace], [data-node]")];
+      part.hidden = entries.length > 0 && entries.every((entry) => entry.hidden);
+    }
+    shown.textContent = all ? "All pods are shown." : `${count(found)} of ${count(pods)} pods are shown.`;
+  };
+  form.addEventListener("input", apply);
+  form.addEventListener("reset", () => setTimeout(apply));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  document.querySelector("main").prepend(form);
 })();

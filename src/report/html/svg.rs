@@ -1,72 +1,86 @@
-//! A node's timeline as a drawing: a row a moment, its words above its mark, so that nothing covers anything.
+//! One time axis for all nodes, and a row a node below it: what happened to it and its pods, at the same places.
 //!
 //! Places along the time are in percent and sizes in pixels: the drawing fits any width, and its letters keep their
-//! size. What it shows is also said in words, beside it.
+//! size. A mark is told by its shape, not by its colour alone (`marks.html`, the legend); each row also says it in words.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use crate::{decide::spoken, report::timeline::Moment};
+use crate::report::timeline::Moment;
 
-const ROW: usize = 36;
-/// Room at both ends, in percent, so that no dot is cut.
-const MARGIN: f64 = 4.0;
+/// Room at both ends, in percent, so that no mark is cut.
+const MARGIN: f64 = 2.0;
+/// A failure is looked at within a day. Where something happened within one, what is older would squeeze it.
+const NEAR: SignedDuration = SignedDuration::from_hours(24);
+/// How many minutes there may be between two ticks, of which there are about as many as that.
+const APART: [i64; 15] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200];
+const TICKS: i64 = 6;
 
-/// Draws `moments`; `id` is for its title.
-pub fn draw(id: &str, node: &str, moments: &[Moment]) -> Markup {
-    let (Some(first), Some(last)) =
-        (moments.iter().map(|moment| moment.first).min(), moments.iter().map(|moment| moment.last).max())
-    else {
-        return html! {};
-    };
-    let place = |when: Timestamp| share(first, last, when) * (100.0 - 2.0 * MARGIN) + MARGIN;
-    // Over days the date says more than the second.
-    let format = if (last.duration_since(first)).as_hours() < 24 { "%T" } else { "%m-%d %H:%M" };
-    let words = moments.iter().map(|moment| format!("{} {}", moment.word, moment.first.strftime("%F %TZ")));
-    let words = words.collect::<Vec<_>>().join(", ");
-    let height = ROW * moments.len() + 6;
-    html! {
-        svg.timeline role="img" aria-labelledby=(id) width="100%" height=(height) {
-            title id=(id) { "Timeline of " (node) ": " (words) }
-            @for (row, moment) in moments.iter().enumerate() {
-                @let y = ROW * row + 28;
-                @let (from, to) = (place(moment.first), place(moment.last));
-                // A label stands where there is room for it.
-                @let before = from > 50.0;
-                @let state = match moment.word { "NotReady" => "down", "judged" | "reaped" => "end", _ => "between" };
-                g class=(state) {
-                    line.rail x1="0" x2="100%" y1=(y) y2=(y) {}
-                    @if moment.last > moment.first {
-                        rect.span x=(percent(from)) y=(y - 4) width=(percent(to - from)) height="8" rx="4" {}
-                    }
-                    circle.dot cx=(percent(from)) cy=(y) r="6" {}
-                    text x=(percent(from)) y=(y - 11) dx=(if before { "6" } else { "-6" })
-                        text-anchor=(if before { "end" } else { "start" }) {
-                        (moment.first.strftime(format)) " " (moment.word)
-                    }
+/// The stretch of time that all rows share.
+pub struct Axis {
+    first: Timestamp,
+    last: Timestamp,
+    judged_at: Timestamp,
+}
+
+impl Axis {
+    /// From the first to the last of `moments`; of those less than a day from `judged_at`, if there are any. What is not on
+    /// the axis stands at its end.
+    pub fn over<'a>(moments: impl Iterator<Item = &'a Moment>, judged_at: Timestamp) -> Self {
+        let mut times = moments.flat_map(|moment| [moment.first, moment.last]).collect::<Vec<_>>();
+        let near = |time: &Timestamp| *time != judged_at && time.duration_since(judged_at).abs() < NEAR;
+        if times.iter().any(near) {
+            times.retain(near);
+        }
+        let (first, last) = times.iter().fold((judged_at, judged_at), |(a, b), it| (a.min(*it), b.max(*it)));
+        Self { first, last, judged_at }
+    }
+
+    /// The ticks with their times.
+    pub fn draw(&self) -> Markup {
+        let (first, last) = (self.first.as_second(), self.last.as_second());
+        let mut apart = APART.iter().map(|minutes| minutes * 60);
+        let step = apart.find(|step| (last - first) / step < TICKS).unwrap_or((last - first) / TICKS);
+        let ticks = first.div_euclid(step) + 1..=last.div_euclid(step);
+        let ticks = ticks.filter_map(|number| Timestamp::from_second(number * step).ok());
+        let ticks = ticks.map(|tick| (self.place(tick), tick)).collect::<Vec<_>>();
+        let format = if step < 86_400 { "%H:%M" } else { "%m-%d" };
+        html! {
+            svg.axis aria-hidden="true" {
+                g #ticks { @for (x, _) in &ticks { line x1=(x) x2=(x) y1="0" y2="100%" {} } }
+                @for (x, tick) in &ticks { text x=(x) y="15" { (tick.strftime(format)) } }
+            }
+        }
+    }
+
+    /// The row of a node that is NotReady `since` then.
+    pub fn row(&self, since: Option<Timestamp>, moments: &[Moment]) -> Markup {
+        html! {
+            svg.timeline aria-hidden="true" {
+                use href="#ticks" {}
+                @if let Some(since) = since { (self.stretch("down", since, self.judged_at)) }
+                @for moment in moments { (self.stretch("several", moment.first, moment.last)) }
+                @for Moment { word, first, .. } in moments {
+                    use href=(format!("#mark-{word}")) x=(self.place(*first)) y="12" {}
                 }
             }
         }
     }
-}
 
-/// How long before or after `since` it is.
-pub fn offset(since: Option<Timestamp>, when: Timestamp) -> String {
-    match since.map(|since| when.duration_since(since)) {
-        None => String::new(),
-        Some(zero) if zero.as_secs() == 0 => "±0".to_owned(),
-        Some(before) if before.is_negative() => format!("−{}", spoken(before.abs())),
-        Some(after) => format!("+{}", spoken(after)),
+    fn stretch(&self, class: &str, from: Timestamp, to: Timestamp) -> Markup {
+        let width = self.share(to) - self.share(from);
+        html! { @if width > 0.0 { rect class=(class) x=(self.place(from)) width=(format!("{width:.1}%")) {} } }
     }
-}
 
-fn percent(value: f64) -> String {
-    format!("{value:.1}%")
-}
+    fn place(&self, when: Timestamp) -> String {
+        format!("{:.1}%", self.share(when))
+    }
 
-fn share(first: Timestamp, last: Timestamp, when: Timestamp) -> f64 {
-    let whole = last.duration_since(first).as_secs_f64();
-    if whole > 0.0 { when.duration_since(first).as_secs_f64() / whole } else { 0.0 }
+    fn share(&self, when: Timestamp) -> f64 {
+        let whole = self.last.duration_since(self.first).as_secs_f64();
+        let share = if whole > 0.0 { when.duration_since(self.first).as_secs_f64() / whole } else { 1.0 };
+        MARGIN + (100.0 - 2.0 * MARGIN) * share.clamp(0.0, 1.0)
+    }
 }
 
 #[cfg(test)]
@@ -74,45 +88,58 @@ mod tests {
     use super::*;
 
     fn moment(word: &'static str, first: &str, last: &str) -> Moment {
-        let time = |text: &str| format!("2026-01-31T{text}Z").parse().expect("a moment");
         Moment { word, what: String::new(), first: time(first), last: time(last) }
     }
 
+    fn time(text: &str) -> Timestamp {
+        format!("2026-01-{text}Z").parse().expect("a moment")
+    }
+
     #[test]
-    fn places_are_to_scale_and_labels_stand_where_there_is_room() {
-        let moments = [
-            moment("NotReady", "01:00:00", "01:00:00"),
-            moment("deadline", "01:15:00", "01:30:00"),
-            moment("judged", "02:00:00", "02:00:00"),
+    fn all_rows_share_one_scale_and_round_ticks() {
+        let first = [
+            moment("NotReady", "31T01:00:00", "31T01:00:00"),
+            moment("deadline", "31T01:15:00", "31T01:30:00"),
+            moment("judged", "31T02:00:00", "31T02:00:00"),
         ];
-        let drawn = draw("t", "ds06", &moments).into_string();
+        let other = [moment("heartbeat", "31T01:30:00", "31T01:30:00")];
+        let axis = Axis::over(first.iter().chain(&other), time("31T02:00:00"));
+        let drawn = axis.draw().into_string() + &axis.row(Some(first[0].first), &first).into_string();
         for part in [
-            r#"cx="4.0%""#,
-            r#"cx="27.0%""#,
-            r#"<rect class="span" x="27.0%" y="60" width="23.0%""#,
-            r#"cx="96.0%""#,
-            r#"text-anchor="end">02:00:00 judged"#,
-            r#"text-anchor="start">01:15:00 deadline"#,
-            "Timeline of ds06: NotReady 2026-01-31 01:00:00Z, deadline 2026-01-31 01:15:00Z",
+            r#"<text x="26.0%" y="15">01:15</text><text x="50.0%" y="15">01:30</text>"#,
+            r##"<use href="#mark-NotReady" x="2.0%""##,
+            r##"<use href="#mark-deadline" x="26.0%""##,
+            r#"<rect class="several" x="26.0%" width="24.0%""#,
+            r#"<rect class="down" x="2.0%" width="96.0%""#,
+            r##"<use href="#mark-judged" x="98.0%""##,
         ] {
             assert!(drawn.contains(part), "{part} is missing in {drawn}");
         }
+        let row = axis.row(None, &other).into_string();
+        assert!(row.contains(r##"<use href="#mark-heartbeat" x="50.0%""##), "{row}");
     }
 
     #[test]
-    fn a_single_moment_and_none_are_drawn_too() {
-        let one = draw("t", "ds06", &[moment("judged", "01:00:00", "01:00:00")]).into_string();
-        assert!(one.contains(r#"cx="4.0%""#), "{one}");
-        assert_eq!(draw("t", "ds06", &[]).into_string(), "");
+    fn what_is_much_older_does_not_squeeze_the_last_day() {
+        let old = moment("NotReady", "01T00:00:00", "01T00:00:00");
+        let new = moment("NotReady", "31T01:00:00", "31T01:00:00");
+        let judged_at = time("31T02:00:00");
+        let place = |axis: &Axis, moment: &Moment| axis.place(moment.first);
+        let axis = Axis::over([&old, &new].into_iter(), judged_at);
+        assert_eq!(
+            [place(&axis, &old), place(&axis, &new), axis.place(judged_at)],
+            ["2.0%", "2.0%", "98.0%"]
+        );
+        let alone = Axis::over([&old].into_iter(), judged_at);
+        assert_eq!([place(&alone, &old), alone.place(judged_at)], ["2.0%", "98.0%"]);
+        assert!(alone.draw().into_string().contains(">01-15</text>"), "{}", alone.draw().into_string());
     }
 
     #[test]
-    fn an_offset_counts_from_the_failure() {
-        let time = |text: &str| text.parse::<Timestamp>().expect("a moment");
-        let since = time("2026-01-31T01:00:00Z");
-        assert_eq!(offset(Some(since), time("2026-01-31T00:59:20Z")), "−40s");
-        assert_eq!(offset(Some(since), since), "±0");
-        assert_eq!(offset(Some(since), time("2026-01-31T01:05:00Z")), "+5m");
-        assert_eq!(offset(None, since), "");
+    fn a_single_moment_is_drawn_too() {
+        let judged = moment("judged", "31T01:00:00", "31T01:00:00");
+        let axis = Axis::over([&judged].into_iter(), judged.first);
+        assert!(axis.row(None, &[judged]).into_string().contains(r#"x="98.0%""#));
+        axis.draw();
     }
 }
