@@ -36,6 +36,9 @@ impl Exit {
     }
 }
 
+/// What it comes to; by default it fails where there is no report.
+pub type Result<T, E = CouldNotRun> = std::result::Result<T, E>;
+
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum CouldNotRun {

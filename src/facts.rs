@@ -352,12 +352,8 @@ pub struct Standing {
 }
 
 impl From<&NodeFacts> for Standing {
-    fn from(node: &NodeFacts) -> Self {
-        Self {
-            ready: node.ready == Ready::True,
-            leaf: node.leaf.is_some(),
-            control_plane: node.control_plane,
-        }
+    fn from(NodeFacts { ready, leaf, control_plane, .. }: &NodeFacts) -> Self {
+        Self { ready: *ready == Ready::True, leaf: leaf.is_some(), control_plane: *control_plane }
     }
 }
 

@@ -2,16 +2,14 @@
 
 use std::process::ExitCode;
 
-use pod_reaper::{
-    cli::{self, Cli, Command},
-    console::{log, output, terminal},
-    exit::{CouldNotRun, Exit},
-    notify::metrics::Metrics,
-    questions::{explain, what_if},
-    run,
-    settings::Settings,
-    stop::Stop,
-};
+use pod_reaper::cli::{self, Cli, Command};
+use pod_reaper::console::{log, output, terminal};
+use pod_reaper::exit::{CouldNotRun, Exit, Result};
+use pod_reaper::notify::metrics::Metrics;
+use pod_reaper::questions::{explain, what_if};
+use pod_reaper::run;
+use pod_reaper::settings::Settings;
+use pod_reaper::stop::Stop;
 
 fn main() -> ExitCode {
     let cli = Cli::from_process();
@@ -30,7 +28,7 @@ fn complain(error: &CouldNotRun) -> Exit {
     error.into()
 }
 
-fn start(settings: &Settings) -> Result<Exit, CouldNotRun> {
+fn start(settings: &Settings) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         let stop = Stop::listen(settings.deadline)?;
@@ -45,7 +43,7 @@ fn start(settings: &Settings) -> Result<Exit, CouldNotRun> {
 }
 
 /// Answers what is asked, and writes the answer.
-async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit, CouldNotRun> {
+async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit> {
     let form = &settings.form;
     Ok(match &settings.command {
         Command::WhatIf(nodes) => output::write(what_if::run(settings, nodes, stop).await?, form, stop).await,

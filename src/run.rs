@@ -5,37 +5,31 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use crate::{
-    cluster::{Cluster, WriteMode},
-    console::{prompt, terminal::Progress},
-    decide::spoken,
-    execute::{execute, replacements},
-    exit::CouldNotRun,
-    facts::{ClusterFacts, PodFacts},
-    limits::Plan,
-    notify::events::{self, RunRecord},
-    outcome::{Outcome, OutcomeCode},
-    report::Report,
-    settings::{Mode, Settings, Task},
-    source::{
-        live,
-        snapshot::{self, Pods},
-    },
-    stop::Stop,
-};
+use crate::cluster::{Cluster, WriteMode};
+use crate::console::prompt;
+use crate::console::terminal::Progress;
+use crate::decide::spoken;
+use crate::execute::{execute, replacements};
+use crate::exit::{CouldNotRun, Result};
+use crate::facts::{ClusterFacts, PodFacts};
+use crate::limits::Plan;
+use crate::notify::events::{self, RunRecord};
+use crate::outcome::{Outcome, OutcomeCode};
+use crate::report::Report;
+use crate::settings::{Mode, Settings, Task};
+use crate::source::live;
+use crate::source::snapshot::{self, Pods};
+use crate::stop::Stop;
 
 /// Runs as `settings` say, until `stop` says otherwise.
-pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun> {
-    tracing::info!(
-        reap_older_than = %spoken(settings.policy.reap_older_than),
-        "Looking for stuck Terminating pods; namespaces: {}",
-        settings.namespaces
-    );
+pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
+    let (namespaces, reap_older_than) = (&settings.namespaces, spoken(settings.policy.reap_older_than));
+    tracing::info!(%reap_older_than, "Looking for stuck Terminating pods; namespaces: {namespaces}");
     match &settings.task {
         Task::Audit { snapshot: file, now } => {
             let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Terminating);
             let gathered = stop.or_stopped(saved).await?.gather(&settings.wanted(), None);
-            let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
+            let gathered = gathered.map_err(snapshot::in_snapshot(file))?;
             let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
             Ok(Report::new(settings, &gathered.facts, &plan, &BTreeMap::new(), &BTreeMap::new()))
         }
@@ -47,12 +41,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report, CouldNotRun
 }
 
 /// Runs on a cluster that is connected already.
-pub async fn run_on(
-    cluster: &Cluster,
-    settings: &Settings,
-    mode: Mode,
-    stop: &Stop,
-) -> Result<Report, CouldNotRun> {
+pub async fn run_on(cluster: &Cluster, settings: &Settings, mode: Mode, stop: &Stop) -> Result<Report> {
     // 1. to 3. What is known, and the pods to be judged. The guard proves itself beside that: nothing is written before.
     let wanted = settings.wanted();
     let gathered = async {
@@ -75,7 +64,7 @@ pub async fn run_on(
 }
 
 /// Has the guard prove itself, where it is required and something may be written.
-async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<(), CouldNotRun> {
+async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<()> {
     if !settings.require_guard || mode == Mode::ClientDryRun {
         return Ok(());
     }

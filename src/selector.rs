@@ -157,24 +157,16 @@ impl FromStr for Selector {
 
 /// Splits at the commas outside parentheses.
 fn split(text: &str) -> Result<Vec<&str>, String> {
-    let (mut parts, mut start, mut inside) = (Vec::new(), 0, false);
-    for (at, letter) in text.char_indices() {
-        match (letter, inside) {
-            ('(', false) => inside = true,
-            (')', true) => inside = false,
-            ('(' | ')', _) => return Err(format!("unbalanced parenthesis in {text:?}")),
-            (',', false) => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
+    let (mut inside, mut balanced) = (false, true);
+    let parts = text.split(|letter| {
+        if letter == '(' || letter == ')' {
+            balanced &= inside == (letter == ')');
+            inside = letter == '(';
         }
-    }
-    if inside {
-        return Err(format!("unbalanced parenthesis in {text:?}"));
-    }
-    parts.push(&text[start..]);
-    Ok(parts)
+        letter == ',' && !inside
+    });
+    let parts = parts.collect();
+    if balanced && !inside { Ok(parts) } else { Err(format!("unbalanced parenthesis in {text:?}")) }
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {
@@ -222,9 +214,7 @@ fn is_label_letter(letter: char) -> bool {
 
 /// Whether `name` is one that the API server accepts for pods, nodes and most else (RFC 1123).
 pub fn is_name(name: &str) -> bool {
-    let inner = |letter: char| {
-        letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-' || letter == '.'
-    };
+    let inner = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.');
     name.chars().all(inner)
         && !name.is_empty()
         && !name.starts_with(['-', '.'])

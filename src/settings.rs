@@ -2,16 +2,14 @@
 
 use std::{io::IsTerminal, path::PathBuf, time::Duration};
 
-use crate::{
-    advice::Kubectl,
-    cli::{self, Cli, Command, DryRun, Form, MetricsTo},
-    codes::codes,
-    decide::Policy,
-    facts::KubeletAlive,
-    limits::Limits,
-    selector::{NamespaceFilter, NodeSelectors, Target},
-    source::{Wanted, snapshot},
-};
+use crate::advice::Kubectl;
+use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo};
+use crate::codes::codes;
+use crate::decide::Policy;
+use crate::facts::KubeletAlive;
+use crate::limits::Limits;
+use crate::selector::{NamespaceFilter, NodeSelectors, Target};
+use crate::source::{Wanted, snapshot};
 use jiff::{SignedDuration, Timestamp};
 
 /// A run, as it was asked for.
@@ -162,7 +160,7 @@ impl From<Cli> for Settings {
         // Every field by name: an option that nothing uses would not compile.
         let cli::Options {
             common,
-            thresholds,
+            thresholds: cli::Thresholds { reap_older_than, node_not_ready_for },
             dry_run,
             yes,
             require_guard,
@@ -194,7 +192,6 @@ impl From<Cli> for Settings {
             context,
             kubeconfig,
         } = common;
-        let cli::Thresholds { reap_older_than, node_not_ready_for } = thresholds;
         let mode = match dry_run {
             DryRun::None => Mode::Delete { ask: !yes && std::io::stdin().is_terminal() },
             DryRun::Server => Mode::ServerDryRun,

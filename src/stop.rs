@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-    time::Instant,
-};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
-use crate::exit::{CouldNotRun, Exit};
+use crate::exit::{CouldNotRun, Exit, Result};
 
 /// Kept back of the deadline for the requests in flight and the verifying list, and granted to them after a signal:
 /// less than the 30 s that Kubernetes gives a pod by default.
@@ -37,15 +35,14 @@ impl Stop {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         tokio::spawn(async move {
-            let name = tokio::select! {
-                _ = terminate.recv() => "SIGTERM",
-                _ = interrupt.recv() => "SIGINT",
+            let mut next = async || {
+                tokio::select! {
+                    _ = terminate.recv() => "SIGTERM",
+                    _ = interrupt.recv() => "SIGINT",
+                }
             };
-            sender.send_replace(Some((name, Instant::now())));
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            sender.send_replace(Some((next().await, Instant::now())));
+            next().await;
             // Asked twice: the report is not waited for.
             std::process::exit(Exit::Incomplete.code().into());
         });
@@ -63,10 +60,8 @@ impl Stop {
 
     /// Why nothing new may be begun, once that is so.
     pub fn reason(&self) -> Option<&'static str> {
-        let signalled = *self.signalled.borrow();
-        signalled
-            .map(|(name, _)| name)
-            .or_else(|| (Instant::now() >= self.last_start).then_some("the deadline"))
+        let signal = self.signalled.borrow().map(|(name, _)| name);
+        signal.or_else(|| (Instant::now() >= self.last_start).then_some("the deadline"))
     }
 
     /// Waits until nothing new may be begun.
@@ -78,11 +73,16 @@ impl Stop {
         }
     }
 
+    /// Pauses for so long, or until nothing new may be begun: then says why.
+    pub async fn pause(&self, pause: Duration) -> Option<&'static str> {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => None,
+            why = self.stopped() => Some(why),
+        }
+    }
+
     /// What `work` comes to, unless the run has to end before that.
-    pub async fn or_stopped<T>(
-        &self,
-        work: impl Future<Output = Result<T, CouldNotRun>>,
-    ) -> Result<T, CouldNotRun> {
+    pub async fn or_stopped<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             done = work => done,
             why = self.stopped() => Err(CouldNotRun::Stopped(why)),

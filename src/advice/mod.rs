@@ -12,12 +12,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::{
-    decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, doubts, shared_disk},
-    facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready},
-    limits::{Hold, HoldReason, Judged},
-    selector::{Target, is_name},
-};
+use crate::decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, doubts, shared_disk};
+use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
+use crate::limits::{Hold, HoldReason, Judged};
+use crate::selector::{Target, is_name};
 
 /// What a person should know and do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -334,16 +332,12 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
             advice.steps.push(force_delete("Only once you know that none is bound there: f"));
             advice
         }
-        Reason::SharedDisk(_) => Advice {
-            risk: None,
-            steps: vec![
-                force_delete("Only then: f"),
-                remark(
-                    "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what \
-                     --fenced-node-selector selects) and unmark it when it is back: a run then takes such pods itself.",
-                ),
-            ],
-        },
+        Reason::SharedDisk(_) => {
+            let automatic = "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or \
+                             what --fenced-node-selector selects) and unmark it when it is back: a run then takes \
+                             such pods itself.";
+            Advice { risk: None, steps: vec![force_delete("Only then: f"), remark(automatic)] }
+        }
         Reason::OwnerKind { .. } => {
             let risk = format!(
                 "If {} is only cut off, what it ran may still be running there, and a replacement would be a second \
@@ -393,10 +387,6 @@ fn remark(what: impl Into<String>) -> Step {
     Step { what: what.into(), command: None, harm: None }
 }
 
-fn describe_node(node: &str, kubectl: &Kubectl) -> Command {
-    kubectl.command(["describe", "node", node])
-}
-
 fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, kubectl: &Kubectl) -> Advice {
     let when = if silent { "unless you know that it is off" } else { "while it lives" };
     let restart = match ready {
@@ -405,7 +395,7 @@ fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, 
     };
     let see = "See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk).";
     let steps = vec![
-        step(see, describe_node(node, kubectl)),
+        step(see, kubectl.command(["describe", "node", node])),
         remark(format!(
             "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was asked for."
         )),
@@ -553,7 +543,8 @@ fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubect
 }
 
 fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let look = step("See what this cluster knows about the leaf node.", describe_node(node, kubectl));
+    let look =
+        step("See what this cluster knows about the leaf node.", kubectl.command(["describe", "node", node]));
     let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
                   start a second copy.";
     let maker = leaf.maker;

@@ -2,10 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
-use http::{
-    Uri,
-    uri::{Authority, Scheme},
-};
+use http::Uri;
+use http::uri::{Authority, Scheme};
 use percent_encoding::percent_decode_str;
 
 /// `--push-gateway`. It is shown without its password.
@@ -39,10 +37,8 @@ impl FromStr for PushGateway {
         // then count as host, port or path, and be shown.
         let whole = !text.contains(['#', '?']) && !uri.path().contains('@');
         let authority = uri.authority().filter(|_| known && whole).ok_or(wrong)?.as_str();
-        let (login, host) = match authority.rsplit_once('@') {
-            Some((login, host)) => (Some(login), host),
-            None => (None, authority),
-        };
+        let split = authority.rsplit_once('@');
+        let (login, host) = split.map_or((None, authority), |(login, host)| (Some(login), host));
         let plain = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let login = login.map(|login| {
             let (user, password) = login.split_once(':').unwrap_or((login, ""));

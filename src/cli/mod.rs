@@ -5,26 +5,20 @@ mod options;
 mod print;
 mod values;
 
-use std::{
-    ffi::{OsStr, OsString},
-    path::Path,
-};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
-use clap::{
-    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
-    builder::Resettable,
-    error::{ContextKind, ContextValue, Error, ErrorKind},
-    parser::ValueSource,
-};
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::facts::KubeletAlive;
 
-pub use self::{
-    gateway::{Login, PushGateway},
-    options::{Common, Form, MetricsTo, Options, Thresholds},
-    values::{DryRun, LogFormat, Output, PodName, Span},
-};
+pub use self::gateway::{Login, PushGateway};
+pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
+pub use self::values::{DryRun, LogFormat, Output, PodName, Span};
 
 /// What is asked for, and the options for it.
 #[derive(Debug)]

@@ -2,19 +2,15 @@
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::{
-    ValueEnum,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
-};
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap_complete::Shell;
 use jiff::Timestamp;
 use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::{
-    facts::KubeletAlive,
-    selector::{NodeSelector, is_name},
-};
+use crate::facts::KubeletAlive;
+use crate::selector::{NodeSelector, is_name};
 
 /// A duration as a person types it: `10m`, `1h 30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

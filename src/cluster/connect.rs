@@ -3,40 +3,29 @@
 //! `Config::infer` is not used: it goes on to the in-cluster account when a kubeconfig is broken, and obeys debugging
 //! variables. A cluster that the user named is the one that is used, or none is.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
-    rt::TokioExecutor,
-};
-use kube::{
-    Client, Config,
-    client::{Body, ConfigExt as _},
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt as _};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
 
 use super::{Cluster, request::REQUEST_LIMIT};
-use crate::{
-    exit::CouldNotRun,
-    selector::{NodeSelectors, Target},
-    stop::Stop,
-};
+use crate::exit::{CouldNotRun, Result};
+use crate::selector::{NodeSelectors, Target};
+use crate::stop::Stop;
 
 /// Longest wait for a client, in which a credential plugin may run.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
 impl Cluster {
     /// Loads the credentials and sets up a client. Nothing is sent yet.
-    pub async fn connect(
-        target: &Target,
-        stop: &Stop,
-        selectors: &NodeSelectors,
-    ) -> Result<Self, CouldNotRun> {
+    pub async fn connect(target: &Target, stop: &Stop, selectors: &NodeSelectors) -> Result<Self> {
         let (config, place) = config(target).await?;
         // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit; its error
         // holds the plugin's output and environment, so none of it is repeated.
@@ -92,7 +81,7 @@ fn kind(error: &kube::Error) -> &'static str {
 
 /// As kubectl chooses: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`, the pod's ServiceAccount. Only the last is a
 /// fallback, taken when none of the others exists and no context was named. With what the cluster is called.
-async fn config(target: &Target) -> Result<(Config, String), CouldNotRun> {
+async fn config(target: &Target) -> Result<(Config, String)> {
     // Each with what it is called in a message.
     let (kubeconfig, named) = if let Some(path) = &target.kubeconfig {
         read(path, "--kubeconfig")?
@@ -143,7 +132,7 @@ async fn config(target: &Target) -> Result<(Config, String), CouldNotRun> {
 }
 
 /// The file, with what it is called in a message.
-fn read(path: &Path, by: &str) -> Result<(Kubeconfig, String), CouldNotRun> {
+fn read(path: &Path, by: &str) -> Result<(Kubeconfig, String)> {
     let named = format!("{by} {}", path.display());
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
         let why = match &error {
@@ -160,7 +149,7 @@ fn read(path: &Path, by: &str) -> Result<(Kubeconfig, String), CouldNotRun> {
 }
 
 /// As kubectl: files of the list that do not exist are passed over, unless none does.
-fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig, CouldNotRun> {
+fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig> {
     let mut merged = None;
     for path in paths {
         // Only one that is certainly not there is passed over: the next may be another cluster.

@@ -10,15 +10,11 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{
-    Cluster, Failure,
-    read::{PAGE, encode},
-    request::Form,
-};
-use crate::{
-    facts::{NodeFacts, PodFacts},
-    kubernetes::RawEvent,
-};
+use super::read::{PAGE, encode};
+use super::request::Form;
+use super::{Cluster, Failure};
+use crate::facts::{NodeFacts, PodFacts};
+use crate::kubernetes::RawEvent;
 
 /// Who writes them.
 pub const CONTROLLER: &str = "pod-reaper";
@@ -98,11 +94,9 @@ impl Cluster {
         namespace: &str,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<BTreeMap<String, Timestamp>, Failure> {
-        let path = format!(
-            "{GROUP}/namespaces/{}/events?limit={PAGE}\
-             &fieldSelector=regarding.kind%3DPod,reportingController%3D{CONTROLLER},type%3DWarning",
-            encode(namespace)
-        );
+        let selector = format!("regarding.kind%3DPod,reportingController%3D{CONTROLLER},type%3DWarning");
+        let namespace = encode(namespace);
+        let path = format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
         let limit = self.stop.at_most(LIMIT);
         let list = self.list(&path, Form::Object, |event: RawEvent| {
             let (uid, at) = event.regards()?;

@@ -147,14 +147,9 @@ pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String)
 /// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not
 /// repeated: its error holds its output.
 pub(crate) fn root(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    loop {
-        if cause.is::<AuthError>() {
-            return "the credentials could not be renewed".to_owned();
-        }
-        match cause.source() {
-            Some(inner) => cause = inner,
-            None => return cause.to_string(),
-        }
+    let causes = std::iter::successors(Some(error), |cause| cause.source());
+    if causes.clone().all(|cause| !cause.is::<AuthError>()) {
+        return causes.last().unwrap_or(error).to_string();
     }
+    "the credentials could not be renewed".to_owned()
 }

@@ -9,12 +9,10 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{
-    Cluster, Failure, StatusKind,
-    read::encode,
-    request::Form,
-    write::{DRY_RUN, delete_options},
-};
+use super::read::encode;
+use super::request::Form;
+use super::write::{DRY_RUN, delete_options};
+use super::{Cluster, Failure, StatusKind};
 use crate::kubernetes::RawObject;
 
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is recognised among all that
@@ -126,10 +124,7 @@ impl Cluster {
 
 /// What a refusal proves.
 pub(super) fn judge(failure: &Failure) -> Result<(), NoProof> {
-    let message = match failure {
-        Failure::Status { message, .. } => message.as_str(),
-        _ => "",
-    };
+    let message = if let Failure::Status { message, .. } = failure { message.as_str() } else { "" };
     if message.ends_with(&format!("denied request: {REFUSAL}")) {
         return Ok(());
     }

@@ -15,13 +15,11 @@ mod write;
 use kube::Client;
 use tokio::sync::Semaphore;
 
-pub use self::{
-    events::{CONTROLLER, Event, Reference},
-    failure::{Failure, StatusKind},
-    guard::REFUSAL,
-    read::{Listed, NodeLook, PodsOf, Scan},
-    write::{StillDown, WriteMode},
-};
+pub use self::events::{CONTROLLER, Event, Reference};
+pub use self::failure::{Failure, StatusKind};
+pub use self::guard::REFUSAL;
+pub use self::read::{Listed, NodeLook, PodsOf, Scan};
+pub use self::write::{StillDown, WriteMode};
 pub(crate) use self::{failure::root, request::USER_AGENT};
 use crate::{selector::NodeSelectors, stop::Stop};
 

@@ -8,21 +8,17 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{
-    Cluster, Failure, Reference, StatusKind,
-    request::{Answer, Form},
+use super::request::{Answer, Form};
+use super::{Cluster, Failure, Reference, StatusKind};
+use crate::facts::{
+    Attachment, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodFacts, PodSummary, Standing, Traits,
+    Unasked, Unread,
 };
-use crate::{
-    facts::{
-        Attachment, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
-        Traits, Unasked, Unread,
-    },
-    kubernetes::{
-        KOSMOS_PREFIX, ListMeta, RawClaim, RawController, RawLease, RawList, RawNode, RawObject, RawPod,
-        RawStatefulSet, RawVolume, identity_of_malformed, malformed,
-    },
-    outcome::{Replacement, ReplacementState as State},
+use crate::kubernetes::{
+    KOSMOS_PREFIX, ListMeta, RawClaim, RawController, RawLease, RawList, RawNode, RawObject, RawPod,
+    RawStatefulSet, RawVolume, identity_of_malformed, malformed,
 };
+use crate::outcome::{Replacement, ReplacementState as State};
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
 pub(super) const PAGE: usize = 500;

@@ -8,10 +8,8 @@ use kube::{Client, client::Body};
 use serde::Deserialize;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{
-    Cluster, MAX_IN_FLIGHT,
-    failure::{Failure, root, status_of},
-};
+use super::failure::{Failure, root, status_of};
+use super::{Cluster, MAX_IN_FLIGHT};
 use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
 
 /// Longest wait for one answer, connection and body included. API servers answer these reads within a second; a
@@ -73,9 +71,7 @@ impl Cluster {
             tried += 1;
             // After a pause beyond the end of the run there would be no time left to ask.
             let worth_it = |pause: &Duration| tried < tries && self.stop.at_most(*pause) == *pause;
-            let Some(pause) = failure.pause(tried).filter(worth_it) else {
-                return Err(failure);
-            };
+            let Some(pause) = failure.pause(tried).filter(worth_it) else { return Err(failure) };
             tracing::debug!(path, tried, code = failure.code(), "asking again");
             tokio::time::sleep(pause).await;
         }
@@ -132,12 +128,11 @@ impl Cluster {
 
 impl Answer {
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
-        serde_json::from_slice(&self.body).map_err(|error| unreadable(&error))
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            Failure::Unreadable(format!("{} (line {line}, column {column})", malformed(&error)))
+        })
     }
-}
-
-fn unreadable(error: &serde_json::Error) -> Failure {
-    Failure::Unreadable(format!("{} (line {}, column {})", malformed(error), error.line(), error.column()))
 }
 
 pub(super) fn http_date(value: &str) -> Option<Timestamp> {

@@ -10,17 +10,13 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{
-    Cluster, Failure,
-    read::{NodeLook, encode},
-    request::{Answer, Form},
-};
-use crate::{
-    decide::PinnedClaim,
-    facts::{NodeFacts, PodFacts, Ready},
-    kubernetes::RawObject,
-    outcome::Outcome,
-};
+use super::read::{NodeLook, encode};
+use super::request::{Answer, Form};
+use super::{Cluster, Failure};
+use crate::decide::PinnedClaim;
+use crate::facts::{NodeFacts, PodFacts, Ready};
+use crate::kubernetes::RawObject;
+use crate::outcome::Outcome;
 
 /// For how long a look at a node permits writes to its pods: 5 s, less what cancelling may take.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);

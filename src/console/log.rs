@@ -4,13 +4,10 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::{
-    Layer,
-    filter::{LevelFilter, Targets},
-    fmt,
-    layer::SubscriberExt,
-    util::SubscriberInitExt,
-};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
 
 use super::terminal;
 use crate::cli::LogFormat;

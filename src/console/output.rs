@@ -28,11 +28,8 @@ pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Sto
         () = stop.given_up() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
     };
     // What was deleted is deleted; a more severe code stays.
-    exit.max(settled(
-        written,
-        "the report",
-        "; what was done is in the log, and the next run reports what is left",
-    ))
+    let then = "; what was done is in the log, and the next run reports what is left";
+    exit.max(settled(written, "the report", then))
 }
 
 /// Writes a text that needs no run.

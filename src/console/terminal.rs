@@ -3,10 +3,8 @@
 //! Without a terminal nothing of it is there. The report goes to standard output; the bar, like the log and the question,
 //! to standard error, so that what is piped on is never touched.
 
-use std::{
-    io::{self, IsTerminal, Write},
-    sync::LazyLock,
-};
+use std::io::{self, IsTerminal, Write};
+use std::sync::LazyLock;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 

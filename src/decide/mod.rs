@@ -12,15 +12,12 @@ mod volume;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use self::rules::{BEFORE_VOLUMES, Case, Finding, RULES};
-pub use self::{
-    reason::{
-        ConfinedClaim, Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, seen, spoken,
-        unread,
-    },
-    rules::shared_disk,
-    volume::{doubts, to_ask},
+pub use self::reason::{
+    ConfinedClaim, Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, seen, spoken, unread,
 };
+pub use self::rules::shared_disk;
+use self::rules::{BEFORE_VOLUMES, Case, Finding, RULES};
+pub use self::volume::{doubts, to_ask};
 use crate::facts::{ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts};
 
 /// What the operator chose, as far as it bears on a single pod.

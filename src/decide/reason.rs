@@ -2,10 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{
-    codes::codes,
-    facts::{Leaf, LeafKind, Owner, Ready, Sign, SignBy},
-};
+use crate::codes::codes;
+use crate::facts::{Leaf, LeafKind, Owner, Ready, Sign, SignBy};
 
 codes! {
     /// What should be done with a Terminating pod.
@@ -385,9 +383,9 @@ impl Reason {
                 let each = claims.iter().map(|claim| {
                     format!("claim {} is bound to volume {} ({})", claim.claim, claim.volume, claim.bond)
                 });
+                let each = each.collect::<Vec<_>>().join("; ");
                 let kept = kept.as_ref().map(|why| format!(" --reap-scratch leaves it: {why}."));
-                let kept = kept.unwrap_or_default();
-                format!("Its storage is on the dead node: {}.{kept}", each.collect::<Vec<_>>().join("; "))
+                format!("Its storage is on the dead node: {each}.{}", kept.unwrap_or_default())
             }
             Self::VolumeConfined { claims } => {
                 let each = claims.iter().map(|ConfinedClaim { claim, volume, place }| {
@@ -400,10 +398,8 @@ impl Reason {
             ),
             Self::VolumeUnverified { claims } => {
                 let each = claims.iter().map(|claim| format!("claim {}: {}", claim.claim, claim.cause));
-                format!(
-                    "Whether its storage is on the dead node could not be verified: {}.",
-                    each.collect::<Vec<_>>().join("; ")
-                )
+                let each = each.collect::<Vec<_>>().join("; ");
+                format!("Whether its storage is on the dead node could not be verified: {each}.")
             }
             Self::OwnerKind { owner: Owner { kind, name } } => {
                 format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind.")

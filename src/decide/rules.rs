@@ -2,11 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{
-    Policy,
-    reason::{Optout, PinnedClaim, Reason, seen, spoken},
-    volume,
-};
+use super::reason::{Optout, PinnedClaim, Reason, seen, spoken};
+use super::{Policy, volume};
 use crate::facts::{ClaimState, KubeletAlive, Lease, NodeFacts, NodeRead, Owner, PodFacts, Ready};
 
 /// What a rule may look at.
@@ -109,7 +106,11 @@ pub(super) static RULES: [Rule; 18] = [
     },
     Rule {
         asks: "Is its node gone, and no finalizer but the Job controller's left?",
-        holds: Holds::Always(node_gone),
+        holds: Holds::Always(|case| {
+            // Finalizers hold it, whoever deletes it.
+            let held = !case.pod.foreign_finalizers().is_empty();
+            (case.nowhere() && !held).then(|| Reason::NodeGone { node: case.pod.node.clone() })
+        }),
         otherwise: |case| match case.known() {
             Some(node) => format!("Node {} exists.", node.name),
             None if case.nowhere() => {
@@ -172,11 +173,8 @@ pub(super) static RULES: [Rule; 18] = [
             let node = case.known().filter(|node| node.ready != Ready::True);
             let since = node.and_then(|node| node.not_ready_since(case.now));
             let Some(since) = since else { return case.ready() };
-            let asked = spoken(case.policy.node_not_ready_for);
-            format!(
-                "It has been NotReady for {}, of {asked} asked for.",
-                spoken(case.now.duration_since(since))
-            )
+            let (time, asked) = (case.now.duration_since(since), case.policy.node_not_ready_for);
+            format!("It has been NotReady for {}, of {} asked for.", spoken(time), spoken(asked))
         },
     },
     Rule {
@@ -316,19 +314,11 @@ fn opted_out(case: &Case<'_>) -> Option<Reason> {
     Some(Reason::OptedOut { who, value })
 }
 
-fn node_gone(case: &Case<'_>) -> Option<Reason> {
-    // Finalizers hold it, whoever deletes it.
-    let held = !case.pod.foreign_finalizers().is_empty();
-    (case.nowhere() && !held).then(|| Reason::NodeGone { node: case.pod.node.clone() })
-}
-
 fn facts_unread(case: &Case<'_>) -> Option<Reason> {
     if case.nowhere() {
         return None;
     }
-    let Some(node) = case.known() else {
-        return Some(case.node_unread());
-    };
+    let Some(node) = case.known() else { return Some(case.node_unread()) };
     if let Err(unread) = &case.pod.namespace_opted_out {
         return Some(Reason::FactsUnread(format!("the namespace: {}", unread.0)));
     }

@@ -5,12 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Look, Node, Run, Sent, log_outcome};
-use crate::{
-    cluster::{Failure, StatusKind, StillDown, WriteMode},
-    decide::{PinnedClaim, Reason, Verdict, decide},
-    facts::{NodeRead, PodFacts, Unread, opted_out},
-    outcome::Outcome,
-};
+use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
+use crate::decide::{PinnedClaim, Reason, Verdict, decide};
+use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
+use crate::outcome::Outcome;
 
 /// A write is tried this often in all, pauses between.
 const WRITE_TRIES: u32 = 4;
@@ -89,10 +87,7 @@ impl Run<'_> {
             // What was not sent may be sent at once, after another look at the node.
             let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
             if let Some(pause) = failure.pause(tried).or(not_sent).filter(|_| tried < WRITE_TRIES) {
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    _ = self.stop.stopped() => {}
-                }
+                self.stop.pause(pause).await;
                 continue;
             }
             return Err(Sent::Settled(match failure.code() {
@@ -174,11 +169,8 @@ impl Run<'_> {
                     let Some(pause) = pause else {
                         return settle(unsure, Outcome::Failed(failure.to_string()));
                     };
-                    tokio::select! {
-                        () = tokio::time::sleep(pause) => {}
-                        why = self.stop.stopped() => {
-                            return settle(unsure, Outcome::Interrupted(format!("{why}, after {failure}")));
-                        }
+                    if let Some(why) = self.stop.pause(pause).await {
+                        return settle(unsure, Outcome::Interrupted(format!("{why}, after {failure}")));
                     }
                 }
             }

@@ -7,23 +7,19 @@ mod attempt;
 mod replacements;
 mod verify;
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 pub use self::replacements::replacements;
-use crate::{
-    cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode},
-    decide::Policy,
-    facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts},
-    outcome::{Outcome, OutcomeCode},
-    stop::Stop,
-};
+use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode};
+use crate::decide::Policy;
+use crate::facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts};
+use crate::outcome::{Outcome, OutcomeCode};
+use crate::stop::Stop;
 
 /// What a pod's delete came to, before the verifying list.
 enum Sent {

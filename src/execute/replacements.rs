@@ -6,14 +6,12 @@ use futures_util::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, timeout};
 
-use crate::{
-    cluster::{Cluster, Failure, MAX_IN_FLIGHT, Reference},
-    decide::spoken,
-    facts::PodFacts,
-    kubernetes::{NOT_MADE, RawPod},
-    outcome::{Replacement, ReplacementState as State},
-    stop::Stop,
-};
+use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, Reference};
+use crate::decide::spoken;
+use crate::facts::PodFacts;
+use crate::kubernetes::{NOT_MADE, RawPod};
+use crate::outcome::{Replacement, ReplacementState as State};
+use crate::stop::Stop;
 
 /// The first pause between two rounds, and the longest. A look at a workload takes no longer either: the round waits for it.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));

@@ -29,10 +29,7 @@ impl Run<'_> {
             && Instant::now() + pause <= deadline
             && self.stop.reason().is_none()
         {
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = self.stop.stopped() => {}
-            }
+            self.stop.pause(pause).await;
             pause = longest.min(2 * pause);
             match self.cluster.pod_uids(node).await {
                 Ok(uids) => present = Ok(uids),

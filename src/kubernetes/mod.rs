@@ -25,14 +25,12 @@ mod pod;
 mod replacement;
 mod volume;
 
-pub use self::{
-    event::RawEvent,
-    lease::RawLease,
-    marks::KOSMOS_PREFIX,
-    meta::{ListMeta, RawList, RawObject, identity_of_malformed, malformed},
-    node::RawNode,
-    observed::Observed,
-    pod::RawPod,
-    replacement::{NOT_MADE, RawController},
-    volume::{RawAttachment, RawClaim, RawStatefulSet, RawVolume},
-};
+pub use self::event::RawEvent;
+pub use self::lease::RawLease;
+pub use self::marks::KOSMOS_PREFIX;
+pub use self::meta::{ListMeta, RawList, RawObject, identity_of_malformed, malformed};
+pub use self::node::RawNode;
+pub use self::observed::Observed;
+pub use self::pod::RawPod;
+pub use self::replacement::{NOT_MADE, RawController};
+pub use self::volume::{RawAttachment, RawClaim, RawStatefulSet, RawVolume};

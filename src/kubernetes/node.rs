@@ -4,15 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{
-    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place},
-    meta::{Condition, Meta, SKIP, Written, opts_out, required},
-    pod::{NOT_READY, UNREACHABLE},
-};
-use crate::{
-    facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing, Traits},
-    selector::{NodeSelector, NodeSelectors, is_name},
-};
+use super::marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place};
+use super::meta::{Condition, Meta, SKIP, Written, opts_out, required};
+use super::pod::{NOT_READY, UNREACHABLE};
+use crate::facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing, Traits};
+use crate::selector::{NodeSelector, NodeSelectors, is_name};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.
@@ -111,11 +107,8 @@ impl RawNode {
 
     /// Its standing among the nodes, for a count.
     pub fn standing(&self, selectors: &NodeSelectors) -> Standing {
-        Standing {
-            ready: self.ready() == Ready::True,
-            leaf: self.leaf(selectors).is_some(),
-            control_plane: self.control_plane(),
-        }
+        let (ready, leaf) = (self.ready() == Ready::True, self.leaf(selectors).is_some());
+        Standing { ready, leaf, control_plane: self.control_plane() }
     }
 
     /// Counts what it has in `traits`, for what nodes that fail together may have in common. Its own name is none, nor

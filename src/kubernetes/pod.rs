@@ -154,15 +154,10 @@ impl RawPod {
             self.summary();
         let seconds =
             |taint| self.toleration(taint).map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds);
-        (!terminating && !finished).then(|| Unasked {
-            namespace,
-            name,
-            workload,
-            claims,
-            stays,
-            tolerates_silence: seconds(UNREACHABLE),
-            tolerates_not_ready: seconds(NOT_READY),
-        })
+        let (tolerates_silence, tolerates_not_ready) = (seconds(UNREACHABLE), seconds(NOT_READY));
+        let unasked =
+            Unasked { namespace, name, workload, claims, stays, tolerates_silence, tolerates_not_ready };
+        (!terminating && !finished).then_some(unasked)
     }
 
     /// What there is to know about a pod that is not Terminating, or not only that.
@@ -178,10 +173,9 @@ impl RawPod {
         let unready = self.status.condition("Ready").is_some_and(|ready| !ready.holds());
         let phase = self.status.phase.clone().unwrap_or_default();
         let terminating = self.metadata.terminating();
-        let name = self.metadata.name.clone().unwrap_or_default();
         PodSummary {
             claims: self.claims().filter_map(|(claim, _)| claim.ok()).collect(),
-            name,
+            name: self.metadata.name.clone().unwrap_or_default(),
             namespace: self.metadata.namespace.clone().unwrap_or_default(),
             uid: self.metadata.uid.clone().unwrap_or_default(),
             node: self.node().map(str::to_owned),

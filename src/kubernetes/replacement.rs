@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use super::{
-    RawPod,
-    meta::{Condition, Meta, joined},
-    pod::Status,
-};
+use super::RawPod;
+use super::meta::{Condition, Meta, joined};
+use super::pod::Status;
 use crate::outcome::{Replacement, ReplacementState as State};
 
 /// What is said of a pod that its controller has not made.
@@ -38,15 +36,10 @@ impl RawPod {
             }
             _ => (State::Starting, "its containers do not run yet", self.trouble()),
         };
-        let cause = joined([Some(what), why.as_deref()]);
-        Replacement {
-            state,
-            since: ready.and_then(|ready| ready.last_transition_time),
-            name: self.metadata.name,
-            uid: self.metadata.uid,
-            node,
-            cause: (!cause.is_empty()).then_some(cause),
-        }
+        let cause = Some(joined([Some(what), why.as_deref()])).filter(|cause| !cause.is_empty());
+        let since = ready.and_then(|ready| ready.last_transition_time);
+        let Meta { name, uid, .. } = self.metadata;
+        Replacement { state, name, uid, node, since, cause }
     }
 
     /// Worth knowing of a pod that is Ready: one that crashes again and again is so in between, where it has no probe.

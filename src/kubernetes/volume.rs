@@ -156,23 +156,18 @@ impl RawStatefulSet {
     }
 }
 
-impl CsiSource {
-    /// Whether the volume is on the node that uses it, without any affinity.
-    fn strict_local(&self) -> bool {
-        let locality =
-            self.volume_attributes.as_ref().and_then(|attributes| attributes.data_locality.as_deref());
-        self.driver.as_deref() == Some("driver.longhorn.io") && locality == Some("strict-local")
-    }
-}
-
 impl From<RawVolume> for VolumeFacts {
     fn from(raw: RawVolume) -> Self {
+        // On the node that uses it, without any affinity.
+        let strict_local = |csi: &CsiSource| {
+            let attributes = csi.volume_attributes.as_ref();
+            let locality = attributes.and_then(|attributes| attributes.data_locality.as_deref());
+            csi.driver.as_deref() == Some("driver.longhorn.io") && locality == Some("strict-local")
+        };
         let storage = match (raw.spec.local, raw.spec.host_path) {
             (Some(local), _) => Storage::Local(local.path.unwrap_or_default()),
             (None, Some(host)) => Storage::HostPath(host.path.unwrap_or_default()),
-            (None, None) if raw.spec.csi.as_ref().is_some_and(CsiSource::strict_local) => {
-                Storage::StrictLocal
-            }
+            (None, None) if raw.spec.csi.as_ref().is_some_and(strict_local) => Storage::StrictLocal,
             (None, None) => Storage::Driver,
         };
         let required = raw.spec.node_affinity.and_then(|affinity| affinity.required);

@@ -5,14 +5,12 @@ pub mod what_if;
 
 use serde::Serialize;
 
-use crate::{
-    advice::{Advice, Step, advise},
-    decide::{ReasonCode, Verdict},
-    facts::ClusterFacts,
-    limits::{Judged, Plan},
-    report::notes,
-    settings::Settings,
-};
+use crate::advice::{Advice, Step, advise};
+use crate::decide::{ReasonCode, Verdict};
+use crate::facts::ClusterFacts;
+use crate::limits::{Judged, Plan};
+use crate::report::notes;
+use crate::settings::Settings;
 
 /// What is answered of a pod.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

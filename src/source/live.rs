@@ -1,32 +1,24 @@
 //! Gathering from a cluster. The work grows with the failure, not with the cluster.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Display,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 
 use super::{Gathered, Wanted, Whole, facts_of, set_of};
-use crate::{
-    cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan},
-    decide::needs_claims,
-    exit::CouldNotRun,
-    facts::{
-        Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodSummary,
-        ReadError, Ready, Traits, Unread, opted_out,
-    },
-    kubernetes::RawPod,
-    limits::FEW_NODES,
+use crate::cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan};
+use crate::decide::needs_claims;
+use crate::exit::{CouldNotRun, Result};
+use crate::facts::{
+    Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodSummary,
+    ReadError, Ready, Traits, Unread, opted_out,
 };
+use crate::kubernetes::RawPod;
+use crate::limits::FEW_NODES;
 
 /// Steps 1 to 3 of a run. `asked` is a Terminating pod that is judged in any case, wherever it is.
-pub async fn gather(
-    cluster: &Cluster,
-    wanted: &Wanted<'_>,
-    asked: Option<RawPod>,
-) -> Result<Gathered, CouldNotRun> {
+pub async fn gather(cluster: &Cluster, wanted: &Wanted<'_>, asked: Option<RawPod>) -> Result<Gathered> {
     // 1. Find the nodes that are not plainly Ready.
     let (scan, mut gathered) = scan(cluster).await?;
     let suspects = &scan.not_ready;
@@ -84,11 +76,7 @@ pub async fn gather(
 
 /// Every pod of the nodes `names`, those that Kubernetes would evict from a dead node as if their deletion had been asked
 /// for; and what shows whether they would be missed. Their claims are looked up by [`look_up_claims`].
-pub async fn gather_whole(
-    cluster: &Cluster,
-    wanted: &Wanted<'_>,
-    names: &BTreeSet<String>,
-) -> Result<Whole, CouldNotRun> {
+pub async fn gather_whole(cluster: &Cluster, wanted: &Wanted<'_>, names: &BTreeSet<String>) -> Result<Whole> {
     let (_, mut gathered) = scan(cluster).await?;
     let (nodes, standings, namespaces) =
         tokio::join!(read_nodes(cluster, names.iter().cloned()), cluster.standings(), cluster.namespaces(),);
@@ -99,7 +87,7 @@ pub async fn gather_whole(
     });
     let (mut evicted, mut summaries) = (Vec::new(), Vec::new());
     for node in names {
-        let pods = cluster.pods_of(node).await.map_err(|failure| could_not("list pods", &failure))?;
+        let pods = cluster.pods_of(node).await.map_err(could_not("list pods"))?;
         pods.malformed.iter().for_each(|cause| gathered.unread(&format!("pods of node {node}"), cause));
         for pod in pods.items {
             let summary = pod.summary();
@@ -113,8 +101,7 @@ pub async fn gather_whole(
     // Other replicas are where these have theirs: in the same namespaces.
     let concerned = summaries.iter().filter(|pod| pod.serves && pod.workload.is_some());
     for namespace in concerned.map(|pod| pod.namespace.clone()).collect::<BTreeSet<_>>() {
-        let others = cluster.summaries(&namespace).await;
-        let others = others.map_err(|failure| could_not("list pods", &failure))?;
+        let others = cluster.summaries(&namespace).await.map_err(could_not("list pods"))?;
         others.malformed.iter().for_each(|cause| gathered.unread(&format!("pods of {namespace}"), cause));
         let elsewhere = |pod: &PodSummary| pod.node.as_ref().is_none_or(|node| !names.contains(node));
         summaries.extend(others.items.into_iter().filter(elsewhere));
@@ -178,19 +165,15 @@ async fn ask_about_scratch(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mu
 }
 
 /// A cheap look over all nodes, and what is known after that alone. It has to say what time it is.
-async fn scan(cluster: &Cluster) -> Result<(Scan, Gathered), CouldNotRun> {
-    let scan = cluster.scan().await.map_err(|failure| could_not("list nodes", &failure))?;
+async fn scan(cluster: &Cluster) -> Result<(Scan, Gathered)> {
+    let scan = cluster.scan().await.map_err(could_not("list nodes"))?;
     let now = scan.now.ok_or_else(|| {
         let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
                    let no proxy on the way remove it";
         CouldNotRun::Source(why.to_owned())
     })?;
-    let facts = ClusterFacts {
-        now,
-        node_count: scan.nodes,
-        place: Some(cluster.place.clone()),
-        ..ClusterFacts::default()
-    };
+    let (place, node_count) = (Some(cluster.place.clone()), scan.nodes);
+    let facts = ClusterFacts { now, place, node_count, ..ClusterFacts::default() };
     Ok((scan, Gathered { facts, pods: Vec::new() }))
 }
 
@@ -224,11 +207,10 @@ async fn list_pods(
     wanted: &Wanted<'_>,
     facts: &mut ClusterFacts,
     nodes: &[String],
-) -> Result<Vec<RawPod>, CouldNotRun> {
+) -> Result<Vec<RawPod>> {
     let mut places = nodes.iter().cloned().map(PodsOf::Node).collect::<BTreeSet<_>>();
     if wanted.all {
-        let elsewhere = cluster.places_of_terminating_pods().await;
-        places.extend(elsewhere.map_err(|failure| could_not("list pods", &failure))?);
+        places.extend(cluster.places_of_terminating_pods().await.map_err(could_not("list pods"))?);
     }
     let list = |place: PodsOf| async move { cluster.terminating_pods(&place).await };
     let mut terminating = Vec::new();
@@ -245,7 +227,7 @@ async fn list_pods(
                     facts.unasked.insert(name.clone(), unasked);
                 }
             }
-            Err(failure) if failure.forbids() => return Err(could_not("list pods", &failure)),
+            Err(failure) if failure.forbids() => return Err(could_not("list pods")(failure)),
             Err(failure) => facts.errors.push(unread(failure.to_string())),
         }
     }
@@ -348,11 +330,13 @@ fn log_namespaces(pods: &[PodFacts]) {
 }
 
 /// That a reading failed without which nothing can be judged, and what to do about it.
-pub fn could_not(what: &str, failure: &Failure) -> CouldNotRun {
-    let hint = match failure.code() {
-        Some(401) => "the credentials are not accepted (--kubeconfig, --context)",
-        Some(403) => "grant that right to the account that runs this",
-        _ => "if `kubectl get nodes` fails too, it is the API server or the way to it",
-    };
-    CouldNotRun::Source(format!("could not {what}: {failure}; {hint}"))
+pub fn could_not(what: &str) -> impl Fn(Failure) -> CouldNotRun {
+    move |failure| {
+        let hint = match failure.code() {
+            Some(401) => "the credentials are not accepted (--kubeconfig, --context)",
+            Some(403) => "grant that right to the account that runs this",
+            _ => "if `kubectl get nodes` fails too, it is the API server or the way to it",
+        };
+        CouldNotRun::Source(format!("could not {what}: {failure}; {hint}"))
+    }
 }

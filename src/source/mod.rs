@@ -7,12 +7,10 @@ mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{
-    decide::{Policy, asks_about_scratch, to_ask},
-    facts::{ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing, Unread},
-    kubernetes::{RawPod, RawStatefulSet},
-    selector::NamespaceFilter,
-};
+use crate::decide::{Policy, asks_about_scratch, to_ask};
+use crate::facts::{ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing, Unread};
+use crate::kubernetes::{RawPod, RawStatefulSet};
+use crate::selector::NamespaceFilter;
 
 /// What is to be gathered.
 #[derive(Debug, Clone, Copy)]

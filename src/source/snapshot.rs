@@ -4,33 +4,27 @@
 //! it, as one list, as lists in lists, or as several documents one after the other. A kind of which the file holds no
 //! object counts as not saved: what it would have shown is then unknown, never assumed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Display,
-    fs::File,
-    io::{self, BufRead, BufReader, Read as Source},
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as Source};
+use std::path::Path;
 
 use jiff::Timestamp;
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{Gathered, Wanted, Whole, facts_of, stream};
-use crate::{
-    exit::CouldNotRun,
-    facts::{
-        Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodFacts, PodSummary, Read,
-        ReadError, Ready, Unasked, Unread,
-    },
-    kubernetes::{
-        Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet, RawVolume,
-        identity_of_malformed, malformed,
-    },
-    selector::{NodeSelectors, Selector},
+use crate::exit::{CouldNotRun, Result};
+use crate::facts::{
+    Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodFacts, PodSummary, Read,
+    ReadError, Ready, Unasked, Unread,
 };
+use crate::kubernetes::{
+    Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet, RawVolume,
+    identity_of_malformed, malformed,
+};
+use crate::selector::{NodeSelectors, Selector};
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The command that makes a snapshot.
@@ -115,7 +109,7 @@ struct Kind {
 }
 
 /// Reads `file`, in a thread of its own: standard input (`-`) may never end.
-pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved, CouldNotRun> {
+pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved> {
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         if path == Path::new("-") {
@@ -124,13 +118,12 @@ pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved, Co
             Saved::read(File::open(path).map_err(SnapshotError::Unreadable)?, options, pods)
         }
     });
-    let saved = read.await.map_err(|error| in_snapshot(file, &error))?;
-    saved.map_err(|error| in_snapshot(file, &error))
+    read.await.map_err(in_snapshot(file))?.map_err(in_snapshot(file))
 }
 
 /// That a snapshot cannot be judged, naming it.
-pub fn in_snapshot(file: &Path, cause: &dyn Display) -> CouldNotRun {
-    CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
+pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
+    move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
 /// The form that a file has instead, by its first bytes, and what to do.

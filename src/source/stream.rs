@@ -3,15 +3,11 @@
 //! Nothing larger than one object is ever held. The exception is a list that says its kind only after its items, where
 //! the items do not say theirs: those are held until it does. No `kubectl` prints such.
 
-use std::{
-    fmt,
-    io::{self, BufReader, ErrorKind, Read},
-};
+use std::fmt;
+use std::io::{self, BufReader, ErrorKind, Read};
 
-use serde::{
-    Deserializer,
-    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
-};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::snapshot::{Saved, SnapshotError};

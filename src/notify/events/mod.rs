@@ -4,25 +4,21 @@
 //! They come last and are worth nothing to the run itself: whatever becomes of them changes neither an outcome nor the
 //! exit code. The cost grows with the owners and nodes concerned, not with the pods: one Event for each owner and node.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures_util::{StreamExt, future, stream};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use crate::{
-    advice,
-    cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
-    decide::{Reason, ReasonCode, Verdict},
-    facts::{ClusterFacts, NodeRead, PodFacts},
-    limits::{Judged, Plan},
-    outcome::{Outcome, OutcomeCode},
-    report::phrases::{clean, counted},
-    stop::Stop,
-};
+use crate::advice;
+use crate::cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind};
+use crate::decide::{Reason, ReasonCode, Verdict};
+use crate::facts::{ClusterFacts, NodeRead, PodFacts};
+use crate::limits::{Judged, Plan};
+use crate::outcome::{Outcome, OutcomeCode};
+use crate::report::phrases::{clean, counted};
+use crate::stop::Stop;
 
 /// The API's limit of a note, in bytes.
 const NOTE_LIMIT: usize = 1_024;

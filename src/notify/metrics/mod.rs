@@ -15,24 +15,21 @@ mod push;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt::{self, Write as _},
-    io,
-    time::Duration,
-};
+use std::fmt::{self, Write as _};
+use std::io;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::{
-    cli::MetricsTo,
-    decide::ReasonCode,
-    exit::Exit,
-    outcome::OutcomeCode,
-    report::{Report, notices::NoticeCode},
-    settings::{ModeCode, Settings},
-    stop::Stop,
-};
+use crate::cli::MetricsTo;
+use crate::decide::ReasonCode;
+use crate::exit::Exit;
+use crate::outcome::OutcomeCode;
+use crate::report::Report;
+use crate::report::notices::NoticeCode;
+use crate::settings::{ModeCode, Settings};
+use crate::stop::Stop;
 
 /// Longest that handing over may take: it must not keep a run from ending.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -118,7 +115,11 @@ impl<'a> Metrics<'a> {
     }
 
     fn page(&self, exit: Exit, ended: Timestamp, took: Duration) -> Page {
-        let success = self.success(exit);
+        // At a terminal a person may have said no.
+        let success = self.settings.task.mode() == ModeCode::Delete
+            && [Exit::Done, Exit::Manual].contains(&exit)
+            && !self.of_report.is_empty()
+            && !self.refused;
         // An audit of a saved state hands nothing over.
         let modes = ModeCode::ALL.into_iter().filter(|mode| *mode != ModeCode::Snapshot);
         let modes = modes.map(|mode| (mode.as_str(), usize::from(mode == self.settings.task.mode())));
@@ -139,14 +140,6 @@ impl<'a> Metrics<'a> {
         all.push(("build_info", "The program's version.", vec![(version, "1".to_owned())]));
         let families = all.iter().map(|numbers| Family::new(numbers, self.settings.cluster_name.as_deref()));
         Page { families: families.collect(), whole: success }
-    }
-
-    /// Whether the run did all that it should. At a terminal a person may have said no.
-    fn success(&self, exit: Exit) -> bool {
-        self.settings.task.mode() == ModeCode::Delete
-            && [Exit::Done, Exit::Manual].contains(&exit)
-            && !self.of_report.is_empty()
-            && !self.refused
     }
 }
 

@@ -5,10 +5,8 @@ use http::{Method, Request, header, uri::Scheme};
 use kube::{Client, Config, client::Body, config::AuthInfo};
 
 use super::Page;
-use crate::{
-    cli::{Login, PushGateway},
-    cluster::{USER_AGENT, root},
-};
+use crate::cli::{Login, PushGateway};
+use crate::cluster::{USER_AGENT, root};
 
 /// Hands `page` to `gateway`. Nothing is repeated, and no redirect followed.
 pub(super) async fn push(gateway: &PushGateway, cluster: Option<&str>, page: &Page) -> Result<(), String> {

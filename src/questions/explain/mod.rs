@@ -5,27 +5,22 @@
 
 mod text;
 
-use std::path::Path;
-
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    cli::{Output, PodName},
-    cluster::Cluster,
-    decide::{Evaluation, ReasonCode, evaluate, spoken},
-    exit::{CouldNotRun, Exit},
-    facts::{Owner, PodSummary, ReadError},
-    limits::{Judged, Limit, Plan},
-    questions::Judgement,
-    report::{Render, VERSION, text::Screen},
-    settings::{Settings, Task},
-    source::{
-        Gathered, live,
-        snapshot::{self, Pods},
-    },
-    stop::Stop,
-};
+use crate::cli::{Output, PodName};
+use crate::cluster::Cluster;
+use crate::decide::{Evaluation, ReasonCode, evaluate, spoken};
+use crate::exit::{CouldNotRun, Exit, Result};
+use crate::facts::{Owner, PodSummary, ReadError};
+use crate::limits::{Judged, Limit, Plan};
+use crate::questions::Judgement;
+use crate::report::text::Screen;
+use crate::report::{Render, VERSION};
+use crate::settings::{Settings, Task};
+use crate::source::snapshot::{self, Pods};
+use crate::source::{Gathered, live};
+use crate::stop::Stop;
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -84,10 +79,20 @@ pub struct PodSeen {
 }
 
 /// Answers for `asked`.
-pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation, CouldNotRun> {
+pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation> {
     let answer = async {
         match &settings.task {
-            Task::Audit { snapshot, now } => run_on_file(snapshot, *now, settings, asked).await,
+            Task::Audit { snapshot: file, now } => {
+                let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
+                let summary = saved.pod(&asked.namespace, &asked.name);
+                // What could not be read may be this pod. That it is gone would then be a guess.
+                let cause = saved.not_absent("Pod", &asked.namespace, &asked.name);
+                let missing = || cause.map_or_else(|| absent(asked), |cause| unread(asked, &cause.0));
+                let summary = summary.ok_or_else(missing);
+                let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
+                let gathered = saved.gather(&settings.wanted(), uid).map_err(snapshot::in_snapshot(file))?;
+                answer(settings, asked, &summary?, gathered)
+            }
             Task::Reap { target, .. } => {
                 let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
                 run_on(&cluster, settings, asked).await
@@ -98,35 +103,13 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Ex
 }
 
 /// Answers for `asked` on a cluster that is connected already.
-pub async fn run_on(
-    cluster: &Cluster,
-    settings: &Settings,
-    asked: &PodName,
-) -> Result<Explanation, CouldNotRun> {
+pub async fn run_on(cluster: &Cluster, settings: &Settings, asked: &PodName) -> Result<Explanation> {
     let raw = cluster.pod(&asked.namespace, &asked.name).await;
-    let raw = raw.map_err(|failure| live::could_not(&format!("read pod {asked}"), &failure))?;
+    let raw = raw.map_err(live::could_not(&format!("read pod {asked}")))?;
     let raw = raw.ok_or_else(|| absent(asked))?;
     let summary = raw.summary();
     let gathered = live::gather(cluster, &settings.wanted(), summary.terminating.then_some(raw)).await?;
     answer(settings, asked, &summary, gathered)
-}
-
-async fn run_on_file(
-    file: &Path,
-    now: Option<Timestamp>,
-    settings: &Settings,
-    asked: &PodName,
-) -> Result<Explanation, CouldNotRun> {
-    let saved = snapshot::open(file, settings.snapshot_options(now), Pods::Every).await?;
-    let summary = saved.pod(&asked.namespace, &asked.name);
-    // What could not be read may be this pod. That it is gone would then be a guess.
-    let cause = saved.not_absent("Pod", &asked.namespace, &asked.name);
-    let missing = || cause.map_or_else(|| absent(asked), |cause| unread(asked, &cause.0));
-    let summary = summary.ok_or_else(missing);
-    let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
-    let gathered = saved.gather(&settings.wanted(), uid);
-    let gathered = gathered.map_err(|error| snapshot::in_snapshot(file, &error))?;
-    answer(settings, asked, &summary?, gathered)
 }
 
 fn absent(asked @ PodName { namespace, .. }: &PodName) -> CouldNotRun {
@@ -145,24 +128,19 @@ fn answer(
     asked: &PodName,
     summary: &PodSummary,
     Gathered { facts, pods }: Gathered,
-) -> Result<Explanation, CouldNotRun> {
+) -> Result<Explanation> {
     let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
+    let PodSummary { namespace, name, uid, node, controller: owner, phase, created, .. } = summary.clone();
+    let deletion_deadline = pod.as_ref().map(|pod| pod.deletion_deadline);
+    let overdue_seconds = pod.as_ref().map(|pod| pod.overdue(facts.now).as_secs());
+    let seen =
+        PodSeen { namespace, name, uid, node, owner, phase, created, deletion_deadline, overdue_seconds };
     let mut explanation = Explanation {
         version: VERSION,
         program_version: env!("CARGO_PKG_VERSION"),
         snapshot: settings.task.snapshot(),
         judged_at: facts.now,
-        pod: PodSeen {
-            namespace: summary.namespace.clone(),
-            name: summary.name.clone(),
-            uid: summary.uid.clone(),
-            node: summary.node.clone(),
-            owner: summary.controller.clone(),
-            phase: summary.phase.clone(),
-            created: summary.created,
-            deletion_deadline: pod.as_ref().map(|pod| pod.deletion_deadline),
-            overdue_seconds: pod.as_ref().map(|pod| pod.overdue(facts.now).as_secs()),
-        },
+        pod: seen,
         errors: facts.errors.clone(),
         unseen: facts.unseen.clone(),
         exit: if facts.errors.is_empty() { Exit::Done } else { Exit::Incomplete },

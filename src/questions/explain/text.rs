@@ -3,26 +3,17 @@
 use anstyle::Style;
 
 use super::Explanation;
-use crate::{
-    decide::Evaluation,
-    questions::Judgement,
-    report::{
-        phrases,
-        text::{DETAIL, HEADING, ITEM, Page, QUIET, Screen},
-    },
-};
+use crate::decide::Evaluation;
+use crate::questions::Judgement;
+use crate::report::phrases;
+use crate::report::text::{DETAIL, HEADING, ITEM, Page, QUIET, Screen};
 
 pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
     let mut page = Page { text: String::new(), screen };
-    let pod = &answer.pod;
+    let Explanation { program_version, pod, judged_at, .. } = answer;
     let source = answer.snapshot.as_ref().map(|file| format!("by {file}, ")).unwrap_or_default();
-    let title = format!(
-        "pod-reaper {}: {}/{}, {source}judged at {}",
-        answer.program_version,
-        pod.namespace,
-        pod.name,
-        answer.judged_at.strftime("%F %TZ")
-    );
+    let (name, judged_at) = (format!("{}/{}", pod.namespace, pod.name), judged_at.strftime("%F %TZ"));
+    let title = format!("pod-reaper {program_version}: {name}, {source}judged at {judged_at}");
     page.paragraph("", "", HEADING, &title);
     let mut says = Vec::new();
     says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
@@ -39,8 +30,8 @@ pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
         if !rules.is_empty() {
             page.heading(HEADING, heading);
         }
-        for rule in rules {
-            self::rule(&mut page, rule);
+        for each in rules {
+            rule(&mut page, each);
         }
     }
     page.unread(&answer.errors, &answer.unseen);

@@ -11,23 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    cli::Output,
-    cluster::Cluster,
-    codes::codes,
-    decide::{Reason, ReasonCode, Verdict},
-    exit::{CouldNotRun, Exit},
-    facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay},
-    limits::{Judged, Plan, hold},
-    questions::{Judgement, joined},
-    report::{BreakerEntry, Render, SettingsEntry, VERSION, notes, text::Screen},
-    settings::{Settings, Task},
-    source::{
-        Gathered, Whole, live,
-        snapshot::{self, Pods},
-    },
-    stop::Stop,
-};
+use crate::cli::Output;
+use crate::cluster::Cluster;
+use crate::codes::codes;
+use crate::decide::{Reason, ReasonCode, Verdict};
+use crate::exit::{CouldNotRun, Exit, Result};
+use crate::facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay};
+use crate::limits::{Judged, Plan, hold};
+use crate::questions::{Judgement, joined};
+use crate::report::text::Screen;
+use crate::report::{BreakerEntry, Render, SettingsEntry, VERSION, notes};
+use crate::settings::{Settings, Task};
+use crate::source::snapshot::{self, Pods};
+use crate::source::{Gathered, Whole, live};
+use crate::stop::Stop;
 
 /// Kubernetes' own share of NotReady nodes, of a zone, at which it stops evicting or slows down.
 const KUBERNETES_PERCENT: u8 = 55;
@@ -79,7 +76,6 @@ pub struct WhatIf {
 /// What becomes of one pod.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub struct PodFate {
     /// Its namespace.
     pub namespace: String,
@@ -120,7 +116,6 @@ codes! {
 /// A workload that would be away altogether.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub struct Workload {
     /// Its namespace.
     pub namespace: String,
@@ -133,15 +128,14 @@ pub struct Workload {
 }
 
 /// Answers for `nodes`.
-pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<WhatIf, CouldNotRun> {
+pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<WhatIf> {
     let dead = nodes.iter().cloned().collect::<BTreeSet<_>>();
     let wanted = settings.wanted();
     let read = async {
         match &settings.task {
             Task::Audit { snapshot: file, now } => {
                 let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
-                let whole = saved.gather_whole(&wanted, &dead);
-                let whole = whole.map_err(|error| snapshot::in_snapshot(file, &error))?;
+                let whole = saved.gather_whole(&wanted, &dead).map_err(snapshot::in_snapshot(file))?;
                 supposed(whole, &dead)
             }
             Task::Reap { target, .. } => {
@@ -156,7 +150,7 @@ pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<W
 }
 
 /// What was read, as if the nodes of `dead` had died; an error where one of them does not exist.
-fn supposed(mut whole: Whole, dead: &BTreeSet<String>) -> Result<Whole, CouldNotRun> {
+fn supposed(mut whole: Whole, dead: &BTreeSet<String>) -> Result<Whole> {
     let nodes = &whole.gathered.facts.nodes;
     // An answer for a node that does not exist would be a comfort without ground.
     if let Some(name) = dead.iter().find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone))) {
@@ -232,15 +226,8 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
             None if pod.evicted() => return None,
             None => unjudged(pod),
         };
-        Some(PodFate {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-            node: pod.node.clone().unwrap_or_default(),
-            owner: pod.controller.clone(),
-            fate,
-            judgement,
-        })
+        let PodSummary { namespace, name, uid, node, controller: owner, .. } = pod.clone();
+        Some(PodFate { namespace, name, uid, node: node.unwrap_or_default(), owner, fate, judgement })
     });
     let mut pods = pods.collect::<Vec<_>>();
     let order = |pod: &PodFate| (pod.fate as u8, pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
@@ -333,11 +320,9 @@ fn without_second_replica(
         }
     }
     let alone = counts.into_iter().filter(|(_, (here, elsewhere))| *here > 0 && *elsewhere == 0);
-    let workload = |((namespace, Owner { kind, name }), (replicas, _)): ((&str, &Owner), _)| Workload {
-        namespace: namespace.to_owned(),
-        kind: kind.clone(),
-        name: name.clone(),
-        replicas,
+    let workload = |((namespace, owner), (replicas, _)): ((&str, &Owner), _)| {
+        let (namespace, Owner { kind, name }) = (namespace.to_owned(), owner.clone());
+        Workload { namespace, kind, name, replicas }
     };
     alone.map(workload).collect()
 }

@@ -41,12 +41,9 @@ pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
 
 fn title(page: &mut Page, answer: &WhatIf) {
     let source = answer.snapshot.as_ref().map(|file| format!("by {file}, ")).unwrap_or_default();
-    let title = format!(
-        "pod-reaper {}: what if {} died? {source}as of {}",
-        answer.program_version,
-        answer.nodes.join(", "),
-        answer.judged_at.strftime("%F %TZ")
-    );
+    let (version, nodes) = (answer.program_version, answer.nodes.join(", "));
+    let judged_at = answer.judged_at.strftime("%F %TZ");
+    let title = format!("pod-reaper {version}: what if {nodes} died? {source}as of {judged_at}");
     page.paragraph("", "", HEADING, &title);
     let supposed = "Supposed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether \
                     the pods then find a place on another node is for the scheduler, and not looked at. Nothing was changed.";
