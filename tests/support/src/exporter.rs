@@ -51,7 +51,7 @@ impl Exporter {
             for line in log.lines().map_while(Result::ok) {
                 if let Some((_, address)) = line.split_once("address=")
                     && line.contains("Listening on")
-                    && let Some(address) = address.trim_matches('"').split(' ').next()
+                    && let Some(address) = address.split(' ').next().map(|address| address.trim_matches('"'))
                     && address.starts_with(&host)
                 {
                     let _ = sender.send(address.to_owned());
