@@ -1,7 +1,7 @@
 //! `charts/pod-reaper` with the real helm: it renders what kustomize renders, its values are applied without a warning, and
 //! a release under another name and namespace reaps, and is held by its guard, from its installation to its removal.
 //!
-//! `tests/cli/chart.rs` compares the chart with its sources. No NetworkPolicy is enforced here, only accepted.
+//! `tests/cli/chart.rs` compares the chart with its sources. No `NetworkPolicy` is enforced here, only accepted.
 
 use std::{
     collections::BTreeMap,
@@ -44,6 +44,17 @@ const OWN_LABELS: [&str; 4] = [
     "app.kubernetes.io/version",
     "app.kubernetes.io/managed-by",
     "helm.sh/chart",
+];
+
+/// All components besides those of the default and the dry run.
+const COMPONENTS: [&str; 7] = [
+    "scratch",
+    "kosmos-guard",
+    "network-policy",
+    "gateway-ca",
+    "dashboard",
+    "prometheus-rule",
+    "prometheus-rule-metrics",
 ];
 
 /// The value files that the normal run applies. `tests/run --values` applies all.
@@ -130,15 +141,6 @@ fn the_chart_renders_what_kustomize_renders() {
     const IMAGE: &str = "registry.example.com:5000/tools/pod-reaper";
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
     let cluster = control_plane();
-    let all = [
-        "scratch",
-        "kosmos-guard",
-        "network-policy",
-        "gateway-ca",
-        "dashboard",
-        "prometheus-rule",
-        "prometheus-rule-metrics",
-    ];
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
         "scratch.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
@@ -159,7 +161,7 @@ fn the_chart_renders_what_kustomize_renders() {
             kubectl(cluster, &["kustomize", &folder("cronjob/base")]),
             5,
         ),
-        ("everything", &everything, self::kustomized(cluster, "cronjob", &all, &images), 19),
+        ("everything", &everything, self::kustomized(cluster, "cronjob", &COMPONENTS, &images), 19),
     ] {
         let rendered = helm(
             cluster,
@@ -255,7 +257,7 @@ fn prometheus_rules(cluster: &ControlPlane) {
     let texts = json!({"type": "object", "additionalProperties": text});
     let rule = json!({
         "type": "object", "required": ["expr"],
-        "properties": {"alert": text, "expr": text, "for": text, "labels": texts, "annotations": texts},
+        "properties": {"alert": text, "record": text, "expr": text, "for": text, "labels": texts, "annotations": texts},
     });
     let group = json!({
         "type": "object", "required": ["name"],
@@ -315,6 +317,47 @@ fn the_default_and_two_value_files_are_applied_without_a_warning() {
     let files = value_files();
     for name in IN_EACH_RUN {
         is_applied_without_a_warning(name, &["--values", &files[name]]);
+    }
+}
+
+/// Also in another namespace and under a prefix, as an operator's own kustomization would have them.
+#[test]
+fn all_components_of_kustomize_are_applied_without_a_warning() {
+    for (what, lines) in [("as shipped", ""), ("with all of it", "namespace: other\nnamePrefix: acme-\n")] {
+        let cluster = fresh();
+        prometheus_rules(&cluster);
+        let rendered = kustomized(&cluster, "cronjob", &COMPONENTS, lines);
+        let file = cluster.dir.join("rendered.yaml");
+        fs::write(&file, &rendered).expect("our folder");
+        let file = file.display().to_string();
+        let arguments = ["apply", "--server-side", "--warnings-as-errors", "--validate=strict", "-f", &file];
+        let applied = kubectl(&cluster, &arguments);
+        // And the Namespace.
+        assert_eq!(applied.lines().count(), objects(&rendered).len() + 1, "{what}: {applied}");
+        own_pod(&cluster, if lines.is_empty() { "pod-reaper" } else { "other" });
+        kubectl(&cluster, &["delete", "prometheusrules", "--all", "--all-namespaces"]);
+    }
+}
+
+/// Its rules name no other CronJob and no other namespace.
+#[test]
+fn the_alerts_of_a_release_are_about_its_own_cronjob() {
+    let cluster = control_plane();
+    let options = ["--set=prometheusRule.enabled=true,prometheusRule.ownMetrics=true", "--namespace=ops"];
+    let rendered = objects(&helm(cluster, &[&["template", RELEASE, &folder(CHART)], &options[..]].concat()));
+    for suffix in ["", "-metrics"] {
+        let rules = rendered[&("PrometheusRule".to_owned(), format!("{NAME}{suffix}"))]["spec"].to_string();
+        for shipped in
+            ["\\\"pod-reaper\\\"", "-n pod-reaper", "\"cronjob\":\"pod-reaper\"", "CronJob pod-reaper"]
+        {
+            assert!(!rules.contains(shipped), "{shipped}: {rules}");
+        }
+        // Back under the shipped names, they are the shipped rules.
+        let back = rules.replace(NAME, "pod-reaper").replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
+        let back = back.replace("-n ops", "-n pod-reaper");
+        let shipped = fs::read_to_string(folder(&format!("cronjob/alerts{suffix}.yaml"))).expect("the rules");
+        let shipped: Value = serde_saphyr::from_str(&shipped).expect("YAML");
+        assert_eq!(serde_json::from_str::<Value>(&back).expect("JSON"), shipped);
     }
 }
 
