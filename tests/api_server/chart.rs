@@ -6,13 +6,14 @@
 use std::{
     collections::BTreeMap,
     fs,
-    path::PathBuf,
-    process::{Command, Output, Stdio},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::LazyLock,
     time::Duration,
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
     SHORT, end_of,
@@ -21,7 +22,7 @@ use crate::{
         one_is_stuck, own_pod, refusal_of,
     },
     support::{
-        ControlPlane, control_plane, fresh, in_repository,
+        ControlPlane, assets, fresh, in_repository,
         installed::{as_user, folder, kubeconfig_of, kubectl, settings_of, until},
         objects::pod_path,
         program::{binary, run_with, shown},
@@ -69,27 +70,37 @@ static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
     String::from_utf8(built.stdout).expect("a path").trim_end().into()
 });
 
-/// A command of helm that uses none of the user's settings.
+/// A command of helm on this cluster, that uses none of the user's settings and writes none.
 fn helm_command(cluster: &ControlPlane, arguments: &[&str]) -> Command {
+    let mut command = offline_helm(arguments);
+    command.env("KUBECONFIG", &cluster.kubeconfig);
+    command
+}
+
+/// The same without a cluster.
+fn offline_helm(arguments: &[&str]) -> Command {
     let mut command = Command::new(&*HELM);
-    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("KUBECONFIG", &cluster.kubeconfig);
+    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("KUBECONFIG", "/nonexistent");
     for variable in ["HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
-        command.env(variable, cluster.dir.join("helm"));
+        command.env(variable, "/nonexistent");
     }
     command
 }
 
-fn helm_output(cluster: &ControlPlane, arguments: &[&str]) -> Output {
-    helm_command(cluster, arguments).output().expect("helm starts")
-}
-
 /// Runs helm, which has to succeed without a warning, and returns its output.
 #[track_caller]
-fn helm(cluster: &ControlPlane, arguments: &[&str]) -> String {
-    let output = helm_output(cluster, arguments);
+fn succeeds(mut helm: Command) -> String {
+    let output = helm.output().expect("helm starts");
     let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
-    assert!(output.status.success() && !said.contains("warn"), "helm {arguments:?}\n{}", shown(&output));
+    assert!(output.status.success() && !said.contains("warn"), "{helm:?}\n{}", shown(&output));
     String::from_utf8(output.stdout).expect("text")
+}
+
+/// What the chart renders.
+#[track_caller]
+fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
+    let (chart, namespace) = (folder(CHART), format!("--namespace={namespace}"));
+    succeeds(offline_helm(&[&["template", release, &chart, &namespace], options].concat()))
 }
 
 /// The value files, by name.
@@ -121,26 +132,33 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
     named.collect()
 }
 
-/// What kustomize renders of a folder of `cronjob/` with these components, and further lines.
-fn kustomized(cluster: &ControlPlane, resource: &str, components: &[&str], lines: &str) -> String {
-    let dir = cluster.dir.join("kustomized");
-    fs::create_dir_all(&dir).expect("our folder");
+/// What kustomize renders of a folder.
+#[track_caller]
+fn kustomize(folder: &Path) -> String {
+    let kubectl = assets().expect("the programs").join("kubectl");
+    let output = Command::new(kubectl).arg("kustomize").arg(folder).output().expect("kubectl starts");
+    assert!(output.status.success(), "{}: {}", folder.display(), shown(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What it renders of a folder of `cronjob/` with these components, and further lines.
+fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
+    let dir = TempDir::new().expect("a folder");
     // kustomize accepts no absolute path of a folder.
-    let up = "../".repeat(fs::canonicalize(&dir).expect("it is there").components().count() - 1);
+    let depth = fs::canonicalize(dir.path()).expect("it is there").components().count();
+    let up = "../".repeat(depth - 1);
     let components =
-        components.iter().map(|name| format!("\n- '{up}.{}'", folder(&format!("cronjob/components/{name}"))));
-    let components = components.collect::<String>();
-    let components = if components.is_empty() { " []" } else { &components };
-    let text = format!("resources: ['{up}.{}']\ncomponents:{components}\n{lines}", folder(resource));
-    fs::write(dir.join("kustomization.yaml"), text).expect("our folder");
-    kubectl(cluster, &["kustomize", &dir.display().to_string()])
+        components.iter().map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
+    let components = components.collect::<Vec<_>>().join(", ");
+    let text = format!("resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}", folder(resource));
+    fs::write(dir.path().join("kustomization.yaml"), text).expect("our folder");
+    kustomize(dir.path())
 }
 
 #[test]
 fn the_chart_renders_what_kustomize_renders() {
     const IMAGE: &str = "registry.example.com:5000/tools/pod-reaper";
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
-    let cluster = control_plane();
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
         "scratch.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
@@ -148,25 +166,12 @@ fn the_chart_renders_what_kustomize_renders() {
          image.repository={IMAGE},image.digest={DIGEST}"
     );
     for (what, values, kustomized, count) in [
-        ("the default", "", kubectl(cluster, &["kustomize", &folder("cronjob")]), 9),
-        (
-            "the dry run",
-            "options.dryRun=client",
-            kubectl(cluster, &["kustomize", &folder("cronjob/overlays/dry-run")]),
-            9,
-        ),
-        (
-            "without the guard",
-            "guard.enabled=false",
-            kubectl(cluster, &["kustomize", &folder("cronjob/base")]),
-            5,
-        ),
-        ("everything", &everything, self::kustomized(cluster, "cronjob", &COMPONENTS, &images), 19),
+        ("the default", "", kustomize(&in_repository("cronjob")), 9),
+        ("the dry run", "options.dryRun=client", kustomize(&in_repository("cronjob/overlays/dry-run")), 9),
+        ("without the guard", "guard.enabled=false", kustomize(&in_repository("cronjob/base")), 5),
+        ("everything", &everything, self::kustomized("cronjob", &COMPONENTS, &images), 19),
     ] {
-        let rendered = helm(
-            cluster,
-            &["template", "pod-reaper", &folder(CHART), "--namespace=pod-reaper", "--set", values],
-        );
+        let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
         let (chart, kustomize) = (objects(&rendered), objects(&kustomized));
         assert_eq!(
             chart.keys().collect::<Vec<_>>(),
@@ -183,7 +188,6 @@ fn the_chart_renders_what_kustomize_renders() {
 /// Each way to name the image reaches each folder that can be applied.
 #[test]
 fn the_image_that_an_operator_names_is_in_each_kustomization() {
-    let cluster = control_plane();
     let own = "registry.example.com/tools/pod-reaper:7";
     let images = "images: [{name: pod-reaper, newName: registry.example.com/tools/pod-reaper, newTag: '7'}]";
     let image = |what: &str, manifests: &str| {
@@ -201,15 +205,16 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
         ("cronjob/overlays/one-off", &[]),
         ("cronjob/overlays/one-of-many", &[]),
     ] {
-        image(resource, &kustomized(cluster, resource, components, images));
+        image(resource, &kustomized(resource, components, images));
     }
     assert_eq!(
-        objects(&kustomized(cluster, "cronjob", dry, "")),
-        objects(&kubectl(cluster, &["kustomize", &folder("cronjob/overlays/dry-run")])),
+        objects(&kustomized("cronjob", dry, "")),
+        objects(&kustomize(&in_repository("cronjob/overlays/dry-run"))),
         "the component is the overlay"
     );
     // In the base of a copy, as `kustomize edit set image` writes it there.
-    let copy = cluster.dir.join("copy");
+    let dir = TempDir::new().expect("a folder");
+    let copy = dir.path().join("copy");
     let copied = Command::new("cp").args(["-r", &folder("cronjob"), &copy.display().to_string()]).status();
     assert!(copied.expect("cp starts").success());
     let file = copy.join("base/kustomization.yaml");
@@ -219,17 +224,16 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     fs::write(&file, format!("{head}  newName: registry.example.com/tools/pod-reaper\n  newTag: \"7\"\n"))
         .expect("our folder");
     for folder in ["", "base", "overlays/dry-run", "overlays/one-off", "overlays/one-of-many"] {
-        image(folder, &kubectl(cluster, &["kustomize", &copy.join(folder).display().to_string()]));
+        image(folder, &kustomize(&copy.join(folder)));
     }
 }
 
 #[test]
 fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
-    let cluster = control_plane();
     let chart = folder(CHART);
-    helm(cluster, &["lint", "--strict", &chart]);
+    succeeds(offline_helm(&["lint", "--strict", &chart]));
     for file in value_files().values() {
-        helm(cluster, &["lint", "--strict", &chart, "--values", file]);
+        succeeds(offline_helm(&["lint", "--strict", &chart, "--values", file]));
     }
     // The schema is in force; `tests/cli/chart.rs` has what else it refuses.
     for (bad, place) in [
@@ -238,13 +242,14 @@ fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
         ("images.tag=1", "images"),
         ("options.pushGateway=https://me:secret@gateway.example", "/options/pushGateway"),
     ] {
-        let output = helm_output(cluster, &["template", RELEASE, &chart, "--set", bad]);
+        let output =
+            offline_helm(&["template", RELEASE, &chart, "--set", bad]).output().expect("helm starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(place), "{bad}: {}", shown(&output));
     }
     // The longest name that helm accepts for a release.
     let release = format!("{}-1", "a".repeat(51));
-    let rendered = helm(cluster, &["template", &release, &chart]);
+    let rendered = rendered(&release, NAMESPACE, &[]);
     for (kind, name) in objects(&rendered).into_keys() {
         let long = if kind == "CronJob" { 52 } else { 63 };
         assert!(name.len() <= long && !name.contains("--"), "{kind} {name}");
@@ -289,8 +294,7 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     prometheus_rules(&cluster);
     restricted_namespace(&cluster);
     let namespace = format!("--namespace={NAMESPACE}");
-    let arguments = ["template", RELEASE, &folder(CHART), &namespace];
-    let rendered = helm(&cluster, &[&arguments[..], values].concat());
+    let rendered = rendered(RELEASE, NAMESPACE, values);
     let file = cluster.dir.join("rendered.yaml");
     fs::write(&file, &rendered).expect("our folder");
     let file = file.display().to_string();
@@ -326,7 +330,7 @@ fn all_components_of_kustomize_are_applied_without_a_warning() {
     for (what, lines) in [("as shipped", ""), ("with all of it", "namespace: other\nnamePrefix: acme-\n")] {
         let cluster = fresh();
         prometheus_rules(&cluster);
-        let rendered = kustomized(&cluster, "cronjob", &COMPONENTS, lines);
+        let rendered = kustomized("cronjob", &COMPONENTS, lines);
         let file = cluster.dir.join("rendered.yaml");
         fs::write(&file, &rendered).expect("our folder");
         let file = file.display().to_string();
@@ -342,9 +346,8 @@ fn all_components_of_kustomize_are_applied_without_a_warning() {
 /// Its rules name no other CronJob and no other namespace.
 #[test]
 fn the_alerts_of_a_release_are_about_its_own_cronjob() {
-    let cluster = control_plane();
-    let options = ["--set=prometheusRule.enabled=true,prometheusRule.ownMetrics=true", "--namespace=ops"];
-    let rendered = objects(&helm(cluster, &[&["template", RELEASE, &folder(CHART)], &options[..]].concat()));
+    let options = ["--set=prometheusRule.enabled=true,prometheusRule.ownMetrics=true"];
+    let rendered = objects(&rendered(RELEASE, NAMESPACE, &options));
     for suffix in ["", "-metrics"] {
         let rules = rendered[&("PrometheusRule".to_owned(), format!("{NAME}{suffix}"))]["spec"].to_string();
         for shipped in
@@ -375,7 +378,8 @@ fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
     let chart = folder(CHART);
     let chart = ["install", "upgrade"].contains(&command).then_some(chart.as_str());
     let arguments = [command, RELEASE].into_iter().chain(chart).chain([namespace.as_str()]);
-    helm(cluster, &arguments.chain(options.iter().copied()).collect::<Vec<_>>())
+    let arguments = arguments.chain(options.iter().copied()).collect::<Vec<_>>();
+    succeeds(helm_command(cluster, &arguments))
 }
 
 /// The release as the README installs it, with the guard in force.
