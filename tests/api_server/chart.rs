@@ -256,6 +256,27 @@ fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
     }
 }
 
+/// `reapOlderThan` is `REAP_OLDER_THAN` in the `ConfigMap`, and a number is not `2e+06` there.
+#[test]
+fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
+    let mut compared = 0;
+    for (name, file) in value_files() {
+        let values: Value =
+            serde_saphyr::from_str(&fs::read_to_string(&file).expect("a file")).expect("YAML");
+        let rendered = objects(&rendered(RELEASE, NAMESPACE, &["--values", &file]));
+        let data = &rendered[&("ConfigMap".to_owned(), NAME.to_owned())]["data"];
+        for (option, value) in values["options"].as_object().into_iter().flatten() {
+            let variable = option.chars().flat_map(|letter| {
+                letter.is_uppercase().then_some('_').into_iter().chain([letter.to_ascii_uppercase()])
+            });
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            assert_eq!(data[variable.collect::<String>()], value, "{name}: {option}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 30, "{compared}");
+}
+
 /// The Prometheus Operator's kind, with the fields that the rules use: the API server refuses any other.
 fn prometheus_rules(cluster: &ControlPlane) {
     let text = json!({"type": "string"});
