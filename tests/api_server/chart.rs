@@ -117,6 +117,9 @@ fn value_files() -> BTreeMap<String, String> {
 /// `helm test`, and the Namespace.
 fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
     let all: Vec<Value> = serde_saphyr::from_multiple(manifests).expect("YAML");
+    // kustomize doubles the line breaks of a folded text before lines that are further indented.
+    let all = Value::from(all).to_string().replace("\\n\\n", "\\n");
+    let all: Vec<Value> = serde_json::from_str(&all).expect("JSON");
     let all = all.into_iter().filter(|object| {
         !object.is_null()
             && object["kind"] != "Namespace"
