@@ -1,18 +1,19 @@
 //! `charts/pod-reaper` with the real helm: it renders what kustomize renders, its values are applied without a warning, and
 //! a release under another name and namespace reaps, and is held by its guard, from its installation to its removal.
 //!
-//! `tests/cli/chart.rs` compares the chart with its sources. No NetworkPolicy is enforced here, only accepted.
+//! `tests/cli/chart.rs` compares the chart with its sources. No `NetworkPolicy` is enforced here, only accepted.
 
 use std::{
     collections::BTreeMap,
     fs,
-    path::PathBuf,
-    process::{Command, Output, Stdio},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::LazyLock,
     time::Duration,
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
     SHORT, end_of,
@@ -21,7 +22,7 @@ use crate::{
         one_is_stuck, own_pod, refusal_of,
     },
     support::{
-        ControlPlane, control_plane, fresh, in_repository,
+        ControlPlane, assets, fresh, in_repository,
         installed::{as_user, folder, kubeconfig_of, kubectl, settings_of, until},
         objects::pod_path,
         program::{binary, run_with, shown},
@@ -46,6 +47,17 @@ const OWN_LABELS: [&str; 4] = [
     "helm.sh/chart",
 ];
 
+/// All components besides those of the default and the dry run.
+const COMPONENTS: [&str; 7] = [
+    "scratch",
+    "kosmos-guard",
+    "network-policy",
+    "gateway-ca",
+    "dashboard",
+    "prometheus-rule",
+    "prometheus-rule-metrics",
+];
+
 /// The value files that the normal run applies. `tests/run --values` applies all.
 const IN_EACH_RUN: [&str; 2] = ["everything", "first-look"];
 
@@ -58,27 +70,37 @@ static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
     String::from_utf8(built.stdout).expect("a path").trim_end().into()
 });
 
-/// A command of helm that uses none of the user's settings.
+/// A command of helm on this cluster, that uses none of the user's settings and writes none.
 fn helm_command(cluster: &ControlPlane, arguments: &[&str]) -> Command {
+    let mut command = offline_helm(arguments);
+    command.env("KUBECONFIG", &cluster.kubeconfig);
+    command
+}
+
+/// The same without a cluster.
+fn offline_helm(arguments: &[&str]) -> Command {
     let mut command = Command::new(&*HELM);
-    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("KUBECONFIG", &cluster.kubeconfig);
+    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("KUBECONFIG", "/nonexistent");
     for variable in ["HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
-        command.env(variable, cluster.dir.join("helm"));
+        command.env(variable, "/nonexistent");
     }
     command
 }
 
-fn helm_output(cluster: &ControlPlane, arguments: &[&str]) -> Output {
-    helm_command(cluster, arguments).output().expect("helm starts")
-}
-
 /// Runs helm, which has to succeed without a warning, and returns its output.
 #[track_caller]
-fn helm(cluster: &ControlPlane, arguments: &[&str]) -> String {
-    let output = helm_output(cluster, arguments);
+fn succeeds(mut helm: Command) -> String {
+    let output = helm.output().expect("helm starts");
     let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
-    assert!(output.status.success() && !said.contains("warn"), "helm {arguments:?}\n{}", shown(&output));
+    assert!(output.status.success() && !said.contains("warn"), "{helm:?}\n{}", shown(&output));
     String::from_utf8(output.stdout).expect("text")
+}
+
+/// What the chart renders.
+#[track_caller]
+fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
+    let (chart, namespace) = (folder(CHART), format!("--namespace={namespace}"));
+    succeeds(offline_helm(&[&["template", release, &chart, &namespace], options].concat()))
 }
 
 /// The value files, by name.
@@ -95,6 +117,9 @@ fn value_files() -> BTreeMap<String, String> {
 /// `helm test`, and the Namespace.
 fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
     let all: Vec<Value> = serde_saphyr::from_multiple(manifests).expect("YAML");
+    // kustomize doubles the line breaks of a folded text before lines that are further indented.
+    let all = Value::from(all).to_string().replace("\\n\\n", "\\n");
+    let all: Vec<Value> = serde_json::from_str(&all).expect("JSON");
     let all = all.into_iter().filter(|object| {
         !object.is_null()
             && object["kind"] != "Namespace"
@@ -110,35 +135,33 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
     named.collect()
 }
 
-/// What kustomize renders of a folder of `cronjob/` with these components, and further lines.
-fn kustomized(cluster: &ControlPlane, resource: &str, components: &[&str], lines: &str) -> String {
-    let dir = cluster.dir.join("kustomized");
-    fs::create_dir_all(&dir).expect("our folder");
+/// What kustomize renders of a folder.
+#[track_caller]
+fn kustomize(folder: &Path) -> String {
+    let kubectl = assets().expect("the programs").join("kubectl");
+    let output = Command::new(kubectl).arg("kustomize").arg(folder).output().expect("kubectl starts");
+    assert!(output.status.success(), "{}: {}", folder.display(), shown(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What it renders of a folder of `cronjob/` with these components, and further lines.
+fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
+    let dir = TempDir::new().expect("a folder");
     // kustomize accepts no absolute path of a folder.
-    let up = "../".repeat(fs::canonicalize(&dir).expect("it is there").components().count() - 1);
+    let depth = fs::canonicalize(dir.path()).expect("it is there").components().count();
+    let up = "../".repeat(depth - 1);
     let components =
-        components.iter().map(|name| format!("\n- '{up}.{}'", folder(&format!("cronjob/components/{name}"))));
-    let components = components.collect::<String>();
-    let components = if components.is_empty() { " []" } else { &components };
-    let text = format!("resources: ['{up}.{}']\ncomponents:{components}\n{lines}", folder(resource));
-    fs::write(dir.join("kustomization.yaml"), text).expect("our folder");
-    kubectl(cluster, &["kustomize", &dir.display().to_string()])
+        components.iter().map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
+    let components = components.collect::<Vec<_>>().join(", ");
+    let text = format!("resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}", folder(resource));
+    fs::write(dir.path().join("kustomization.yaml"), text).expect("our folder");
+    kustomize(dir.path())
 }
 
 #[test]
 fn the_chart_renders_what_kustomize_renders() {
     const IMAGE: &str = "registry.example.com:5000/tools/pod-reaper";
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
-    let cluster = control_plane();
-    let all = [
-        "scratch",
-        "kosmos-guard",
-        "network-policy",
-        "gateway-ca",
-        "dashboard",
-        "prometheus-rule",
-        "prometheus-rule-metrics",
-    ];
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
         "scratch.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
@@ -146,25 +169,12 @@ fn the_chart_renders_what_kustomize_renders() {
          image.repository={IMAGE},image.digest={DIGEST}"
     );
     for (what, values, kustomized, count) in [
-        ("the default", "", kubectl(cluster, &["kustomize", &folder("cronjob")]), 9),
-        (
-            "the dry run",
-            "options.dryRun=client",
-            kubectl(cluster, &["kustomize", &folder("cronjob/overlays/dry-run")]),
-            9,
-        ),
-        (
-            "without the guard",
-            "guard.enabled=false",
-            kubectl(cluster, &["kustomize", &folder("cronjob/base")]),
-            5,
-        ),
-        ("everything", &everything, self::kustomized(cluster, "cronjob", &all, &images), 19),
+        ("the default", "", kustomize(&in_repository("cronjob")), 9),
+        ("the dry run", "options.dryRun=client", kustomize(&in_repository("cronjob/overlays/dry-run")), 9),
+        ("without the guard", "guard.enabled=false", kustomize(&in_repository("cronjob/base")), 5),
+        ("everything", &everything, self::kustomized("cronjob", &COMPONENTS, &images), 19),
     ] {
-        let rendered = helm(
-            cluster,
-            &["template", "pod-reaper", &folder(CHART), "--namespace=pod-reaper", "--set", values],
-        );
+        let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
         let (chart, kustomize) = (objects(&rendered), objects(&kustomized));
         assert_eq!(
             chart.keys().collect::<Vec<_>>(),
@@ -181,7 +191,6 @@ fn the_chart_renders_what_kustomize_renders() {
 /// Each way to name the image reaches each folder that can be applied.
 #[test]
 fn the_image_that_an_operator_names_is_in_each_kustomization() {
-    let cluster = control_plane();
     let own = "registry.example.com/tools/pod-reaper:7";
     let images = "images: [{name: pod-reaper, newName: registry.example.com/tools/pod-reaper, newTag: '7'}]";
     let image = |what: &str, manifests: &str| {
@@ -199,15 +208,16 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
         ("cronjob/overlays/one-off", &[]),
         ("cronjob/overlays/one-of-many", &[]),
     ] {
-        image(resource, &kustomized(cluster, resource, components, images));
+        image(resource, &kustomized(resource, components, images));
     }
     assert_eq!(
-        objects(&kustomized(cluster, "cronjob", dry, "")),
-        objects(&kubectl(cluster, &["kustomize", &folder("cronjob/overlays/dry-run")])),
+        objects(&kustomized("cronjob", dry, "")),
+        objects(&kustomize(&in_repository("cronjob/overlays/dry-run"))),
         "the component is the overlay"
     );
     // In the base of a copy, as `kustomize edit set image` writes it there.
-    let copy = cluster.dir.join("copy");
+    let dir = TempDir::new().expect("a folder");
+    let copy = dir.path().join("copy");
     let copied = Command::new("cp").args(["-r", &folder("cronjob"), &copy.display().to_string()]).status();
     assert!(copied.expect("cp starts").success());
     let file = copy.join("base/kustomization.yaml");
@@ -217,17 +227,16 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     fs::write(&file, format!("{head}  newName: registry.example.com/tools/pod-reaper\n  newTag: \"7\"\n"))
         .expect("our folder");
     for folder in ["", "base", "overlays/dry-run", "overlays/one-off", "overlays/one-of-many"] {
-        image(folder, &kubectl(cluster, &["kustomize", &copy.join(folder).display().to_string()]));
+        image(folder, &kustomize(&copy.join(folder)));
     }
 }
 
 #[test]
 fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
-    let cluster = control_plane();
     let chart = folder(CHART);
-    helm(cluster, &["lint", "--strict", &chart]);
+    succeeds(offline_helm(&["lint", "--strict", &chart]));
     for file in value_files().values() {
-        helm(cluster, &["lint", "--strict", &chart, "--values", file]);
+        succeeds(offline_helm(&["lint", "--strict", &chart, "--values", file]));
     }
     // The schema is in force; `tests/cli/chart.rs` has what else it refuses.
     for (bad, place) in [
@@ -236,17 +245,39 @@ fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
         ("images.tag=1", "images"),
         ("options.pushGateway=https://me:secret@gateway.example", "/options/pushGateway"),
     ] {
-        let output = helm_output(cluster, &["template", RELEASE, &chart, "--set", bad]);
+        let output =
+            offline_helm(&["template", RELEASE, &chart, "--set", bad]).output().expect("helm starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(place), "{bad}: {}", shown(&output));
     }
     // The longest name that helm accepts for a release.
     let release = format!("{}-1", "a".repeat(51));
-    let rendered = helm(cluster, &["template", &release, &chart]);
+    let rendered = rendered(&release, NAMESPACE, &[]);
     for (kind, name) in objects(&rendered).into_keys() {
         let long = if kind == "CronJob" { 52 } else { 63 };
         assert!(name.len() <= long && !name.contains("--"), "{kind} {name}");
     }
+}
+
+/// `reapOlderThan` is `REAP_OLDER_THAN` in the `ConfigMap`, and a number is not `2e+06` there.
+#[test]
+fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
+    let mut compared = 0;
+    for (name, file) in value_files() {
+        let values: Value =
+            serde_saphyr::from_str(&fs::read_to_string(&file).expect("a file")).expect("YAML");
+        let rendered = objects(&rendered(RELEASE, NAMESPACE, &["--values", &file]));
+        let data = &rendered[&("ConfigMap".to_owned(), NAME.to_owned())]["data"];
+        for (option, value) in values["options"].as_object().into_iter().flatten() {
+            let variable = option.chars().flat_map(|letter| {
+                letter.is_uppercase().then_some('_').into_iter().chain([letter.to_ascii_uppercase()])
+            });
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            assert_eq!(data[variable.collect::<String>()], value, "{name}: {option}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 30, "{compared}");
 }
 
 /// The Prometheus Operator's kind, with the fields that the rules use: the API server refuses any other.
@@ -255,7 +286,7 @@ fn prometheus_rules(cluster: &ControlPlane) {
     let texts = json!({"type": "object", "additionalProperties": text});
     let rule = json!({
         "type": "object", "required": ["expr"],
-        "properties": {"alert": text, "expr": text, "for": text, "labels": texts, "annotations": texts},
+        "properties": {"alert": text, "record": text, "expr": text, "for": text, "labels": texts, "annotations": texts},
     });
     let group = json!({
         "type": "object", "required": ["name"],
@@ -287,8 +318,7 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     prometheus_rules(&cluster);
     restricted_namespace(&cluster);
     let namespace = format!("--namespace={NAMESPACE}");
-    let arguments = ["template", RELEASE, &folder(CHART), &namespace];
-    let rendered = helm(&cluster, &[&arguments[..], values].concat());
+    let rendered = rendered(RELEASE, NAMESPACE, values);
     let file = cluster.dir.join("rendered.yaml");
     fs::write(&file, &rendered).expect("our folder");
     let file = file.display().to_string();
@@ -318,6 +348,46 @@ fn the_default_and_two_value_files_are_applied_without_a_warning() {
     }
 }
 
+/// Also in another namespace and under a prefix, as an operator's own kustomization would have them.
+#[test]
+fn all_components_of_kustomize_are_applied_without_a_warning() {
+    for (what, lines) in [("as shipped", ""), ("with all of it", "namespace: other\nnamePrefix: acme-\n")] {
+        let cluster = fresh();
+        prometheus_rules(&cluster);
+        let rendered = kustomized("cronjob", &COMPONENTS, lines);
+        let file = cluster.dir.join("rendered.yaml");
+        fs::write(&file, &rendered).expect("our folder");
+        let file = file.display().to_string();
+        let arguments = ["apply", "--server-side", "--warnings-as-errors", "--validate=strict", "-f", &file];
+        let applied = kubectl(&cluster, &arguments);
+        // And the Namespace.
+        assert_eq!(applied.lines().count(), objects(&rendered).len() + 1, "{what}: {applied}");
+        own_pod(&cluster, if lines.is_empty() { "pod-reaper" } else { "other" });
+        kubectl(&cluster, &["delete", "prometheusrules", "--all", "--all-namespaces"]);
+    }
+}
+
+/// Its rules name no other CronJob and no other namespace.
+#[test]
+fn the_alerts_of_a_release_are_about_its_own_cronjob() {
+    let options = ["--set=prometheusRule.enabled=true,prometheusRule.ownMetrics=true"];
+    let rendered = objects(&rendered(RELEASE, NAMESPACE, &options));
+    for suffix in ["", "-metrics"] {
+        let rules = rendered[&("PrometheusRule".to_owned(), format!("{NAME}{suffix}"))]["spec"].to_string();
+        for shipped in
+            ["\\\"pod-reaper\\\"", "-n pod-reaper", "\"cronjob\":\"pod-reaper\"", "CronJob pod-reaper"]
+        {
+            assert!(!rules.contains(shipped), "{shipped}: {rules}");
+        }
+        // Back under the shipped names, they are the shipped rules.
+        let back = rules.replace(NAME, "pod-reaper").replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
+        let back = back.replace("-n ops", "-n pod-reaper");
+        let shipped = fs::read_to_string(folder(&format!("cronjob/alerts{suffix}.yaml"))).expect("the rules");
+        let shipped: Value = serde_saphyr::from_str(&shipped).expect("YAML");
+        assert_eq!(serde_json::from_str::<Value>(&back).expect("JSON"), shipped);
+    }
+}
+
 #[test]
 #[ignore = "on demand, on the newest and the oldest Kubernetes: tests/run --values"]
 fn each_value_file_is_applied_without_a_warning() {
@@ -332,7 +402,8 @@ fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
     let chart = folder(CHART);
     let chart = ["install", "upgrade"].contains(&command).then_some(chart.as_str());
     let arguments = [command, RELEASE].into_iter().chain(chart).chain([namespace.as_str()]);
-    helm(cluster, &arguments.chain(options.iter().copied()).collect::<Vec<_>>())
+    let arguments = arguments.chain(options.iter().copied()).collect::<Vec<_>>();
+    succeeds(helm_command(cluster, &arguments))
 }
 
 /// The release as the README installs it, with the guard in force.

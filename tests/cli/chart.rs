@@ -17,11 +17,11 @@ fn root() -> PathBuf {
 }
 
 fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    fs::read_to_string(root().join(path)).expect(path)
 }
 
 fn yaml(path: &str) -> Value {
-    serde_saphyr::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    serde_saphyr::from_str(&read(path)).expect(path)
 }
 
 fn schema() -> Value {
@@ -87,7 +87,7 @@ fn variable(option: &str) -> String {
         .collect()
 }
 
-/// The variables of these options, as the chart's ConfigMap has them.
+/// The variables of these options, as the chart's `ConfigMap` has them.
 fn variables(options: &Value) -> BTreeMap<String, String> {
     let options = options.as_object().into_iter().flatten();
     options

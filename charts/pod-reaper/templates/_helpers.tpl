@@ -22,12 +22,13 @@ labels:
 
 {{- /* The rules of one of the files with alerts, for the CronJob of this release. */ -}}
 {{- define "pod-reaper.alerts" -}}
-{{- $name := include "pod-reaper.name" .root -}}
-{{- .root.Files.Get .file
-  | replace "namespace=\"pod-reaper\"" (printf "namespace=\"%s\"" .root.Release.Namespace)
-  | replace "cronjob=\"pod-reaper\"" (printf "cronjob=\"%s\"" $name)
-  | replace "kubectl logs -n pod-reaper" (printf "kubectl logs -n %s" .root.Release.Namespace)
-  | fromYaml | dig "groups" list | toYaml }}
+{{- $text := .root.Files.Get .file -}}
+{{- range $label := list "cronjob" "owner_name" }}{{ $text = replace (printf "%s=\"pod-reaper\"" $label) (printf "%s=%q" $label $.name) $text }}{{ end -}}
+{{- $text = replace "cronjob: pod-reaper" (printf "cronjob: %s" .name) $text -}}
+{{- $text = replace "CronJob pod-reaper" (printf "CronJob %s" .name) $text -}}
+{{- $text = replace "namespace=\"pod-reaper\"" (printf "namespace=%q" .root.Release.Namespace) $text -}}
+{{- $text = replace "kubectl logs -n pod-reaper" (printf "kubectl logs -n %s" .root.Release.Namespace) $text -}}
+{{- (fromYaml $text).groups | toYaml }}
 {{- end -}}
 
 {{- /* The pod of a run. */ -}}
