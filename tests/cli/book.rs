@@ -497,6 +497,32 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
     }
 }
 
+/// What can be installed is listed, and a release is verified as `release/test` does it.
+#[test]
+fn the_page_about_installing_has_every_folder_and_that_about_releases_the_tested_commands() {
+    let install = pages::read("docs/install.md");
+    for folder in ["cronjob/overlays", "cronjob/components"] {
+        for entry in fs::read_dir(pages::path(folder)).expect("a folder") {
+            let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+            let named = [format!("`{folder}/{name}`"), format!("`{name}`")];
+            assert!(
+                named.iter().any(|name| install.contains(name)),
+                "docs/install.md has no {folder}/{name}"
+            );
+        }
+    }
+    let tested = pages::read("release/README.md");
+    let releases = pages::blocks(&pages::read("docs/releases.md"));
+    let commands = releases.iter().filter(|block| block.language == "sh").flat_map(pages::commands);
+    let commands =
+        commands.filter(|command| command.starts_with("cosign ") || command.starts_with("sha256sum "));
+    let commands = commands.collect::<Vec<_>>();
+    assert_eq!(commands.len(), 5);
+    for command in commands {
+        assert!(tested.contains(&command), "release/README.md does not verify by: {command}");
+    }
+}
+
 /// As kubectl finds a plugin.
 #[test]
 fn it_is_a_plugin_of_kubectl_by_its_name() {
