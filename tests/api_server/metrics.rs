@@ -3,13 +3,11 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    io::{Read as _, Write as _},
+    net::TcpListener,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::mpsc,
+    process::Command,
     thread,
-    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -19,7 +17,9 @@ use crate::{
     guard::{OWN, own_pod},
     run, six_nodes,
     support::{
-        ControlPlane, control_plane, fresh, installed,
+        ControlPlane, control_plane,
+        exporter::{Exporter, needed},
+        fresh, installed,
         program::shown,
         proxy::{Act, Proxy},
     },
@@ -36,31 +36,10 @@ const USERS: &str =
 /// `reaper:hunter2`, as the header has it.
 const AUTHORIZATION: &str = "Basic cmVhcGVyOmh1bnRlcjI=";
 
-/// Longest start of the gateway. It takes a tenth of a second.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// A Pushgateway of one test, which ends with the test.
 struct Gateway {
-    process: Child,
-    address: String,
+    exporter: Exporter,
     folder: tempfile::TempDir,
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// The path of one of Prometheus's programs.
-fn prometheus(program: &str) -> PathBuf {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/need");
-    let output = Command::new(script).arg(program).output().expect("a script");
-    assert!(output.status.success(), "{}", shown(&output));
-    let path = String::from_utf8(output.stdout).expect("a PATH");
-    let mut files = std::env::split_paths(path.trim_end()).map(|folder| folder.join(program));
-    files.find(|file| file.exists()).expect("scripts/need finds it")
 }
 
 impl Gateway {
@@ -91,46 +70,19 @@ impl Gateway {
             .output()
             .expect("openssl");
         assert!(made.status.success(), "{}", shown(&made));
-        // It is killed with the test. It chooses a free port, and logs it.
-        let mut process = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL"])
-            .arg(prometheus("prometheus-pushgateway"))
-            .args(["--web.listen-address=127.0.0.1:0", "--persistence.file="])
-            .arg(format!("--web.config.file={}", web.display()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let log = BufReader::new(process.stderr.take().expect("it is piped"));
-        let (sender, addresses) = mpsc::channel();
-        thread::spawn(move || {
-            // Reads its output to the end, or it would block.
-            for line in log.lines().map_while(Result::ok) {
-                if let Some((_, address)) = line.split_once("address=")
-                    && line.contains("Listening on")
-                {
-                    let _ = sender.send(address.split(' ').next().unwrap_or_default().to_owned());
-                }
-            }
-        });
-        let address = addresses.recv_timeout(PATIENCE);
-        let gateway = Self { process, address: address.unwrap_or_default(), folder };
-        assert_ne!(gateway.address, "", "the Pushgateway did not start");
-        gateway
+        let mut command = Command::new(needed("prometheus-pushgateway"));
+        command.args(["--web.listen-address=127.0.0.1:0", "--persistence.file="]);
+        command.arg(format!("--web.config.file={}", web.display()));
+        Self { exporter: Exporter::start(&command, "127.0.0.1"), folder }
     }
 
     fn url(&self) -> String {
-        format!("http://reaper:{PASSWORD}@{}", self.address)
+        format!("http://reaper:{PASSWORD}@{}", self.exporter.address)
     }
 
     /// The series of pod-reaper as Prometheus would scrape them: values by name and labels in alphabetical order.
     fn scrape(&self) -> BTreeMap<String, f64> {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        write!(stream, "GET /metrics HTTP/1.0\r\nAuthorization: {AUTHORIZATION}\r\n\r\n").expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        let answer = self.exporter.scrape(&format!("Authorization: {AUTHORIZATION}\r\n"));
         let pushes = answer.lines().filter(|line| line.starts_with("push_failure_time_seconds{"));
         assert!(pushes.inspect(|line| assert!(line.ends_with(" 0"), "{line}")).count() <= 1, "one group");
         samples(&answer)
@@ -258,7 +210,7 @@ fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
     let certificate = gateway.folder.path().join("cert.pem");
     let url = format!(
         "https://reaper:{PASSWORD}@localhost:{}",
-        gateway.address.rsplit(':').next().expect("a port")
+        gateway.exporter.address.rsplit(':').next().expect("a port")
     );
     for trusted in [true, false] {
         let mut command = binary(&cluster.kubeconfig);
@@ -277,11 +229,8 @@ fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
 #[track_caller]
 fn check(file: &Path) {
     let text = fs::File::open(file).expect("a file");
-    let checked = Command::new(prometheus("promtool"))
-        .args(["check", "metrics"])
-        .stdin(text)
-        .output()
-        .expect("promtool");
+    let checked =
+        Command::new(needed("promtool")).args(["check", "metrics"]).stdin(text).output().expect("promtool");
     assert!(checked.status.success() && shown(&checked).is_empty(), "{}", shown(&checked));
 }
 
@@ -451,6 +400,6 @@ fn the_expressions_of_the_dashboard_are_promql() {
     let groups = json!({"groups": [{"name": "dashboard", "rules": rules}]}).to_string();
     fs::write(&file, groups).expect("our folder");
     let checked =
-        Command::new(prometheus("promtool")).args(["check", "rules"]).arg(&file).output().expect("promtool");
+        Command::new(needed("promtool")).args(["check", "rules"]).arg(&file).output().expect("promtool");
     assert!(checked.status.success(), "{}", shown(&checked));
 }

@@ -8,6 +8,7 @@
     reason = "tests say what is wrong by panicking"
 )]
 
+mod alerts;
 mod alive;
 mod case;
 mod deployed;

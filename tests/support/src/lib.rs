@@ -29,6 +29,7 @@
     reason = "advice for the users of a published library"
 )]
 
+pub mod exporter;
 pub mod installed;
 pub mod objects;
 pub mod oracle;
@@ -478,7 +479,19 @@ fn assets() -> Result<PathBuf, String> {
     if let Some(assets) = std::env::var_os("POD_REAPER_TEST_ASSETS").filter(|assets| !assets.is_empty()) {
         return Ok(assets.into());
     }
+    build(&[])
+}
+
+/// A program that only some tests need: beside the servers' programs, or built.
+pub fn program_of_its_own(name: &str) -> Result<PathBuf, String> {
+    let given = assets()?.join(name);
+    if given.exists() { Ok(given) } else { Ok(build(&[name])?.join(name)) }
+}
+
+/// Runs `scripts/controlplane/build`, and returns the folder that it prints.
+fn build(arguments: &[&str]) -> Result<PathBuf, String> {
     let mut build = Command::new(script("build"))
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,0 +1,88 @@
+//! Servers that Prometheus scrapes.
+
+use std::{
+    env,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use crate::{in_repository, program::shown};
+
+/// Longest start of a server, and longest answer. Both take a tenth of a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server of one test, which ends with the test.
+pub struct Exporter {
+    process: Child,
+    /// Where it listens, as `127.0.0.1:PORT`.
+    pub address: String,
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Exporter {
+    /// Starts it. It has to choose a free port of `host` by itself, and to log that as Prometheus's servers do.
+    #[track_caller]
+    pub fn start(command: &Command, host: &str) -> Self {
+        // The kernel kills it with the test.
+        let mut process = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let log = BufReader::new(process.stderr.take().expect("it is piped"));
+        let (sender, addresses) = mpsc::channel();
+        let host = format!("{host}:");
+        thread::spawn(move || {
+            // Reads its output to the end, or it would block.
+            for line in log.lines().map_while(Result::ok) {
+                if let Some((_, address)) = line.split_once("address=")
+                    && line.contains("Listening on")
+                    && let Some(address) = address.split(' ').next().map(|address| address.trim_matches('"'))
+                    && address.starts_with(&host)
+                {
+                    let _ = sender.send(address.to_owned());
+                }
+            }
+        });
+        let address = addresses.recv_timeout(PATIENCE);
+        let exporter = Self { process, address: address.unwrap_or_default() };
+        assert_ne!(exporter.address, "", "it did not start");
+        exporter
+    }
+
+    /// What Prometheus would read. `headers` are lines that end with CR and LF.
+    #[track_caller]
+    pub fn scrape(&self, headers: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        write!(stream, "GET /metrics HTTP/1.0\r\n{headers}\r\n").expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        answer
+    }
+}
+
+/// The path of a program that `scripts/need` brings.
+#[track_caller]
+pub fn needed(program: &str) -> PathBuf {
+    let output = Command::new(in_repository("scripts/need")).arg(program).output().expect("a script");
+    assert!(output.status.success(), "{}", shown(&output));
+    let path = String::from_utf8(output.stdout).expect("a PATH");
+    let mut files = env::split_paths(path.trim_end()).map(|folder| folder.join(program));
+    files.find(|file| file.exists()).expect("scripts/need finds it")
+}
