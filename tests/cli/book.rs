@@ -319,7 +319,7 @@ fn quoted(text: &str) -> Vec<String> {
 }
 
 /// Options of other programs that the pages name.
-const FOREIGN: [&str; 11] = [
+const FOREIGN: [&str; 10] = [
     "--insecure-ignore-tlog",
     "--wait",
     "--node-monitor-grace-period",
@@ -330,7 +330,6 @@ const FOREIGN: [&str; 11] = [
     "--force",
     "--ignore-not-found",
     "--soft-reap",
-    "--validate",
 ];
 
 /// A quoted line that begins so is another program's.
