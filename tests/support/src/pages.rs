@@ -12,7 +12,7 @@ use std::{fs, path::PathBuf};
 use crate::in_repository;
 
 /// What no test runs as it stands on a page: the start of the command, and why, or which test runs it in another way.
-pub const NOT_RUN: [(&str, &str); 18] = [
+pub const NOT_RUN: [(&str, &str); 19] = [
     ("cargo install", "builds the program once more; tests/run builds its package"),
     ("cargo run", "`console` blocks run what this builds"),
     ("cargo test", "how tests are run; they run by tests/run"),
@@ -20,6 +20,7 @@ pub const NOT_RUN: [(&str, &str); 18] = [
     ("RUSTC_BOOTSTRAP=1 cargo fuzz", "in no CI, as the page says"),
     ("kubectl delete -k", "needs the namespace controller; tests/live/deployed.rs runs it"),
     ("kubectl logs", "needs a kubelet; tests/real-node reads the logs of the CronJob's pod"),
+    ("until kubectl logs", "needs a kubelet; tests/real-node waits for this log"),
     ("kubectl wait", "needs a kubelet and controllers"),
     ("kubectl pod-reaper", "the same binary as a plugin; tests/cli runs it under that name"),
     ("kubectl taint", "printed by the program; tests/api_server/commands.rs runs it"),
