@@ -79,15 +79,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_names_every_mark() {
-        const README: &str = include_str!("../../README.md");
+    fn the_book_names_every_mark() {
+        const PAGE: &str = include_str!("../../docs/leaf-nodes.md");
         for (kind, maker, place) in MARKS {
             let mark = match place {
                 Label(key, Some(value)) | Annotation(key, Some(value)) => format!("{key}={value}"),
                 Label(key, None) | Annotation(key, None) | Annotations(key) | Taint(key) => key.to_owned(),
                 Version(_) => "kubelet version".to_owned(),
             };
-            let rows = README.lines().filter(|line| line.starts_with("| `") && line.contains(maker));
+            let rows = PAGE.lines().filter(|line| line.starts_with("| `") && line.contains(maker));
             assert!(rows.into_iter().any(|row| row.contains(&mark)), "{kind:?} {maker}: {mark}");
         }
     }

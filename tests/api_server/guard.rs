@@ -31,7 +31,7 @@ use crate::{
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
+pub const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
 /// The pod that the program uses as its own.
 pub const OWN: &str = "pod-reaper-1";
 
@@ -133,7 +133,7 @@ fn at_once() -> Value {
 }
 
 /// Whether the guard refuses the account its own pod.
-fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> bool {
+pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> bool {
     let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
     let (_, answer) = as_user(account, cluster, "DELETE", &pod_path(namespace, OWN), &dry);
     answer["message"].as_str().is_some_and(|message| message.ends_with(REFUSAL))
@@ -203,7 +203,7 @@ fn it_stops_what_the_program_never_does_however_it_is_installed() {
 }
 
 /// With all rights on claims, a stolen token can delete no claim but scratch, and change none.
-fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &str) {
+pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &str) {
     grant(
         cluster,
         "stolen-claims",
@@ -285,7 +285,7 @@ fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &str) 
     assert_eq!(cluster.request("DELETE", &claim_path("apps", "false"), Some(json!({}))).0, 200, "{how}");
 }
 
-fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
+pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
     Node::ready("well").create(cluster);
     Node::not_ready("dead", 3600).create(cluster);
     give_all_rights_on_pods(cluster, account);
@@ -535,13 +535,13 @@ fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, accou
 }
 
 /// A running pod of the cluster, and one that is stuck on an `Unknown` node.
-fn one_is_stuck(cluster: &ControlPlane) {
+pub fn one_is_stuck(cluster: &ControlPlane) {
     one_dead_of_three(cluster);
     Pod::on("dead", "apps", "stuck").terminating(cluster, 1);
     until_overdue();
 }
 
-fn of(namespace: &str) -> [(&str, &str); 3] {
+pub fn of(namespace: &str) -> [(&str, &str); 3] {
     [("REQUIRE_GUARD", "true"), ("POD_NAMESPACE", namespace), ("POD_NAME", OWN)]
 }
 
@@ -623,8 +623,18 @@ fn program_and_guard_read_an_opt_out_alike() {
 /// Runs as the account with these variables, through a proxy, and asserts that it deletes nothing. Returns the exit
 /// code and the log.
 fn refusal(cluster: &ControlPlane, variables: &[(&str, &str)], options: &[&str]) -> (i32, String) {
+    refusal_of(ACCOUNT, cluster, variables, options)
+}
+
+/// The same for another account.
+pub fn refusal_of(
+    account: &str,
+    cluster: &ControlPlane,
+    variables: &[(&str, &str)],
+    options: &[&str],
+) -> (i32, String) {
     let proxy = Proxy::start(control_plane(), |_| {});
-    let output = binary(&proxy.kubeconfig_of(ACCOUNT))
+    let output = binary(&proxy.kubeconfig_of(account))
         .envs(variables.iter().copied())
         .args(SHORT)
         .args(options)

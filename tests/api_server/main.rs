@@ -7,6 +7,7 @@
     reason = "tests say what is wrong by panicking"
 )]
 
+mod chart;
 mod commands;
 mod deletes;
 mod dry_run;
@@ -18,6 +19,7 @@ mod guard;
 mod load;
 mod manifests;
 mod metrics;
+mod pages;
 mod races;
 mod rights;
 mod scan;

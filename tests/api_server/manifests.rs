@@ -199,6 +199,29 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     assert_eq!(report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len() + 1);
 }
 
+/// Before Kubernetes 1.30 there are no policies, and the base is what is installed: the role alone.
+#[test]
+fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    until_overdue();
+    install(&cluster, "cronjob/base");
+    let pods = || {
+        let list = cluster.get("/api/v1/pods");
+        let name = |pod: &Value, field: &str| pod["metadata"][field].as_str().expect("text").to_owned();
+        let pods = list["items"].as_array().expect("items").iter();
+        pods.map(|pod| (name(pod, "namespace"), name(pod, "name"))).collect::<BTreeSet<_>>()
+    };
+    let before = pods();
+    let shipped = settings(&cluster);
+    let variables = shipped.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>();
+    let run = run_with(&installed::kubeconfig(&cluster), &variables, &SHORT);
+    assert_eq!((run.code, &run.report["errors"]), (0, &json!([])), "{}", run.log);
+    let gone = before.difference(&pods()).cloned().collect::<BTreeSet<_>>();
+    let stuck = six_nodes::STUCK.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    assert_eq!(gone, BTreeSet::from(stuck));
+}
+
 /// Runs with the guards in force, of which the first has to prove itself. By the audit log the run uses exactly the rights that the
 /// roles grant, that of the component for scratch among them, and only the proof was forbidden.
 #[test]

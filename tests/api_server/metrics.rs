@@ -384,7 +384,8 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
 /// promtool checks rules, so each expression of the dashboard is written as a rule.
 #[test]
 fn the_expressions_of_the_dashboard_are_promql() {
-    let dashboard = fs::read_to_string(installed::folder("cronjob/dashboard.json")).expect("a file");
+    let dashboard =
+        fs::read_to_string(installed::folder("cronjob/components/dashboard/dashboard.json")).expect("a file");
     let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels").iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));

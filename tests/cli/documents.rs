@@ -1,4 +1,4 @@
-//! Compares the README and SECURITY.md with the program and its tests.
+//! Compares the page about security with the tests, and the golden files with the program.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -35,7 +35,7 @@ fn every_test_that_the_security_page_names_is_there() {
     let mut there = BTreeSet::new();
     functions(&root.join("tests"), &mut there);
     functions(&root.join("src"), &mut there);
-    let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page");
+    let page = fs::read_to_string(root.join("docs/security.md")).expect("the page");
     let named = page.split('`').skip(1).step_by(2).filter(|word| word.contains("::") && *word != "a::b");
     let named = named.collect::<Vec<_>>();
     assert!(named.len() > 20, "{named:?}");
@@ -44,22 +44,15 @@ fn every_test_that_the_security_page_names_is_there() {
     }
 }
 
-/// The example at the top of the README is what the program prints.
+/// The first command of the README. What the pages show of it is compared in `book`.
 #[test]
-fn the_readme_shows_what_its_first_command_prints() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+fn the_first_command_of_the_readme() {
     let mut run = reaper(&["--snapshot", "tests/data/six-nodes.json"]);
-    run.command.current_dir(root);
-    let ended = run.run().exits(0);
-    expect_file!["../data/golden/six-nodes.txt"].assert_eq(&ended.out);
-    let readme = fs::read_to_string(root.join("README.md")).expect("the README");
-    for shown in ["six-nodes.txt", "what-if-ds06.txt", "explain-local-volume.txt"] {
-        let golden = fs::read_to_string(root.join("tests/data/golden").join(shown)).expect("a golden file");
-        assert!(readme.contains(&golden), "paste tests/data/golden/{shown} into the README");
-    }
+    run.command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    expect_file!["../data/golden/six-nodes.txt"].assert_eq(&run.run().exits(0).out);
 }
 
-/// The README has both commands.
+/// The book has both commands.
 #[test]
 fn the_same_run_as_markdown_and_as_a_page() {
     let run = |form| {

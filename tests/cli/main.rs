@@ -6,6 +6,8 @@
 #![expect(clippy::expect_used, reason = "a helper that cannot do its part ends its test")]
 
 mod at_night;
+mod book;
+mod chart;
 mod documents;
 mod help;
 mod kubeconfig;

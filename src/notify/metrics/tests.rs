@@ -325,7 +325,8 @@ fn dashboard_and_alerts_use_series_that_exist() {
     let there = page.families.iter().map(|family| family.name.as_str()).collect::<BTreeSet<_>>();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("cronjob");
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
-    let (dashboard, alerts) = (read("dashboard.json"), read("alerts-metrics.yaml"));
+    let dashboard = read("components/dashboard/dashboard.json");
+    let alerts = read("alerts-metrics.yaml");
     let parsed: serde_json::Value = serde_json::from_str(&dashboard).expect("JSON");
     assert!(parsed["panels"].as_array().is_some_and(|panels| panels.len() >= 8));
     // Every name with our prefix must be one of our series, and the dashboard must use them all.

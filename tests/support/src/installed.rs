@@ -98,12 +98,17 @@ pub fn as_user(user: &str, cluster: &ControlPlane, method: &str, path: &str, bod
 
 /// Writes a kubeconfig with a token of the ServiceAccount, requested as a kubelet does.
 pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
+    kubeconfig_of(cluster, "pod-reaper", "pod-reaper")
+}
+
+/// The same for a ServiceAccount of another name.
+pub fn kubeconfig_of(cluster: &ControlPlane, namespace: &str, name: &str) -> PathBuf {
     let request = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"expirationSeconds": 3600},
     });
-    let path = "/api/v1/namespaces/pod-reaper/serviceaccounts/pod-reaper/token";
-    let answer = cluster.create(path, request);
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+    let answer = cluster.create(&path, request);
     let token = answer["status"]["token"].as_str().expect("a token");
     let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
     let file = cluster.dir.join("account.kubeconfig");
@@ -113,9 +118,14 @@ pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
 
 /// The environment of the CronJob's container.
 pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
-    let map = cluster.get("/api/v1/namespaces/pod-reaper/configmaps/pod-reaper");
+    settings_of(cluster, "pod-reaper", "pod-reaper")
+}
+
+/// The same for a CronJob of another name.
+pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(String, String)> {
+    let map = cluster.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{name}"));
     let data = map["data"].as_object().expect("settings").iter();
-    let cronjob = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper");
+    let cronjob = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}"));
     let container = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
     // An entry of its own wins over the ConfigMap. What the kubelet would fill in has no value.
     let own = container["env"].as_array().expect("variables").iter();

@@ -33,6 +33,7 @@ pub mod exporter;
 pub mod installed;
 pub mod objects;
 pub mod oracle;
+pub mod pages;
 pub mod program;
 pub mod proxy;
 pub mod samples;
@@ -475,7 +476,7 @@ fn script(name: &str) -> PathBuf {
 }
 
 /// The folder of the servers' programs: given by `tests/run`, or built.
-fn assets() -> Result<PathBuf, String> {
+pub fn assets() -> Result<PathBuf, String> {
     if let Some(assets) = std::env::var_os("POD_REAPER_TEST_ASSETS").filter(|assets| !assets.is_empty()) {
         return Ok(assets.into());
     }

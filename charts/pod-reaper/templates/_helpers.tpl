@@ -1,0 +1,155 @@
+{{- /* The name of the objects. A CronJob's is at most 52 characters long. */ -}}
+{{- define "pod-reaper.name" -}}
+{{- $name := .Release.Name -}}
+{{- if not (contains "pod-reaper" $name) }}{{ $name = printf "%s-pod-reaper" (trunc 41 $name | trimSuffix "-") }}{{ end -}}
+{{- trunc 52 $name | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "pod-reaper.labels" -}}
+app.kubernetes.io/name: pod-reaper
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "pod-reaper.metadata" -}}
+name: {{ include "pod-reaper.name" . }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "pod-reaper.labels" . | nindent 2 }}
+{{- end -}}
+
+{{- /* The rules of one of the files with alerts, for the CronJob of this release. */ -}}
+{{- define "pod-reaper.alerts" -}}
+{{- $text := .root.Files.Get .file -}}
+{{- range $label := list "cronjob" "owner_name" }}{{ $text = replace (printf "%s=\"pod-reaper\"" $label) (printf "%s=%q" $label $.name) $text }}{{ end -}}
+{{- $text = replace "cronjob: pod-reaper" (printf "cronjob: %s" .name) $text -}}
+{{- $text = replace "CronJob pod-reaper" (printf "CronJob %s" .name) $text -}}
+{{- $text = replace "namespace=\"pod-reaper\"" (printf "namespace=%q" .root.Release.Namespace) $text -}}
+{{- $text = replace "kubectl logs -n pod-reaper" (printf "kubectl logs -n %s" .root.Release.Namespace) $text -}}
+{{- (fromYaml $text).groups | toYaml }}
+{{- end -}}
+
+{{- /* The pod of a run. */ -}}
+{{- define "pod-reaper.pod" -}}
+restartPolicy: Never
+serviceAccountName: {{ include "pod-reaper.name" .root }}
+automountServiceAccountToken: true
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .root.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions:
+        - {key: kubernetes.io/os, operator: In, values: [linux]}
+        # No leaf node. cronjob/base/cronjob.yaml has the reasons.
+        - {key: kosmos.io/node, operator: DoesNotExist}
+        - {key: type, operator: NotIn, values: [virtual-kubelet]}
+        - {key: virtual-kubelet.io/provider, operator: DoesNotExist}
+        - {key: liqo.io/type, operator: NotIn, values: [virtual-node]}
+        - {key: virtual-node.interlink/type, operator: DoesNotExist}
+        - {key: k8s.aliyun.com/vnode, operator: DoesNotExist}
+        - {key: node.kubernetes.io/instance-type, operator: NotIn, values: [eklet]}
+        - {key: virtual-kubelet.koupleless.io/component, operator: NotIn, values: [vnode]}
+        - {key: kwok.x-k8s.io/node, operator: NotIn, values: [fake]}
+        - {key: type, operator: NotIn, values: [kwok]}
+        - {key: vcluster.loft.sh/fake-node, operator: NotIn, values: ["true"]}
+        - {key: openyurt.io/is-edge-worker, operator: NotIn, values: ["true"]}
+        - {key: superedge.io/node-edge, operator: NotIn, values: [enable]}
+        {{- with .root.Values.architectures }}
+        - {key: kubernetes.io/arch, operator: In, values: {{ toJson . }}}
+        {{- end }}
+        {{- with .root.Values.nodeAffinity }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+  podAntiAffinity:
+    # If the last run's pod hangs on a node that is not yet NotReady, the next would hang there too.
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            app.kubernetes.io/name: pod-reaper
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+containers:
+- name: pod-reaper
+  {{- with .root.Values.image }}
+  image: {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.root.Chart.AppVersion }}{{ end }}
+  imagePullPolicy: {{ .pullPolicy }}
+  {{- end }}
+  {{- with .args }}
+  args: {{ toJson . }}
+  {{- end }}
+  envFrom:
+  - configMapRef:
+      name: {{ include "pod-reaper.name" .root }}
+  {{- with .root.Values.envFrom }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  env:
+  - name: POD_NAME
+    valueFrom: {fieldRef: {fieldPath: metadata.name}}
+  - name: POD_NAMESPACE
+    valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+  {{- if .root.Values.guard.enabled }}
+  - {name: REQUIRE_GUARD, value: "true"}
+  {{- end }}
+  {{- if .root.Values.scratch.enabled }}
+  - {name: REAP_SCRATCH, value: "true"}
+  {{- end }}
+  {{- $ca := .root.Values.gatewayCA }}
+  {{- if or $ca.configMap $ca.secret }}
+  - {name: SSL_CERT_FILE, value: {{ printf "/etc/pod-reaper/gateway-ca/%s" $ca.key }}}
+  {{- end }}
+  {{- with .root.Values.env }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  # Puts the end of the report into the status of a failed pod, where it outlives the log.
+  terminationMessagePolicy: FallbackToLogsOnError
+  {{- with .root.Values.resources }}
+  resources:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+  {{- if or $ca.configMap $ca.secret .root.Values.volumeMounts }}
+  volumeMounts:
+  {{- if or $ca.configMap $ca.secret }}
+  - {name: gateway-ca, mountPath: /etc/pod-reaper/gateway-ca, readOnly: true}
+  {{- end }}
+  {{- with .root.Values.volumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- end }}
+{{- if or $ca.configMap $ca.secret .root.Values.volumes }}
+volumes:
+{{- if $ca.configMap }}
+- {name: gateway-ca, configMap: {name: {{ $ca.configMap }}}}
+{{- else if $ca.secret }}
+- {name: gateway-ca, secret: {secretName: {{ $ca.secret }}}}
+{{- end }}
+{{- with .root.Values.volumes }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,561 @@
+//! `charts/pod-reaper` with the real helm: it renders what kustomize renders, its values are applied without a warning, and
+//! a release under another name and namespace reaps, and is held by its guard, from its installation to its removal.
+//!
+//! `tests/cli/chart.rs` compares the chart with its sources. No `NetworkPolicy` is enforced here, only accepted.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::LazyLock,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    SHORT, end_of,
+    guard::{
+        OWN, STUCK, is_guarded, it_holds_claims_to_scratch, it_stops_what_the_program_never_does, of,
+        one_is_stuck, own_pod, refusal_of,
+    },
+    support::{
+        ControlPlane, assets, fresh, in_repository,
+        installed::{as_user, folder, kubeconfig_of, kubectl, settings_of, until},
+        objects::pod_path,
+        program::{binary, run_with, shown},
+    },
+};
+
+const CHART: &str = "charts/pod-reaper";
+const RELEASE: &str = "night-shift";
+const NAMESPACE: &str = "ops";
+/// What the objects of the release are called.
+const NAME: &str = "night-shift-pod-reaper";
+const ACCOUNT: &str = "system:serviceaccount:ops:night-shift-pod-reaper";
+
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+
+/// The labels that only the chart's objects have.
+const OWN_LABELS: [&str; 4] = [
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/version",
+    "app.kubernetes.io/managed-by",
+    "helm.sh/chart",
+];
+
+/// All components besides those of the default and the dry run.
+const COMPONENTS: [&str; 7] = [
+    "scratch",
+    "kosmos-guard",
+    "network-policy",
+    "gateway-ca",
+    "dashboard",
+    "prometheus-rule",
+    "prometheus-rule-metrics",
+];
+
+/// The value files that the normal run applies. `tests/run --values` applies all.
+const IN_EACH_RUN: [&str; 2] = ["everything", "first-look"];
+
+/// Built once, by `scripts/tools/build`.
+static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
+    let script = in_repository("scripts/tools/build");
+    let built = Command::new(script).arg("helm").stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let built = built.expect("scripts/tools/build starts");
+    assert!(built.status.success(), "scripts/tools/build helm: {}", built.status);
+    String::from_utf8(built.stdout).expect("a path").trim_end().into()
+});
+
+/// A command of helm on this cluster, that uses none of the user's settings and writes none.
+fn helm_command(cluster: &ControlPlane, arguments: &[&str]) -> Command {
+    let mut command = offline_helm(arguments);
+    command.env("KUBECONFIG", &cluster.kubeconfig);
+    command
+}
+
+/// The same without a cluster.
+fn offline_helm(arguments: &[&str]) -> Command {
+    let mut command = Command::new(&*HELM);
+    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("KUBECONFIG", "/nonexistent");
+    for variable in ["HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        command.env(variable, "/nonexistent");
+    }
+    command
+}
+
+/// Runs helm, which has to succeed without a warning, and returns its output.
+#[track_caller]
+fn succeeds(mut helm: Command) -> String {
+    let output = helm.output().expect("helm starts");
+    let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
+    assert!(output.status.success() && !said.contains("warn"), "{helm:?}\n{}", shown(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What the chart renders.
+#[track_caller]
+fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
+    let (chart, namespace) = (folder(CHART), format!("--namespace={namespace}"));
+    succeeds(offline_helm(&[&["template", release, &chart, &namespace], options].concat()))
+}
+
+/// The value files, by name.
+fn value_files() -> BTreeMap<String, String> {
+    let entries = fs::read_dir(in_repository(CHART).join("ci")).expect("a folder");
+    let files = entries.map(|entry| entry.expect("an entry").path()).map(|path| {
+        let name = path.file_stem().expect("a name").to_string_lossy().replace("-values", "");
+        (name, path.display().to_string())
+    });
+    files.collect()
+}
+
+/// Objects by kind and name, without what the chart's may have beside those of `cronjob/`: its labels, the pod of
+/// `helm test`, and the Namespace.
+fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
+    let all: Vec<Value> = serde_saphyr::from_multiple(manifests).expect("YAML");
+    // kustomize doubles the line breaks of a folded text before lines that are further indented.
+    let all = Value::from(all).to_string().replace("\\n\\n", "\\n");
+    let all: Vec<Value> = serde_json::from_str(&all).expect("JSON");
+    let all = all.into_iter().filter(|object| {
+        !object.is_null()
+            && object["kind"] != "Namespace"
+            && object["metadata"]["annotations"]["helm.sh/hook"].is_null()
+    });
+    let named = all.map(|mut object| {
+        if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
+            labels.retain(|label, _| !OWN_LABELS.contains(&label.as_str()));
+        }
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        ((text(&object["kind"]), text(&object["metadata"]["name"])), object)
+    });
+    named.collect()
+}
+
+/// What kustomize renders of a folder.
+#[track_caller]
+fn kustomize(folder: &Path) -> String {
+    let kubectl = assets().expect("the programs").join("kubectl");
+    let output = Command::new(kubectl).arg("kustomize").arg(folder).output().expect("kubectl starts");
+    assert!(output.status.success(), "{}: {}", folder.display(), shown(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What it renders of a folder of `cronjob/` with these components, and further lines.
+fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
+    let dir = TempDir::new().expect("a folder");
+    // kustomize accepts no absolute path of a folder.
+    let depth = fs::canonicalize(dir.path()).expect("it is there").components().count();
+    let up = "../".repeat(depth - 1);
+    let components =
+        components.iter().map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
+    let components = components.collect::<Vec<_>>().join(", ");
+    let text = format!("resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}", folder(resource));
+    fs::write(dir.path().join("kustomization.yaml"), text).expect("our folder");
+    kustomize(dir.path())
+}
+
+#[test]
+fn the_chart_renders_what_kustomize_renders() {
+    const IMAGE: &str = "registry.example.com:5000/tools/pod-reaper";
+    const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
+    let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
+    let everything = format!(
+        "scratch.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
+         gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
+         image.repository={IMAGE},image.digest={DIGEST}"
+    );
+    for (what, values, kustomized, count) in [
+        ("the default", "", kustomize(&in_repository("cronjob")), 9),
+        ("the dry run", "options.dryRun=client", kustomize(&in_repository("cronjob/overlays/dry-run")), 9),
+        ("without the guard", "guard.enabled=false", kustomize(&in_repository("cronjob/base")), 5),
+        ("everything", &everything, self::kustomized("cronjob", &COMPONENTS, &images), 19),
+    ] {
+        let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
+        let (chart, kustomize) = (objects(&rendered), objects(&kustomized));
+        assert_eq!(
+            chart.keys().collect::<Vec<_>>(),
+            kustomize.keys().collect::<Vec<_>>(),
+            "{what}: the same objects"
+        );
+        assert_eq!(chart.len(), count, "{what}");
+        for (name, object) in chart {
+            assert_eq!(object, kustomize[&name], "{what}: {name:?}");
+        }
+    }
+}
+
+/// Each way to name the image reaches each folder that can be applied.
+#[test]
+fn the_image_that_an_operator_names_is_in_each_kustomization() {
+    let own = "registry.example.com/tools/pod-reaper:7";
+    let images = "images: [{name: pod-reaper, newName: registry.example.com/tools/pod-reaper, newTag: '7'}]";
+    let image = |what: &str, manifests: &str| {
+        let used =
+            manifests.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("image: "));
+        assert_eq!(used.collect::<Vec<_>>(), [own], "{what}");
+    };
+    // In a kustomization of the operator's own, and the dry run as a component of it.
+    let dry: &[&str] = &["dry-run"];
+    for (resource, components) in [
+        ("cronjob", &[][..]),
+        ("cronjob", dry),
+        ("cronjob/base", &[]),
+        ("cronjob/overlays/dry-run", &[]),
+        ("cronjob/overlays/one-off", &[]),
+        ("cronjob/overlays/one-of-many", &[]),
+    ] {
+        image(resource, &kustomized(resource, components, images));
+    }
+    assert_eq!(
+        objects(&kustomized("cronjob", dry, "")),
+        objects(&kustomize(&in_repository("cronjob/overlays/dry-run"))),
+        "the component is the overlay"
+    );
+    // In the base of a copy, as `kustomize edit set image` writes it there.
+    let dir = TempDir::new().expect("a folder");
+    let copy = dir.path().join("copy");
+    let copied = Command::new("cp").args(["-r", &folder("cronjob"), &copy.display().to_string()]).status();
+    assert!(copied.expect("cp starts").success());
+    let file = copy.join("base/kustomization.yaml");
+    let text = fs::read_to_string(&file).expect("the base");
+    let (head, tag) = text.split_once("  newTag: ").expect("the image's tag comes last");
+    assert_eq!(tag.lines().count(), 1, "{tag}");
+    fs::write(&file, format!("{head}  newName: registry.example.com/tools/pod-reaper\n  newTag: \"7\"\n"))
+        .expect("our folder");
+    for folder in ["", "base", "overlays/dry-run", "overlays/one-off", "overlays/one-of-many"] {
+        image(folder, &kustomize(&copy.join(folder)));
+    }
+}
+
+#[test]
+fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
+    let chart = folder(CHART);
+    succeeds(offline_helm(&["lint", "--strict", &chart]));
+    for file in value_files().values() {
+        succeeds(offline_helm(&["lint", "--strict", &chart, "--values", file]));
+    }
+    // The schema is in force; `tests/cli/chart.rs` has what else it refuses.
+    for (bad, place) in [
+        ("options.reapOlderThan=10", "/options/reapOlderThan"),
+        ("options.reapOlderThen=10m", "/options"),
+        ("images.tag=1", "images"),
+        ("options.pushGateway=https://me:secret@gateway.example", "/options/pushGateway"),
+    ] {
+        let output =
+            offline_helm(&["template", RELEASE, &chart, "--set", bad]).output().expect("helm starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(place), "{bad}: {}", shown(&output));
+    }
+    // The longest name that helm accepts for a release.
+    let release = format!("{}-1", "a".repeat(51));
+    let rendered = rendered(&release, NAMESPACE, &[]);
+    for (kind, name) in objects(&rendered).into_keys() {
+        let long = if kind == "CronJob" { 52 } else { 63 };
+        assert!(name.len() <= long && !name.contains("--"), "{kind} {name}");
+    }
+}
+
+/// `reapOlderThan` is `REAP_OLDER_THAN` in the `ConfigMap`, and a number is not `2e+06` there.
+#[test]
+fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
+    let mut compared = 0;
+    for (name, file) in value_files() {
+        let values: Value =
+            serde_saphyr::from_str(&fs::read_to_string(&file).expect("a file")).expect("YAML");
+        let rendered = objects(&rendered(RELEASE, NAMESPACE, &["--values", &file]));
+        let data = &rendered[&("ConfigMap".to_owned(), NAME.to_owned())]["data"];
+        for (option, value) in values["options"].as_object().into_iter().flatten() {
+            let variable = option.chars().flat_map(|letter| {
+                letter.is_uppercase().then_some('_').into_iter().chain([letter.to_ascii_uppercase()])
+            });
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            assert_eq!(data[variable.collect::<String>()], value, "{name}: {option}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 30, "{compared}");
+}
+
+/// The Prometheus Operator's kind, with the fields that the rules use: the API server refuses any other.
+fn prometheus_rules(cluster: &ControlPlane) {
+    let text = json!({"type": "string"});
+    let texts = json!({"type": "object", "additionalProperties": text});
+    let rule = json!({
+        "type": "object", "required": ["expr"],
+        "properties": {"alert": text, "record": text, "expr": text, "for": text, "labels": texts, "annotations": texts},
+    });
+    let group = json!({
+        "type": "object", "required": ["name"],
+        "properties": {"name": text, "rules": {"type": "array", "items": rule}},
+    });
+    let names = json!({"kind": "PrometheusRule", "listKind": "PrometheusRuleList", "plural": "prometheusrules",
+        "singular": "prometheusrule"});
+    let spec = json!({"type": "object", "properties": {"groups": {"type": "array", "items": group}}});
+    let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let name = "prometheusrules.monitoring.coreos.com";
+    if cluster.try_get(&format!("{definitions}/{name}")).is_none() {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+            "spec": {
+                "group": "monitoring.coreos.com", "scope": "Namespaced", "names": names,
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            },
+        });
+        cluster.create(definitions, definition);
+    }
+    let kind = "/apis/monitoring.coreos.com/v1/prometheusrules";
+    until("the kind is served", || cluster.request("GET", kind, None).0 == 200);
+}
+
+/// Applies what the chart renders with these values, server-side.
+fn is_applied_without_a_warning(what: &str, values: &[&str]) {
+    let cluster = fresh();
+    prometheus_rules(&cluster);
+    restricted_namespace(&cluster);
+    let namespace = format!("--namespace={NAMESPACE}");
+    let rendered = rendered(RELEASE, NAMESPACE, values);
+    let file = cluster.dir.join("rendered.yaml");
+    fs::write(&file, &rendered).expect("our folder");
+    let file = file.display().to_string();
+    let options = ["--server-side", "--warnings-as-errors", "--validate=strict", "-f", &file];
+    let applied = kubectl(&cluster, &[&["apply", "--field-manager=helm"], &options[..]].concat());
+    // And the pod of `helm test`.
+    assert_eq!(applied.lines().count(), objects(&rendered).len() + 1, "{what}: {applied}");
+    // The pod of a run is admitted too: the CronJob's controller, which would create it, does not run here.
+    own_pod(&cluster, NAMESPACE);
+    // Left behind, they would outlive their namespace, whose controller does not run here either.
+    kubectl(&cluster, &["delete", "prometheusrules", "--all", &namespace]);
+}
+
+/// A namespace under the restricted Pod Security Standard, as the chart's README makes it.
+fn restricted_namespace(cluster: &ControlPlane) {
+    kubectl(cluster, &["create", "namespace", NAMESPACE]);
+    kubectl(cluster, &["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted"]);
+    kubectl(cluster, &["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/warn=restricted"]);
+}
+
+#[test]
+fn the_default_and_two_value_files_are_applied_without_a_warning() {
+    is_applied_without_a_warning("the default", &[]);
+    let files = value_files();
+    for name in IN_EACH_RUN {
+        is_applied_without_a_warning(name, &["--values", &files[name]]);
+    }
+}
+
+/// Also in another namespace and under a prefix, as an operator's own kustomization would have them.
+#[test]
+fn all_components_of_kustomize_are_applied_without_a_warning() {
+    for (what, lines) in [("as shipped", ""), ("with all of it", "namespace: other\nnamePrefix: acme-\n")] {
+        let cluster = fresh();
+        prometheus_rules(&cluster);
+        let rendered = kustomized("cronjob", &COMPONENTS, lines);
+        let file = cluster.dir.join("rendered.yaml");
+        fs::write(&file, &rendered).expect("our folder");
+        let file = file.display().to_string();
+        let arguments = ["apply", "--server-side", "--warnings-as-errors", "--validate=strict", "-f", &file];
+        let applied = kubectl(&cluster, &arguments);
+        // And the Namespace.
+        assert_eq!(applied.lines().count(), objects(&rendered).len() + 1, "{what}: {applied}");
+        own_pod(&cluster, if lines.is_empty() { "pod-reaper" } else { "other" });
+        kubectl(&cluster, &["delete", "prometheusrules", "--all", "--all-namespaces"]);
+    }
+}
+
+/// Its rules name no other CronJob and no other namespace.
+#[test]
+fn the_alerts_of_a_release_are_about_its_own_cronjob() {
+    let options = ["--set=prometheusRule.enabled=true,prometheusRule.ownMetrics=true"];
+    let rendered = objects(&rendered(RELEASE, NAMESPACE, &options));
+    for suffix in ["", "-metrics"] {
+        let rules = rendered[&("PrometheusRule".to_owned(), format!("{NAME}{suffix}"))]["spec"].to_string();
+        for shipped in
+            ["\\\"pod-reaper\\\"", "-n pod-reaper", "\"cronjob\":\"pod-reaper\"", "CronJob pod-reaper"]
+        {
+            assert!(!rules.contains(shipped), "{shipped}: {rules}");
+        }
+        // Back under the shipped names, they are the shipped rules.
+        let back = rules.replace(NAME, "pod-reaper").replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
+        let back = back.replace("-n ops", "-n pod-reaper");
+        let shipped = fs::read_to_string(folder(&format!("cronjob/alerts{suffix}.yaml"))).expect("the rules");
+        let shipped: Value = serde_saphyr::from_str(&shipped).expect("YAML");
+        assert_eq!(serde_json::from_str::<Value>(&back).expect("JSON"), shipped);
+    }
+}
+
+#[test]
+#[ignore = "on demand, on the newest and the oldest Kubernetes: tests/run --values"]
+fn each_value_file_is_applied_without_a_warning() {
+    for (name, file) in value_files() {
+        is_applied_without_a_warning(&name, &["--values", &file]);
+    }
+}
+
+/// Runs a command of helm about the release, with these options.
+fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
+    let namespace = format!("--namespace={NAMESPACE}");
+    let chart = folder(CHART);
+    let chart = ["install", "upgrade"].contains(&command).then_some(chart.as_str());
+    let arguments = [command, RELEASE].into_iter().chain(chart).chain([namespace.as_str()]);
+    let arguments = arguments.chain(options.iter().copied()).collect::<Vec<_>>();
+    succeeds(helm_command(cluster, &arguments))
+}
+
+/// The release as the README installs it, with the guard in force.
+fn install(cluster: &ControlPlane, options: &[&str]) {
+    restricted_namespace(cluster);
+    let image = ["--set", "image.repository=registry.example.com/tools/pod-reaper"];
+    release(cluster, "install", &[&image[..], options].concat());
+    own_pod(cluster, NAMESPACE);
+    until("the guard is in force", || is_guarded(cluster, ACCOUNT, NAMESPACE));
+}
+
+#[test]
+fn a_release_under_another_name_is_held_by_its_guards() {
+    let cluster = fresh();
+    install(&cluster, &["--set", "scratch.enabled=true"]);
+    it_stops_what_the_program_never_does(&cluster, "by the chart", ACCOUNT);
+    it_holds_claims_to_scratch(&cluster, "by the chart", ACCOUNT);
+}
+
+/// The variables of the CronJob's container, those of its own pod among them.
+fn variables(cluster: &ControlPlane) -> Vec<(String, String)> {
+    let own = of(NAMESPACE).into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    settings_of(cluster, NAMESPACE, NAME).into_iter().chain(own.skip(1)).collect()
+}
+
+/// A run with the ServiceAccount's own token and the CronJob's variables, which has to reap the stuck pod.
+fn reaps(cluster: &ControlPlane, when: &str) {
+    let variables = variables(cluster);
+    assert!(variables.contains(&("REQUIRE_GUARD".into(), "true".into())), "{when}: {variables:?}");
+    let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>();
+    assert!(cluster.try_get(STUCK).is_some(), "{when}");
+    let run = run_with(&kubeconfig_of(cluster, NAMESPACE, NAME), &variables, &SHORT);
+    assert_eq!((run.code, &run.report["guard"]), (0, &json!("proved")), "{when}: {}", run.log);
+    assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{when}: {}", run.log);
+    assert_eq!(cluster.try_get(STUCK), None, "{when}");
+}
+
+/// Everything that has the release's label, and the secrets in which helm keeps its revisions.
+fn left(cluster: &ControlPlane) -> Vec<String> {
+    let label = format!("--selector=app.kubernetes.io/instance={RELEASE}");
+    let kinds = kubectl(cluster, &["api-resources", "--verbs=list,delete", "--output=name"]);
+    let kinds = kinds.lines().collect::<Vec<_>>().join(",");
+    let found = kubectl(cluster, &["get", &kinds, "--all-namespaces", "--output=name", &label]);
+    let kept = kubectl(cluster, &["get", "secrets", "--output=name", "--namespace", NAMESPACE]);
+    found.lines().chain(kept.lines()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_release_is_installed_upgraded_rolled_back_and_removed() {
+    let cluster = fresh();
+    one_is_stuck(&cluster);
+    install(&cluster, &[]);
+    let schedule = || {
+        let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}");
+        cluster.get(&path)["spec"]["schedule"].as_str().expect("text").to_owned()
+    };
+    let set = |name: &str| {
+        settings_of(&cluster, NAMESPACE, NAME)
+            .into_iter()
+            .find(|(set, _)| set == name)
+            .map(|(_, value)| value)
+    };
+    assert_eq!((schedule().as_str(), set("MAX_DELETES").as_deref()), ("*/10 * * * *", Some("0")));
+    assert_eq!(left(&cluster).iter().filter(|object| object.starts_with("secret/")).count(), 1);
+
+    // Without its policy, or the binding, a run refuses. An upgrade brings back what is missing.
+    let variables = variables(&cluster);
+    let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>();
+    let eager = ["--values", &value_files()["eager"]];
+    for (taken_away, says) in [
+        (format!("{POLICIES}/{NAME}-guard"), "the guard's policy is not installed"),
+        (format!("{BINDINGS}/{NAME}-guard"), "no binding names the guard's policy"),
+    ] {
+        cluster.delete(&taken_away, json!({}));
+        until("the guard is out of force", || !is_guarded(&cluster, ACCOUNT, NAMESPACE));
+        let (code, log) = refusal_of(ACCOUNT, &cluster, &variables, &[]);
+        assert!(code == 1 && log.contains(says) && log.contains("nothing was deleted"), "{log}");
+        release(&cluster, "upgrade", &eager);
+        until("the guard is back", || is_guarded(&cluster, ACCOUNT, NAMESPACE));
+    }
+    assert_eq!((schedule().as_str(), set("REAP_OLDER_THAN").as_deref()), ("*/2 * * * *", Some("1m")));
+
+    // With these values the account cannot write.
+    release(&cluster, "upgrade", &["--values", &value_files()["first-look"]]);
+    assert_eq!(set("DRY_RUN").as_deref(), Some("client"));
+    let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}");
+    let verbs = || {
+        let rules = cluster.get(&role)["rules"].as_array().expect("rules").clone();
+        rules.iter().flat_map(|rule| rule["verbs"].as_array().expect("verbs").clone()).collect::<Vec<_>>()
+    };
+    assert!(verbs().iter().all(|verb| verb == "get" || verb == "list"), "{:?}", verbs());
+
+    release(&cluster, "rollback", &["1"]);
+    assert_eq!((schedule().as_str(), set("DRY_RUN").as_deref()), ("*/10 * * * *", Some("none")));
+    assert!(verbs().iter().any(|verb| verb == "delete"), "{:?}", verbs());
+    until("the guard is in force", || is_guarded(&cluster, ACCOUNT, NAMESPACE));
+    reaps(&cluster, "after the rollback");
+
+    release(&cluster, "uninstall", &[]);
+    assert_eq!(left(&cluster), Vec::<String>::new());
+    until("the account has no rights", || {
+        let request = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+        let own = pod_path(NAMESPACE, OWN);
+        let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", &own, &request);
+        code == 403 && answer["message"].as_str().is_some_and(|message| message.contains("cannot delete"))
+    });
+}
+
+/// The audit's pod, whose container the test runs in place of a kubelet, with the pod's arguments, variables and token. It
+/// changes nothing, and helm reports how it ended.
+#[test]
+fn helm_test_audits() {
+    let cluster = fresh();
+    one_is_stuck(&cluster);
+    install(&cluster, &[]);
+    let pod = pod_path(NAMESPACE, &format!("{NAME}-test"));
+    let audit = || {
+        let namespace = format!("--namespace={NAMESPACE}");
+        let testing = helm_command(&cluster, &["test", RELEASE, &namespace, "--timeout=120s"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("helm starts");
+        until("the pod is there", || {
+            cluster.try_get(&pod).is_some_and(|pod| pod["status"]["phase"] == "Pending")
+        });
+        let container = cluster.get(&pod)["spec"]["containers"][0].clone();
+        assert_eq!(container["image"], "registry.example.com/tools/pod-reaper:0.1.0");
+        let arguments = container["args"].as_array().expect("arguments").iter();
+        let output = binary(&kubeconfig_of(&cluster, NAMESPACE, NAME))
+            .envs(variables(&cluster))
+            .args(SHORT)
+            .args(arguments.map(|word| word.as_str().expect("text")))
+            .output()
+            .expect("it starts");
+        let phase = if output.status.success() { "Succeeded" } else { "Failed" };
+        cluster.patch_status(&pod, json!({ "phase": phase }));
+        let ended = end_of(testing, Duration::from_mins(2));
+        assert_eq!(ended.status.success(), output.status.success(), "{}", shown(&ended));
+        assert!(cluster.try_get(STUCK).is_some());
+        (output.status.code(), shown(&output))
+    };
+    let (code, report) = audit();
+    assert!(
+        code == Some(0) && report.contains("apps/stuck") && report.contains("[would-delete]"),
+        "{report}"
+    );
+
+    cluster.delete(&format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{NAME}"), json!({}));
+    until("the account may not look", || {
+        as_user(ACCOUNT, &cluster, "GET", "/api/v1/nodes", &Value::Null).0 == 403
+    });
+    let (code, report) = audit();
+    assert!(code == Some(1) && report.contains("nodes is forbidden"), "{code:?}: {report}");
+}

@@ -1,0 +1,129 @@
+//! The pages that people read, and the commands in them.
+//!
+//! The language of a fenced block says what is done with it:
+//!
+//! - `console`: each command after `$ ` is run without a cluster, and prints what stands below it.
+//! - `sh`: commands that need a cluster, or change the machine. `kubectl` is run on a real API server, in the order of the
+//!   page, and `pod-reaper` has to take its options. [`NOT_RUN`] names the rest.
+//! - any other: shown, not run.
+
+use std::{fs, path::PathBuf};
+
+use crate::in_repository;
+
+/// What no test runs as it stands on a page: the start of the command, and why, or which test runs it in another way.
+pub const NOT_RUN: [(&str, &str); 18] = [
+    ("cargo install", "builds the program once more; tests/run builds its package"),
+    ("cargo run", "`console` blocks run what this builds"),
+    ("cargo test", "how tests are run; they run by tests/run"),
+    ("cargo fuzz", "in no CI, as the page says"),
+    ("RUSTC_BOOTSTRAP=1 cargo fuzz", "in no CI, as the page says"),
+    ("kubectl delete -k", "needs the namespace controller; tests/live/deployed.rs runs it"),
+    ("kubectl logs", "needs a kubelet; tests/real-node reads the logs of the CronJob's pod"),
+    ("kubectl wait", "needs a kubelet and controllers"),
+    ("kubectl pod-reaper", "the same binary as a plugin; tests/cli runs it under that name"),
+    ("kubectl taint", "printed by the program; tests/api_server/commands.rs runs it"),
+    ("curl", "needs a Pushgateway; tests/api_server/metrics.rs pushes to one"),
+    ("ln -s", "changes the home folder"),
+    ("cosign", "needs a published artefact"),
+    ("helm", "tests/api_server/chart.rs installs, tests, upgrades, rolls back and uninstalls the chart"),
+    ("tar xzf", "needs a release; tests/real-node installs one"),
+    ("signer=", "needs a release; release/test verifies one"),
+    ("sha256sum", "needs a release; release/test verifies one"),
+    ("git clone", "needs the repository's host"),
+];
+
+/// A fenced block: its language, the number of its first line, and its lines.
+pub struct Block {
+    pub language: String,
+    pub line: usize,
+    pub lines: Vec<String>,
+}
+
+/// README.md, and every page of the book in the order of its table of contents.
+pub fn for_users() -> Vec<String> {
+    let summary = fs::read_to_string(in_repository("docs/SUMMARY.md")).expect("docs/SUMMARY.md");
+    let pages = summary.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let pages = pages.map(|(page, _)| format!("docs/{page}"));
+    ["README.md".to_owned()].into_iter().chain(pages).collect()
+}
+
+/// Every Markdown page that people read.
+pub fn all() -> Vec<String> {
+    let others = [
+        "docs/SUMMARY.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CHANGELOG.md",
+        "tests/live/README.md",
+        "charts/pod-reaper/README.md",
+        "release/README.md",
+    ];
+    for_users().into_iter().chain(others.map(str::to_owned)).collect()
+}
+
+pub fn path(page: &str) -> PathBuf {
+    in_repository(page)
+}
+
+#[track_caller]
+pub fn read(page: &str) -> String {
+    fs::read_to_string(path(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+}
+
+/// The fenced blocks of a page.
+pub fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut inside = false;
+    let mut indent = 0;
+    for (number, line) in text.lines().enumerate() {
+        if let Some(language) = line.trim_start().strip_prefix("```") {
+            inside = !inside;
+            indent = line.len() - line.trim_start().len();
+            if inside {
+                blocks.push(Block { language: language.to_owned(), line: number + 1, lines: Vec::new() });
+            }
+        } else if inside && let Some(block) = blocks.last_mut() {
+            // A block in a list is indented as its item is.
+            block.lines.push(line.get(indent..).unwrap_or_default().to_owned());
+        }
+    }
+    blocks
+}
+
+/// The commands of an `sh` block: lines without their comments, those that end in a backslash joined with the next.
+pub fn commands(block: &Block) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut open = String::new();
+    for line in &block.lines {
+        let line = line.split_once("  # ").map_or(line.as_str(), |(command, _)| command).trim_end();
+        if open.is_empty() && (line.is_empty() || line.starts_with("# ")) {
+            continue;
+        }
+        open.push_str(line);
+        if open.ends_with('\\') {
+            open.push('\n');
+        } else {
+            commands.push(std::mem::take(&mut open));
+        }
+    }
+    assert!(open.is_empty(), "a command without an end: {open}");
+    commands
+}
+
+/// Why no test runs this command as it stands.
+pub fn not_run(command: &str) -> Option<&'static str> {
+    NOT_RUN.iter().find(|(start, _)| command.starts_with(start)).map(|(_, why)| *why)
+}
+
+/// Stands for any number of lines that a page leaves out.
+pub const CUT: &str = "[...]";
+
+/// Whether `page` is `output` with some lines left out.
+pub fn is_cut_from(page: &[&str], output: &[&str]) -> bool {
+    match page.split_first() {
+        None => output.is_empty(),
+        Some((&CUT, rest)) => (0..=output.len()).any(|from| is_cut_from(rest, &output[from..])),
+        Some((line, rest)) => output.first() == Some(line) && is_cut_from(rest, &output[1..]),
+    }
+}
