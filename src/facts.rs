@@ -187,7 +187,7 @@ codes! {
 }
 
 /// By how much two API servers' clocks may differ: a stamp may be that far ahead of the answer's `Date`.
-const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
+pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
 /// A report of a node's own machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -196,7 +196,7 @@ pub struct Sign {
     /// Who reported: `lease`, `node-problem-detector` or `virt-handler`.
     #[cfg_attr(test, schemars(with = "String"))]
     pub by: SignBy,
-    /// When: by the API server's stamp where there is one, else by the node's own clock.
+    /// When: by the API server's stamp or the node's own clock, whichever is later and not in the future.
     #[serde(serialize_with = "whole_seconds")]
     pub at: Timestamp,
 }
@@ -250,7 +250,7 @@ codes! {
 /// A node's heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// When it was last renewed: by the API server's stamp where there is one, else by the node's own clock.
+    /// When it was last renewed: the later of the API server's stamp and what the node says by its own clock.
     pub renewed: Option<Timestamp>,
     /// For how long a renewal holds.
     pub duration: SignedDuration,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::request::{Answer, Form};
 use super::{Cluster, Failure, Reference, StatusKind};
 use crate::facts::{
-    Attachment, ClaimLook, ClaimState, Lease, Namespaces, NodeFacts, PodFacts, PodSummary, Standing, Traits,
+    Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing, Traits,
     Unasked, Unread,
 };
 use crate::kubernetes::{
@@ -204,7 +204,8 @@ impl Cluster {
             tokio::join!(self.get_any(&node_path, Form::Object), self.find::<RawLease>(NODE_LEASES, name));
         let Some(answer) = answer? else { return Ok(None) };
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
-        let lease = lease.map(|raw| raw.map(Lease::from)).map_err(|failure| Unread(failure.to_string()));
+        let lease =
+            lease.map(|raw| raw.map(|raw| raw.known_at(now))).map_err(|failure| Unread(failure.to_string()));
         let facts = answer.parse_named::<RawNode>(name)?.into_facts(lease, &self.selectors);
         Ok(Some(NodeLook { facts: facts.map_err(Failure::Unreadable)?, now, at }))
     }

@@ -184,21 +184,20 @@ impl RawNode {
         self.spec.taints.iter().flatten().filter(move |taint| taint.key.as_deref() == Some(key))
     }
 
-    /// What its machine has reported besides the lease, by the API server's stamp where there is one.
+    /// What its machine has reported besides the lease.
     fn heartbeats(&self) -> Vec<Sign> {
         let problems = self.status.conditions.iter().flatten().filter_map(|condition| {
             let kind = condition.kind.as_deref().filter(|kind| PROBLEMS.contains(kind))?;
-            let heartbeat = condition.last_heartbeat_time?;
             let field = format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
-            let at = self.metadata.written(&field).unwrap_or(heartbeat);
-            Some(Sign { by: SignBy::ProblemDetector, at })
+            Some((SignBy::ProblemDetector, condition.last_heartbeat_time?, field))
         });
         let virt_handler = self.annotation(VIRT_HEARTBEAT).and_then(|value| value.parse().ok());
-        let virt_handler = virt_handler.map(|heartbeat| Sign {
-            by: SignBy::VirtHandler,
-            at: self.metadata.written(VIRT_FIELD).unwrap_or(heartbeat),
+        let virt_handler = virt_handler.map(|said| (SignBy::VirtHandler, said, VIRT_FIELD.to_owned()));
+        // The stamp and the node's word both count: the one may be too old, as of a lease, and the other of the future.
+        let signs = problems.chain(virt_handler).flat_map(|(by, said, field)| {
+            [Some(said), self.metadata.written(&field)].into_iter().flatten().map(move |at| Sign { by, at })
         });
-        problems.chain(virt_handler).collect()
+        signs.collect()
     }
 
     /// The mark by which somebody says that its power or disks are cut.

@@ -17,8 +17,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::{Gathered, Wanted, Whole, facts_of, stream};
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{
-    Census, ClaimLook, ClaimState, ClusterFacts, Lease, Namespaces, NodeRead, PodFacts, PodSummary, Read,
-    ReadError, Ready, Unasked, Unread,
+    Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, ReadError,
+    Ready, Unasked, Unread,
 };
 use crate::kubernetes::{
     Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet, RawVolume,
@@ -87,7 +87,7 @@ pub struct Saved {
     users: BTreeMap<String, Vec<PodSummary>>,
     claims: BTreeMap<(String, String), RawClaim>,
     volumes: BTreeMap<String, RawVolume>,
-    leases: BTreeMap<String, Lease>,
+    leases: BTreeMap<String, RawLease>,
     attachments: Vec<RawAttachment>,
     newest: Option<Timestamp>,
     /// Objects that could not be read, by kind, namespace and name (each empty where even that could not), with the
@@ -224,7 +224,7 @@ impl Saved {
             "Lease" => self.keep(kind, text, |saved, lease: RawLease| {
                 let (namespace, name) = lease.metadata.identity()?;
                 if namespace == LEASE_NAMESPACE {
-                    saved.leases.insert(name, lease.into());
+                    saved.leases.insert(name, lease);
                 }
                 Some(())
             }),
@@ -308,7 +308,7 @@ impl Saved {
         let real = real.map(|(name, node)| (name.clone(), node.labels().clone())).collect::<Vec<_>>();
         for (name, raw) in std::mem::take(&mut self.nodes) {
             let lease = match self.leases.remove(&name) {
-                Some(lease) => Ok(Some(lease)),
+                Some(lease) => Ok(Some(lease.known_at(now))),
                 None => self.not_absent("Lease", LEASE_NAMESPACE, &name).map_or(Ok(None), Err),
             };
             let read = match raw.into_facts(lease, &selectors) {

@@ -831,13 +831,16 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
 // Leases.
 
 #[test]
-fn the_servers_stamp_of_a_renewal_beats_the_nodes_clock() {
+fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_the_future() {
+    const AHEAD: &str = "2026-01-31T03:00:31Z";
     let renews = json!({"f:spec": {"f:holderIdentity": {}, "f:renewTime": {}}});
     let labels = json!({"f:metadata": {"f:labels": {}}});
     let entry = |time: &str, fields: &Value| json!({"manager": "m", "operation": "Update", "time": time, "fieldsV1": fields});
     let (fresh, stale) = (NOW, FAILED);
     let cases = [
-        ("a node whose clock is ahead", fresh, vec![entry(stale, &renews)], "stuck-on-not-ready-node"),
+        // API servers before 1.25 do not stamp a renewal.
+        ("an old stamp and a fresh word", fresh, vec![entry(stale, &renews)], "node-recovering"),
+        ("a node whose clock is ahead", AHEAD, vec![entry(stale, &renews)], "stuck-on-not-ready-node"),
         ("a node whose clock is behind", stale, vec![entry(fresh, &renews)], "node-recovering"),
         (
             "another client labels the lease",
@@ -1174,7 +1177,7 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
     let virt = |value: &str| json!({"metadata": {"annotations": {"kubevirt.io/heartbeat": value}}});
     assert_eq!(heartbeats(virt(FAILED)), of(SignBy::VirtHandler, FAILED));
     assert_eq!(heartbeats(virt("some time ago")), []);
-    // The API server's stamp on the entry that owns it beats the node's clock.
+    // The API server's stamp on the entry that owns it counts too: the node's clock may be off.
     let stamped = |fields: Value, time: &str| {
         json!({"metadata": {"managedFields": [
             {"manager": "kubelet", "time": "2026-01-31T02:59:59Z", "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:lastHeartbeatTime": {}}}}}},
@@ -1184,8 +1187,9 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
     let owns_problem = json!({"f:status": {"f:conditions": {"k:{\"type\":\"KernelDeadlock\"}": {".": {}, "f:lastHeartbeatTime": {}}}}});
     let owns_virt = json!({"f:metadata": {"f:annotations": {".": {}, "f:kubevirt.io/heartbeat": {}}}});
     let problem = json!({"status": {"conditions": condition("KernelDeadlock")}});
-    assert_eq!(heartbeats(with(problem, stamped(owns_problem, NOW))), of(SignBy::ProblemDetector, NOW));
-    assert_eq!(heartbeats(with(virt(FAILED), stamped(owns_virt, NOW))), of(SignBy::VirtHandler, NOW));
+    let both = |by| [of(by, FAILED), of(by, NOW)].concat();
+    assert_eq!(heartbeats(with(problem, stamped(owns_problem, NOW))), both(SignBy::ProblemDetector));
+    assert_eq!(heartbeats(with(virt(FAILED), stamped(owns_virt, NOW))), both(SignBy::VirtHandler));
 }
 
 // Claims.
