@@ -143,19 +143,19 @@ impl NodeFacts {
     }
 
     /// What shows at `now` that its machine lives although it is not Ready: reports that only that machine can have
-    /// written, fresh, and later than the moment since when it is NotReady. A report from the future shows nothing,
-    /// apart from what the clocks of two API servers may differ by.
+    /// written, fresh, and later than the moment since when it is NotReady. A heartbeat from the future shows nothing,
+    /// apart from what the clocks of two API servers may differ by; a lease is no later than when it was read.
     pub fn signs_of_life(&self, now: Timestamp) -> Vec<Sign> {
         if self.ready == Ready::True {
             return Vec::new();
         }
         let lease = self.lease.as_ref().ok().and_then(Option::as_ref).filter(|lease| lease.holds_at(now));
         let lease = lease.and_then(|lease| Some(Sign { by: SignBy::Lease, at: lease.renewed? }));
-        let fresh = self.heartbeats.iter().filter(|sign| now.duration_since(sign.at) <= sign.by.lasts());
+        let fresh = self.heartbeats.iter().filter(|sign| {
+            now.duration_since(sign.at) <= sign.by.lasts() && sign.at.duration_since(now) <= CLOCK_SKEW
+        });
         let since = self.not_ready_since(now);
-        let shows = |sign: &Sign| {
-            sign.at.duration_since(now) <= CLOCK_SKEW && since.is_none_or(|since| sign.at > since)
-        };
+        let shows = |sign: &Sign| since.is_none_or(|since| sign.at > since);
         let mut signs = lease.into_iter().chain(fresh.cloned()).filter(shows).collect::<Vec<_>>();
         // The newest of each.
         signs.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));

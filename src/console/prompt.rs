@@ -1,6 +1,10 @@
 //! The question before a run that will delete, where a person is there to answer it.
 
-use std::{collections::BTreeMap, io::Write as _, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write as _,
+    time::Duration,
+};
 
 use anstyle::Style;
 use jiff::Timestamp;
@@ -54,23 +58,27 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     }
     let mut page = Page { text: String::new(), screen: Screen::default() };
     for (((comes_back, may_run_twice), namespace, workload), pods) in workloads.iter().take(PREVIEW) {
-        let named = pods.iter().take(NAMES).map(|pod| {
-            let scratch = pod.claims.iter().any(|claim| claim.renewed.is_ok());
-            let claims = if scratch { " with its scratch claims" } else { "" };
-            format!("{} on {}{claims}", pod.name, pod.node.as_deref().unwrap_or_default())
-        });
+        let named = pods.iter().take(NAMES);
+        let named = named.map(|pod| format!("{} on {}", pod.name, pod.node.as_deref().unwrap_or_default()));
         let named = named.chain(more(pods.len(), NAMES, "more")).collect::<Vec<_>>().join(", ");
         let longest = pods.iter().map(|pod| pod.overdue(now)).max().map(spoken).unwrap_or_default();
+        let scratch = pods.iter().any(|pod| pod.claims.iter().any(|claim| claim.renewed.is_ok()));
+        let scratch = if scratch { "; scratch claims go too" } else { "" };
         let back = if *comes_back { "" } else { "  [nothing brings it back]" };
         let unique = if *may_run_twice { "" } else { "  [unique]" };
-        let says = format!("{namespace}: {workload}: {named}; overdue up to {longest}{unique}{back}");
+        let says =
+            format!("{namespace}: {workload}: {named}; overdue up to {longest}{scratch}{unique}{back}");
         page.paragraph("  ", "      ", Style::new(), &says);
     }
     if let Some(says) = more(workloads.len(), PREVIEW, "more workloads (see all with --dry-run=client)") {
         page.line(&format!("  {says}"));
     }
-    if pods.iter().any(|pod| pod.unique()) {
-        page.line("  [unique]: two of it must not run at once. Be sure that its node is off.");
+    let nodes = pods.iter().filter(|pod| pod.unique()).filter_map(|pod| pod.node.as_deref());
+    let nodes = nodes.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+    if !nodes.is_empty() {
+        let says =
+            format!("[unique]: two of it must not run at once. Be sure that these nodes are off: {nodes}.");
+        page.paragraph("  ", "      ", Style::new(), &says);
     }
     let these = if pods.len() == 1 { "this pod".to_owned() } else { format!("these {} pods", pods.len()) };
     page.text + &format!("Force-delete {these} in {place}? [y/N, within a minute] ")
@@ -115,7 +123,7 @@ mod tests {
         let pods = pods.iter().collect::<Vec<_>>();
         let now = samples::now() + jiff::SignedDuration::from_mins(90);
         let question = question("context prod (api.prod.example.com)", &pods, now);
-        expect_test::expect![[r"
+        expect_test::expect![[r#"
               shop: Pods: bare on ds06; overdue up to 2h 30m  [nothing brings it back]
               shop: StatefulSet db: db on ds06; overdue up to 2h 30m  [unique]
               shop: ReplicaSet web: web-0 on ds06, web-1 on ds06, web-2 on ds06, web-3 on ds06, web-4 on ds06,
@@ -138,8 +146,8 @@ mod tests {
               shop: ReplicaSet x-14: x-14 on ds06; overdue up to 2h 30m
               shop: ReplicaSet x-15: x-15 on ds06; overdue up to 2h 30m
               and 3 more workloads (see all with --dry-run=client)
-              [unique]: two of it must not run at once. Be sure that its node is off.
-            Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "]]
+              [unique]: two of it must not run at once. Be sure that these nodes are off: ds06.
+            Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]]
         .assert_eq(&question);
     }
 }

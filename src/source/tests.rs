@@ -841,6 +841,8 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
         // API servers before 1.25 do not stamp a renewal.
         ("an old stamp and a fresh word", fresh, vec![entry(stale, &renews)], "node-recovering"),
         ("a node whose clock is ahead", AHEAD, vec![entry(stale, &renews)], "stuck-on-not-ready-node"),
+        ("a young stamp and a clock ahead", AHEAD, vec![entry(stale, &renews)], "node-recovering"),
+        ("no stamps and a clock ahead", AHEAD, vec![], "node-recovering"),
         ("a node whose clock is behind", stale, vec![entry(fresh, &renews)], "node-recovering"),
         (
             "another client labels the lease",
@@ -861,9 +863,11 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
         ("an entry without fields", fresh, vec![json!({"time": stale})], "node-recovering"),
     ];
     for (name, node_clock, entries, expected) in cases {
+        // Only where it was made long before does a stamp show that renewals are stamped.
+        let made = if name.starts_with("a young") { stale } else { "2026-01-01T00:00:00Z" };
         let lease = with(
             lease("ds06"),
-            json!({"metadata": {"managedFields": entries}, "spec": {"renewTime": node_clock}}),
+            json!({"metadata": {"creationTimestamp": made, "managedFields": entries}, "spec": {"renewTime": node_clock}}),
         );
         let text = without("Lease", cluster().into_iter().chain([pod("a")]));
         let plan = judged(gathered(&format!("{text}{lease}")));

@@ -177,13 +177,13 @@ pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
             SignBy::VirtHandler => SignedDuration::from_mins(5),
             SignBy::Lease => return false,
         };
+        let skew = SignedDuration::from_secs(30);
         heartbeat.at.as_nanosecond() + most.as_nanos() >= now.as_nanosecond()
+            && heartbeat.at.as_nanosecond() <= now.as_nanosecond() + skew.as_nanos()
     });
     let mut reports = heartbeats.map(|heartbeat| heartbeat.at).chain(lease_held(node, now));
     let since = not_ready_since(node, now);
-    let latest = now.as_nanosecond() + SignedDuration::from_secs(30).as_nanos();
-    node.ready != Ready::True
-        && reports.any(|at| since.is_none_or(|since| since < at) && at.as_nanosecond() <= latest)
+    node.ready != Ready::True && reports.any(|at| since.is_none_or(|since| since < at))
 }
 
 /// Whether `node` is fenced: marked so, and nothing speaks against it, or could if it were read.
