@@ -205,7 +205,10 @@ fn every_format_names_the_cluster_at_its_top() {
         Event::Text(text) => Some(text.to_string()),
         _ => None,
     });
-    assert_eq!(heading.as_deref(), Some("pod-reaper 0.1.0: audit of state.json, cluster prod "));
+    assert_eq!(
+        heading.as_deref(),
+        Some(concat!("pod-reaper ", env!("CARGO_PKG_VERSION"), ": audit of state.json, cluster prod "))
+    );
     let html = html::write(&report);
     assert!(html.contains(" · prod &lt;eu&gt; · pod-reaper</title>"), "{html}");
     assert!(html.contains("audit of state.json, cluster prod &lt;eu&gt;"), "{html}");

@@ -531,7 +531,8 @@ fn helm_test_audits() {
             cluster.try_get(&pod).is_some_and(|pod| pod["status"]["phase"] == "Pending")
         });
         let container = cluster.get(&pod)["spec"]["containers"][0].clone();
-        assert_eq!(container["image"], "registry.example.com/tools/pod-reaper:0.1.0");
+        let image = concat!("registry.example.com/tools/pod-reaper:", env!("CARGO_PKG_VERSION"));
+        assert_eq!(container["image"], image);
         let arguments = container["args"].as_array().expect("arguments").iter();
         let output = binary(&kubeconfig_of(&cluster, NAMESPACE, NAME))
             .envs(variables(&cluster))

@@ -158,7 +158,8 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     assert!(pods(&counted) >= 9.0, "{counted:#?}");
     assert!((pods(&scraped) - pods(&counted)).abs() < 0.5, "{scraped:#?}");
     assert_eq!(scraped.get(&pushed("mode", ",mode=\"delete\"")), Some(&1.0));
-    assert_eq!(scraped.get(&pushed("build_info", ",version=\"0.1.0\"")), Some(&1.0));
+    let version = format!(",version=\"{}\"", env!("CARGO_PKG_VERSION"));
+    assert_eq!(scraped.get(&pushed("build_info", &version)), Some(&1.0));
     assert_eq!(
         value(&scraped, "last_success_timestamp_seconds").to_bits(),
         value(&scraped, "last_run_timestamp_seconds").to_bits()

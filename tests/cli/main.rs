@@ -17,6 +17,7 @@ mod questions;
 mod snapshot;
 mod usage;
 mod verdicts;
+mod versions;
 
 use std::{
     fs,

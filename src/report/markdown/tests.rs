@@ -105,7 +105,7 @@ fn the_structure_is_as_intended() {
     assert_eq!(
         seen.headings,
         [
-            "pod-reaper 0.1.0: audit of state.json",
+            concat!("pod-reaper ", env!("CARGO_PKG_VERSION"), ": audit of state.json"),
             "Needs you: 4",
             "compute-hive01/held-0",
             "impala-impala01/impala-executor-000-0",

@@ -168,7 +168,7 @@ fn an_audit_of_a_dead_node() {
         COULD NOT BE READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
 
-        pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
+        pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
         deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
@@ -209,7 +209,7 @@ fn a_run_with_every_outcome() {
           app/j-0  StatefulSet/j  on ds06  overdue 1h 55m  [interrupted]
               The run ended before its turn, by SIGTERM; the next one takes it.
 
-        pod-reaper 0.1.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
+        pod-reaper 0.2.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
         on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
         account can delete.
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
@@ -244,7 +244,7 @@ fn a_dry_run_names_what_would_be_deleted() {
           app/a-0  StatefulSet/a  on ds06  overdue 1h 55m  [would-delete]
               Note: tell somebody
 
-        pod-reaper 0.1.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Stuck means
+        pod-reaper 0.2.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Stuck means
         10m past the deletion deadline, on a node NotReady for 10m. Namespaces: matching /^app/ but not
         /-test$/. No guard is required: RBAC alone limits what this account can delete.
         1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
@@ -337,7 +337,7 @@ fn a_quiet_cluster() {
           out), leases (whether a node lives). This saves all:
           kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
 
-        pod-reaper 0.1.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
+        pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
         deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
     "#]]
