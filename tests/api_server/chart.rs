@@ -323,6 +323,10 @@ fn helm_refuses_values_that_cannot_work_together() {
 /// What no check can know: which variables a Secret has, and which ports a Service leads to.
 #[test]
 fn the_notes_say_what_the_values_may_not_achieve() {
+    const PEER: &str = "networkPolicy.gateway.to[0].podSelector.a=b";
+    const FROM: &str = "envFrom[0].secretRef.name=a";
+    const IN_ENV: &str =
+        "env[0].name=PUSH_GATEWAY,env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
     let notes = |values: &str| {
         let values = format!("image.repository=registry.example.com/pod-reaper,{values}");
         let chart = folder(CHART);
@@ -331,10 +335,6 @@ fn the_notes_say_what_the_values_may_not_achieve() {
         said.split_once("\nNOTES:\n").expect("notes").1.to_owned()
     };
     let policy = |values: &str| notes(&format!("networkPolicy.enabled=true,{values}"));
-    const PEER: &str = "networkPolicy.gateway.to[0].podSelector.a=b";
-    const FROM: &str = "envFrom[0].secretRef.name=a";
-    const IN_ENV: &str =
-        "env[0].name=PUSH_GATEWAY,env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
     let deletes_nothing = "It deletes nothing: options.dryRun is ";
     for (notes, says) in [
         (notes("options.dryRun=server"), format!("{deletes_nothing}server.\n")),
