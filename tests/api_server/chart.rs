@@ -4,10 +4,10 @@
 //! `tests/cli/chart.rs` compares the chart with its sources. No `NetworkPolicy` is enforced here, only accepted.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
     sync::LazyLock,
     time::Duration,
 };
@@ -135,17 +135,22 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
     named.collect()
 }
 
+/// Runs kustomize on a folder.
+fn run_kustomize(folder: &Path) -> Output {
+    let kubectl = assets().expect("the programs").join("kubectl");
+    Command::new(kubectl).arg("kustomize").arg(folder).output().expect("kubectl starts")
+}
+
 /// What kustomize renders of a folder.
 #[track_caller]
 fn kustomize(folder: &Path) -> String {
-    let kubectl = assets().expect("the programs").join("kubectl");
-    let output = Command::new(kubectl).arg("kustomize").arg(folder).output().expect("kubectl starts");
+    let output = run_kustomize(folder);
     assert!(output.status.success(), "{}: {}", folder.display(), shown(&output));
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What it renders of a folder of `cronjob/` with these components, and further lines.
-fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
+/// A kustomization of a folder of `cronjob/`, or another, with these components, and further lines.
+fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> TempDir {
     let dir = TempDir::new().expect("a folder");
     // kustomize accepts no absolute path of a folder.
     let depth = fs::canonicalize(dir.path()).expect("it is there").components().count();
@@ -155,7 +160,13 @@ fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
     let components = components.collect::<Vec<_>>().join(", ");
     let text = format!("resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}", folder(resource));
     fs::write(dir.path().join("kustomization.yaml"), text).expect("our folder");
-    kustomize(dir.path())
+    dir
+}
+
+/// What it renders of such a kustomization.
+#[track_caller]
+fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
+    kustomize(own_kustomization(resource, components, lines).path())
 }
 
 #[test]
@@ -256,6 +267,144 @@ fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
     for (kind, name) in objects(&rendered).into_keys() {
         let long = if kind == "CronJob" { 52 } else { 63 };
         assert!(name.len() <= long && !name.contains("--"), "{kind} {name}");
+    }
+}
+
+/// What helm says when it refuses these values.
+#[track_caller]
+fn refused(values: &str) -> String {
+    let output = offline_helm(&["template", RELEASE, &folder(CHART), "--set", values]).output();
+    let output = output.expect("helm starts");
+    assert!(!output.status.success(), "{values} is not refused");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+/// The schema, which looks at each value alone, accepts them.
+#[test]
+fn helm_refuses_values_that_cannot_work_together() {
+    const GATEWAY: &str = "networkPolicy.enabled=true,options.pushGateway=http://gateway:9091";
+    const SECRET: &str = "env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
+    for (values, says) in [
+        ("options.dryRun=client,scratch.enabled=true", "promises an account that cannot write"),
+        (GATEWAY, "lets no run reach options.pushGateway"),
+    ] {
+        let said = refused(values);
+        assert!(said.contains(says), "{values}: {said}");
+    }
+    // A variable of the container's would beat what the chart sets there, or in the ConfigMap.
+    for (variable, with, instead) in [
+        ("REQUIRE_GUARD", "", "guard.enabled"),
+        ("REQUIRE_GUARD", SECRET, "guard.enabled"),
+        ("REAP_SCRATCH", "", "scratch.enabled"),
+        ("REAP_SCRATCH", "scratch.enabled=true", "scratch.enabled"),
+        ("DRY_RUN", SECRET, "options.dryRun"),
+        ("MAX_DELETES", "env[0].value=five", "options.maxDeletes"),
+        ("CLUSTER_NAME", "env[0].value=a", "options.clusterName, or valueFrom"),
+        ("CLUSTER_NAME", &format!("options.clusterName=b,{SECRET}"), "options.clusterName"),
+        ("SSL_CERT_FILE", "gatewayCA.secret=a", "gatewayCA"),
+    ] {
+        let said = refused(&format!("env[0].name={variable},{with}"));
+        assert!(
+            said.contains(&format!("env may not set {variable}: use {instead}\n")),
+            "{variable} {with}: {said}"
+        );
+    }
+    for good in [
+        "options.dryRun=server,scratch.enabled=true",
+        &format!("{GATEWAY},networkPolicy.gateway.to[0].podSelector.a=b"),
+        &format!("env[0].name=PUSH_GATEWAY,{SECRET}"),
+        "guard.enabled=false,env[0].name=REQUIRE_GUARD,env[0].value=yes",
+        "env[0].name=SSL_CERT_FILE,env[0].value=/ca.crt",
+    ] {
+        rendered(RELEASE, NAMESPACE, &["--set", good]);
+    }
+}
+
+/// What no check can know: which variables a Secret has, and which ports a Service leads to.
+#[test]
+fn the_notes_say_what_the_values_may_not_achieve() {
+    const PEER: &str = "networkPolicy.gateway.to[0].podSelector.a=b";
+    const FROM: &str = "envFrom[0].secretRef.name=a";
+    const IN_ENV: &str =
+        "env[0].name=PUSH_GATEWAY,env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
+    let notes = |values: &str| {
+        let values = format!("image.repository=registry.example.com/pod-reaper,{values}");
+        let chart = folder(CHART);
+        let said =
+            succeeds(offline_helm(&["install", RELEASE, &chart, "--dry-run=client", "--set", &values]));
+        said.split_once("\nNOTES:\n").expect("notes").1.to_owned()
+    };
+    let policy = |values: &str| notes(&format!("networkPolicy.enabled=true,{values}"));
+    let deletes_nothing = "It deletes nothing: options.dryRun is ";
+    for (notes, says) in [
+        (notes("options.dryRun=server"), format!("{deletes_nothing}server.\n")),
+        (
+            notes(&format!("options.dryRun=server,{FROM}")),
+            format!("{deletes_nothing}server, unless envFrom sets DRY_RUN.\n"),
+        ),
+        // Its account cannot write in any case.
+        (notes(&format!("options.dryRun=client,{FROM}")), format!("{deletes_nothing}client.\n")),
+        (policy(IN_ENV), "WARNING: No metrics arrive: env sets PUSH_GATEWAY".into()),
+        (policy(FROM), "WARNING: No metrics arrive if envFrom sets PUSH_GATEWAY".into()),
+        (
+            policy(&format!("{IN_ENV},{PEER}")),
+            "the PUSH_GATEWAY of env is what networkPolicy.gateway opens, on port 9091.".into(),
+        ),
+        (policy(&format!("{FROM},{PEER}")), "the PUSH_GATEWAY of envFrom is what".into()),
+    ] {
+        assert!(notes.contains(&says), "{says}: {notes}");
+    }
+    for (url, port) in [
+        ("http://gateway:9092", "9092"),
+        ("http://gateway:9092/a:9091", "9092"),
+        ("http://gateway", "80"),
+        ("https://[2001:db8::9091]/a", "443"),
+        ("https://[2001:db8::1]:9092", "9092"),
+    ] {
+        let values = format!("{PEER},options.pushGateway={url}");
+        let warning = "networkPolicy.gateway.port is";
+        let said = policy(&values);
+        assert!(
+            said.contains(&format!("options.pushGateway is on port {port}, and {warning} 9091.")),
+            "{url}: {said}"
+        );
+        let said = policy(&format!("{values},networkPolicy.gateway.port={port}"));
+        assert!(!said.contains("WARNING"), "{url}: {said}");
+    }
+    for quiet in ["", "options.pushGateway=http://gateway", IN_ENV, FROM, "networkPolicy.enabled=true"] {
+        let said = notes(quiet);
+        assert!(!said.contains("WARNING") && !said.contains(deletes_nothing), "{quiet}: {said}");
+    }
+}
+
+/// The one has an account that cannot write, the other one that deletes claims.
+#[test]
+fn kustomize_refuses_scratch_in_a_dry_run() {
+    for components in [["scratch", "dry-run"], ["dry-run", "scratch"]] {
+        let output = run_kustomize(own_kustomization("cronjob", &components, "").path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("/rules"), "{components:?}: {}", shown(&output));
+    }
+}
+
+/// A patch that sets a list would take away a volume for the metrics, say.
+#[test]
+fn the_gateways_authority_leaves_other_volumes_in_place() {
+    let pod = "/spec/jobTemplate/spec/template/spec";
+    let volumes = json!([{"name": "metrics", "emptyDir": {}}]);
+    let mounts = json!([{"name": "metrics", "mountPath": "/metrics"}]);
+    let patch = json!([
+        {"op": "add", "path": format!("{pod}/volumes"), "value": volumes},
+        {"op": "add", "path": format!("{pod}/containers/0/volumeMounts"), "value": mounts},
+    ]);
+    let patches = json!([{"target": {"kind": "CronJob"}, "patch": patch.to_string()}]);
+    let own = own_kustomization("cronjob", &[], &format!("patches: {patches}"));
+    let rendered = kustomized(&own.path().display().to_string(), &["gateway-ca"], "");
+    let cronjob = &objects(&rendered)[&("CronJob".to_owned(), "pod-reaper".to_owned())];
+    let pod = cronjob.pointer(pod).expect("the template");
+    for list in [&pod["volumes"], &pod["containers"][0]["volumeMounts"]] {
+        let names = list.as_array().into_iter().flatten().filter_map(|entry| entry["name"].as_str());
+        assert_eq!(names.collect::<BTreeSet<_>>(), BTreeSet::from(["gateway-ca", "metrics"]));
     }
 }
 

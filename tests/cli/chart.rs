@@ -180,6 +180,7 @@ fn the_schema_refuses_what_cannot_work() {
         ("names in place of references", json!({"imagePullSecrets": ["registry"]})),
         ("a schedule of four fields", json!({"schedule": "* * * *"})),
         ("no deadline", json!({"activeDeadlineSeconds": 0})),
+        ("no failed Job for the alerts to see", json!({"historyLimit": 0})),
         ("its own pod's name", json!({"env": [{"name": "POD_NAME", "value": "x"}]})),
         ("a variable that is no text", json!({"env": [{"name": "MAX_DELETES", "value": 5}]})),
         ("a variable from nowhere", json!({"env": [{"name": "PUSH_GATEWAY", "valueFrom": {}}]})),

@@ -20,6 +20,34 @@ labels:
   {{- include "pod-reaper.labels" . | nindent 2 }}
 {{- end -}}
 
+{{- /* Refuses values that are each in order, and cannot work together. */ -}}
+{{- define "pod-reaper.check" -}}
+{{- $options := .Values.options -}}
+{{- if and .Values.scratch.enabled (eq $options.dryRun "client") -}}
+{{- fail "options.dryRun=client promises an account that cannot write, and scratch.enabled=true lets it delete claims: set scratch.enabled=false, or options.dryRun=server" -}}
+{{- end -}}
+{{- with .Values.networkPolicy -}}
+{{- if and .enabled $options.pushGateway (not .gateway.to) -}}
+{{- fail "networkPolicy.enabled=true lets no run reach options.pushGateway: networkPolicy.gateway.to must have the gateway's peers, and networkPolicy.gateway.port its port" -}}
+{{- end -}}
+{{- end -}}
+{{- /* A later entry of the same name would win, over the guard too. */ -}}
+{{- $set := dict "REAP_SCRATCH" "scratch.enabled" -}}
+{{- if .Values.guard.enabled }}{{ $_ := set $set "REQUIRE_GUARD" "guard.enabled" }}{{ end -}}
+{{- if or .Values.gatewayCA.configMap .Values.gatewayCA.secret }}{{ $_ := set $set "SSL_CERT_FILE" "gatewayCA" }}{{ end -}}
+{{- $empty := dict -}}
+{{- range $option, $value := $options -}}
+{{- $variable := $option | snakecase | upper -}}
+{{- $_ := set $set $variable (printf "options.%s" $option) -}}
+{{- if eq (toString $value) "" }}{{ $_ := set $empty $variable true }}{{ end -}}
+{{- end -}}
+{{- range .Values.env -}}
+{{- if and (hasKey $set .name) (not (and .valueFrom (hasKey $empty .name))) -}}
+{{- fail (printf "env may not set %s: use %s%s" .name (get $set .name) (ternary ", or valueFrom" "" (hasKey $empty .name))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* The rules of one of the files with alerts, for the CronJob of this release. */ -}}
 {{- define "pod-reaper.alerts" -}}
 {{- $text := .root.Files.Get .file -}}
