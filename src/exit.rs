@@ -36,7 +36,7 @@ impl Exit {
     }
 }
 
-/// What it comes to; by default it fails where there is no report.
+/// The exit code; a failure where there is no report.
 pub type Result<T, E = CouldNotRun> = std::result::Result<T, E>;
 
 /// Why there is no report.
@@ -50,7 +50,7 @@ pub enum CouldNotRun {
     Source(String),
     /// The run had to end before there was a plan.
     #[error(
-        "ended by {0} before anything was decided; nothing was deleted; run it again, with a longer --deadline if that was it"
+        "ended by {0} before anything was decided; nothing was deleted; run it again, with a longer --deadline if that was why"
     )]
     Stopped(&'static str),
     /// The system refuses a runtime, or a listener for signals.

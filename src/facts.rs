@@ -35,7 +35,7 @@ pub struct ClusterFacts {
     pub attachments: BTreeMap<String, Vec<Attachment>>,
     /// How many nodes the cluster has, Ready ones included.
     pub node_count: usize,
-    /// By node, the pods in matching namespaces whose deletion nobody has asked for.
+    /// By node, the pods in matching namespaces whose deletion was not requested.
     pub unasked: BTreeMap<String, Vec<Unasked>>,
     /// How many namespaces there are, where the filter matches none of them.
     pub unmatched_namespaces: Option<usize>,
@@ -107,7 +107,7 @@ impl NodeRead {
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.uid`: a node that was deleted and registered anew has another.
+    /// `metadata.uid`: a node that was deleted and registered again has another.
     pub uid: String,
     /// Status of the `Ready` condition.
     pub ready: Ready,
@@ -121,7 +121,7 @@ pub struct NodeFacts {
     pub hostname: Option<String>,
     /// What its own machine reported besides the lease, and when.
     pub heartbeats: Vec<Sign>,
-    /// The mark by which somebody says that its power or disks are cut, as a phrase.
+    /// The mark that says that its power or disks are cut, as a phrase.
     pub fenced: Option<String>,
     /// Carries the taint `node.kubernetes.io/out-of-service`: the pod garbage collector deletes its Terminating pods.
     pub out_of_service: bool,
@@ -410,7 +410,7 @@ pub struct PodFacts {
     pub indexed: bool,
 }
 
-/// Kinds of which one pod is as good as another, and their API groups.
+/// Kinds whose pods are interchangeable, and their API groups.
 const INTERCHANGEABLE: [(&str, &str); 4] =
     [("ReplicaSet", "apps"), ("ReplicationController", ""), ("Job", "batch"), ("DaemonSet", "apps")];
 
@@ -456,7 +456,8 @@ impl PodFacts {
         self.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING)
     }
 
-    /// Puts down what a look at its claims found, by namespace and name. A claim that its own generic ephemeral volume made,
+    /// Notes what a look at its claims found, by namespace and name. A claim that its own generic ephemeral volume
+    /// made,
     /// which its UID as the owner proves, goes with the pod.
     pub fn note_claims(&mut self, look: impl Fn(&str, &str) -> Option<ClaimLook>) {
         for claim in &mut self.claims {
@@ -592,7 +593,8 @@ pub struct ClaimFacts {
     pub ephemeral: bool,
     /// Other pods of the node that use it.
     pub users: Vec<String>,
-    /// Whether the pod's `StatefulSet` makes it anew, for that pod alone; else why that is not known, as a phrase. Looked up
+    /// Whether the pod's `StatefulSet` creates it again, for that pod alone; else why that is not known, as a phrase.
+    /// Looked up
     /// only where it may be given up.
     pub renewed: Result<(), String>,
     /// What is known about it.
@@ -717,7 +719,7 @@ impl Requirement {
             _ => return Err(Unread(format!("no label selector says {key} {operator} ({all})"))),
         };
         if key.is_empty() || !plain(key) || !values.iter().all(plain) {
-            return Err(Unread(format!("{key} {operator} ({all}) is of no valid label")));
+            return Err(Unread(format!("{key} {operator} ({all}) is not a valid label requirement")));
         }
         Ok(selector)
     }

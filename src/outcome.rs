@@ -65,7 +65,7 @@ outcomes! {
     Unverified(cause) = "unverified",
         "The API server accepted the delete, but whether it is gone could not be read: {cause}";
     /// The run had to end before its turn: why.
-    Interrupted(cause) = "interrupted", "The run ended before its turn, by {cause}; the next one takes it.";
+    Interrupted(cause) = "interrupted", "The run was ended before its turn, by {cause}; the next one takes it.";
     /// A dry run would have deleted it.
     WouldDelete = "would-delete", "A real run would force-delete it.";
 }
@@ -124,7 +124,7 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// There is no pod to tell of.
+    /// For where there is no pod.
     pub fn without_pod(state: ReplacementState, cause: impl Into<String>) -> Self {
         Self { state, name: None, uid: None, node: None, since: None, cause: Some(cause.into()) }
     }

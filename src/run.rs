@@ -91,7 +91,7 @@ async fn act(
         Mode::Delete { ask: true }
             if !pods.is_empty() && !prompt::confirm(&cluster.place, &pods, facts.now, stop).await =>
         {
-            tracing::info!("Nothing was deleted: there was no yes");
+            tracing::info!("Nothing was deleted: the answer was not yes");
             let interrupted = stop.reason().map(|why| Outcome::Interrupted(why.to_owned()));
             return all(interrupted.unwrap_or(Outcome::WouldDelete));
         }

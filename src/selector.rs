@@ -187,7 +187,7 @@ fn requirement(text: &str) -> Result<Requirement, String> {
         (key, "In", vec![label_value(value.trim())?])
     } else if let Some(at) = text.find(['>', '<']) {
         let (key, value) = (&text[..at], &text[at + 1..]);
-        let number = value.trim().parse::<i64>().map_err(|_| format!("{value:?} is no whole number"))?;
+        let number = value.trim().parse::<i64>().map_err(|_| format!("{value:?} is not a whole number"))?;
         (key, if text[at..].starts_with('>') { "Gt" } else { "Lt" }, vec![number.to_string()])
     } else if let Some(key) = text.strip_prefix('!') {
         (key, "DoesNotExist", Vec::new())
@@ -200,12 +200,12 @@ fn requirement(text: &str) -> Result<Requirement, String> {
 fn label_key(key: &str) -> Result<String, String> {
     // A prefix, where there is one, and the name.
     let plain = key.splitn(2, '/').all(|part| !part.is_empty() && part.chars().all(is_label_letter));
-    if plain { Ok(key.to_owned()) } else { Err(format!("{key:?} is no label key")) }
+    if plain { Ok(key.to_owned()) } else { Err(format!("{key:?} is not a valid label key")) }
 }
 
 fn label_value(value: &str) -> Result<String, String> {
     let plain = value.chars().all(is_label_letter);
-    if plain { Ok(value.to_owned()) } else { Err(format!("{value:?} is no label value")) }
+    if plain { Ok(value.to_owned()) } else { Err(format!("{value:?} is not a valid label value")) }
 }
 
 fn is_label_letter(letter: char) -> bool {

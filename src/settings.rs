@@ -38,13 +38,13 @@ pub struct Settings {
     pub exit_on_manual: bool,
     /// What metrics and reports call the cluster.
     pub cluster_name: Option<String>,
-    /// Where the numbers of a run go.
+    /// Where the metrics of a run go.
     pub metrics: MetricsTo,
     /// Write Kubernetes Events about what was done.
     pub events: bool,
     /// For how long the replacements of what was reaped are waited for.
     pub wait_for_replacements: Duration,
-    /// How the answer and the log are written.
+    /// The formats of the answer and the log.
     pub form: Form,
 }
 

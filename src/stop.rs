@@ -81,7 +81,7 @@ impl Stop {
         }
     }
 
-    /// What `work` comes to, unless the run has to end before that.
+    /// The result of `work`, unless the run has to end before that.
     pub async fn or_stopped<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             done = work => done,

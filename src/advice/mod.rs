@@ -242,7 +242,7 @@ fn against(judged: &Judged, node: &NodeFacts, kubectl: &Kubectl) -> Vec<Step> {
     let words = claims.iter().flat_map(|claim| [&claim.claim, &claim.claim_uid]);
     let mut words = words.chain([namespace, name, uid, resource_version, &node.name]);
     if !words.all(|word| is_name(word)) {
-        return vec![remark("No command is printed: one of its names is none that an API server gives.")];
+        return vec![remark("No command is printed: one of the names is not one that an API server gives.")];
     }
     if judged.pod.held_by_job() && !judged.pod.finished {
         let why =
@@ -251,9 +251,8 @@ fn against(judged: &Judged, node: &NodeFacts, kubectl: &Kubectl) -> Vec<Step> {
     }
     let doubts = if claims.is_empty() { Vec::new() } else { doubts(&judged.pod.claims, node) };
     let doubt = |(claim, why): (String, String)| {
-        let what = format!(
-            "No command is printed that gives claims up, since claim {claim} {why}. See who uses it."
-        );
+        let what =
+            format!("No command that gives claims up is printed: claim {claim} {why}. See what uses it.");
         step(what, kubectl.command(["describe", "pvc", &claim, "-n", namespace]))
     };
     doubts.into_iter().map(doubt).collect()
@@ -324,19 +323,19 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
         |when: &str| finish(format!("{when}orce-delete {}.", alike.them()), &alike, node, kubectl);
     let mut advice = match reason {
         Reason::LocalVolume { .. } if given_up(all[0]).is_empty() => {
-            Advice::without_risk(force_delete("Its claims keep their data. To have it gone, f"))
+            Advice::without_risk(force_delete("Its claims keep their data. To remove it, f"))
         }
         Reason::LocalVolume { .. } => local_volume(&alike, node, kubectl),
         Reason::VolumeUnverified { .. } => {
             let mut advice = volume_unverified(&alike, &node.name, kubectl);
-            advice.steps.push(force_delete("Only once you know that none is bound there: f"));
+            advice.steps.push(force_delete("Once you know that none is bound there, and not before, f"));
             advice
         }
         Reason::SharedDisk(_) => {
             let automatic = "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or \
                              what --fenced-node-selector selects) and unmark it when it is back: a run then takes \
                              such pods itself.";
-            Advice { risk: None, steps: vec![force_delete("Only then: f"), remark(automatic)] }
+            Advice { risk: None, steps: vec![force_delete("Only after that, f"), remark(automatic)] }
         }
         Reason::OwnerKind { .. } => {
             let risk = format!(
@@ -349,7 +348,7 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
         _ => return Advice::default(),
     };
     let why = match hold.map(|hold| &hold.reason) {
-        None if node.may_live(facts.now) => "while the node lives, or may: mend it, or power it off",
+        None if node.may_live(facts.now) => "while the node is alive, or may be: repair it, or power it off",
         None => {
             let against = all.iter().flat_map(|judged| against(judged, node, kubectl)).collect::<Vec<_>>();
             if !against.is_empty() {
@@ -388,23 +387,23 @@ fn remark(what: impl Into<String>) -> Step {
 }
 
 fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, kubectl: &Kubectl) -> Advice {
-    let when = if silent { "unless you know that it is off" } else { "while it lives" };
+    let when = if silent { "unless you know that it is off" } else { "while it is alive" };
     let restart = match ready {
         Ready::Unknown => "restart the kubelet (systemctl restart kubelet), and see what its log says",
-        _ => "restart what the condition names, the container runtime mostly, then the kubelet",
+        _ => "restart what the condition names, mostly the container runtime, then the kubelet",
     };
     let see = "See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk).";
     let steps = vec![
         step(see, kubectl.command(["describe", "node", node])),
         remark(format!(
-            "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was asked for."
+            "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was requested."
         )),
         remark(format!(
             "Or power {node} off now: once it has been silent for --node-not-ready-for, a run judges its pods again."
         )),
     ];
     let risk = format!(
-        "Do not force-delete it from {node} {when}: it most likely runs on there, and would run on beside its replacement."
+        "Do not force-delete it from {node} {when}: it most likely still runs there, and would run beside its replacement."
     );
     Advice::new(risk, steps)
 }
@@ -420,22 +419,22 @@ fn volume_confined(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice {
     }
     steps.push(remark(format!(
         "If the data is elsewhere, bring up a node that the volume allows: the next run then takes {}. If it is on \
-         {node}, bring {node} back, or take the volume as lost.",
+         {node}, bring {node} back, or consider the volume lost.",
         alike.them()
     )));
-    let risk = "No other node satisfies the volume's affinity, so a replacement would wait; where the data is, it does not say.";
+    let risk = "No other node satisfies the volume's affinity, so a replacement would wait. It does not show where the data is.";
     Advice::new(risk, steps)
 }
 
 /// What to do about a pod whose disk two machines could write, before whatever else there is to do.
 fn with_shared_disk(node: &str, mut advice: Advice) -> Advice {
     let risk = format!(
-        "If {node} still runs, its machine and the replacement's would write one disk at once, which destroys what is on \
-         it."
+        "If {node} still runs, its machine and the replacement's would write to one disk at once, which destroys its \
+         data."
     );
     advice.risk = Some(advice.risk.map_or(risk.clone(), |more| format!("{risk} {more}")));
     let power_off = format!(
-        "Power {node} off, or cut its disks, and make sure of it at the machine, not by what the cluster says."
+        "Power {node} off, or cut off its disks, and check that at the machine itself, not by what the cluster says."
     );
     advice.steps.insert(0, remark(power_off));
     advice
@@ -445,15 +444,15 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
     let (Alike { namespace, all }, node) = (*alike, &judged.name);
     let claims = all.iter().flat_map(|judged| given_up(judged).iter().map(|claim| (&judged.pod, claim)));
     let mut steps = Vec::new();
-    // A StatefulSet names the claims of its templates so, and makes only those anew.
+    // A StatefulSet names the claims of its templates so, and creates only those again.
     let is_kept = |(pod, claim): &(&PodFacts, &PinnedClaim)| {
         !pod.made_by("StatefulSet", "apps") || !claim.claim.ends_with(&format!("-{}", pod.name))
     };
     let kept = claims.clone().filter(is_kept).map(|(_, claim)| claim.claim.as_str()).collect::<Vec<_>>();
     for claim in &kept {
         let what = format!(
-            "Keep the manifest of claim {claim}: Kubernetes does not make it anew (an operator may: ask it first), and the \
-             replacement waits for it."
+            "Keep the manifest of claim {claim}: Kubernetes does not create it again (an operator may: check that \
+             first), and the replacement waits for it."
         );
         // It becomes the name of a file.
         let command = is_name(claim).then(|| kubectl.keep_claim(namespace, claim));
@@ -461,19 +460,19 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
     }
     let names = named("claim", &claims.clone().map(|(_, claim)| claim.claim.as_str()).collect::<Vec<_>>());
     let and_then =
-        if kept.is_empty() { " A StatefulSet that still wants the replica makes both anew." } else { "" };
+        if kept.is_empty() { " A StatefulSet that still wants the replica creates both again." } else { "" };
     let what = format!(
-        "Give up {names}, and force-delete {}. Nothing happens to a pod that has changed by then, or once {node} has.{and_then}",
+        "Give up {names}, and force-delete {}. Nothing is done to a pod that has changed by then, or once {node} has.{and_then}",
         alike.them()
     );
     steps.push(finish(what, alike, judged, kubectl));
     for claim in kept {
         let file = format!("{namespace}.{claim}.yaml");
         let command = is_name(claim).then(|| kubectl.command(["create", "-n", namespace, "-f", &file]));
-        steps.push(Step { command, ..remark(format!("When claim {claim} is gone, make it anew, empty.")) });
+        steps.push(Step { command, ..remark(format!("When claim {claim} is gone, recreate it, empty.")) });
     }
     steps.push(step(
-        format!("See {} come up anew, on another node.", alike.them()),
+        format!("See {} come up again, on another node.", alike.them()),
         kubectl.command(["get", "pods,pvc", "-n", namespace, "-o", "wide"]),
     ));
     let mut volumes = BTreeMap::<_, Vec<_>>::new();
@@ -487,12 +486,12 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
                 format!("{data} stays on {node}'s disk (policy Retain), but the new pod starts without it")
             }
             Some(policy) => format!("{data} is lost for good (policy {policy})"),
-            None => format!("{data} is to be taken as lost (it names no reclaim policy)"),
+            None => format!("{data} must be considered lost (it names no reclaim policy)"),
         }
     });
     let lost = lost.collect::<Vec<_>>().join("; ");
     let risk = format!(
-        "If {node} can come back, wait for it: what it ran then starts anew, with its data. With these commands {lost}."
+        "If {node} can come back, wait for it: what it ran then starts again, with its data. With these commands {lost}."
     );
     Advice::new(risk, steps)
 }
@@ -510,8 +509,8 @@ fn volume_unverified(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice
         steps.push(step(what, Command(claim_of("wide"))));
         if let Some(volume) = missing_volume {
             let what = format!(
-                "Volume {volume} does not exist: bring it back, or give the claim up; a new pod that uses the claim \
-                 as it is does not start."
+                "Volume {volume} does not exist: bring it back, or give the claim up; a new pod cannot start with the \
+                 claim in this state."
             );
             steps.push(remark(what));
         } else {
@@ -529,7 +528,7 @@ fn volume_unverified(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice
 
 fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubectl) -> Advice {
     let what =
-        "See who set them (under managedFields, the manager of each f:finalizers), and look at its log.";
+        "See what set them (under managedFields, the manager of each f:finalizers), and look at its log.";
     let who = step(what, kubectl.get_pods(alike, &["--show-managed-fields", "-o", "yaml"]));
     let them = alike.them();
     let what =
@@ -553,16 +552,16 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
         LeafKind::Selected => Advice::new(unseen, vec![look]),
         LeafKind::Virtual => {
             let mend = format!(
-                "See why what runs the pods of {node} ({maker}) does not report: its process, its credentials, its \
-                 provider. When it is back, it ends the pods whose deletion was asked for by itself."
+                "See why the program that runs the pods of {node} ({maker}) does not report: its process, its \
+                 credentials, its provider. When it is back, it ends by itself the pods whose deletion was requested."
             );
             let risk = format!("{unseen} When it is back, the node may delete the first copy by name.");
             Advice::new(risk, vec![look, remark(mend)])
         }
         LeafKind::Edge => {
             let mend = format!(
-                "See whether the machine {node} runs, and mend its link; its agent ({maker}) then ends the pods whose \
-                 deletion was asked for."
+                "See whether the machine {node} runs, and repair its link; its agent ({maker}) then ends the pods \
+                 whose deletion was requested."
             );
             Advice::new(unseen, vec![look, remark(mend)])
         }
@@ -571,7 +570,7 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
 
 fn kosmos_leaf(alike: &Alike<'_>, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Advice {
     let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
-    let see = "See why Kosmos does not reach the leaf cluster; mend that link.";
+    let see = "See why Kosmos does not reach the leaf cluster; repair that link.";
     let mut steps = vec![look, step(see, kubectl.command(log))];
     if let Some(cluster) = &leaf.cluster {
         let file = format!("{cluster}.kubeconfig");
@@ -594,7 +593,7 @@ fn kosmos_leaf(alike: &Alike<'_>, leaf: &Leaf, look: Step, kubectl: &Kubectl) ->
 /// What to do about a node that was reaped from, or would be: its containers may still be running.
 pub fn power_off(name: &str) -> Step {
     remark(format!(
-        "If {name} may only be cut off, power it off now: its containers may still be running, beside the pods that \
+        "If {name} may only be cut off, power it off now: its containers may still be running beside the pods that \
          replace them."
     ))
 }
@@ -616,8 +615,8 @@ pub fn advise_node(
     }
     if attached > 0 && node.out_of_service {
         steps.push(remark(format!(
-            "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches its \
-             volumes at once. Take it away when its pods run elsewhere and the machine is back in order."
+            "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches \
+             its volumes at once. Remove it when its pods run elsewhere and the machine works again."
         )));
     } else if attached > 0 && dead && !node.may_live(now) {
         let mut taint = kubectl.still_as_judged(node);
@@ -627,11 +626,11 @@ pub fn advise_node(
         taint.extend(plain.iter().cloned());
         let harm = Some(Harm { word: "Force-deletes", plain: plain.join(" ") });
         let what = format!(
-            "Volumes still attached to {name}: {attached}. Kubernetes detaches one 6 minutes after its pod is gone; \
-             never, where kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \
-             VolumeAttachments. Only if the machine is certainly powered off: from Kubernetes 1.26 on, this taint \
-             has them detached at once, and every pod on {name} that does not tolerate it evicted and force-deleted, \
-             those that need you too. Take it away when its pods run elsewhere and the machine is back in order."
+            "Volumes still attached to {name}: {attached}. Kubernetes detaches each 6 minutes after its pod is gone, \
+             or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \
+             VolumeAttachments. Set this taint only if the machine is certainly powered off. From 1.26 on, Kubernetes \
+             then detaches them at once, and evicts and force-deletes every pod on {name} that does not tolerate the \
+             taint, including those that need you. Remove it when the pods run elsewhere and the machine works again."
         );
         steps.push(Step { harm, ..step(what, Command(taint)) });
     }

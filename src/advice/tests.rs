@@ -91,7 +91,7 @@ fn nothing_that_destroys_is_printed_for_a_node_that_lives_or_may() {
     assert!(dead[0].command.is_some(), "{dead:?}");
     let out_of_service = NodeFacts { out_of_service: true, ..samples::node() };
     let steps = advise_node(&out_of_service, now(), false, true, 1, &Kubectl::default());
-    assert!(steps[0].command.is_none() && steps[0].what.contains("Take it away"), "{steps:?}");
+    assert!(steps[0].command.is_none() && steps[0].what.contains("Remove it"), "{steps:?}");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn only_a_statefulsets_own_claims_are_made_anew() {
         whats.join(" | ")
     };
     let template = whats(with_local_volume(None));
-    assert!(template.contains("makes both anew") && !template.contains("Keep the manifest"), "{template}");
+    assert!(template.contains("creates both again") && !template.contains("Keep the manifest"), "{template}");
     let deployed = Owner { kind: "ReplicaSet".to_owned(), name: "web".to_owned() };
     let others = [
         PodFacts { owner: Some(deployed), ..with_local_volume(None) },
@@ -122,8 +122,8 @@ fn only_a_statefulsets_own_claims_are_made_anew() {
     ];
     for pod in others {
         let whats = whats(pod);
-        assert!(whats.starts_with("Keep the manifest") && whats.contains("make it anew, empty"), "{whats}");
-        assert!(!whats.contains("makes both anew"), "{whats}");
+        assert!(whats.starts_with("Keep the manifest") && whats.contains("recreate it, empty"), "{whats}");
+        assert!(!whats.contains("creates both again"), "{whats}");
     }
 }
 
@@ -173,11 +173,11 @@ fn no_claim_is_given_up_that_may_be_used_elsewhere_or_whose_pod_stays_down() {
     let cases = [
         ("that other nodes may have too", on_path(Vec::new())),
         ("that other nodes may have too", on_path(affinity(&["ds06", "ds07"]))),
-        ("is used by backup too", used(on_path(affinity(&["ds06"])))),
+        ("is also used by backup", used(on_path(affinity(&["ds06"])))),
         ("claim lost could not be verified", with_local_volume(Some(lost))),
         ("the Job controller's finalizer holds the pod", held),
         (
-            "none that an API server gives",
+            "not one that an API server gives",
             PodFacts { name: "$(reboot)".to_owned(), ..with_local_volume(None) },
         ),
     ];

@@ -29,7 +29,7 @@ impl FromStr for PushGateway {
 
     // The text may hold a password, so no error repeats any of it.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = "it is no URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, with / ? # and @ \
+        let wrong = "it is not the URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, with / ? # and @ \
                      in a password as %2F %3F %23 and %40";
         let uri = text.trim().parse::<Uri>().map_err(|_| wrong)?;
         let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme());

@@ -20,7 +20,7 @@ pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
 pub use self::values::{DryRun, LogFormat, Output, PodName, Span};
 
-/// What is asked for, and the options for it.
+/// The command, and its options.
 #[derive(Debug)]
 pub struct Cli {
     /// What is asked for.
@@ -49,8 +49,8 @@ pub enum Command {
 /// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must not decide.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The report goes to
-/// standard output, the log to standard error. An option can also be set by the environment variable that is named with
-/// it; the command line beats it.
+/// standard output, the log to standard error. An option can also be set by the environment variable shown with it;
+/// the command line takes precedence.
 #[derive(Debug, Parser)]
 #[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 struct Line {
@@ -62,9 +62,9 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Typed {
-    /// Say what would happen if these nodes died now; only reads
+    /// Show what would happen if these nodes died now; only reads
     WhatIf {
-        /// A node that is supposed to die now; several with blanks or commas between
+        /// A node to assume dead; separate several by spaces or commas
         #[arg(value_name = "NODE", value_delimiter = ',', value_parser = values::node(), required_unless_present = "node")]
         nodes: Vec<String>,
         /// The same, as an option; repeatable
@@ -73,7 +73,7 @@ enum Typed {
         #[command(flatten)]
         common: Common,
     },
-    /// Say of every rule what it sees in this pod, and which one decides; only reads
+    /// Show what every rule finds for this pod, and which one decides; only reads
     Explain {
         /// The pod: NAMESPACE/POD; or POD, or pod/POD, with -n NAMESPACE
         #[arg(value_name = "POD", value_parser = values::pod_name)]
@@ -102,7 +102,7 @@ Exit codes:
   0  done, also when nothing was stuck
   1  could not run: no connection, no right to list nodes or pods, no guard where it is required,
      unreadable snapshot
-  2  wrong usage, a missing context or broken kubeconfig among it
+  2  wrong usage, including a missing context or a broken kubeconfig
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod
   5  with --exit-on-manual: something needs a person";
@@ -165,7 +165,7 @@ impl Cli {
         // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable, and clashes with the option.
         if common.all_namespaces || common.namespace.is_some() {
             if typed(matches, "namespace_regex") {
-                return Err("--namespace-regex excludes -n and -A; leave one out".to_owned());
+                return Err("--namespace-regex cannot be combined with -n or -A; leave one out".to_owned());
             }
             let only = common.namespace.as_ref().map(|name| format!("^{}$", regex::escape(name)));
             common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
@@ -179,7 +179,7 @@ impl Cli {
         if common.snapshot.is_some() {
             if let Some(id) = ["push_gateway", "metrics_file"].into_iter().find(|id| typed(matches, id)) {
                 let option = spelled(matches, id);
-                return Err(format!("{option} does not go with --snapshot: metrics are about runs"));
+                return Err(format!("{option} cannot be combined with --snapshot: metrics are about runs"));
             }
             self.options.metrics = MetricsTo::default();
         }
@@ -276,9 +276,9 @@ fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
     let before = args.windows(2).find(|pair| pair[1] == *word && joined(&pair[0]));
     let of_run = command.get_arguments().any(|arg| arg.get_long() == word.strip_prefix("--"));
     let says = if let Some(pair) = before {
-        format!("{word:?} stands alone; join it to its option: {}={word}", pair[0].display())
+        format!("{word:?} is not joined to its option; write {}={word}", pair[0].display())
     } else if of_run && !name.is_empty() {
-        format!("{word} does not go with {name}: it would not change the answer; leave it out")
+        format!("{word} cannot be used with {name}: it would not change the answer; leave it out")
     } else {
         return error;
     };
@@ -295,7 +295,7 @@ pub fn warn_of_near_variables() {
         let may_be = |our: &str| our.len().abs_diff(typed.len()) < 3;
         let near = |our: &&&str| may_be(our) && strsim::osa_distance(&typed, our) <= our.len() / 7;
         if let Some(our) = ours.iter().find(near).filter(|our| **our != name) {
-            tracing::warn!("The variable {name} changes nothing; did you mean {our}?");
+            tracing::warn!("The variable {name} has no effect; did you mean {our}?");
         }
     }
 }

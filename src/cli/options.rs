@@ -21,24 +21,24 @@ const METRICS: &str = "Metrics";
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
-    /// Those that a question takes too.
+    /// The options that a question takes too.
     #[command(flatten)]
     pub common: Common,
 
-    /// How long is long enough.
+    /// The thresholds.
     #[command(flatten)]
     pub thresholds: Thresholds,
 
-    /// Change nothing: "server" (or nothing, or true) has the API server check each delete, "client" only reads
+    /// Change nothing: "server" (or true, or no value) has the API server check each delete; "client" only reads
     #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "server", hide_default_value = true)]
     pub dry_run: DryRun,
 
-    /// Do not ask before deleting (only a terminal is asked)
+    /// Do not ask before deleting (a run asks only at a terminal)
     #[arg(help_heading = LIMITS, long, display_order = 0)]
     pub yes: bool,
 
-    /// Run only where the guard proves that it keeps this account from deleting a running pod: its own, which the
-    /// downward API names; --dry-run=client and --snapshot do not ask
+    /// Run only if the guard refuses this account the delete of a running pod: the run's own pod, which the downward
+    /// API names. --dry-run=client and --snapshot skip this check
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env)]
     pub require_guard: bool,
 
@@ -50,20 +50,20 @@ pub struct Options {
     #[arg(help_heading = REPORT, long, hide_short_help = true, env)]
     pub exit_on_manual: bool,
 
-    /// What to call the cluster in reports and metrics, where there are several
+    /// Name of the cluster in reports and metrics, where there are several
     #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "NAME", value_parser = values::cluster_name)]
     pub cluster_name: Option<String>,
 
-    /// Write no Kubernetes Events about what was done, nor Warnings about what needs a person
+    /// Write no Kubernetes Events, neither about deleted pods nor about pods that need a person
     #[arg(help_heading = REPORT, long, hide_short_help = true, env)]
     pub no_events: bool,
 
-    /// After the deletes, see for so long, and 10 s for the causes, whether the replacements come up; shorter than the
-    /// schedule. It ends sooner when all are Ready
+    /// After the deletes, wait up to this long for the replacements to become Ready, and up to 10 s more to find out
+    /// why some are not. Choose less than the schedule's interval
     #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true)]
     pub wait_for_replacements: Span,
 
-    /// Where the numbers of a run go.
+    /// Where the metrics of a run go.
     #[command(flatten)]
     pub metrics: MetricsTo,
 }
@@ -71,7 +71,7 @@ pub struct Options {
 /// The options that every question takes.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Only namespaces that this matches, in any part [default: all]
+    /// Only namespaces that this matches, anywhere in the name [default: all]
     #[arg(help_heading = WHICH, long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_regex: Option<Regex>,
 
@@ -79,47 +79,50 @@ pub struct Common {
     #[arg(help_heading = WHICH, short, long, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
     pub namespace: Option<String>,
 
-    /// All namespaces, whatever the environment says
+    /// All namespaces, even if NAMESPACE_REGEX is set
     #[arg(help_heading = WHICH, short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
 
-    /// And not those that this one matches
+    /// Except namespaces that this matches, anywhere in the name
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_exclude_regex: Option<Regex>,
 
-    /// What a sign of life protects on a NotReady node (its lease is renewed, node-problem-detector or virt-handler reports):
-    /// "hold-unique" the pods of which two must not run at once, such as a StatefulSet's; "hold" all; "reap" none
+    /// Which pods a sign of life of their NotReady node protects (a renewed lease, a report of node-problem-detector
+    /// or virt-handler): "hold-unique": those that must not run twice, such as a StatefulSet's; "hold": all; "reap":
+    /// none
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
-    /// --kubelet-alive=hold, and reap only where the node's Ready is Unknown: not where its kubelet may still report
+    /// Reap only where the node's Ready is Unknown, not where its kubelet may still report; implies
+    /// --kubelet-alive=hold
     #[arg(help_heading = WHICH, long, hide_short_help = true, env)]
     pub unreachable_only: bool,
 
-    /// Flag pods whose owner, or the Deployment or CronJob above it, is of this kind (such as StatefulSet) instead of reaping
-    /// them; repeatable, or with commas
+    /// Leave pods to a person whose owner, or the Deployment or CronJob above it, is of this kind (such as
+    /// StatefulSet); repeatable, or separated by commas
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
     pub manual_owner_kind: Vec<String>,
 
-    /// Reap pods that only storage on their node keeps, where each claim there is annotated pod-reaper.io/scratch: "true",
-    /// comes from their StatefulSet's templates and is used by no other pod: claims first. Their data is lost
+    /// Also reap pods that only claims on their node hold, if each of these claims is annotated pod-reaper.io/scratch:
+    /// "true", comes from the StatefulSet's templates and is used by no other pod. The claims are deleted first, and
+    /// their data is lost
     #[arg(help_heading = WHICH, long, hide_short_help = true, env)]
     pub reap_scratch: bool,
 
-    /// Treat nodes that this selects as leaf nodes, besides those that bear a known mark: a label selector,
-    /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or with semicolons
+    /// Treat nodes that this selects as leaf nodes, in addition to those with a known mark: a label selector,
+    /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or separated by semicolons
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
     pub leaf_node_selector: Vec<NodeSelector>,
 
-    /// Treat nodes that this selects as certainly off (fenced); as --leaf-node-selector
+    /// Treat nodes that this selects as certainly off (fenced); same form as --leaf-node-selector
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
     pub fenced_node_selector: Vec<NodeSelector>,
 
-    /// Most pods to delete in one run, the longest overdue first; 0 is no limit
+    /// Maximum number of pods to delete in one run, the longest overdue first; 0 is no limit
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "N", default_value_t = 0, value_parser = values::count)]
     pub max_deletes: usize,
 
-    /// Delete nothing when more than 2 nodes, and this share of them, are NotReady; 100 turns it off
+    /// Delete nothing when more than 2 nodes, and at least this share of the nodes, are NotReady; 100 turns it off
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, value_parser = values::percent)]
     pub max_not_ready_percent: u8,
 
@@ -127,7 +130,7 @@ pub struct Common {
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m")]
     pub deadline: Span,
 
-    /// How the answer and the log are written.
+    /// The formats of the answer and the log.
     #[command(flatten)]
     pub form: Form,
 
@@ -135,58 +138,58 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = values::path)]
     pub snapshot: Option<PathBuf>,
 
-    /// With --snapshot: the moment to judge at [default: the newest observation in it]
+    /// With --snapshot: the time to judge at [default: the newest observation in the file]
     #[arg(help_heading = SOURCE, long, hide_short_help = true, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
     pub now: Option<Timestamp>,
 
-    /// The kubeconfig's context to use
+    /// Context of the kubeconfig to use
     #[arg(help_heading = SOURCE, long, value_name = "NAME", value_parser = values::filled("write the name of a context"), conflicts_with = "snapshot")]
     pub context: Option<String>,
 
-    /// The kubeconfig to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
+    /// Kubeconfig file to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = values::path, conflicts_with = "snapshot")]
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// How long is long enough.
+/// The thresholds.
 #[derive(Debug, Args)]
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
-    /// How long past its deletion deadline, its grace period over, a pod counts as stuck
+    /// How long past its deletion deadline (grace included) a pod counts as stuck
     #[arg(long, display_order = 7, env, value_name = "DURATION", default_value = "10m")]
     pub reap_older_than: Span,
 
-    /// How long its node must have been NotReady [default: as --reap-older-than]
+    /// How long its node must have been NotReady [default: same as --reap-older-than]
     #[arg(long, display_order = 8, hide_short_help = true, env, value_name = "DURATION")]
     pub node_not_ready_for: Option<Span>,
 }
 
-/// How the answer and the log are written.
+/// The formats of the answer and the log.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = REPORT)]
 pub struct Form {
-    /// Form of the report
+    /// Format of the report
     #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json|markdown|html", default_value_t = Output::Text)]
     pub output: Output,
 
-    /// Form of the log
-    #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORM", default_value_t = LogFormat::Text)]
+    /// Format of the log
+    #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 
-    /// How much of the log
+    /// Level of the log
     #[arg(long, hide_short_help = true, env, value_name = "LEVEL", default_value = "info", value_parser = values::log_level())]
     pub log_level: LevelFilter,
 }
 
-/// Where the numbers of a run go.
+/// Where the metrics of a run go.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = METRICS)]
 pub struct MetricsTo {
-    /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is used and never shown
+    /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is never shown
     #[arg(long, hide_short_help = true, env, value_name = "URL")]
     pub push_gateway: Option<PushGateway>,
 
-    /// Write them to this file, in place of the one before, for the textfile collector of node-exporter (NAME.prom)
+    /// Write the metrics to this file (NAME.prom), which each run replaces, for the textfile collector of node-exporter
     #[arg(long, hide_short_help = true, env, value_name = "FILE", value_parser = values::path)]
     pub metrics_file: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Typed values: each has a type of its own, and says what to write where it is none.
+//! Typed values: each has a type of its own, and its error says what to write.
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
@@ -112,7 +112,7 @@ pub(super) fn node_selector(text: &str) -> Result<NodeSelector, String> {
 }
 
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "write a moment such as 2026-01-31T03:00:00Z".to_owned())
+    text.parse().map_err(|_| "write a time such as 2026-01-31T03:00:00Z".to_owned())
 }
 
 pub(super) fn count(text: &str) -> Result<usize, String> {
@@ -144,7 +144,7 @@ pub(super) fn path(text: &str) -> Result<PathBuf, String> {
 
 /// A name of an object; else the `hint` says what to write.
 pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
-    move |text| is_name(text).then(|| text.to_owned()).ok_or(format!("it is no name of Kubernetes; {hint}"))
+    move |text| is_name(text).then(|| text.to_owned()).ok_or(format!("it is not a Kubernetes name; {hint}"))
 }
 
 /// A node, for `what-if`.
@@ -179,7 +179,7 @@ pub(super) fn answer() -> impl TypedValueParser<Value = Output> {
 pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
     PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str)).try_map(|word| {
         let known = KubeletAlive::ALL.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(&word));
-        known.ok_or("it is none of these")
+        known.ok_or("it is not one of these")
     })
 }
 

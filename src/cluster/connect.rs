@@ -43,7 +43,7 @@ impl Cluster {
                 format!("the credential plugin of the kubeconfig did not answer within {limit} s")
             }
         };
-        Err(CouldNotRun::Source(format!("{why}; try `kubectl get nodes` with the same one")))
+        Err(CouldNotRun::Source(format!("{why}; try `kubectl get nodes` with the same kubeconfig")))
     }
 }
 
@@ -122,7 +122,7 @@ async fn config(target: &Target) -> Result<(Config, String)> {
     // kube takes a URL without its scheme, and panics at the first request.
     if config.cluster_url.scheme().is_none() || config.cluster_url.host().is_none() {
         return Err(CouldNotRun::Usage(format!(
-            "{named}: the cluster's server is no URL; write one such as https://10.0.0.1:6443"
+            "{named}: the cluster's server is not a URL; write one such as https://10.0.0.1:6443"
         )));
     }
     // kube would take a proxy from the environment as well, but cannot know which hosts it must not be used for.

@@ -123,7 +123,7 @@ impl Failure {
     }
 }
 
-/// Kind and message of a Status object. A body that is none is not repeated: it may hold anything.
+/// Kind and message of a Status object. A body that is not one is not repeated: it may hold anything.
 pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     let answered = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let answered = if answered["kind"] == "Status" { answered } else { Value::Null };

@@ -92,11 +92,12 @@ impl Cluster {
         let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings")) {
             Ok(lists) => lists,
             Err(failure) if failure.is(StatusKind::NotFound) => {
-                return "it knows no ValidatingAdmissionPolicy; that takes Kubernetes 1.30, and cronjob/base does without".to_owned();
+                return "it serves no ValidatingAdmissionPolicy, which needs Kubernetes 1.30; cronjob/base needs none".to_owned();
             }
             Err(failure) => {
                 return format!(
-                    "policy or binding are missing, do not say Deny, or do not hold this account; which, could not be read: {failure}"
+                    "policy or binding is missing, does not deny, or does not apply to this account; the cause could \
+                     not be read: {failure}"
                 );
             }
         };
@@ -111,7 +112,7 @@ impl Cluster {
             |actions: &&Value| actions.as_array().is_some_and(|actions| actions.contains(&json!("Deny")));
         if actions.iter().any(denies) {
             return format!(
-                "the guard's policy {policy} does not hold this account, which needs the right be-guarded on \
+                "the guard's policy {policy} does not apply to this account, which needs the right be-guarded on \
                  guarded.pod-reaper.io from a ClusterRoleBinding, and none by wildcards"
             );
         }
@@ -130,22 +131,22 @@ pub(super) fn judge(failure: &Failure) -> Result<(), NoProof> {
     }
     let what = match failure.code() {
         _ if message.contains(NOT_READY) => "the API server does not know its policies yet",
-        Some(409) => "its own pod changes all the time",
+        Some(409) => "its own pod keeps changing",
         Some(404) => "its own pod is gone",
         Some(400) => {
-            "a webhook without dry-run support was asked first; give it sideEffects: None, or except the namespace of this pod"
+            "a webhook without dry-run support was asked first; give it sideEffects: None, or exempt the namespace of this pod"
         }
         Some(500) if failure.is(StatusKind::Webhook) => {
-            "a webhook could not be called; mend it, or except the namespace of this pod"
+            "a webhook could not be called; repair it, or exempt the namespace of this pod"
         }
         Some(403) if message.contains(" cannot delete resource ") => {
             "RBAC refused it, so admission was not asked; grant the right to delete pods, or run with --dry-run=client"
         }
         Some(_) if message.contains(" resulted in error: ") => {
-            "an expression of a policy failed; where it is the guard's, install it anew"
+            "an expression of a policy failed; if it is the guard's, install the guard again"
         }
         Some(403 | 422) => {
-            "another policy or webhook refused it first; let that except the namespace of this pod"
+            "another policy or webhook refused it first; exempt the namespace of this pod there"
         }
         _ => "it was not answered",
     };

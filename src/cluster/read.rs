@@ -243,7 +243,7 @@ impl Cluster {
             let path = format!("/api/v1/namespaces/{}/pods/{}", encode(&lost.namespace), encode(&lost.name));
             let namesake = self.get_any(&path, Form::Look).await?;
             let namesake = namesake.map(|answer| answer.parse_named(&lost.name)).transpose()?;
-            // Its controller may have been made anew, under the same name.
+            // Its controller may have been created again, under the same name.
             let another = |pod: &RawPod| {
                 pod.metadata.uid.as_ref() != Some(&lost.uid) && pod.summary().controller == lost.owner
             };
@@ -260,7 +260,7 @@ impl Cluster {
         let Reference { api_version, kind, name, uid, .. } = Reference::controller(lost);
         if !["apps/v1", "batch/v1"].contains(&&*api_version) {
             let state = if lost.siblings.is_some() { State::Pending } else { State::Unknown };
-            let cause = format!("none is found; its {kind} is not asked, and may give new ones other names");
+            let cause = format!("none was found; its {kind} was not asked, and may name new pods otherwise");
             return Ok(Replacement::without_pod(state, cause));
         }
         // A StatefulSet that wants fewer pods does not want those of the highest ordinals.
@@ -268,9 +268,9 @@ impl Cluster {
         let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
         let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/");
         let found = self.find::<RawController>(&path, &name).await?;
-        // One that was made anew makes pods of the same names, or of other names.
+        // One that was created again makes pods of the same names, or of other names.
         let found = found.filter(|found| lost.siblings.is_none() || found.metadata.uid == Some(uid));
-        let gone = || Replacement::without_pod(State::None, "its controller does not exist any more");
+        let gone = || Replacement::without_pod(State::None, "its controller no longer exists");
         Ok(found.map_or_else(gone, |it| it.missing(ordinal.and_then(Result::ok).unwrap_or(has))))
     }
 
@@ -377,7 +377,7 @@ impl Cluster {
     }
 
     /// What `take` makes of all pages of a list, one after the other; it gives how to ask for the next. When a page's
-    /// token has expired, the list is begun anew, once.
+    /// token has expired, the list is started again, once.
     async fn pages<S: Default>(
         &self,
         path: &str,

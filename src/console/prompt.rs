@@ -16,11 +16,11 @@ use crate::{
     stop::Stop,
 };
 
-/// So many workloads are listed before the question, and so many pods of each; the rest are counted.
+/// How many workloads, and how many pods of each, are listed before the question; the rest are counted.
 const PREVIEW: usize = 20;
 const NAMES: usize = 5;
 
-/// An answer that takes longer is none: only the pods and their nodes are read again before the deletes, and how many
+/// An answer that takes longer does not count: only the pods and their nodes are read again before the deletes, and how many
 /// nodes are NotReady, or who has opted out, may have changed by then.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -77,7 +77,7 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     let nodes = nodes.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
     if !nodes.is_empty() {
         let says =
-            format!("[unique]: two of it must not run at once. Be sure that these nodes are off: {nodes}.");
+            format!("[unique]: two of it must not run at once. Make sure that these nodes are off: {nodes}.");
         page.paragraph("  ", "      ", Style::new(), &says);
     }
     let these = if pods.len() == 1 { "this pod".to_owned() } else { format!("these {} pods", pods.len()) };
@@ -146,7 +146,7 @@ mod tests {
               shop: ReplicaSet x-14: x-14 on ds06; overdue up to 2h 30m
               shop: ReplicaSet x-15: x-15 on ds06; overdue up to 2h 30m
               and 3 more workloads (see all with --dry-run=client)
-              [unique]: two of it must not run at once. Be sure that these nodes are off: ds06.
+              [unique]: two of it must not run at once. Make sure that these nodes are off: ds06.
             Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]]
         .assert_eq(&question);
     }

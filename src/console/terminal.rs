@@ -38,7 +38,7 @@ pub fn error(text: &str) {
     let _ = writeln!(io::stderr(), "error: {}", clean(text));
 }
 
-/// A bar for so many pods. It is gone when it is dropped: the report follows.
+/// A bar for a number of pods. It disappears when it is dropped: the report follows.
 #[derive(Debug)]
 pub struct Progress(ProgressBar);
 

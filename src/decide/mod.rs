@@ -86,7 +86,7 @@ pub fn asks_about_scratch(now: Timestamp, policy: &Policy, node: Option<&NodeRea
         && decide(now, policy, node, pod).code() == ReasonCode::LocalVolume
 }
 
-/// What one rule, or limit, says about a pod.
+/// What one rule or limit says about a pod.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Evaluation {
@@ -112,7 +112,7 @@ pub fn evaluate(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &
             (_, Some(decides)) if number == RULES.len() => (Some(false), format!("Rule {decides} decides.")),
             (Finding::Holds(reason), _) => (Some(true), reason.sentence()),
             (Finding::Not, _) => (Some(false), (rule.otherwise)(&case)),
-            (Finding::NodeUnknown, _) => (None, "Its node could not be seen.".to_owned()),
+            (Finding::NodeUnknown, _) => (None, "Its node could not be read.".to_owned()),
         };
         if holds != Some(false) {
             decides.get_or_insert(number);

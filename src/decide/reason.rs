@@ -217,7 +217,8 @@ pub struct PinnedClaim {
     pub reclaim_policy: Option<String>,
     /// How the volume is bound to the node, as a phrase.
     pub bond: String,
-    /// The claim's resource version, where it is declared scratch in that and made anew; else why it is not given up, as a
+    /// The claim's resource version, where it is declared scratch in that version and created again; else why it is
+    /// not given up, as a
     /// phrase.
     pub scratch: Result<String, String>,
 }
@@ -297,7 +298,7 @@ impl Reason {
     pub fn sentence(&self) -> String {
         match self {
             Self::MirrorPod => {
-                "It mirrors a static pod, which its node's kubelet owns; deleting the mirror means nothing."
+                "It mirrors a static pod, which its node's kubelet owns; deleting the mirror has no effect on that."
                     .to_owned()
             }
             Self::OptedOut { who, value } => {
@@ -313,13 +314,13 @@ impl Reason {
                 format!("{who} is opted out by pod-reaper.io/skip.{odd}")
             }
             Self::NodeGone { node: None } => {
-                "It was never given a node; the pod garbage collector takes care of it.".to_owned()
+                "It was never assigned to a node; the pod garbage collector takes care of it.".to_owned()
             }
             Self::NodeGone { node: Some(node) } => {
-                format!("Node {node} does not exist any more; the pod garbage collector takes care of it.")
+                format!("Node {node} no longer exists; the pod garbage collector takes care of it.")
             }
             Self::NodeReady => {
-                "Its node is Ready: the kubelet there is stopping it, or is what has to be looked at."
+                "Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet."
                     .to_owned()
             }
             Self::NotOverdue { overdue, threshold } if overdue.is_negative() => format!(
@@ -338,14 +339,14 @@ impl Reason {
                         &format!("stands for the Kosmos leaf cluster {cluster}")
                     }
                     (LeafKind::Kosmos, None) => "is a Kosmos leaf node and stands for another cluster",
-                    (LeafKind::Virtual, _) => &format!("is a virtual node of {maker}, and no machine"),
+                    (LeafKind::Virtual, _) => &format!("is a virtual node of {maker}, not a machine"),
                     (LeafKind::Edge, _) => &format!("is an edge node of {maker}"),
                     (LeafKind::Selected, _) => "matches --leaf-node-selector",
                 };
                 let means = match kind {
-                    LeafKind::Virtual => "There, NotReady means that what runs its pods does not report",
+                    LeafKind::Virtual => "There, NotReady means that the program that runs its pods does not report",
                     LeafKind::Edge => {
-                        "It works on without its cluster, so NotReady means that the link is cut"
+                        "It keeps working without its cluster, so NotReady means that the link is cut"
                     }
                     LeafKind::Kosmos | LeafKind::Selected => "There, NotReady means that the link is cut",
                 };
@@ -360,11 +361,11 @@ impl Reason {
                 "The node's Ready is {ready}, not Unknown: its kubelet may still report, and --unreachable-only is set."
             ),
             Self::KubeletAlive { ready, signs } => format!(
-                "The node's Ready is {ready}, but its machine lives: {}. So the pod's containers most likely run on.",
+                "The node's Ready is {ready}, but its machine is alive: {}. The pod's containers most likely still run.",
                 signs.join(", ")
             ),
             Self::NodeJustFailed { not_ready_for: Some(time), threshold } => format!(
-                "The node has been NotReady for {} only; {} are asked for.",
+                "The node has been NotReady for only {}; --node-not-ready-for is {}.",
                 spoken((*time).max(SignedDuration::ZERO)),
                 spoken(*threshold)
             ),
@@ -372,11 +373,11 @@ impl Reason {
                 "The node is NotReady, but does not say since when.".to_owned()
             }
             Self::AlreadyForced { finalizers } => format!(
-                "It was force-deleted already and is held by {}; another delete changes nothing.",
+                "It was already force-deleted and is held by {}; another delete would change nothing.",
                 listed(finalizers)
             ),
             Self::Finalizers { finalizers } => format!(
-                "It is held by {}, whose controller has something to do before the pod may go.",
+                "It is held by {}, whose controller has work to do before the pod can go.",
                 listed(finalizers)
             ),
             Self::LocalVolume { claims, kept } => {
@@ -384,22 +385,22 @@ impl Reason {
                     format!("claim {} is bound to volume {} ({})", claim.claim, claim.volume, claim.bond)
                 });
                 let each = each.collect::<Vec<_>>().join("; ");
-                let kept = kept.as_ref().map(|why| format!(" --reap-scratch leaves it: {why}."));
+                let kept = kept.as_ref().map(|why| format!(" --reap-scratch does not apply: {why}."));
                 format!("Its storage is on the dead node: {each}.{}", kept.unwrap_or_default())
             }
             Self::VolumeConfined { claims } => {
                 let each = claims.iter().map(|ConfinedClaim { claim, volume, place }| {
                     format!("claim {claim} is bound to volume {volume}, which needs {place}")
                 });
-                format!("No other node reaches its storage: {}.", each.collect::<Vec<_>>().join("; "))
+                format!("No other node can reach its storage: {}.", each.collect::<Vec<_>>().join("; "))
             }
             Self::SharedDisk(what) => format!(
-                "Two machines could write its disk at once ({what}), and its node is not certainly off."
+                "Two machines could write to its disk at once ({what}), and its node is not certainly off."
             ),
             Self::VolumeUnverified { claims } => {
                 let each = claims.iter().map(|claim| format!("claim {}: {}", claim.claim, claim.cause));
                 let each = each.collect::<Vec<_>>().join("; ");
-                format!("Whether its storage is on the dead node could not be verified: {each}.")
+                format!("It is unverified whether its storage is on the dead node: {each}.")
             }
             Self::OwnerKind { owner: Owner { kind, name } } => {
                 format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind.")
@@ -408,7 +409,7 @@ impl Reason {
                 let claims = scratch.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(", ");
                 let binds = match claims.as_str() {
                     "" => String::new(),
-                    claims => format!(" but storage that is declared scratch and goes first: {claims}"),
+                    claims => format!(" except scratch claims, which are deleted first: {claims}"),
                 };
                 format!("It is stuck Terminating on a NotReady node and nothing binds it there{binds}.")
             }
@@ -425,9 +426,9 @@ pub fn seen(Sign { by, at }: &Sign, now: Timestamp) -> String {
     }
 }
 
-/// That a fact which is needed could not be read: `what`, and why.
+/// The sentence for a needed fact that could not be read: `what`, and why.
 pub fn unread(what: &str) -> String {
-    format!("Something that has to be known could not be read: {}.", what.trim_end_matches('.'))
+    format!("A fact that the decision needs could not be read: {}.", what.trim_end_matches('.'))
 }
 
 fn listed(finalizers: &[String]) -> String {

@@ -66,7 +66,7 @@ impl<'a> Case<'a> {
     pub fn node_unread(&self) -> Reason {
         let why = match self.node {
             Some(NodeRead::Unread(unread)) => &unread.0,
-            _ => "nobody looked",
+            _ => "it was not looked up",
         };
         Reason::FactsUnread(format!("the node: {why}"))
     }
@@ -82,7 +82,7 @@ impl<'a> Case<'a> {
             }
             Some(node) => format!("Node {}'s Ready is {}.", self.node_name(), node.ready),
             None if self.nowhere() => NOWHERE.to_owned(),
-            None => format!("Whether {} is Ready is not known.", self.node_name()),
+            None => format!("It is not known whether {} is Ready.", self.node_name()),
         }
     }
 }
@@ -102,7 +102,7 @@ pub(super) static RULES: [Rule; 18] = [
     Rule {
         asks: "Is the pod, its namespace or its node opted out?",
         holds: Holds::Always(opted_out),
-        otherwise: |_| "None that could be read is opted out by pod-reaper.io/skip.".to_owned(),
+        otherwise: |_| "None of those that could be read is opted out by pod-reaper.io/skip.".to_owned(),
     },
     Rule {
         asks: "Is its node gone, and no finalizer but the Job controller's left?",
@@ -114,9 +114,9 @@ pub(super) static RULES: [Rule; 18] = [
         otherwise: |case| match case.known() {
             Some(node) => format!("Node {} exists.", node.name),
             None if case.nowhere() => {
-                "Its node is gone, but the pod garbage collector cannot end what finalizers hold.".to_owned()
+                "Its node is gone, but the garbage collector cannot remove what finalizers hold.".to_owned()
             }
-            None => format!("Whether {} exists is not known.", case.node_name()),
+            None => format!("It is not known whether {} exists.", case.node_name()),
         },
     },
     Rule {
@@ -134,7 +134,7 @@ pub(super) static RULES: [Rule; 18] = [
         }),
         otherwise: |case| {
             let overdue = spoken(case.pod.overdue(case.now));
-            format!("It is overdue by {overdue}, of {} asked for.", spoken(case.policy.reap_older_than))
+            format!("It is {overdue} overdue; --reap-older-than is {}.", spoken(case.policy.reap_older_than))
         },
     },
     Rule {
@@ -145,13 +145,13 @@ pub(super) static RULES: [Rule; 18] = [
                 "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
             ),
             None if case.nowhere() => NOWHERE.to_owned(),
-            None => format!("Whether {} carries a mark is not known.", case.node_name()),
+            None => format!("It is not known whether {} carries a mark.", case.node_name()),
         },
     },
     Rule {
-        asks: "Could something that has to be known not be read?",
+        asks: "Could a needed fact not be read?",
         holds: Holds::Always(facts_unread),
-        otherwise: |_| "Node, namespace and, where it matters, the lease were read.".to_owned(),
+        otherwise: |_| "The node, the namespace and, where needed, the lease were read.".to_owned(),
     },
     Rule {
         asks: "Is its node recovering: Unknown, but with a fresh lease?",
@@ -163,7 +163,7 @@ pub(super) static RULES: [Rule; 18] = [
             }
             Some((Ready::Unknown, Ok(Some(_)))) => "The node's lease was never renewed.".to_owned(),
             Some((Ready::Unknown, Ok(None))) => "The node has no lease.".to_owned(),
-            _ => format!("The lease has no say here. {}", case.ready()),
+            _ => format!("The lease does not matter here. {}", case.ready()),
         },
     },
     Rule {
@@ -174,7 +174,7 @@ pub(super) static RULES: [Rule; 18] = [
             let since = node.and_then(|node| node.not_ready_since(case.now));
             let Some(since) = since else { return case.ready() };
             let (time, asked) = (case.now.duration_since(since), case.policy.node_not_ready_for);
-            format!("It has been NotReady for {}, of {} asked for.", spoken(time), spoken(asked))
+            format!("It has been NotReady for {}; --node-not-ready-for is {}.", spoken(time), spoken(asked))
         },
     },
     Rule {
@@ -184,14 +184,14 @@ pub(super) static RULES: [Rule; 18] = [
             let Some(node) = case.known() else { return NOWHERE.to_owned() };
             let signs = signs(case, node).join(", ");
             match case.policy.kubelet_alive {
-                _ if signs.is_empty() => "Nothing shows that its machine lives.".to_owned(),
-                KubeletAlive::Reap => format!("--kubelet-alive=reap protects no pod, though {signs}."),
-                _ => format!("It is not one of those of which two must not run at once, though {signs}."),
+                _ if signs.is_empty() => "Nothing shows that its machine is alive.".to_owned(),
+                KubeletAlive::Reap => format!("--kubelet-alive=reap protects no pod, although {signs}."),
+                _ => format!("Two copies of it may run at once, although {signs}."),
             }
         },
     },
     Rule {
-        asks: "Was it force-deleted already, and is still held by finalizers?",
+        asks: "Was it already force-deleted, and do finalizers still hold it?",
         holds: Holds::Always(|case| {
             let finalizers = case.pod.foreign_finalizers();
             let forced = case.pod.grace_seconds == Some(0) && !case.pod.finished && !finalizers.is_empty();
@@ -199,7 +199,7 @@ pub(super) static RULES: [Rule; 18] = [
         }),
         otherwise: |case| match case.pod.grace_seconds {
             Some(0) if !case.pod.foreign_finalizers().is_empty() => {
-                "It has finished, so that it was given no grace without force.".to_owned()
+                "It has finished, so it was given no grace period even without force.".to_owned()
             }
             Some(0) => unheld(case),
             _ => "It was not force-deleted yet.".to_owned(),
@@ -226,46 +226,46 @@ pub(super) static RULES: [Rule; 18] = [
             // Scratch claims are given up only where nothing else would keep the pod.
             let mut others = RULES[BEFORE_VOLUMES + 1..RULES.len() - 1].iter().map(|rule| rule.finding(case));
             let other = others.find_map(|finding| match finding {
-                Finding::Holds(reason) => Some(format!("by {} it would stay all the same", reason.code())),
+                Finding::Holds(reason) => Some(format!("{} would hold it anyway", reason.code())),
                 Finding::Not | Finding::NodeUnknown => None,
             });
             let not_scratch = claims.iter().find_map(|claim| claim.scratch.clone().err());
             let kept = not_scratch.or(other)?;
             Some(Reason::LocalVolume { claims, kept: Some(kept) })
         }),
-        otherwise: |case| of_claims(case, "None that could be read keeps it on the node"),
+        otherwise: |case| of_claims(case, "No claim that could be read keeps it on the node"),
     },
     Rule {
-        asks: "Can its storage be reached from no other node?",
+        asks: "Is its storage out of reach of every other node?",
         holds: Holds::OnNode(|case, node| {
             let claims = volume::check(&case.pod.claims, node).confined;
             (!claims.is_empty()).then_some(Reason::VolumeConfined { claims })
         }),
-        otherwise: |case| of_claims(case, "None that could be read is confined to the node"),
+        otherwise: |case| of_claims(case, "No claim that could be read is confined to the node"),
     },
     Rule {
-        asks: "Could a claim or its volume not be verified?",
+        asks: "Is a claim or its volume unverified?",
         holds: Holds::OnNode(|case, node| {
             let claims = volume::check(&case.pod.claims, node).unverified;
             (!claims.is_empty()).then_some(Reason::VolumeUnverified { claims })
         }),
-        otherwise: |case| of_claims(case, "Each was read"),
+        otherwise: |case| of_claims(case, "Each claim was read"),
     },
     Rule {
-        asks: "Could two machines write its disk, and is its node not fenced?",
+        asks: "Could two machines write to its disk, and is its node not fenced?",
         holds: Holds::OnNode(|case, node| {
             let what = shared_disk(case.pod)?;
             node.fenced_at(case.now).is_none().then_some(Reason::SharedDisk(what))
         }),
         otherwise: |case| match (shared_disk(case.pod), case.known().map(|node| node.fenced_at(case.now))) {
-            (None, _) => "It has no disk that several machines could write at once.".to_owned(),
+            (None, _) => "It has no disk that several machines could write to at once.".to_owned(),
             (Some(_), Some(Some(mark))) => format!("Its node is certainly off: {mark}."),
             (Some(_), Some(None)) => "Its node is not fenced.".to_owned(),
             (Some(_), None) => NOWHERE.to_owned(),
         },
     },
     Rule {
-        asks: "Is the kind of its owner, or of the workload above, one of --manual-owner-kind?",
+        asks: "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?",
         holds: Holds::Always(|case| {
             let mut owners = owners(case.pod);
             let owner = owners.find(|owner| case.policy.flags(&owner.kind))?;
@@ -273,7 +273,7 @@ pub(super) static RULES: [Rule; 18] = [
         }),
         otherwise: |case| {
             let of = owners(case.pod).map(|owner| format!("a {}", owner.kind)).collect::<Vec<_>>();
-            let of = if of.is_empty() { "nobody" } else { &of.join(", which belongs to ") };
+            let of = if of.is_empty() { "no owner" } else { &of.join(", which belongs to ") };
             let flagged = case.policy.manual_owner_kinds.join(", ");
             let flagged = if flagged.is_empty() { "no kind" } else { &flagged };
             format!("It belongs to {of}; --manual-owner-kind names {flagged}.")
@@ -286,7 +286,7 @@ pub(super) static RULES: [Rule; 18] = [
             notes.extend(scratch.iter().map(|PinnedClaim { claim, volume, reclaim_policy, .. }| {
                 let policy = reclaim_policy.as_deref().unwrap_or("none");
                 format!(
-                    "claim {claim} goes and is made anew, empty; its volume {volume} stays behind, Released, until it is \
+                    "claim {claim} is deleted and recreated, empty; its volume {volume} stays behind, Released, until it is \
                      cleaned up (reclaim policy {policy}), and a storage class that binds at once may choose {} again",
                     node.name
                 )
@@ -297,7 +297,7 @@ pub(super) static RULES: [Rule; 18] = [
             let (signs, node) = (signs(case, node).join(", "), &node.name);
             if !signs.is_empty() {
                 notes.push(format!(
-                    "its containers there may still run until node {node} is mended or powered off: {signs}"
+                    "its containers there may still run until node {node} is repaired or powered off: {signs}"
                 ));
             }
             Some(Reason::Stuck { scratch, notes })
@@ -376,7 +376,7 @@ pub fn shared_disk(pod: &PodFacts) -> Option<String> {
     }
     let Owner { kind, name } = pod.owner.as_ref()?;
     let machine = kind == VIRTUAL_MACHINE || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
-    machine.then(|| format!("it is of the virtual machine {name}"))
+    machine.then(|| format!("it belongs to the virtual machine {name}"))
 }
 
 /// The kind that makes `KubeVirt`'s pods; its disks are shared for live migration.
@@ -392,7 +392,7 @@ fn owners(pod: &PodFacts) -> impl Iterator<Item = &Owner> {
 
 fn unheld(case: &Case<'_>) -> String {
     if case.pod.held_by_job() {
-        "Only the Job controller's finalizer is on it, which a reap has released.".to_owned()
+        "Its only finalizer is the Job controller's, which is released when the pod is reaped.".to_owned()
     } else {
         "It has no finalizer.".to_owned()
     }

@@ -328,7 +328,7 @@ fn undeclared(claim: &str) -> String {
 }
 
 fn not_asked() -> Result<(), String> {
-    Err("nobody looked".to_owned())
+    Err("it was not looked up".to_owned())
 }
 
 fn local_volume(bond: &str) -> Reason {
@@ -522,7 +522,11 @@ fn rule_7_what_was_not_read_waits() {
     let namespace_unread = || pod().namespace(Err(not_read()));
     check([
         ("the node", pod().on(unread()), facts_unread("the node: it is forbidden")),
-        ("the node was not looked up", pod().on(NOT_LOOKED_UP), facts_unread("the node: nobody looked")),
+        (
+            "the node was not looked up",
+            pod().on(NOT_LOOKED_UP),
+            facts_unread("the node: it was not looked up"),
+        ),
         ("the namespace", namespace_unread(), facts_unread("the namespace: it is forbidden")),
         (
             "the lease",
@@ -713,7 +717,7 @@ fn bare() -> Reason {
 
 /// Reaped from a node that shows that it lives.
 fn beside(sign: &str) -> Reason {
-    let note = format!("its containers there may still run until node ds06 is mended or powered off: {sign}");
+    let note = format!("its containers there may still run until node ds06 is repaired or powered off: {sign}");
     Reason::Stuck { scratch: Vec::new(), notes: vec![note] }
 }
 
@@ -750,7 +754,7 @@ fn rule_10_protects_whom_the_operator_wants() {
                 notes.insert(0, NOTHING_BACK.to_owned());
             }
             if pod.0.claims.iter().any(|claim| claim.state == ClaimState::Own) {
-                notes.insert(0, "claim data is its own alone and goes with it, data and all".to_owned());
+                notes.insert(0, "claim data is its own alone and goes with it, data included".to_owned());
             }
             Reason::Stuck { scratch: Vec::new(), notes }
         };
@@ -906,7 +910,9 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
             (
                 what,
                 pod().with(bound(volume())),
-                unverified("whether another node reaches its volume pv-1 is not known: nobody asked"),
+                unverified(
+                    "it is unknown whether another node reaches its volume pv-1: it was not asked for",
+                ),
             ),
         ]);
     }
@@ -953,7 +959,7 @@ fn rule_15_an_affinity_that_cannot_be_asked_about_is_unverified() {
     let fields = |requirements| AffinityTerm { fields: true, ..term(requirements) };
     let by_field = || volume(Storage::Driver, vec![fields(Vec::new())]);
     let why = |cause: &str| {
-        unverified(&format!("whether another node reaches its volume pv-1 is not known: {cause}"))
+        unverified(&format!("it is unknown whether another node reaches its volume pv-1: {cause}"))
     };
     let refused =
         |operator: &str, values: &[&str]| reachable(vec![vec![requirement("disks", operator, values)]]);
@@ -969,12 +975,12 @@ fn rule_15_an_affinity_that_cannot_be_asked_about_is_unverified() {
             pod().with(bound(refused("Near", &["x"]))),
             why("no label selector says disks Near (x)"),
         ),
-        ("by an empty value", pod().with(bound(refused("In", &[""]))), why("nobody asked")),
+        ("by an empty value", pod().with(bound(refused("In", &[""]))), why("it was not asked for")),
         ("by no value", pod().with(bound(refused("In", &[]))), why("no label selector says disks In ()")),
         (
             "by what is no value",
             pod().with(bound(refused("In", &["a),b"]))),
-            why("disks In (a),b) is of no valid label"),
+            why("disks In (a),b) is not a valid label requirement"),
         ),
         ("the answer is unread", pod().with(bound(unread)), why("it is forbidden")),
         ("another term has a node", pod().with(bound(either)), free_by_rack),
@@ -1021,7 +1027,7 @@ fn a_claim_of_the_pods_own_binds_nothing() {
     };
     let own = Reason::Stuck {
         scratch: Vec::new(),
-        notes: vec!["claim data is its own alone and goes with it, data and all".to_owned()],
+        notes: vec!["claim data is its own alone and goes with it, data included".to_owned()],
     };
     let pinned = || local_volume("local, at /mnt/d1");
     check([
@@ -1029,7 +1035,7 @@ fn a_claim_of_the_pods_own_binds_nothing() {
         ("owned by a former pod", looked_up(true, "data", &look(&["u-0"])), pinned()),
         ("owned by nobody", looked_up(true, "data", &look(&[])), pinned()),
         ("owned, yet an ordinary claim", looked_up(false, "data", &look(&["u-1"])), pinned()),
-        ("another's look", looked_up(true, "logs", &look(&["u-1"])), unverified("nobody looked")),
+        ("another's look", looked_up(true, "logs", &look(&["u-1"])), unverified("it was not looked up")),
         ("absent", looked_up(true, "data", &ClaimState::Absent.into()), stuck()),
     ]);
 }
@@ -1041,7 +1047,7 @@ fn rule_15_a_claim_that_could_not_be_verified_is_for_a_person() {
         phase: phase.map(str::to_owned),
     };
     let states = [
-        ("not looked up", ClaimState::NotLookedUp, unverified("nobody looked")),
+        ("not looked up", ClaimState::NotLookedUp, unverified("it was not looked up")),
         ("unread", ClaimState::Unread(not_read()), unverified("it is forbidden")),
         ("lost", without(Some("pv-1"), Some("Lost")), without_volume("pv-1")),
         ("its volume is missing", without(Some("pv-1"), Some("Bound")), without_volume("pv-1")),
@@ -1089,7 +1095,7 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
     let disk = || shared(reachable(Vec::new()));
     let machine = || pod().owner(Some("VirtualMachineInstance"));
     let block = || Reason::SharedDisk("claim data is ReadWriteMany and a raw block device".to_owned());
-    let by_machine = || Reason::SharedDisk("it is of the virtual machine db".to_owned());
+    let by_machine = || Reason::SharedDisk("it belongs to the virtual machine db".to_owned());
     let hotplug = |name: &str| {
         let mut pod = pod();
         pod.0.owner = Some(Owner { kind: "Pod".to_owned(), name: name.to_owned() });
@@ -1106,7 +1112,7 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
         (
             "what hands it a disk",
             hotplug("virt-launcher-db"),
-            Reason::SharedDisk("it is of the virtual machine virt-launcher-db".to_owned()),
+            Reason::SharedDisk("it belongs to the virtual machine virt-launcher-db".to_owned()),
         ),
         ("another pod's pod", hotplug("launcher"), stuck()),
         ("a shared block device, fenced", pod().with(disk()).on(fenced()), stuck()),
@@ -1298,7 +1304,7 @@ fn every_reason() -> Vec<Reason> {
     let threshold = span("10m");
     let unverified_two = Reason::VolumeUnverified {
         claims: vec![
-            unverified_claim("data", None, "nobody looked"),
+            unverified_claim("data", None, "it was not looked up"),
             unverified_claim("logs", None, "it is forbidden"),
         ],
     };
@@ -1393,36 +1399,36 @@ fn every_reason_states_what_was_seen() {
         sentences + &format!("{}: {}\n", reason.code(), reason.sentence())
     });
     expect![[r#"
-        mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror means nothing.
+        mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror has no effect on that.
         opted-out: The pod is opted out by pod-reaper.io/skip.
         opted-out: Its namespace is opted out by pod-reaper.io/skip.
         opted-out: Its node is opted out by pod-reaper.io/skip. Its value "True" is neither true nor false, and counts as true.
-        node-gone: It was never given a node; the pod garbage collector takes care of it.
-        node-gone: Node ds06 does not exist any more; the pod garbage collector takes care of it.
-        node-ready: Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
+        node-gone: It was never assigned to a node; the pod garbage collector takes care of it.
+        node-gone: Node ds06 no longer exists; the pod garbage collector takes care of it.
+        node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
         not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on.
         not-overdue: It is within its grace period for another 30s; it counts as stuck 10m after that.
         kosmos-leaf: Its node stands for the Kosmos leaf cluster edge-1 (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
         kosmos-leaf: Its node is a Kosmos leaf node and stands for another cluster (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
-        virtual-node: Its node is a virtual node of Liqo, and no machine (seen: label liqo.io/type=virtual-node). There, NotReady means that what runs its pods does not report: the pod may well be running.
-        edge-node: Its node is an edge node of KubeEdge (seen: kubelet version v1.22.6-kubeedge-v1.12.1). It works on without its cluster, so NotReady means that the link is cut: the pod may well be running.
+        virtual-node: Its node is a virtual node of Liqo, not a machine (seen: label liqo.io/type=virtual-node). There, NotReady means that the program that runs its pods does not report: the pod may well be running.
+        edge-node: Its node is an edge node of KubeEdge (seen: kubelet version v1.22.6-kubeedge-v1.12.1). It keeps working without its cluster, so NotReady means that the link is cut: the pod may well be running.
         leaf-node: Its node matches --leaf-node-selector (seen: label selector type=virtual-kubelet). There, NotReady means that the link is cut: the pod may well be running.
-        facts-unread: Something that has to be known could not be read: the node: it is forbidden.
-        facts-unread: Something that has to be known could not be read: the namespace: it ends with a full stop.
+        facts-unread: A fact that the decision needs could not be read: the node: it is forbidden.
+        facts-unread: A fact that the decision needs could not be read: the namespace: it ends with a full stop.
         node-recovering: The node's lease was renewed 10s ago, so its kubelet is alive and about to report.
-        node-just-failed: The node has been NotReady for 1m only; 10m are asked for.
+        node-just-failed: The node has been NotReady for only 1m; --node-not-ready-for is 10m.
         node-just-failed: The node is NotReady, but does not say since when.
-        kubelet-alive: The node's Ready is False, but its machine lives: its kubelet renewed its lease 4s ago. So the pod's containers most likely run on.
-        kubelet-alive: The node's Ready is Unknown, but its machine lives: node-problem-detector reported 2m ago, virt-handler reported 1m ago. So the pod's containers most likely run on.
+        kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet renewed its lease 4s ago. The pod's containers most likely still run.
+        kubelet-alive: The node's Ready is Unknown, but its machine is alive: node-problem-detector reported 2m ago, virt-handler reported 1m ago. The pod's containers most likely still run.
         kubelet-alive: The node's Ready is absent, not Unknown: its kubelet may still report, and --unreachable-only is set.
-        already-forced: It was force-deleted already and is held by finalizer example.com/backup; another delete changes nothing.
-        finalizers: It is held by finalizer example.com/backup, whose controller has something to do before the pod may go.
-        finalizers: It is held by finalizers example.com/backup, foregroundDeletion, whose controller has something to do before the pod may go.
+        already-forced: It was already force-deleted and is held by finalizer example.com/backup; another delete would change nothing.
+        finalizers: It is held by finalizer example.com/backup, whose controller has work to do before the pod can go.
+        finalizers: It is held by finalizers example.com/backup, foregroundDeletion, whose controller has work to do before the pod can go.
         local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
         local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1); claim logs is bound to volume pv-1 (hostPath, at /var/x).
-        volume-confined: No other node reaches its storage: claim data is bound to volume pv-1, which needs rack In (r1).
-        volume-unverified: Whether its storage is on the dead node could not be verified: claim data: nobody looked; claim logs: it is forbidden.
-        shared-disk: Two machines could write its disk at once (claim data is ReadWriteMany and a raw block device), and its node is not certainly off.
+        volume-confined: No other node can reach its storage: claim data is bound to volume pv-1, which needs rack In (r1).
+        volume-unverified: It is unverified whether its storage is on the dead node: claim data: it was not looked up; claim logs: it is forbidden.
+        shared-disk: Two machines could write to its disk at once (claim data is ReadWriteMany and a raw block device), and its node is not certainly off.
         owner-kind: It belongs to StatefulSet/db, and --manual-owner-kind names that kind.
         stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
         stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.

@@ -45,7 +45,7 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
         let cause = match state {
             ClaimState::Absent => continue,
             ClaimState::Own => {
-                checked.notes.push(format!("claim {claim} is its own alone and goes with it, data and all"));
+                checked.notes.push(format!("claim {claim} is its own alone and goes with it, data included"));
                 continue;
             }
             ClaimState::Bound { uid, volume, scratch, .. } => match reach(volume, node) {
@@ -77,10 +77,10 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                     continue;
                 }
                 Reach::Unverified(cause) => {
-                    format!("whether another node reaches its volume {} is not known: {cause}", volume.name)
+                    format!("it is unknown whether another node reaches its volume {}: {cause}", volume.name)
                 }
             },
-            ClaimState::NotLookedUp => "nobody looked".to_owned(),
+            ClaimState::NotLookedUp => "it was not looked up".to_owned(),
             ClaimState::Unread(unread) => unread.0.clone(),
             ClaimState::WithoutVolume { missing: Some(volume), .. } => {
                 missing_volume = Some(volume.clone());
@@ -130,7 +130,7 @@ fn elsewhere(term: &AffinityTerm, node: &NodeFacts) -> Read<bool> {
     match &term.satisfied_by {
         Some(Ok(nodes)) => Ok(nodes.iter().any(|name| *name != node.name)),
         Some(Err(unread)) => Err(unread.clone()),
-        None => Err(Unread("nobody asked".to_owned())),
+        None => Err(Unread("it was not asked for".to_owned())),
     }
 }
 
@@ -144,7 +144,7 @@ pub fn to_ask<'a>(volume: &'a VolumeFacts, node: &NodeFacts) -> impl Iterator<It
 /// the rest of a sentence.
 pub fn doubts(claims: &[ClaimFacts], node: &NodeFacts) -> Vec<(String, String)> {
     let Claims { pinned, confined, unverified, .. } = check(claims, node);
-    let confined = confined.into_iter().map(|it| (it.claim, format!("is bound to what needs {}", it.place)));
+    let confined = confined.into_iter().map(|it| (it.claim, format!("is confined to {}", it.place)));
     let unverified =
         unverified.into_iter().map(|it| (it.claim, format!("could not be verified ({})", it.cause)));
     let is_pinned = |claim: &&ClaimFacts| pinned.iter().any(|it| it.claim == claim.name);
@@ -155,7 +155,7 @@ pub fn doubts(claims: &[ClaimFacts], node: &NodeFacts) -> Vec<(String, String)> 
             _ => false,
         };
         let why = match &claim.state {
-            _ if !claim.users.is_empty() => format!("is used by {} too", claim.users.join(", ")),
+            _ if !claim.users.is_empty() => format!("is also used by {}", claim.users.join(", ")),
             ClaimState::Bound { volume, .. } if wide(volume) => {
                 "is on a path that other nodes may have too, with pods that use it".to_owned()
             }

@@ -52,8 +52,8 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes the scratch claims that go before `pod`, after a rehearsal of its own delete. An error is what the pod came
-    /// to. A claim that changed meanwhile is left to the next run.
+    /// Deletes the scratch claims that go before `pod`, after a rehearsal of its own delete. An error is the outcome
+    /// of the pod. A claim that changed meanwhile is left to the next run.
     async fn give_up_scratch(&self, node: &Node<'_>, pod: &PodFacts) -> Result<(), Sent> {
         let look = async || self.still_down(node, pod).await.map_err(Sent::Settled);
         if !self.policy.reap_scratch || look().await?.1.is_empty() {
@@ -91,10 +91,10 @@ impl Run<'_> {
                 continue;
             }
             return Err(Sent::Settled(match failure.code() {
-                Some(409) => Outcome::Changed(format!("Claim {} is not as it was judged.", claim.claim)),
+                Some(409) => Outcome::Changed(format!("Claim {} changed after it was judged.", claim.claim)),
                 // RBAC's words, not the guard's.
                 _ if failure.to_string().contains("cannot delete resource") => {
-                    Outcome::Denied(format!("{failure}; cronjob/components/scratch has that right"))
+                    Outcome::Denied(format!("{failure}; cronjob/components/scratch grants that right"))
                 }
                 Some(403 | 422) => denied(failure),
                 _ if failure.is(StatusKind::Webhook) => denied(failure),
@@ -195,7 +195,7 @@ impl Run<'_> {
         });
         let name = &node.judged.name;
         let unread = |failure| Outcome::Failed(format!("node {name} could not be read again: {failure}"));
-        let gone = || Outcome::NodeChanged("The node does not exist any more.".to_owned());
+        let gone = || Outcome::NodeChanged("The node no longer exists.".to_owned());
         let look = look.result.as_ref().map_err(unread)?.as_ref().ok_or_else(gone)?;
         let proof = StillDown::prove(look, node.judged)?;
         match decide(look.now, self.policy, Some(&NodeRead::Known(look.facts.clone())), pod) {

@@ -21,7 +21,7 @@ use crate::facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts};
 use crate::outcome::{Outcome, OutcomeCode};
 use crate::stop::Stop;
 
-/// What a pod's delete came to, before the verifying list.
+/// The result of a pod's delete, before the verifying list.
 enum Sent {
     /// Settled: nothing to look for.
     Settled(Outcome),
@@ -88,11 +88,11 @@ pub async fn execute(
         if let Some(outcome) = outcomes.get_mut(&uid).filter(|outcome| !outcome.code().went_well()) {
             let claims = claims.into_iter().collect::<Vec<_>>().join(", ");
             let went = match outcome.code() {
-                OutcomeCode::Unverified => "whether the pod did is not known",
-                _ => "the pod did not, by this run",
+                OutcomeCode::Unverified => "it is not known whether the pod is gone",
+                _ => "this run did not delete the pod",
             };
             *outcome = Outcome::Failed(format!(
-                "its scratch claims went, or may have ({claims}), and {went}. {}",
+                "its scratch claims are gone, or may be ({claims}), and {went}. {}",
                 outcome.sentence()
             ));
         }

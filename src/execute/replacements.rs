@@ -48,14 +48,14 @@ pub async fn replacements(
     if wait.is_zero() || reaped.is_empty() {
         return BTreeMap::new();
     }
-    tracing::info!("Looking for at most {} s whether {} replacements come up", wait.as_secs(), reaped.len());
+    tracing::info!("Waiting for at most {} s until {} replacements come up", wait.as_secs(), reaped.len());
     let began = Instant::now();
     let (mut known, mut workloads) = (Vec::new(), Workloads::new());
     for &pod in reaped {
         let siblings = pod.siblings.as_deref().zip(pod.controller.as_ref());
         let of = siblings.map_or((&*pod.uid, ""), |(labels, it)| (&it.uid, labels));
         let (to, state, cause) = match (&pod.controller, &pod.owner) {
-            (None, _) => (&mut known, State::None, "it has no controller, which would make another"),
+            (None, _) => (&mut known, State::None, "it has no controller that would start another"),
             (_, Some(it)) if it.kind == "DaemonSet" => (&mut known, State::Pending, "it waits for its node"),
             _ => (&mut workloads.entry(of).or_default().pods, State::Unknown, "it was not looked for"),
         };

@@ -173,17 +173,21 @@ async fn what_is_not_proved_to_be_scratch_stays() {
             altered(6, json!({"metadata": {"finalizers": ["example.org/backup"]}})),
             "held by a finalizer",
         ),
-        ("scaled down", altered(5, json!({"spec": {"replicas": 0}})), "wants the pod no more"),
+        ("scaled down", altered(5, json!({"spec": {"replicas": 0}})), "no longer wants the pod"),
         (
             "being deleted",
             altered(5, json!({"metadata": {"deletionTimestamp": "2026-01-31T02:59:00Z"}})),
-            "wants the pod no more",
+            "no longer wants the pod",
         ),
         ("no template", altered(5, json!({"spec": {"volumeClaimTemplates": []}})), "from no template"),
-        ("another set", altered(5, json!({"metadata": {"uid": "another"}})), "is another of that name now"),
+        (
+            "another set",
+            altered(5, json!({"metadata": {"uid": "another"}})),
+            "is now another one of that name",
+        ),
         ("no set", altered(4, json!({"metadata": {"ownerReferences": []}})), "no StatefulSet made it"),
-        ("another user", other(living), "claim a-cache-0 is used by backup-0 too"),
-        ("an old server", altered(4, json!({"metadata": {"labels": null}})), "before Kubernetes 1.28"),
+        ("another user", other(living), "claim a-cache-0 is also used by backup-0"),
+        ("an old server", altered(4, json!({"metadata": {"labels": null}})), "older than Kubernetes 1.28"),
         (
             "a confined one too",
             altered(
@@ -191,7 +195,7 @@ async fn what_is_not_proved_to_be_scratch_stays() {
                 json!({"spec": {"local": null, "nodeAffinity": {"required":
             {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]}}}}),
             ),
-            "by volume-confined it would stay all the same",
+            "volume-confined would hold it anyway",
         ),
     ] {
         let (says, sent) = reap_scratch(objects, REAL, |_| None).await;
@@ -228,7 +232,8 @@ async fn a_claim_that_went_alone_is_told() {
         (forbidden(Kind::Delete, "cache-0", false), "(a-cache-0, b-cache-0)"),
     ] {
         let (says, _) = reap_scratch(with_scratch(), REAL, fault).await;
-        let what = format!("its scratch claims went, or may have {gone}, and the pod did not, by this run.");
+        let what =
+            format!("its scratch claims are gone, or may be {gone}, and this run did not delete the pod.");
         assert!(says.starts_with("scratch failed") && says.contains(&what), "{says}");
     }
 }
@@ -236,13 +241,17 @@ async fn a_claim_that_went_alone_is_told() {
 /// What passes is tried again. A claim that changed, by a try that was not answered perhaps, is left to the next run.
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_tried_again_as_it_was_judged() {
-    let gone = "scratch failed: It could not be deleted: its scratch claims went, or may have (a-cache-0), and the pod did not, by this run. Claim a-cache-0 \
-                is not as it was judged.";
+    let gone = "scratch failed: It could not be deleted: its scratch claims are gone, or may be (a-cache-0), and this \
+                run did not delete the pod. Claim a-cache-0 changed after it was judged.";
     for (first, says, tries) in [
         (Fault::Busy(429, None), "scratch deleted", 2),
         (Fault::Lost(false), "scratch deleted", 2),
         (Fault::Lost(true), gone, 2),
-        (Fault::Status(409, false, false), "scratch changed: Claim a-cache-0 is not as it was judged.", 1),
+        (
+            Fault::Status(409, false, false),
+            "scratch changed: Claim a-cache-0 changed after it was judged.",
+            1,
+        ),
     ] {
         let mut deletes = 0;
         let (said, sent) = reap_scratch(with_scratch(), REAL, move |request| {

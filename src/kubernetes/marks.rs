@@ -1,7 +1,7 @@
 //! The marks by which a node is known to stand for something that this cluster does not see, or to work on without it.
 //!
 //! Each alone is enough. They are from the sources of the projects named, and from nodes of a real Kosmos, Virtual Kubelet
-//! and KWOK. What real nodes bear too is none: the role `agent`, an empty providerID, a role `edge`, a label that keeps
+//! and KWOK. What real nodes have too is not a mark: the role `agent`, an empty providerID, a role `edge`, a label that keeps
 //! load balancers away.
 
 use crate::facts::LeafKind::{self, Edge, Kosmos, Virtual};
@@ -58,7 +58,7 @@ pub(super) const MARKS: [(LeafKind, &str, Place); 29] = [
 ];
 /// Its value is the leaf cluster's name.
 pub(super) const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
-/// An empty value of these is none.
+/// An empty value of these does not count.
 pub(super) const NOT_EMPTY: [&str; 1] = ["node.openyurt.io/autonomy-duration"];
 
 /// `v1.15.2-vk-v1.11.0`

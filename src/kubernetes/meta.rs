@@ -15,7 +15,7 @@ pub struct RawList<'a> {
     /// The list's own metadata.
     #[serde(default)]
     pub metadata: ListMeta,
-    /// The objects; null is none, but a list without the field is no list.
+    /// The objects; null means none, but a list without the field is not a list.
     #[serde(borrow, deserialize_with = "Option::deserialize")]
     pub items: Option<Vec<&'a RawValue>>,
 }
@@ -61,16 +61,16 @@ pub struct Annotations {
     /// Copied into the report when the pod is reaped.
     #[serde(rename = "pod-reaper.io/after-reap")]
     pub(super) after_reap: Option<String>,
-    /// Nobody would miss what is on the claim.
+    /// The data of the claim is not needed.
     #[serde(rename = "pod-reaper.io/scratch")]
     pub(super) scratch: Option<String>,
-    /// Set by the kubelet on the API's copy of a static pod.
+    /// The kubelet sets it on the API's copy of a static pod.
     #[serde(rename = "kubernetes.io/config.mirror")]
     pub(super) mirror: Option<String>,
 }
 
 raw! {
-    /// An entry of `managedFields`: what somebody has written, and when, by the API server's stamp.
+    /// An entry of `managedFields`: what a manager has written, and when, by the API server's clock.
     pub struct Written {
         time: Option<Timestamp>,
         /// Parsed only where it is asked about: it is long.
@@ -95,7 +95,7 @@ raw! {
         pub(super) last_heartbeat_time: Option<Timestamp>,
     }
 
-    /// Any object of which only the metadata matters: a namespace, or a pod that is looked for by UID.
+    /// Any object that matters only by its metadata: a namespace, or a pod that is looked for by UID.
     pub struct RawObject {
         /// Its metadata.
         pub metadata: Meta,

@@ -200,7 +200,7 @@ impl RawNode {
         signs.collect()
     }
 
-    /// The mark by which somebody says that its power or disks are cut.
+    /// The mark that says that its power or disks are cut.
     fn fenced(&self, selectors: &NodeSelectors) -> Option<String> {
         let (key, value) = FENCED;
         if self.annotation(key) == Some(value) {

@@ -117,7 +117,7 @@ impl RawPod {
         self
     }
 
-    /// Keys of the labels by which the other pods of its controller are found, where that gives each a new name: those
+    /// Keys of the labels that select the other pods of its controller, where that gives each a new name: those
     /// that tell its pods from others, else all that its template may have given them.
     fn labels_of_siblings(&self) -> Vec<String> {
         let kind = self.metadata.controller().and_then(|owner| owner.kind.as_deref());
@@ -251,7 +251,7 @@ impl RawPod {
         let owner = owner.map(Owner::from);
         let workload = owner.as_ref().map(|owner| self.workload(owner));
         let claim = |(name, ephemeral): (Result<String, String>, bool)| {
-            let renewed = Err("nobody looked whether its claims would be made anew".to_owned());
+            let renewed = Err("it was not checked whether its claims would be created again".to_owned());
             let state = ClaimState::NotLookedUp;
             Ok(ClaimFacts { name: name?, ephemeral, users: Vec::new(), renewed, state })
         };

@@ -9,9 +9,9 @@ use crate::{
     facts::{Census, ClusterFacts, NodeRead, Ready},
 };
 
-/// So many lines say what they have, beside the one that says when they failed.
+/// The number of lines that say what they have, in addition to the one that says when they failed.
 const LINES: usize = 3;
-/// So much of what the same nodes have is named.
+/// How many traits of the same nodes are named.
 const NAMES: usize = 3;
 /// Nodes that fail within this time fail at once: by the lease of each, the node controller notices one up to 15 s before
 /// another.

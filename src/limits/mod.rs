@@ -132,13 +132,13 @@ impl Limit {
     pub fn sentence(&self) -> String {
         match self {
             Self::Hold(HoldReason::MassOutage(what)) => format!(
-                "{what}: so many at once are more often a fault of the API server or the network. Nothing is deleted."
+                "{what}: the cause is then more often the API server or the network. Nothing is deleted."
             ),
             Self::Hold(HoldReason::CensusUnread(why)) => {
                 unread(&format!("how many nodes are NotReady, for the breaker: {why}"))
             }
             Self::Cap(cap) => {
-                format!("--max-deletes is {cap} and older ones went first; the next run takes it.")
+                format!("--max-deletes is {cap}; pods overdue for longer went first. The next run takes it.")
             }
         }
     }
@@ -170,7 +170,7 @@ pub fn natural(name: &str) -> String {
     keys.collect()
 }
 
-/// What holds a run where so many nodes are NotReady, at that share.
+/// What holds a run by the number of NotReady nodes and the permitted share.
 pub fn hold(census: &Census, max_percent: u8) -> Option<HoldReason> {
     if max_percent >= 100 {
         return None;

@@ -37,7 +37,7 @@ pub fn settings(report: &Report) -> String {
         (Some(only), Some(except)) => format!("matching /{only}/ but not /{except}/"),
     };
     let guard = match report.guard {
-        GuardCode::Proved => " The guard is proved: it keeps this account off pods that are not Terminating.",
+        GuardCode::Proved => " The guard is proved: this account can delete Terminating pods only.",
         GuardCode::NotRequired => " No guard is required: RBAC alone limits what this account can delete.",
         GuardCode::NotAsked => "",
     };
@@ -53,11 +53,11 @@ pub fn breaker(breaker: &BreakerEntry) -> Vec<String> {
     let BreakerEntry { reason, detail, held, in_common } = breaker;
     let pods = counted(*held, "pod is held", "pods are held");
     let rest = if *reason == ReasonCode::MassOutage {
-        "So many at once are more often a fault of the API server or the network than of the nodes, and their pods \
-         may all be running. What they have in common may tell what has failed; once you are sure that they are dead, run with \
-         --max-not-ready-percent=100."
+        "When that many fail at once, the cause is more often the API server or the network than the nodes, and their \
+         pods may all be running. What the nodes have in common can show what has failed. Once you are sure that they \
+         are dead, run with --max-not-ready-percent=100."
     } else {
-        "Without that number nothing tells a dead node from an outage. The next run tries again."
+        "Without that number, a dead node cannot be told from an outage. The next run tries again."
     };
     std::iter::once(format!("{detail}. {pods}. {rest}")).chain(in_common.iter().cloned()).collect()
 }
@@ -76,7 +76,7 @@ fn state(ready: Option<Ready>, reason: Option<&str>, not_ready_seconds: Option<i
     let Some(ready) = ready else { return "could not be read".to_owned() };
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let time = not_ready_seconds.map(|time| format!(" for {}", seconds(time.max(0))));
-    let time = time.unwrap_or_else(|| ", since when is not known".to_owned());
+    let time = time.unwrap_or_else(|| " for an unknown time".to_owned());
     format!("Ready is {}{reason}{time}", ready.as_str())
 }
 
@@ -90,7 +90,7 @@ pub fn node(report: &Report, node: &NodeEntry) -> String {
     }
     if !node.signs_of_life.is_empty() {
         let signs = node.signs_of_life.iter().map(|sign| seen(sign, report.judged_at));
-        says += &format!("; lives: {}", signs.collect::<Vec<_>>().join(", "));
+        says += &format!("; signs of life: {}", signs.collect::<Vec<_>>().join(", "));
     }
     if let Some(mark) = &node.fenced {
         says += &format!("; fenced: {mark}");
@@ -207,7 +207,7 @@ pub fn several(report: &Report, group: &Group) -> Option<(String, String)> {
     Some((format!("{}: {} pods on {node}, {longest}", first.namespace, pods.len()), names))
 }
 
-/// Of pods that nobody has to do anything about, what sums up those that are many for one reason, and the others.
+/// Of pods that need no person: lines that sum up those of a frequent reason, and the other pods.
 pub fn summed<'a>(pods: &[&'a PodEntry]) -> (Vec<String>, Vec<&'a PodEntry>) {
     let mut reasons = BTreeMap::<_, BTreeMap<_, Vec<&PodEntry>>>::new();
     for pod in pods {
@@ -232,7 +232,7 @@ pub fn summed<'a>(pods: &[&'a PodEntry]) -> (Vec<String>, Vec<&'a PodEntry>) {
     (summed, each)
 }
 
-/// Of nodes that nobody has to do anything about, what sums them up where there are many, and the others.
+/// Of nodes that need no person: lines that sum them up where there are many, and the other nodes.
 pub fn summed_nodes(report: &Report) -> (Vec<String>, Vec<&NodeEntry>) {
     let is_many = report.nodes.len() > MANY;
     let (many, each) = report.nodes.iter().partition::<Vec<_>, _>(|node| is_many && node.steps.is_empty());
@@ -312,7 +312,7 @@ pub fn summary(report: &Report) -> String {
     format!("{place}{}. {nodes} Exit code {}.", parts.join(", "), report.exit.code())
 }
 
-/// So many nodes are named first.
+/// How many nodes are named first.
 const NAMED_NODES: usize = 3;
 
 /// A command as it is pasted, on as many lines as it has.

@@ -33,7 +33,7 @@ pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
     let moments: [(_, &str, Vec<Timestamp>); 6] = [
         ("heartbeat", "the kubelet renewed its lease for the last time", Vec::from_iter(node.lease_renewed)),
         ("NotReady", "the node became NotReady", Vec::from_iter(node.since)),
-        ("deletion", "the deletion of pods was asked for: by eviction, or by a person", requested),
+        ("deletion", "the deletion of pods was requested: by eviction, or by a person", requested),
         ("deadline", "their deletion deadline, which includes their grace period", deadlines),
         ("stuck", "the thresholds are passed: from here on they count as stuck", stuck),
         (if acted { "reaped" } else { "judged" }, &judged, vec![report.judged_at]),

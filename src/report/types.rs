@@ -142,11 +142,11 @@ pub struct NodeEntry {
     pub lease_age_seconds: Option<i64>,
     /// What shows that its machine lives although it is not Ready; empty where nothing does.
     pub signs_of_life: Vec<Sign>,
-    /// The mark by which it is certainly off; null where none says so, or where it shows a sign of life.
+    /// The mark that says that it is certainly off; null where there is none, or where it shows a sign of life.
     pub fenced: Option<String>,
     /// It has the taint `node.kubernetes.io/out-of-service`: Kubernetes itself deletes its Terminating pods.
     pub out_of_service: bool,
-    /// The marks by which it is a leaf node; empty where it is none.
+    /// The marks that make it a leaf node; empty where it is not one.
     pub leaf_marks: Vec<String>,
     /// Its Terminating pods by verdict.
     #[cfg_attr(test, schemars(schema_with = "super::tests::by_verdict"))]
@@ -172,7 +172,7 @@ pub struct PodEntry {
     pub node: Option<String>,
     /// What made it.
     pub owner: Option<Owner>,
-    /// When its deletion was asked for, the eviction mostly; null where the pod does not say what grace it was given.
+    /// When its deletion was requested, mostly by eviction; null where the pod does not say what grace it was given.
     pub deletion_requested: Option<Timestamp>,
     /// When it should have been gone.
     pub deletion_deadline: Timestamp,

@@ -141,7 +141,7 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
 async fn ask_about_scratch(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut Gathered) {
     let keys = gathered.with_scratch(wanted.policy).filter_map(|pod| set_of(pod)).collect::<BTreeSet<_>>();
     let mut unread = |what: String, failure: Failure| {
-        let lacks = if failure.forbids() { "; cronjob/components/scratch has that right" } else { "" };
+        let lacks = if failure.forbids() { "; cronjob/components/scratch grants that right" } else { "" };
         let cause = format!("{failure}{lacks}");
         gathered.unread(&what, &cause);
         Unread(cause)
@@ -335,7 +335,7 @@ pub fn could_not(what: &str) -> impl Fn(Failure) -> CouldNotRun {
         let hint = match failure.code() {
             Some(401) => "the credentials are not accepted (--kubeconfig, --context)",
             Some(403) => "grant that right to the account that runs this",
-            _ => "if `kubectl get nodes` fails too, it is the API server or the way to it",
+            _ => "if `kubectl get nodes` fails too, the cause is the API server or the network path to it",
         };
         CouldNotRun::Source(format!("could not {what}: {failure}; {hint}"))
     }

@@ -52,7 +52,7 @@ impl Gathered {
         terms.filter_map(|term| term.selector().ok().flatten()).collect()
     }
 
-    /// Puts down which other pods of its node use a pod's claims. On another node none can whose volume is on this one.
+    /// Notes which other pods of its node use a pod's claims. On another node none can whose volume is on this one.
     fn note_users(&mut self) {
         let mut users = BTreeMap::<_, BTreeSet<_>>::new();
         let mut uses = |node: &String, namespace: &String, claim: &String, user: &String| {
@@ -84,7 +84,8 @@ impl Gathered {
         pods.iter_mut().filter(|pod| asks_about_scratch(facts.now, policy, facts.node_of(pod), pod))
     }
 
-    /// Puts down which of their claims are made anew, by what was read of `StatefulSet`s and of all pods of a namespace.
+    /// Notes which of their claims are created again, by what was read of `StatefulSet`s and of all pods of a
+    /// namespace.
     fn note_renewed(&mut self, policy: &Policy, sets: &Sets, users: &Users) {
         for pod in self.with_scratch(policy) {
             let claims = pod.claims.iter().map(|claim| renewed(pod, &claim.name, sets, users));
@@ -130,22 +131,23 @@ type Sets = BTreeMap<(String, String), Read<RawStatefulSet>>;
 /// By namespace, all pods that use claims.
 type Users = BTreeMap<String, Read<Vec<PodSummary>>>;
 
-/// Whether the `StatefulSet` of `pod` makes that claim anew, for that pod alone; else why that is not known, as a phrase.
+/// Whether the `StatefulSet` of `pod` creates that claim again, for that pod alone; else why that is not known, as a
+/// phrase.
 fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<(), String> {
     let set = set_of(pod).ok_or("no StatefulSet made it")?;
     let set = sets.get(&set).ok_or("its StatefulSet was not found")?.as_ref();
     let set = set.map_err(|Unread(why)| format!("its StatefulSet could not be read: {why}"))?;
     if pod.controller.as_ref().map(|its| &its.uid) != set.metadata.uid.as_ref() {
-        return Err("its StatefulSet is another of that name now".to_owned());
+        return Err("its StatefulSet is now another one of that name".to_owned());
     }
     if !set.makes(claim, &pod.name) {
         return Err(format!(
-            "claim {claim} comes from no template of its StatefulSet, or that wants the pod no more"
+            "claim {claim} comes from no template of its StatefulSet, or the set no longer wants the pod"
         ));
     }
     if !pod.indexed {
-        let old = "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be one before Kubernetes \
-                   1.28, which does not make such a claim anew in every case";
+        let old = "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
+                   Kubernetes 1.28, which does not always create such a claim again";
         return Err(old.to_owned());
     }
     let users = users.get(&pod.namespace).ok_or("the pods of its namespace were not found")?.as_ref();
@@ -154,7 +156,7 @@ fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<()
         users.iter().filter(|user| user.uid != pod.uid && user.claims.iter().any(|used| used == claim));
     match others.map(|user| user.name.as_str()).collect::<Vec<_>>().join(", ") {
         none if none.is_empty() => Ok(()),
-        others => Err(format!("claim {claim} is used by {others} too")),
+        others => Err(format!("claim {claim} is also used by {others}")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The other source of facts: a saved cluster state.
 //!
 //! Reads what `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json` prints, any subset of
-//! it, as one list, as lists in lists, or as several documents one after the other. A kind of which the file holds no
-//! object counts as not saved: what it would have shown is then unknown, never assumed.
+//! it, as one list, as lists in lists, or as several documents in a row. A kind without any object in the file counts
+//! as not saved: what it would have shown is then unknown, never assumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -47,7 +47,7 @@ pub enum SnapshotError {
     #[error("it holds no {0}; save it with `{SAVES_ONE}`")]
     Missing(&'static str),
     /// Nothing in it says when it was taken.
-    #[error("nothing in it says when it was taken; say it with --now, such as --now 2026-01-31T03:00:00Z")]
+    #[error("nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z")]
     Undated,
 }
 
@@ -78,7 +78,7 @@ pub struct Saved {
     /// Those that have a pod.
     pod_namespaces: BTreeSet<String>,
     every_pod: bool,
-    /// By node, the pods whose deletion nobody has asked for.
+    /// By node, the pods whose deletion was not requested.
     unasked: BTreeMap<String, Vec<Unasked>>,
     namespaces: Namespaces,
     /// By namespace and name.
@@ -133,7 +133,7 @@ fn other_form(start: &[u8]) -> Option<&'static str> {
     let utf_16 =
         "UTF-16, as of PowerShell; make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE | pod-reaper --snapshot -";
     match start {
-        [0x1f, 0x8b, ..] => Some("packed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -"),
+        [0x1f, 0x8b, ..] => Some("compressed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -"),
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'{', 0, ..] | [0, b'{', ..] => Some(utf_16),
         _ => is_yaml.then_some("YAML; save it as JSON, with -o json"),
     }
@@ -237,7 +237,7 @@ impl Saved {
         }
     }
 
-    /// Keeps of a pod that nobody has asked to go what tells why, unless its node is known to be Ready: kubectl prints the
+    /// Keeps of a pod whose deletion was not requested what tells why, unless its node is known to be Ready: kubectl prints the
     /// nodes first.
     fn keep_unasked(&mut self, pod: &RawPod) {
         let node =

@@ -167,7 +167,7 @@ fn without_volumes_no_claim_is_verified() {
         cluster_with([pod("plain"), pod_with_claim("web-0", "data-web-0"), claim("data-web-0", "pv-1")]);
     expect![[r#"
         plain stuck-on-not-ready-node
-        web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: volumes were not saved in the snapshot.
+        web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-web-0: volumes were not saved in the snapshot.
         unseen: The file lacks pv. This saves all:
         unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
     "#]]
@@ -179,7 +179,7 @@ fn without_claims_none_counts_as_absent() {
     let text = cluster_with([pod("plain"), pod_with_claim("web-0", "data-web-0"), volume("pv-1")]);
     expect![[r#"
         plain stuck-on-not-ready-node
-        web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: claims were not saved in the snapshot.
+        web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-web-0: claims were not saved in the snapshot.
         unseen: The file lacks pvc. This saves all:
         unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
     "#]]
@@ -195,13 +195,13 @@ fn a_claim_or_volume_that_others_show_to_be_absent_is() {
     let text =
         cluster_with([pod_with_claim("web-0", "data-web-0"), claim("data-web-0", "gone"), volume("pv-1")]);
     expect![[r#"
-        web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: its volume gone does not exist.
+        web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-web-0: its volume gone does not exist.
     "#]]
     .assert_eq(&verdicts(&text));
     let unbound = with(claim("data-web-0", ""), json!({"status": {"phase": "Pending"}}));
     let text = cluster_with([pod_with_claim("web-0", "data-web-0"), unbound]);
     expect![[r#"
-        web-0 volume-unverified: Whether its storage is on the dead node could not be verified: claim data-web-0: it names no volume (phase Pending).
+        web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-web-0: it names no volume (phase Pending).
     "#]]
     .assert_eq(&verdicts(&text));
     let lost = with(claim("data-web-0", "pv-1"), json!({"status": {"phase": "Lost"}}));
@@ -270,7 +270,7 @@ fn without_namespaces_the_opt_outs_are_named_as_unseen() {
 fn a_namespace_that_was_not_saved_among_others_holds_its_pods() {
     let elsewhere = with(pod("b"), json!({"metadata": {"namespace": "app"}}));
     expect![[r#"
-        b facts-unread: Something that has to be known could not be read: the namespace: app is not in the snapshot.
+        b facts-unread: A fact that the decision needs could not be read: the namespace: app is not in the snapshot.
         a stuck-on-not-ready-node
     "#]]
     .assert_eq(&verdicts(&cluster_with([pod("a"), elsewhere])));
@@ -436,9 +436,9 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
     assert_eq!(names(true), ["never-placed", "orphan", "slow", "stuck"]);
     assert_eq!(reaped(&text), BTreeSet::from(["stuck".to_owned()]));
     expect![[r#"
-        never-placed node-gone: It was never given a node; the pod garbage collector takes care of it.
-        orphan node-gone: Node ds99 does not exist any more; the pod garbage collector takes care of it.
-        slow node-ready: Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
+        never-placed node-gone: It was never assigned to a node; the pod garbage collector takes care of it.
+        orphan node-gone: Node ds99 no longer exists; the pod garbage collector takes care of it.
+        slow node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
         stuck stuck-on-not-ready-node
     "#]]
     .assert_eq(&verdicts(&text));
@@ -676,7 +676,7 @@ fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             "claim",
             malformed_claim,
             expect![[r#"
-                a volume-unverified: Whether its storage is on the dead node could not be verified: claim data-a: the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type.
+                a volume-unverified: It is unverified whether its storage is on the dead node: claim data-a: the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type.
                 error: PersistentVolumeClaim data/data-a: a field has an unexpected type
             "#]],
         ),
@@ -684,7 +684,7 @@ fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             "volume",
             malformed_volume,
             expect![[r#"
-                a volume-unverified: Whether its storage is on the dead node could not be verified: claim data-a: the snapshot's PersistentVolume could not be read: a field has an unexpected type.
+                a volume-unverified: It is unverified whether its storage is on the dead node: claim data-a: the snapshot's PersistentVolume could not be read: a field has an unexpected type.
                 error: PersistentVolume pv-a: a field has an unexpected type
             "#]],
         ),
@@ -692,7 +692,7 @@ fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             "lease",
             malformed_lease,
             expect![[r#"
-                a facts-unread: Something that has to be known could not be read: the node's lease: the snapshot's Lease could not be read: a field has an unexpected type.
+                a facts-unread: A fact that the decision needs could not be read: the node's lease: the snapshot's Lease could not be read: a field has an unexpected type.
                 error: Lease kube-node-lease/ds06: a field has an unexpected type
             "#]],
         ),
@@ -700,7 +700,7 @@ fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             "node",
             malformed_node,
             expect![[r#"
-                a facts-unread: Something that has to be known could not be read: the node: the snapshot's Node could not be read: a field has an unexpected type.
+                a facts-unread: A fact that the decision needs could not be read: the node: the snapshot's Node could not be read: a field has an unexpected type.
                 error: Node ds06: a field has an unexpected type
             "#]],
         ),
@@ -708,7 +708,7 @@ fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
             "namespace",
             malformed_namespace,
             expect![[r#"
-                a facts-unread: Something that has to be known could not be read: the namespace: the snapshot's Namespace could not be read: a field has an unexpected type.
+                a facts-unread: A fact that the decision needs could not be read: the namespace: the snapshot's Namespace could not be read: a field has an unexpected type.
                 error: Namespace data: a field has an unexpected type
                 unseen: The file lacks pods of other namespaces, if there are any (-A). This saves all:
                 unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json

@@ -18,7 +18,7 @@ use crate::{
 
 const LIMIT_OF_A_NOTE: usize = 1_024;
 /// The start of the program's warning.
-const REFUSED: &str = "Kubernetes Events could not all be read or written";
+const REFUSED: &str = "Not all Kubernetes Events could be read or written";
 
 /// All Events of the program, as `kubectl get events` prints them: namespace, type, reason, object, message.
 fn printed(cluster: &ControlPlane) -> Vec<String> {

@@ -727,7 +727,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
         }
     };
     let back = replaced(&cluster, &role, without("be-guarded"));
-    let_through("no marker", "the guard's policy \"pod-reaper-guard\" does not hold this account");
+    let_through("no marker", "the guard's policy \"pod-reaper-guard\" does not apply to this account");
     back();
     guarded();
 
@@ -735,7 +735,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
         removed(&cluster, &binding),
         removed(&cluster, &format!("{RBAC}/clusterrolebindings/pod-reaper-guard")),
     ];
-    let_through("it may not look", "policy or binding are missing");
+    let_through("it may not look", "policy or binding is missing");
     for back in back {
         back();
     }
@@ -747,7 +747,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
         ACCOUNT,
         &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
     );
-    let_through("wildcards", "the guard's policy \"pod-reaper-guard\" does not hold this account");
+    let_through("wildcards", "the guard's policy \"pod-reaper-guard\" does not apply to this account");
     cluster.delete(&format!("{RBAC}/clusterrolebindings/everything"), json!({}));
     guarded();
 

@@ -159,7 +159,7 @@ fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
     assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("denied")));
     assert_eq!(run.code, 3, "{}", run.log);
     let why = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
-    let lacks = "; cronjob/components/scratch has that right";
+    let lacks = "; cronjob/components/scratch grants that right";
     assert!(
         why.contains("cannot delete resource \"persistentvolumeclaims\"") && why.contains(lacks),
         "{why}"
@@ -214,7 +214,7 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         let run = scratch_run(&proxy.kubeconfig);
         assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("changed")), "{what}: {}", run.log);
         let says = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
-        assert!(says.contains("Claim disk-cache-0 is not as it was judged."), "{what}: {says}");
+        assert!(says.contains("Claim disk-cache-0 changed after it was judged."), "{what}: {says}");
         let changes = proxy.seen().iter().filter(|seen| seen.is_change() && !seen.is_dry()).count();
         assert_eq!(changes, 1, "{what}: only the claim's delete was tried");
         assert!(!is_deleted(&cluster, CLAIM), "{what}");

@@ -118,12 +118,12 @@ fn a_pod_that_could_not_be_read_is_not_reported_as_absent() {
 #[test]
 fn an_option_that_does_not_apply_to_a_question_is_refused() {
     for (args, says) in [
-        (&["what-if", "--node=ds06", "--dry-run"][..], "--dry-run does not go with what-if"),
-        (&["what-if", "--node=ds06", "--yes"], "--yes does not go with what-if"),
+        (&["what-if", "--node=ds06", "--dry-run"][..], "--dry-run cannot be used with what-if"),
+        (&["what-if", "--node=ds06", "--yes"], "--yes cannot be used with what-if"),
         (&["what-if", "--node=ds06", "--reap-older-than=1m"], "it would not change the answer"),
-        (&["explain", "vault/vault-0", "--all"], "--all does not go with explain"),
+        (&["explain", "vault/vault-0", "--all"], "--all cannot be used with explain"),
         (&["explain", "vault/vault-0", "-o", "html"], "[possible values: text, json]"),
-        (&["--dry-run", "what-if", "--node=ds06"], "--dry-run does not go with what-if"),
+        (&["--dry-run", "what-if", "--node=ds06"], "--dry-run cannot be used with what-if"),
     ] {
         ask(SIX, args).run().exits(2).shows_on_stderr(&[says]);
     }

@@ -56,7 +56,7 @@ fn a_snapshot_in_another_form_is_named_with_what_to_do() {
         |text: &str, order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<_>>();
     let gzip = [&[0x1f, 0x8b, 8, 0][..], &[0xff; 40]].concat();
     for (bytes, says) in [
-        (gzip, ["it is packed by gzip", "gunzip -c FILE | pod-reaper --snapshot -"]),
+        (gzip, ["it is compressed by gzip", "gunzip -c FILE | pod-reaper --snapshot -"]),
         (utf16("\u{feff}{\"kind\": \"List\"}", u16::to_le_bytes), ["it is UTF-16", "iconv -f UTF-16"]),
         (utf16("\u{feff}{\"kind\": \"List\"}", u16::to_be_bytes), ["it is UTF-16", "iconv -f UTF-16"]),
         (utf16("{}", u16::to_le_bytes), ["it is UTF-16", "iconv -f UTF-16"]),
@@ -127,7 +127,7 @@ fn pods_on_ready_nodes_that_are_left_out_are_counted() {
     let run = |args: &[&str]| {
         reaper(&[&["--snapshot", "-"], args].concat()).input(state.to_string()).run().exits(0).out
     };
-    let says = "1 more on Ready nodes: --all  [on-ready-nodes]";
+    let says = "1 more on Ready nodes; --all lists them  [on-ready-nodes]";
     assert!(run(&[]).contains(says), "{}", run(&[]));
     for none in [
         &["--all"][..],

@@ -176,7 +176,7 @@ fn a_push_gateway_that_is_refused_is_not_repeated() {
         (reaper(&["--push-gateway=http://MARKER:MARKER@/ a"]), "'--push-gateway <URL>'"),
         (reaper(&[]).env("PUSH_GATEWAY", wrong), "'PUSH_GATEWAY'"),
     ] {
-        let says = format!("for {name}: it is no URL of a Pushgateway");
+        let says = format!("for {name}: it is not the URL of a Pushgateway");
         run.run().exits(2).shows_on_stderr(&[&says]).never_prints("MARKER");
     }
     let right = "http://reaper:MARKER@gateway.example";
@@ -382,7 +382,7 @@ fn a_variable_that_is_nearly_one_of_ours_is_warned_of() {
         ("LOGLEVEL", "LOG_LEVEL"),
     ] {
         let ended = audit(&[]).env(typed, "MARKER").run().exits(0).never_prints("MARKER");
-        let says = format!("The variable {typed} changes nothing; did you mean {meant}?");
+        let says = format!("The variable {typed} has no effect; did you mean {meant}?");
         assert_eq!(ended.err.matches(&says).count(), 1, "{typed}: {}", ended.err);
         assert_eq!(audit(&["--log-level=error"]).env(typed, "1").run().exits(0).err, "");
     }

@@ -223,7 +223,7 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         for pod in ran.result.iter().flat_map(|report| &report.pods) {
             *reasons.entry(pod.reason).or_default() += 1;
             let detail = pod.outcome_detail.as_deref().unwrap_or_default();
-            alone += usize::from(detail.contains("its scratch claims went, or may have"));
+            alone += usize::from(detail.contains("its scratch claims are gone, or may be"));
             unlisted += usize::from(detail.contains("its namespace could not be read again"));
             if let Some(outcome) = pod.outcome {
                 *outcomes.entry(outcome).or_default() += 1;

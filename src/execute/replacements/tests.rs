@@ -164,7 +164,7 @@ async fn every_state_is_told_with_its_cause() {
             lost_of("Cluster", "postgresql.example/v1", "web-1", &json!({})),
             vec![],
             "unknown",
-            Some("none is found; its Cluster is not asked, and may give new ones other names"),
+            Some("none was found; its Cluster was not asked, and may name new pods otherwise"),
         ),
         (
             "a ReplicationController's",
@@ -182,7 +182,7 @@ async fn every_state_is_told_with_its_cause() {
             lost_of("ReplicationController", "v1", "web-abc", &json!({"app": "web"})),
             vec![],
             "pending",
-            Some("none is found; its ReplicationController is not asked, and may give new ones other names"),
+            Some("none was found; its ReplicationController was not asked, and may name new pods otherwise"),
         ),
         (
             "a Job that is suspended",
@@ -283,7 +283,7 @@ async fn every_state_is_told_with_its_cause() {
             "pending",
             Some("it is not made yet"),
         ),
-        ("no controller", bare, vec![], "none", Some("it has no controller, which would make another")),
+        ("no controller", bare, vec![], "none", Some("it has no controller that would start another")),
         (
             "a DaemonSet's waits for its node",
             lost_of("DaemonSet", "apps/v1", "web-abc", &json!({})),
@@ -335,7 +335,7 @@ async fn every_state_is_told_with_its_cause() {
             "none",
             Some("its controller wants 0 pods by now"),
         ),
-        ("its StatefulSet was deleted", db(), vec![], "none", Some("its controller does not exist any more")),
+        ("its StatefulSet was deleted", db(), vec![], "none", Some("its controller no longer exists")),
         (
             "an older sibling is none",
             web(),
@@ -580,7 +580,7 @@ async fn many_workloads_are_looked_at_eight_at_once_and_fifty_a_second() {
         assert!((800..=50 * 60 + 400).contains(&looks), "{looks}");
         let causes = waited.found.values().map(|found| found.cause.as_deref().unwrap_or_default());
         let causes =
-            causes.filter(|cause| !cause.contains("its controller does not exist") && *cause != NOT_MADE);
+            causes.filter(|cause| !cause.contains("its controller no longer exists") && *cause != NOT_MADE);
         assert_eq!(causes.collect::<Vec<_>>(), Vec::<&str>::new());
         assert!(waited.took <= Duration::from_secs(70), "{:?}", waited.took);
     }

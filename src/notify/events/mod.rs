@@ -1,5 +1,5 @@
-//! Kubernetes Events: what was done, and what waits for a person, where people look who do not know this
-//! program, with `kubectl describe` and `kubectl get events`.
+//! Kubernetes Events: what was done, and what waits for a person, where people who do not know this program look, with
+//! `kubectl describe` and `kubectl get events`.
 //!
 //! They come last and are worth nothing to the run itself: whatever becomes of them changes neither an outcome nor the
 //! exit code. The cost grows with the owners and nodes concerned, not with the pods: one Event for each owner and node.
@@ -91,7 +91,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
     if let Some(failure) = first_failure {
         tracing::warn!("{}", warning(&failure));
     } else if let Some(why) = cut() {
-        tracing::info!("Kubernetes Events were ended by {why}: {written} of {all} written");
+        tracing::info!("Writing Kubernetes Events was ended by {why}: {written} of {all} written");
     } else if all > 0 {
         tracing::debug!("Kubernetes Events written: {written}");
     }
@@ -107,9 +107,9 @@ fn warning(failure: &Failure) -> String {
         "grant the account that runs this create and list of events in events.k8s.io, or leave them out with \
          --no-events"
     } else {
-        "nothing else of the run depends on them; --no-events leaves them out"
+        "nothing else in the run depends on them; --no-events turns them off"
     };
-    format!("Kubernetes Events could not all be read or written: {cause}; {advice}")
+    format!("Not all Kubernetes Events could be read or written: {cause}; {advice}")
 }
 
 impl<'a> RunRecord<'a> {
@@ -226,7 +226,7 @@ fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
         // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
         Reason::VolumeUnverified { claims } => {
             let claims = claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>();
-            format!("Whether its storage is on the dead node could not be verified: {}.", claims.join(", "))
+            format!("It is unverified whether its storage is on the dead node: {}.", claims.join(", "))
         }
         reason => reason.sentence(),
     };

@@ -81,7 +81,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         not_its_controller,
         held_by(set("web", "held-0", "ds06"), "example.org/hold"),
     ]);
-    expect![[r"
+    expect![[r#"
         app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds05
           Force-deleted a pod that was stuck Terminating on NotReady node ds05: db-2
         app: Normal StuckOnNotReadyNode Deleted apps/v1 ReplicaSet/db (uid-ReplicaSet-db) uid-ds06
@@ -95,10 +95,10 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         app: Normal StuckOnNotReadyNode Deleted v1 Pod/alone (uid-app-alone) uid-ds06
           Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds05 (uid-ds05) -
-          Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may only be cut off, power it off now: its containers may still be running, beside the pods that replace them.
+          Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may only be cut off, power it off now: its containers may still be running beside the pods that replace them.
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
-          Force-deleted 6 pods that were stuck Terminating here; 1 needs a person. If ds06 may only be cut off, power it off now: its containers may still be running, beside the pods that replace them.
-    "]]
+          Force-deleted 6 pods that were stuck Terminating here; 1 needs a person. If ds06 may only be cut off, power it off now: its containers may still be running beside the pods that replace them.
+    "#]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }
 
@@ -162,16 +162,16 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
     let objects = private_cloud();
     let events = ["compute-hive01", "impala-impala01", "vault"]
         .map(|namespace| printed(&all_waiting(&objects, namespace, &BTreeMap::new())));
-    expect![[r"
+    expect![[r#"
         compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
-          Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has something to do before the pod may go. See: pod-reaper explain compute-hive01/held-0
+          Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has work to do before the pod can go. See: pod-reaper explain compute-hive01/held-0
         impala-impala01: Warning LocalVolume Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
           Not force-deleted: it needs a person. Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch (local, at /opt/local-path). See: pod-reaper explain impala-impala01/impala-executor-000-0
         impala-impala01: Warning VolumeUnverified Manual v1 Pod/statestored-0 (uid-impala-impala01-statestored-0) uid-ds06
-          Not force-deleted: it needs a person. Whether its storage is on the dead node could not be verified: statestored. See: pod-reaper explain impala-impala01/statestored-0
+          Not force-deleted: it needs a person. It is unverified whether its storage is on the dead node: statestored. See: pod-reaper explain impala-impala01/statestored-0
         vault: Warning KosmosLeaf Manual v1 Pod/web-0 (uid-vault-web-0) uid-kosmos-cluster7
           Not force-deleted: it needs a person. Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady means that the link is cut: the pod may well be running. See: pod-reaper explain vault/web-0
-    "]]
+    "#]]
     .assert_eq(&events.concat());
 }
 
@@ -185,7 +185,7 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
         cause: "the API server answered 403: MARKER".to_owned(),
     });
     let note = manual_note(&plan.pods[0].pod, &Reason::VolumeUnverified { claims: claims.into() });
-    assert!(note.contains("could not be verified: data, log.") && !note.contains("MARKER"), "{note}");
+    assert!(note.contains("its storage is on the dead node: data, log.") && !note.contains("MARKER"), "{note}");
 }
 
 #[test]
@@ -229,23 +229,23 @@ fn a_refusal_names_the_remedy_and_repeats_no_answer() {
         [
             (
                 false,
-                "Kubernetes Events could not all be read or written: the API server answered 403; grant the account that runs this create and list of events in events.k8s.io, or leave them out with --no-events",
+                "Not all Kubernetes Events could be read or written: the API server answered 403; grant the account that runs this create and list of events in events.k8s.io, or leave them out with --no-events",
             ),
             (
                 false,
-                "Kubernetes Events could not all be read or written: the API server answered 404; nothing else of the run depends on them; --no-events leaves them out",
+                "Not all Kubernetes Events could be read or written: the API server answered 404; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 true,
-                "Kubernetes Events could not all be read or written: the API server answered 503; nothing else of the run depends on them; --no-events leaves them out",
+                "Not all Kubernetes Events could be read or written: the API server answered 503; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 true,
-                "Kubernetes Events could not all be read or written: the API server gave no answer in time, or none that could be read; nothing else of the run depends on them; --no-events leaves them out",
+                "Not all Kubernetes Events could be read or written: the API server gave no answer in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 false,
-                "Kubernetes Events could not all be read or written: the API server gave no answer in time, or none that could be read; nothing else of the run depends on them; --no-events leaves them out",
+                "Not all Kubernetes Events could be read or written: the API server gave no answer in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
             ),
         ]
     "#]].assert_debug_eq(&[

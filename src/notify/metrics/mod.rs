@@ -78,11 +78,7 @@ impl<'a> Metrics<'a> {
                 "Replacements that the last run waited for, by how far they had come at its end.",
                 each("state", replacements),
             ),
-            (
-                "notices",
-                "What the last run told besides: how many pods, or other things, by notice.",
-                notices,
-            ),
+            ("notices", "How many pods, or other things, the notices of the last run are about.", notices),
         ];
     }
 
@@ -108,7 +104,7 @@ impl<'a> Metrics<'a> {
             let written = tokio::task::spawn_blocking(move || file::write(&path, &page));
             let written =
                 async { written.await.map_err(io::Error::from).flatten().map_err(|error| error.to_string()) };
-            let advice = "--metrics-file names a file in a folder that may be written to";
+            let advice = "--metrics-file names a file in a writable folder";
             within(limit, written, &done, advice).await;
         };
         tokio::join!(push, write);
@@ -126,7 +122,7 @@ impl<'a> Metrics<'a> {
         let ended = Duration::try_from(ended.as_duration()).unwrap_or_default().as_secs_f64();
         let mut all = self.of_report.clone();
         all.extend([
-            ("mode", "What the last run was allowed to change: 1 for what holds.", each("mode", modes)),
+            ("mode", "What the last run was allowed to change: 1 for its mode.", each("mode", modes)),
             ("exit_code", "Exit code of the last run.", one(&exit.code())),
             ("run_duration_seconds", "How long the last run took.", one(&took.as_secs_f64())),
             ("last_run_timestamp_seconds", "When the last run ended.", one(&ended)),
@@ -162,7 +158,7 @@ fn each(label: &'static str, counts: impl IntoIterator<Item = (&'static str, usi
 async fn within(limit: Duration, work: impl Future<Output = Result<(), String>>, done: &str, advice: &str) {
     let late = |_| Err(format!("it took longer than {} s", limit.as_secs()));
     if let Err(cause) = tokio::time::timeout(limit, work).await.unwrap_or_else(late) {
-        tracing::warn!("The metrics were not {done}: {cause}. The run is as it was; see that {advice}");
+        tracing::warn!("The metrics were not {done}: {cause}. The run is unaffected; check that {advice}");
     }
 }
 

@@ -117,7 +117,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_replacements{cluster="prod-eu",state="pending"} 0
         pod_reaper_replacements{cluster="prod-eu",state="starting"} 0
         pod_reaper_replacements{cluster="prod-eu",state="unknown"} 0
-        # HELP pod_reaper_notices What the last run told besides: how many pods, or other things, by notice.
+        # HELP pod_reaper_notices How many pods, or other things, the notices of the last run are about.
         # TYPE pod_reaper_notices gauge
         pod_reaper_notices{cluster="prod-eu",notice="never-evicted"} 0
         pod_reaper_notices{cluster="prod-eu",notice="long-wait"} 0
@@ -126,7 +126,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_notices{cluster="prod-eu",notice="time-of-the-file"} 0
         pod_reaper_notices{cluster="prod-eu",notice="stays-with-node"} 0
         pod_reaper_notices{cluster="prod-eu",notice="on-ready-nodes"} 0
-        # HELP pod_reaper_mode What the last run was allowed to change: 1 for what holds.
+        # HELP pod_reaper_mode What the last run was allowed to change: 1 for its mode.
         # TYPE pod_reaper_mode gauge
         pod_reaper_mode{cluster="prod-eu",mode="delete"} 1
         pod_reaper_mode{cluster="prod-eu",mode="server-dry-run"} 0

@@ -114,7 +114,7 @@ pub async fn run_on(cluster: &Cluster, settings: &Settings, asked: &PodName) -> 
 
 fn absent(asked @ PodName { namespace, .. }: &PodName) -> CouldNotRun {
     CouldNotRun::Source(format!(
-        "there is no pod {asked}: it may be gone already; see which there are with: kubectl get pods -n {namespace}"
+        "there is no pod {asked}: it may be gone already; list the pods with: kubectl get pods -n {namespace}"
     ))
 }
 
@@ -183,7 +183,7 @@ fn answer(
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
     let age = summary.created.map(|created| format!(" for {}", spoken(now.duration_since(created))));
     format!(
-        "It is not Terminating: its deletion was not asked for. It exists{}, in phase {}. pod-reaper looks at \
+        "It is not Terminating: its deletion was not requested. It exists{}, in phase {}. pod-reaper looks at \
          Terminating pods only.",
         age.unwrap_or_default(),
         if summary.phase.is_empty() { "unknown" } else { &summary.phase }
@@ -196,8 +196,8 @@ fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
     let cap = judged.limit.clone().filter(|limit| matches!(limit, Limit::Cap(_)));
     let breaker = "Does the mass-outage breaker hold the run?";
     let limits = [
-        (breaker, hold, "Not so many nodes are NotReady, or it is switched off."),
-        ("Are there more pods to reap than --max-deletes?", cap, "Not of those that go before it."),
+        (breaker, hold, "Too few nodes are NotReady for that, or it is switched off."),
+        ("Are there more pods to reap than --max-deletes?", cap, "Too few of them go before it."),
     ];
     let evaluated = limits.map(|(asks, limit, otherwise)| Evaluation {
         number: None,

@@ -58,7 +58,7 @@ pub struct WhatIf {
     pub nodes_total: usize,
     /// The pods of these nodes.
     pub pods: Vec<PodFate>,
-    /// Workloads of which no replica runs anywhere else.
+    /// Workloads without a replica anywhere else.
     pub workloads: Vec<Workload>,
     /// Pods of these nodes in namespaces that the filter leaves out: they would be evicted, and no run would reap them.
     pub left_out: usize,
@@ -96,7 +96,7 @@ pub struct PodFate {
 }
 
 codes! {
-    /// The ends that a pod may come to.
+    /// What can become of a pod.
     pub enum Fate {
         /// Reaped, and its controller makes another.
         ComesBack = "comes-back",
@@ -277,12 +277,12 @@ fn fate(pod: &PodSummary, by_rules: &Reason) -> Fate {
 /// What becomes of a pod that Kubernetes would not evict.
 fn unjudged(pod: &PodSummary) -> (Fate, Judgement) {
     let (fate, detail) = match pod.stays {
-        Some(Stay::Static) => (Fate::Stays, "A static pod: its node's own."),
-        Some(Stay::DaemonSet) => (Fate::Stays, "Its DaemonSet has it tolerate every failure of its node."),
+        Some(Stay::Static) => (Fate::Stays, "A static pod: it belongs to its node."),
+        Some(Stay::DaemonSet) => (Fate::Stays, "Its DaemonSet makes it tolerate every failure of its node."),
         Some(Stay::Tolerates) => {
             (Fate::Stays, "It tolerates a silent node without a time limit, so it is never evicted.")
         }
-        None => (Fate::Finished, "It has finished; the eviction takes it at once."),
+        None => (Fate::Finished, "It has finished; the eviction deletes it at once."),
     };
     (fate, Judgement { detail: detail.to_owned(), ..Judgement::default() })
 }
@@ -294,7 +294,7 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
         notes.push("its Job makes another one only while its backoffLimit allows".to_owned());
     }
     if fate == Fate::NeedsPerson && pod.controller.is_none() {
-        notes.push("no controller would make it anew".to_owned());
+        notes.push("no controller would create it again".to_owned());
     }
     joined(&notes)
 }

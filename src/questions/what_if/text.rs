@@ -16,7 +16,7 @@ pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
     pods(&mut page, answer, Fate::ComesBack, GOOD, "COME BACK BY THEMSELVES, once reaped");
     pods(&mut page, answer, Fate::LeftTerminating, CAUTION, "STAY TERMINATING");
     if answer.left_out > 0 {
-        page.heading(CAUTION, &format!("NOBODY REAPS: {}", answer.left_out));
+        page.heading(CAUTION, &format!("NOT REAPED: {}", answer.left_out));
         let says = "These pods are in namespaces that the namespace options leave out. They would be evicted and stay \
                     Terminating.";
         page.paragraph(ITEM, ITEM, Style::new(), says);
@@ -32,7 +32,7 @@ pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
             page.paragraph(ITEM, DETAIL, Style::new(), &says);
         }
     }
-    pods(&mut page, answer, Fate::Lost, BAD, "LOST: no controller makes these anew");
+    pods(&mut page, answer, Fate::Lost, BAD, "LOST: no controller creates these again");
     pods(&mut page, answer, Fate::NeedsPerson, BAD, "WOULD NEED YOU");
     page.unread(&answer.errors, &answer.unseen);
     summary(&mut page, answer);
@@ -45,22 +45,22 @@ fn title(page: &mut Page, answer: &WhatIf) {
     let judged_at = answer.judged_at.strftime("%F %TZ");
     let title = format!("pod-reaper {version}: what if {nodes} died? {source}as of {judged_at}");
     page.paragraph("", "", HEADING, &title);
-    let supposed = "Supposed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether \
-                    the pods then find a place on another node is for the scheduler, and not looked at. Nothing was changed.";
+    let supposed = "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. \
+                    Whether the scheduler then finds another node for the pods is not checked. Nothing was changed.";
     page.paragraph("", "", QUIET, supposed);
 }
 
 fn breaker(page: &mut Page, answer: &WhatIf) {
     let count = match answer.nodes_not_ready {
         Some(not_ready) => format!("{not_ready} of {} nodes would be NotReady", answer.nodes_total),
-        None => format!("How many of {} nodes would be NotReady could not be read", answer.nodes_total),
+        None => format!("It could not be read how many of {} nodes would be NotReady", answer.nodes_total),
     };
     match &answer.breaker {
         Some(breaker) => {
             page.heading(BAD, &format!("THE BREAKER WOULD HOLD THE RUN ({})", breaker.reason));
             let says = format!(
-                "{}. {} to reap would wait until that is no longer so, or until somebody who knows that the nodes \
-                 are dead runs it with --max-not-ready-percent=100. What is said below is what happens then.",
+                "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead \
+                 runs it with --max-not-ready-percent=100. The rest of this page says what happens then.",
                 breaker.detail,
                 counted(breaker.held, "pod", "pods")
             );
@@ -70,8 +70,8 @@ fn breaker(page: &mut Page, answer: &WhatIf) {
     }
     if answer.kubernetes_stops_evicting {
         let says = format!(
-            "{count}, counted over all zones: Kubernetes itself stops evicting at this point, or slows down (it counts \
-             by zone), so that pods may not become Terminating at all."
+            "{count}, counted over all zones: Kubernetes itself stops evicting at this point, or slows down (it \
+             counts by zone), so pods may not become Terminating at all."
         );
         page.paragraph(ITEM, ITEM, CAUTION, &says);
     }

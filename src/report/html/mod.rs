@@ -28,11 +28,11 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 /// The class of the parts that are about pods, which the filters work on.
 const OF_PODS: Option<&str> = Some("of-pods");
-/// So many rows can be taken in at once. What comes after them is folded.
+/// How many rows a reader can take in at once. Further rows are folded.
 const FIRST: usize = 25;
 /// More pods than this of a kind on a node are folded.
 const MANY: usize = 10;
-/// So many cards, which are tall, are unfolded.
+/// How many cards are unfolded: they are tall.
 const FEW: usize = 3;
 /// The legend of the time axis, which holds the marks that its rows refer to.
 const MARKS: &str = include_str!("marks.html");
@@ -152,7 +152,7 @@ fn list(id: &str, class: Option<&str>, heading: &str, items: &[Markup]) -> Marku
     section(id, class, heading, &short(items))
 }
 
-/// A list, of which what comes after the first is folded.
+/// A list. All after the first entries are folded.
 fn short(items: &[Markup]) -> Markup {
     let (first, more) = items.split_at(items.len().min(FIRST));
     html! {

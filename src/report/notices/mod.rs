@@ -1,4 +1,4 @@
-//! What a person is told besides the verdicts, since silence reads as an all-clear. No notice changes the exit code.
+//! What a person should know besides the verdicts, since silence reads as an all-clear. No notice changes the exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,24 +59,24 @@ pub struct Notice {
 /// Kinds of owners that Kubernetes itself has.
 const BUILT_IN: [&str; 7] =
     ["StatefulSet", "Deployment", "ReplicaSet", "DaemonSet", "Job", "CronJob", "ReplicationController"];
-/// A wait is long when it lasts for more than so many thresholds: many runs have come by then.
+/// A wait is long when it lasts for more than this many thresholds: many runs have taken place by then.
 const THRESHOLDS: i32 = 12;
 /// The threshold, for that, where none is set.
 const LEAST_THRESHOLD: SignedDuration = SignedDuration::from_mins(1);
-/// For how many seconds pods tolerate a node that is not Ready, mostly: none is told of before.
+/// For how many seconds most pods tolerate a node that is not Ready: no notice is given before.
 const TOLERATION: i64 = 300;
 /// By how much an eviction may be late: the node controller looks every 5 s, and taints a node of a zone every 10 s.
 const LATE: SignedDuration = SignedDuration::from_secs(50);
 /// How many names a sentence lists.
 const NAMES: usize = 10;
 
-/// What there is to tell of a run.
+/// The notices of a run.
 pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
     let (mut notices, stay) = unasked(facts);
     notices.extend(long_waits(&settings.policy, facts, plan));
     if let (Some(count), true) = (facts.unmatched_namespaces, plan.pods.is_empty()) {
         let detail = format!(
-            "None of the {count} namespaces there are is looked at. Asked for were namespaces {}.",
+            "None of the {count} namespaces is looked at. The options select namespaces {}.",
             settings.namespaces
         );
         notices.push(Notice { code: NoticeCode::NoNamespace, node: None, count: 1, detail });
@@ -86,21 +86,21 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
     let kinds = settings.policy.manual_owner_kinds.iter();
     for kind in kinds.filter(|kind| !known.iter().any(|known| same_kind(known, kind))) {
         let detail = format!(
-            "--manual-owner-kind names {kind}, which is not a kind of Kubernetes itself, and no pod that was judged \
-             has it: if it is misspelt, it protects nothing."
+            "--manual-owner-kind names {kind}, which is not a built-in kind of Kubernetes, and no judged pod has an \
+             owner of it: if it is misspelt, it protects nothing."
         );
         notices.push(Notice { code: NoticeCode::UnknownKind, node: None, count: 1, detail });
     }
     if let Task::Audit { now: None, .. } = settings.task {
         let detail = format!(
-            "Judged at {}, the newest time that the file holds; what came later is not known. --now sets another.",
+            "Judged at {}, the newest time in the file; what happened later is not known. --now sets another time.",
             facts.now.strftime("%F %TZ")
         );
         notices.push(Notice { code: NoticeCode::TimeOfTheFile, node: None, count: 1, detail });
     }
     notices.extend(stay);
     if facts.on_ready_nodes > 0 {
-        let detail = format!("{} more on Ready nodes: --all", facts.on_ready_nodes);
+        let detail = format!("{} more on Ready nodes; --all lists them", facts.on_ready_nodes);
         let (code, count) = (NoticeCode::OnReadyNodes, facts.on_ready_nodes);
         notices.push(Notice { code, node: None, count, detail });
     }
@@ -135,15 +135,15 @@ fn unasked(facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
         let down = if node.signs_of_life(facts.now).is_empty() {
             "Each is down, unless the node is only cut off"
         } else {
-            "Each may run on, as the node shows signs of life"
+            "Each may still be running, since the node shows signs of life"
         };
         let why = format!(
-            "Each tolerates such a node without a time limit, so Kubernetes never moves it. {down}. To have it moved, \
-             delete it without --force: the next runs judge it as any other."
+            "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down}. To have it \
+             moved, delete it without --force: the next runs judge it like any other."
         );
         never.extend(never_evicted(node, for_ever, &why));
         let why = format!(
-            "Each one's toleration is over, and yet Kubernetes has not asked for its deletion: it holds back while many \
+            "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
              nodes are not Ready at once, or its controller manager does not work. {down}."
         );
         never.extend(never_evicted(node, overdue, &why));
@@ -155,7 +155,7 @@ fn unasked(facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
         }
     }
     let detail =
-        format!("Pods that belong to their NotReady node stay there, as they should: {}.", listed(stay));
+        format!("Pods that belong to their NotReady node stay there, as expected: {}.", listed(stay));
     let code = NoticeCode::StaysWithNode;
     (never, (staying > 0).then_some(Notice { code, node: None, count: staying, detail }))
 }
@@ -210,14 +210,14 @@ fn why(judged: &Judged, facts: &ClusterFacts) -> String {
     };
     match (&judged.limit, &judged.reason) {
         (Some(Limit::Hold(HoldReason::MassOutage(what))), _) => format!(
-            "The breaker holds every run: {what}. Find what these have in common; it lets go once enough are Ready."
+            "The breaker holds every run until enough nodes are Ready: {what}. Find out what these have in common."
         ),
         (Some(Limit::Cap(cap)), _) => {
-            format!("--max-deletes={cap} takes fewer in a run than come: raise it, or let it run more often.")
+            format!("--max-deletes={cap} is fewer than get stuck between two runs: raise it, or run more often.")
         }
         (None, Reason::NodeJustFailed { not_ready_for: Some(time), threshold }) => format!(
-            "The node changes between Ready and NotReady, or they were stuck before it failed: it has been NotReady for only \
-             {}, of {} asked for.",
+            "The node changes between Ready and NotReady, or they were stuck before it failed: it has been NotReady for \
+             only {}; --node-not-ready-for is {}.",
             spoken(*time),
             spoken(*threshold)
         ),
@@ -229,7 +229,7 @@ fn why(judged: &Judged, facts: &ClusterFacts) -> String {
             "The node's Ready condition says no time, or one in the future; no run takes them until it does.".to_owned()
         }
         (None, Reason::NodeRecovering { .. }) => {
-            "The node's kubelet renews its lease, and yet its Ready stays Unknown: look at that kubelet.".to_owned()
+            "The node's kubelet renews its lease, but the node's Ready stays Unknown: look at that kubelet.".to_owned()
         }
         _ => judged.sentence(),
     }

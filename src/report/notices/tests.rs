@@ -107,9 +107,9 @@ fn pods_that_are_never_evicted_are_named_with_the_reason() {
         &live(),
         &on_dead_node(pods),
         &expect![[r#"
-            never-evicted ds06 2: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own, shop/web-1 of Deployment web. Each tolerates such a node without a time limit, so Kubernetes never moves it. Each is down, unless the node is only cut off. To have it moved, delete it without --force: the next runs judge it as any other.
-            never-evicted ds06 1: Not evicted from NotReady node ds06: shop/bare. Each one's toleration is over, and yet Kubernetes has not asked for its deletion: it holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off.
-            stays-with-node - 3: Pods that belong to their NotReady node stay there, as they should: ds06 (2 of DaemonSets, 1 static).
+            never-evicted ds06 2: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own, shop/web-1 of Deployment web. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut off. To have it moved, delete it without --force: the next runs judge it like any other.
+            never-evicted ds06 1: Not evicted from NotReady node ds06: shop/bare. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off.
+            stays-with-node - 3: Pods that belong to their NotReady node stay there, as expected: ds06 (2 of DaemonSets, 1 static).
         "#]],
     );
 }
@@ -123,7 +123,7 @@ fn pods_that_belong_to_their_node_are_one_line_for_all_nodes() {
         &live(),
         &objects.collect::<Vec<_>>(),
         &expect![[r#"
-            stays-with-node - 2: Pods that belong to their NotReady node stay there, as they should: ds05 (1 of DaemonSets), ds06 (1 of DaemonSets).
+            stays-with-node - 2: Pods that belong to their NotReady node stay there, as expected: ds05 (1 of DaemonSets), ds06 (1 of DaemonSets).
         "#]],
     );
 }
@@ -172,7 +172,7 @@ fn where_the_node_lives_its_pods_are_not_said_to_be_down() {
     alive["spec"] = json!({"renewTime": "2026-01-31T02:59:56Z", "leaseDurationSeconds": 40});
     let pods = [running("db-0", "ds06", "StatefulSet", for_ever()), alive];
     let report = told(&live(), &with_node(node("ds06", "False"), pods));
-    assert!(shown(&report).contains("Each may run on"), "{}", shown(&report));
+    assert!(shown(&report).contains("Each may still be running"), "{}", shown(&report));
 }
 
 /// Its deletion should have been over two hours and a minute before three: twelve thresholds and a minute.
@@ -221,8 +221,8 @@ fn a_long_wait_says_why() {
         &live(),
         &with_node(flapping, pods()),
         &expect![[r#"
-        long-wait ds06 3: Still waiting on node ds06, overdue for up to 5h: shop/db-2, shop/db-0, shop/db-1. The node changes between Ready and NotReady, or they were stuck before it failed: it has been NotReady for only 3m, of 10m asked for.
-    "#]],
+            long-wait ds06 3: Still waiting on node ds06, overdue for up to 5h: shop/db-2, shop/db-0, shop/db-1. The node changes between Ready and NotReady, or they were stuck before it failed: it has been NotReady for only 3m; --node-not-ready-for is 10m.
+        "#]],
     );
 
     let mut absent = node("ds06", "Unknown");
@@ -250,7 +250,7 @@ fn a_long_wait_says_why() {
         &live(),
         &with_node(node("ds06", "Unknown"), [alive, stuck("db-0")]),
         &expect![[r#"
-        long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node's kubelet renews its lease, and yet its Ready stays Unknown: look at that kubelet.
+        long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node's kubelet renews its lease, but the node's Ready stays Unknown: look at that kubelet.
     "#]],
     );
 
@@ -259,7 +259,7 @@ fn a_long_wait_says_why() {
         &capped,
         &on_dead_node(pods()),
         &expect![[r#"
-        long-wait - 2: Still waiting, overdue for up to 2h 1m: shop/db-0, shop/db-1. --max-deletes=1 takes fewer in a run than come: raise it, or let it run more often.
+        long-wait - 2: Still waiting, overdue for up to 2h 1m: shop/db-0, shop/db-1. --max-deletes=1 is fewer than get stuck between two runs: raise it, or run more often.
     "#]],
     );
 }
@@ -272,7 +272,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
     let objects = unnamed(with_node(node("ds06", "Unknown"), [namespace("other"), stuck("db-0")]));
     let report = told(&live(), &objects);
     expect![[r#"
-        long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. Something that has to be known could not be read: the namespace: shop is not in the snapshot.
+        long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. A fact that the decision needs could not be read: the namespace: shop is not in the snapshot.
     "#]].assert_eq(&shown(&report));
     assert_eq!(report.exit, Exit::Incomplete);
 
@@ -280,7 +280,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
     let pods = [stuck("db-0"), due(pod("shop", "db-1", "ds07"), "2026-01-31T00:00:00Z")];
     let report = told(&live(), &on_dead_node(more.into_iter().chain(pods)));
     expect![[r#"
-        long-wait - 2: Still waiting, overdue for up to 3h: shop/db-1, shop/db-0. The breaker holds every run: 3 of 4 nodes are NotReady. Find what these have in common; it lets go once enough are Ready.
+        long-wait - 2: Still waiting, overdue for up to 3h: shop/db-1, shop/db-0. The breaker holds every run until enough nodes are Ready: 3 of 4 nodes are NotReady. Find out what these have in common.
     "#]].assert_eq(&shown(&report));
     assert_eq!(report.exit, Exit::Held);
 }
@@ -297,8 +297,8 @@ fn a_filter_that_matches_no_namespace_is_told_of() {
         &matching("^shpo$"),
         &objects,
         &expect![[r#"
-        no-namespace - 1: None of the 2 namespaces there are is looked at. Asked for were namespaces matching "^shpo$".
-    "#]],
+            no-namespace - 1: None of the 2 namespaces is looked at. The options select namespaces matching "^shpo$".
+        "#]],
     );
     assert_eq!(codes(&matching("^data$"), &objects), [""; 0]);
     // Which there are is not known.
@@ -320,7 +320,7 @@ fn a_kind_that_no_pod_has_is_told_of() {
         &with(&["StatfulSet", "clonesets", "Job", "deployments"]),
         &objects,
         &expect![[r#"
-            unknown-kind - 1: --manual-owner-kind names StatfulSet, which is not a kind of Kubernetes itself, and no pod that was judged has it: if it is misspelt, it protects nothing.
+            unknown-kind - 1: --manual-owner-kind names StatfulSet, which is not a built-in kind of Kubernetes, and no judged pod has an owner of it: if it is misspelt, it protects nothing.
         "#]],
     );
     assert_eq!(codes(&with(&BUILT_IN), &on_dead_node([pod("shop", "db-0", "ds06")])), [""; 0]);
@@ -333,8 +333,8 @@ fn a_snapshot_says_by_which_time_it_is_judged() {
         &audit(),
         &objects,
         &expect![[r#"
-        time-of-the-file - 1: Judged at 2026-01-31 03:00:00Z, the newest time that the file holds; what came later is not known. --now sets another.
-    "#]],
+            time-of-the-file - 1: Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known. --now sets another time.
+        "#]],
     );
     let Task::Audit { snapshot, .. } = audit().task else { panic!("an audit is of a snapshot") };
     let now = Some("2026-01-31T03:00:00Z".parse().expect("a moment"));

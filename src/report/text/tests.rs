@@ -33,14 +33,14 @@ fn an_audit_of_a_dead_node() {
           ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago
               Terminating pods: 4 to reap, 2 waiting, 1 left alone, 3 for you
               volumes still attached: pvc-gone, pvc-zone
-              - If ds06 may only be cut off, power it off now: its containers may still be running, beside
+              - If ds06 may only be cut off, power it off now: its containers may still be running beside
                 the pods that replace them.
-              - Volumes still attached to ds06: 2. Kubernetes detaches one 6 minutes after its pod is gone;
-                never, where kube-controller-manager runs with --disable-force-detach-on-timeout. Do not
-                delete VolumeAttachments. Only if the machine is certainly powered off: from Kubernetes 1.26
-                on, this taint has them detached at once, and every pod on ds06 that does not tolerate it
-                evicted and force-deleted, those that need you too. Take it away when its pods run elsewhere
-                and the machine is back in order.
+              - Volumes still attached to ds06: 2. Kubernetes detaches each 6 minutes after its pod is gone,
+                or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not
+                delete VolumeAttachments. Set this taint only if the machine is certainly powered off. From
+                1.26 on, Kubernetes then detaches them at once, and evicts and force-deletes every pod on
+                ds06 that does not tolerate the taint, including those that need you. Remove it when the
+                pods run elsewhere and the machine works again.
                 kubectl get node ds06 -o \
                   'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' \
                   | grep -qxF -- uid-ds06/Unknown/2026-01-31T01:00:00Z && kubectl taint nodes ds06 \
@@ -68,17 +68,17 @@ fn an_audit_of_a_dead_node() {
 
         LEFT ALONE: 2
           compute-hive01/slow-0  StatefulSet/slow  on ds01  overdue 1h 55m  [node-ready]
-              Its node is Ready: the kubelet there is stopping it, or is what has to be looked at.
+              Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
           compute-hive01/quiet-0  StatefulSet/quiet  on ds06  overdue 1h 55m  [opted-out]
               The pod is opted out by pod-reaper.io/skip.
 
         NEEDS YOU: 4
           compute-hive01/held-0  StatefulSet/held  on ds06  overdue 1h 55m  [finalizers]
-              It is held by finalizer example.com/backup, whose controller has something to do before the
-              pod may go.
+              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
+              go.
               Risk: Do not strip example.com/backup by hand: what its controller still has to clean up would
               stay behind, unnoticed.
-              1. See who set them (under managedFields, the manager of each f:finalizers), and look at its
+              1. See what set them (under managedFields, the manager of each f:finalizers), and look at its
                  log.
                  kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
               2. See what still holds the pod; a pod goes by itself with the last one, or at the next run.
@@ -88,11 +88,11 @@ fn an_audit_of_a_dead_node() {
               [local-volume]
               Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to
               volume pvc-scratch (local, at /opt/local-path).
-              Risk: If ds06 can come back, wait for it: what it ran then starts anew, with its data. With
+              Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data. With
               these commands the data of volume pvc-scratch is lost for good (policy Delete).
               1. Give up claim scratch-cache-volume-impala-executor-000-0, and force-delete the pod. Nothing
-                 happens to a pod that has changed by then, or once ds06 has. A StatefulSet that still wants
-                 the replica makes both anew.
+                 is done to a pod that has changed by then, or once ds06 has. A StatefulSet that still wants
+                 the replica creates both again.
                  ( export KUBERC=off
                  reap_raw() { what=$1; shift; printf "$@" | kubectl delete -f - --raw \
                    /api/v1/namespaces/impala-impala01/"$what" > /dev/null; }
@@ -113,19 +113,19 @@ fn an_audit_of_a_dead_node() {
                  reap_pod impala-executor-000-0 uid-impala-impala01-impala-executor-000-0 7 \
                    scratch-cache-volume-impala-executor-000-0=uid-scratch-cache-volume-impala-executor-000-0
                  [ $failed = 0 ] )
-              2. See the pod come up anew, on another node.
+              2. See the pod come up again, on another node.
                  kubectl get pods,pvc -n impala-impala01 -o wide
           impala-impala01/statestored-0  StatefulSet/statestored  on ds06  overdue 1h 55m
               [volume-unverified]
-              Whether its storage is on the dead node could not be verified: claim statestored: its volume
+              It is unverified whether its storage is on the dead node: claim statestored: its volume
               pvc-gone does not exist.
               Risk: If a volume is on ds06, the new pod waits for that node for ever, and giving the claim
               up loses data.
               1. See claim statestored and the volume that it names.
                  kubectl get pvc statestored -n impala-impala01 -o wide
-              2. Volume pvc-gone does not exist: bring it back, or give the claim up; a new pod that uses
-                 the claim as it is does not start.
-              3. Only once you know that none is bound there: force-delete the pod.
+              2. Volume pvc-gone does not exist: bring it back, or give the claim up; a new pod cannot start
+                 with the claim in this state.
+              3. Once you know that none is bound there, and not before, force-delete the pod.
                  ( export KUBERC=off
                  reap_raw() { what=$1; shift; printf "$@" | kubectl delete -f - --raw \
                    /api/v1/namespaces/impala-impala01/"$what" > /dev/null; }
@@ -153,7 +153,7 @@ fn an_audit_of_a_dead_node() {
               in the leaf cluster, and Kosmos deletes that first one, by name, as soon as the link is back.
               1. See what this cluster knows about the leaf node.
                  kubectl describe node kosmos-cluster7
-              2. See why Kosmos does not reach the leaf cluster; mend that link.
+              2. See why Kosmos does not reach the leaf cluster; repair that link.
                  kubectl logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50
               3. Fetch Kosmos's credentials for leaf cluster cluster7 (remove the file afterwards).
                  kubectl get clusters.kosmos.io cluster7 -o 'jsonpath={.spec.kubeconfig}' | base64 -d > \
@@ -162,8 +162,8 @@ fn an_audit_of_a_dead_node() {
                  kubectl --kubeconfig cluster7.kubeconfig get pod web-0 -n vault -o wide
 
         WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time that the file holds; what came later is not known.
-              --now sets another.  [time-of-the-file]
+          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
+              --now sets another time.  [time-of-the-file]
 
         COULD NOT BE READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
@@ -184,7 +184,7 @@ fn a_run_with_every_outcome() {
         NODES NOT READY: 1 of 2
           ds06  Ready is False (NodeStatusUnknown) for 2h; lease renewed 2h ago
               Terminating pods: 10 to reap
-              - If ds06 may only be cut off, power it off now: its containers may still be running, beside
+              - If ds06 may only be cut off, power it off now: its containers may still be running beside
                 the pods that replace them.
 
         REAPED: 2 of 10
@@ -207,7 +207,7 @@ fn a_run_with_every_outcome() {
               The API server accepted the delete, but whether it is gone could not be read: no connection:
               connection refused
           app/j-0  StatefulSet/j  on ds06  overdue 1h 55m  [interrupted]
-              The run ended before its turn, by SIGTERM; the next one takes it.
+              The run was ended before its turn, by SIGTERM; the next one takes it.
 
         pod-reaper 0.2.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
         on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
@@ -237,7 +237,7 @@ fn a_dry_run_names_what_would_be_deleted() {
         NODES NOT READY: 1 of 2
           ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago
               Terminating pods: 1 to reap
-              - If ds06 may only be cut off, power it off now: its containers may still be running, beside
+              - If ds06 may only be cut off, power it off now: its containers may still be running beside
                 the pods that replace them.
 
         TO BE REAPED (nothing was changed): 1
@@ -270,7 +270,7 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
 
         NOTHING IS DELETED (facts-unread)
           The nodes could not be counted: a node of the snapshot could not be read. 4 pods are held. Without
-          that number nothing tells a dead node from an outage. The next run tries again.
+          that number, a dead node cannot be told from an outage. The next run tries again.
 
     "#]]
     .assert_eq(&text[start..end]);
@@ -294,9 +294,9 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
         read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
 
         NOTHING IS DELETED (mass-outage)
-          6 of 6 nodes are NotReady. 5 pods are held. So many at once are more often a fault of the API
-          server or the network than of the nodes, and their pods may all be running. What they have in
-          common may tell what has failed; once you are sure that they are dead, run with
+          6 of 6 nodes are NotReady. 5 pods are held. When that many fail at once, the cause is more often
+          the API server or the network than the nodes, and their pods may all be running. What the nodes
+          have in common can show what has failed. Once you are sure that they are dead, run with
           --max-not-ready-percent=100.
           6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on
 
@@ -312,7 +312,7 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
                  common.
           impala-impala01/statestored-0  StatefulSet/statestored  on ds06  overdue 1h 55m
               [volume-unverified]
-              Whether its storage is on the dead node could not be verified: claim statestored: its volume
+              It is unverified whether its storage is on the dead node: claim statestored: its volume
               pvc-gone does not exist.
               1. No command is printed while so many nodes are NotReady: find out first what they have in
                  common."#]]
@@ -329,8 +329,8 @@ fn a_quiet_cluster() {
         All 2 nodes are Ready.
 
         WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time that the file holds; what came later is not known.
-              --now sets another.  [time-of-the-file]
+          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
+              --now sets another time.  [time-of-the-file]
 
         COULD NOT BE SEEN
           The file lacks pods of other namespaces, if there are any (-A), namespaces (whether they are opted

@@ -37,7 +37,7 @@ fn what_fails_while_the_replacements_are_looked_at_changes_nothing() {
     one_dead_of_three(&cluster);
     let says = "it could not be looked for: ";
     let rows: [Row; 6] = [
-        ("nothing", || Act::Forward, "none", "its controller does not exist any more"),
+        ("nothing", || Act::Forward, "none", "its controller no longer exists"),
         ("hangs", || Act::Hang, "unknown", "no answer within 5 s"),
         ("forbids", || Act::Instead(403, status(403, "Forbidden", "no")), "unknown", "answered 403: no"),
         (
