@@ -79,7 +79,7 @@ pub struct Common {
     #[arg(help_heading = WHICH, short, long, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
     pub namespace: Option<String>,
 
-    /// All namespaces, even if NAMESPACE_REGEX is set
+    /// All namespaces, even if the environment selects some
     #[arg(help_heading = WHICH, short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
 
@@ -88,8 +88,7 @@ pub struct Common {
     pub namespace_exclude_regex: Option<Regex>,
 
     /// Which pods a sign of life of their NotReady node protects (a renewed lease, a report of node-problem-detector
-    /// or virt-handler): "hold-unique": those that must not run twice, such as a StatefulSet's; "hold": all; "reap":
-    /// none
+    /// or virt-handler): "hold-unique" (those that must not run twice, such as a StatefulSet's), "hold" (all) or "reap" (none)
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
@@ -98,8 +97,8 @@ pub struct Common {
     #[arg(help_heading = WHICH, long, hide_short_help = true, env)]
     pub unreachable_only: bool,
 
-    /// Leave pods to a person whose owner, or the Deployment or CronJob above it, is of this kind (such as
-    /// StatefulSet); repeatable, or separated by commas
+    /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or CronJob above the owner
+    /// counts too. Repeatable, or separated by commas
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
     pub manual_owner_kind: Vec<String>,
 

@@ -218,8 +218,7 @@ pub struct PinnedClaim {
     /// How the volume is bound to the node, as a phrase.
     pub bond: String,
     /// The claim's resource version, where it is declared scratch in that version and created again; else why it is
-    /// not given up, as a
-    /// phrase.
+    /// not given up, as a phrase.
     pub scratch: Result<String, String>,
 }
 
@@ -298,7 +297,7 @@ impl Reason {
     pub fn sentence(&self) -> String {
         match self {
             Self::MirrorPod => {
-                "It mirrors a static pod, which its node's kubelet owns; deleting the mirror has no effect on that."
+                "It mirrors a static pod, which its node's kubelet owns; deleting the mirror does not stop that."
                     .to_owned()
             }
             Self::OptedOut { who, value } => {

@@ -717,7 +717,8 @@ fn bare() -> Reason {
 
 /// Reaped from a node that shows that it lives.
 fn beside(sign: &str) -> Reason {
-    let note = format!("its containers there may still run until node ds06 is repaired or powered off: {sign}");
+    let note =
+        format!("its containers there may still run until node ds06 is repaired or powered off: {sign}");
     Reason::Stuck { scratch: Vec::new(), notes: vec![note] }
 }
 
@@ -1399,7 +1400,7 @@ fn every_reason_states_what_was_seen() {
         sentences + &format!("{}: {}\n", reason.code(), reason.sentence())
     });
     expect![[r#"
-        mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror has no effect on that.
+        mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror does not stop that.
         opted-out: The pod is opted out by pod-reaper.io/skip.
         opted-out: Its namespace is opted out by pod-reaper.io/skip.
         opted-out: Its node is opted out by pod-reaper.io/skip. Its value "True" is neither true nor false, and counts as true.

@@ -48,7 +48,7 @@ pub async fn replacements(
     if wait.is_zero() || reaped.is_empty() {
         return BTreeMap::new();
     }
-    tracing::info!("Waiting for at most {} s until {} replacements come up", wait.as_secs(), reaped.len());
+    tracing::info!("Waiting at most {} s for {} replacements to come up", wait.as_secs(), reaped.len());
     let began = Instant::now();
     let (mut known, mut workloads) = (Vec::new(), Workloads::new());
     for &pod in reaped {

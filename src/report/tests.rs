@@ -231,7 +231,9 @@ fn every_format_says_what_is_known_of_a_node() {
         Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago; fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
     let wide = text::Screen { colour: false, columns: 1_000 };
     for page in [text::write(&report, wide), markdown::write(&report), html::write(&report)] {
-        for part in ["signs of life: its kubelet renewed", "fenced: annotation", "has the out-of-service taint"] {
+        for part in
+            ["signs of life: its kubelet renewed", "fenced: annotation", "has the out-of-service taint"]
+        {
             assert!(page.contains(part), "{part}:\n{page}");
         }
     }

@@ -157,7 +157,9 @@ fn a_claim_that_another_pod_uses_gets_no_command() {
     let run = run(&cluster.kubeconfig, &SHORT);
     assert_eq!(run.reason_and_outcome(&uid(&pod)), ("local-volume", None));
     let [see] = commands(&run, &uid(&pod)).try_into().expect("one");
-    assert!(run.pod(&uid(&pod))["steps"][0]["what"].as_str().expect("a step").contains("is also used by backup"));
+    assert!(
+        run.pod(&uid(&pod))["steps"][0]["what"].as_str().expect("a step").contains("is also used by backup")
+    );
     assert!(shown(&paste(&cluster, &see)).contains("backup"), "{see}");
 }
 

@@ -357,7 +357,7 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
         assert_eq!((run.code, &run.report["summary"]), (0, &plain.report["summary"]), "{name}: {}", run.log);
         let warnings = run.log.lines().filter(|line| line.contains("WARN")).collect::<Vec<_>>();
         assert_eq!(warnings.len(), 1, "{name}: {}", run.log);
-        assert!(warnings[0].contains(says) && warnings[0].contains("see that"), "{name}: {}", run.log);
+        assert!(warnings[0].contains(says) && warnings[0].contains("check that"), "{name}: {}", run.log);
         assert!(!run.log.contains(PASSWORD) && !run.log.contains("MARKER"), "{name}: {}", run.log);
     }
     assert!(elsewhere.accept().is_err(), "the redirect was followed");

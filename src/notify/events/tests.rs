@@ -185,7 +185,10 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
         cause: "the API server answered 403: MARKER".to_owned(),
     });
     let note = manual_note(&plan.pods[0].pod, &Reason::VolumeUnverified { claims: claims.into() });
-    assert!(note.contains("its storage is on the dead node: data, log.") && !note.contains("MARKER"), "{note}");
+    assert!(
+        note.contains("its storage is on the dead node: data, log.") && !note.contains("MARKER"),
+        "{note}"
+    );
 }
 
 #[test]

@@ -181,11 +181,11 @@ fn answer(
 }
 
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
-    let age = summary.created.map(|created| format!(" for {}", spoken(now.duration_since(created))));
+    let age = |created| format!("has existed for {}", spoken(now.duration_since(created)));
     format!(
-        "It is not Terminating: its deletion was not requested. It exists{}, in phase {}. pod-reaper looks at \
+        "It is not Terminating: its deletion was not requested. It {}, in phase {}. pod-reaper looks at \
          Terminating pods only.",
-        age.unwrap_or_default(),
+        summary.created.map_or_else(|| "exists".to_owned(), age),
         if summary.phase.is_empty() { "unknown" } else { &summary.phase }
     )
 }

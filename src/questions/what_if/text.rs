@@ -60,7 +60,7 @@ fn breaker(page: &mut Page, answer: &WhatIf) {
             page.heading(BAD, &format!("THE BREAKER WOULD HOLD THE RUN ({})", breaker.reason));
             let says = format!(
                 "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead \
-                 runs it with --max-not-ready-percent=100. The rest of this page says what happens then.",
+                 runs it with --max-not-ready-percent=100. The lines below say what happens then.",
                 breaker.detail,
                 counted(breaker.held, "pod", "pods")
             );
