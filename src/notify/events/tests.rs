@@ -81,7 +81,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         not_its_controller,
         held_by(set("web", "held-0", "ds06"), "example.org/hold"),
     ]);
-    expect![[r#"
+    expect![[r"
         app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds05
           Force-deleted a pod that was stuck Terminating on NotReady node ds05: db-2
         app: Normal StuckOnNotReadyNode Deleted apps/v1 ReplicaSet/db (uid-ReplicaSet-db) uid-ds06
@@ -98,7 +98,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
           Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may only be cut off, power it off now: its containers may still be running beside the pods that replace them.
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
           Force-deleted 6 pods that were stuck Terminating here; 1 needs a person. If ds06 may only be cut off, power it off now: its containers may still be running beside the pods that replace them.
-    "#]]
+    "]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }
 
@@ -162,7 +162,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
     let objects = private_cloud();
     let events = ["compute-hive01", "impala-impala01", "vault"]
         .map(|namespace| printed(&all_waiting(&objects, namespace, &BTreeMap::new())));
-    expect![[r#"
+    expect![[r"
         compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
           Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has work to do before the pod can go. See: pod-reaper explain compute-hive01/held-0
         impala-impala01: Warning LocalVolume Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
@@ -171,7 +171,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
           Not force-deleted: it needs a person. It is unverified whether its storage is on the dead node: statestored. See: pod-reaper explain impala-impala01/statestored-0
         vault: Warning KosmosLeaf Manual v1 Pod/web-0 (uid-vault-web-0) uid-kosmos-cluster7
           Not force-deleted: it needs a person. Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady means that the link is cut: the pod may well be running. See: pod-reaper explain vault/web-0
-    "#]]
+    "]]
     .assert_eq(&events.concat());
 }
 
