@@ -105,7 +105,7 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
          has no controller to start another."
             .to_owned(),
         "default Normal StuckOnNotReadyNode Node ds06 Force-deleted 10 pods that were stuck Terminating here; 1 needs \
-         a person. If ds06 may only be cut off, power it off now: its containers may still be running, \
+         a person. If ds06 may only be cut off, power it off now: its containers may still be running \
          beside the pods that replace them."
             .to_owned(),
         "impala-impala01 Warning LocalVolume Pod impala-executor-000-0 Not force-deleted: it needs a person. Its \
