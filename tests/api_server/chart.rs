@@ -73,7 +73,8 @@ static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
 /// A command of helm on this cluster, that uses none of the user's settings and writes none.
 fn helm_command(cluster: &ControlPlane, arguments: &[&str]) -> Command {
     let mut command = offline_helm(arguments);
-    command.env("KUBECONFIG", &cluster.kubeconfig);
+    // It keeps what it discovers under HOME.
+    command.env("KUBECONFIG", &cluster.kubeconfig).env("HOME", &cluster.dir);
     command
 }
 
