@@ -186,7 +186,8 @@ codes! {
     }
 }
 
-/// By how much two API servers' clocks may differ: a stamp may be that far ahead of the answer's `Date`.
+/// By how much two API servers' clocks may differ: a stamp may be that far ahead of the answer's `Date`,
+/// or of what another one has stamped.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
 /// A report of a node's own machine.

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use crate::{
     decide::spoken,
     facts::PodFacts,
+    limits::and_more,
     report::text::{Page, Screen},
     stop::Stop,
 };
@@ -60,7 +61,7 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     for (((comes_back, may_run_twice), namespace, workload), pods) in workloads.iter().take(PREVIEW) {
         let named = pods.iter().take(NAMES);
         let named = named.map(|pod| format!("{} on {}", pod.name, pod.node.as_deref().unwrap_or_default()));
-        let named = named.chain(more(pods.len(), NAMES, "more")).collect::<Vec<_>>().join(", ");
+        let named = named.chain(and_more(pods.len(), NAMES)).collect::<Vec<_>>().join(", ");
         let longest = pods.iter().map(|pod| pod.overdue(now)).max().map(spoken).unwrap_or_default();
         let scratch = pods.iter().any(|pod| pod.claims.iter().any(|claim| claim.renewed.is_ok()));
         let scratch = if scratch { "; scratch claims go too" } else { "" };
@@ -70,8 +71,8 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
             format!("{namespace}: {workload}: {named}; overdue up to {longest}{scratch}{unique}{back}");
         page.paragraph("  ", "      ", Style::new(), &says);
     }
-    if let Some(says) = more(workloads.len(), PREVIEW, "more workloads (see all with --dry-run=client)") {
-        page.line(&format!("  {says}"));
+    if let Some(more) = and_more(workloads.len(), PREVIEW) {
+        page.line(&format!("  {more} workloads (see all with --dry-run=client)"));
     }
     let nodes = pods.iter().filter(|pod| pod.unique()).filter_map(|pod| pod.node.as_deref());
     let nodes = nodes.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
@@ -82,11 +83,6 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     }
     let these = if pods.len() == 1 { "this pod".to_owned() } else { format!("these {} pods", pods.len()) };
     page.text + &format!("Force-delete {these} in {place}? [y/N, within a minute] ")
-}
-
-/// What says that only `shown` of `all` are listed.
-fn more(all: usize, shown: usize, what: &str) -> Option<String> {
-    all.checked_sub(shown).filter(|more| *more > 0).map(|more| format!("and {more} {what}"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, Reference};
 use crate::decide::spoken;
-use crate::facts::PodFacts;
+use crate::facts::{CLOCK_SKEW, PodFacts};
 use crate::kubernetes::{NOT_MADE, RawPod};
 use crate::outcome::{Replacement, ReplacementState as State};
 use crate::stop::Stop;
@@ -19,8 +19,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 const PAUSE_EACH: Duration = Duration::from_millis(20);
 /// Longest that asking for causes may take at the end: the report waits for it.
 const CAUSES_LIMIT: Duration = Duration::from_secs(10);
-/// By how much the clocks of two API servers may differ: one stamps the eviction, the other the replacement.
-const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
 /// Reaped pods that one request asks about, each with what is found.
 #[derive(Default)]

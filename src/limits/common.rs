@@ -4,6 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use jiff::SignedDuration;
 
+use super::and_more;
 use crate::{
     decide::spoken,
     facts::{Census, ClusterFacts, NodeRead, Ready},
@@ -31,8 +32,7 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
         }
     }
     let lines = alike.iter().take(LINES).map(|((_, here, there), what)| {
-        let more = what.len().checked_sub(NAMES).filter(|more| *more > 0);
-        let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        let more = and_more(what.len(), NAMES).map(|more| format!(" {more}")).unwrap_or_default();
         let named = what[..what.len().min(NAMES)].join(", ");
         format!("{here} of {down} NotReady nodes, and {there} of the {others} others: {named}{more}")
     });

@@ -159,6 +159,11 @@ fn order(pod: &PodFacts) -> (Timestamp, String, String, String) {
     (pod.deletion_deadline, pod.namespace.clone(), natural(&pod.name), pod.uid.clone())
 }
 
+/// What ends a list of which only `shown` of `all` are named; `None` where that is all.
+pub fn and_more(all: usize, shown: usize) -> Option<String> {
+    all.checked_sub(shown).filter(|more| *more > 0).map(|more| format!("and {more} more"))
+}
+
 /// Sorts as people count, `web-2` before `web-10`: each number has its length before it.
 pub fn natural(name: &str) -> String {
     let runs = name.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());

@@ -9,6 +9,7 @@ use crate::{
     advice::Command,
     decide::{ReasonCode, Verdict, seen, spoken},
     facts::{Ready, SignBy},
+    limits::and_more,
     outcome::{OutcomeCode, Replacement},
     settings::{GuardCode, ModeCode},
 };
@@ -300,10 +301,7 @@ pub fn summary(report: &Report) -> String {
         format!("{}{}", node.name, since.unwrap_or_default())
     });
     let down = down.collect::<Vec<_>>().join(", ");
-    let more = match report.nodes.len().checked_sub(NAMED_NODES) {
-        Some(more @ 1..) => format!(" and {more} more"),
-        _ => String::new(),
-    };
+    let more = and_more(report.nodes.len(), NAMED_NODES).map(|more| format!(" {more}")).unwrap_or_default();
     let nodes = match report.summary.nodes_not_ready {
         0 => nodes(report),
         count => format!("{count} of {} nodes not Ready: {down}{more}.", report.summary.nodes),

@@ -9,7 +9,7 @@ use crate::{
     codes::codes,
     decide::{Policy, Reason, ReasonCode, Verdict, same_kind, spoken},
     facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
-    limits::{HoldReason, Judged, Limit, Plan},
+    limits::{HoldReason, Judged, Limit, Plan, and_more},
     settings::{Settings, Task},
 };
 
@@ -237,11 +237,9 @@ fn why(judged: &Judged, facts: &ClusterFacts) -> String {
 
 /// Some of `names`, and how many more there are.
 fn listed(mut names: Vec<String>) -> String {
-    let more = names.len().saturating_sub(NAMES);
+    let more = and_more(names.len(), NAMES);
     names.truncate(NAMES);
-    if more > 0 {
-        names.push(format!("and {more} more"));
-    }
+    names.extend(more);
     names.join(", ")
 }
 
