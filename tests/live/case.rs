@@ -181,11 +181,12 @@ impl Case {
 }
 
 impl Live {
-    /// `kubectl apply`.
+    /// `kubectl apply`. Before 1.28 the API server does not know a Job's `podReplacementPolicy`.
     pub fn apply(self, manifests: &str) {
         let mut kubectl = self.kubectl_command();
+        let validate = if self.is_at_least(28) { "--validate=true" } else { "--validate=false" };
         let mut child = kubectl
-            .args(["apply", "-f", "-"])
+            .args(["apply", validate, "-f", "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()

@@ -321,6 +321,12 @@ impl ControlPlane {
         self.accepted("DELETE", path, Some(options))
     }
 
+    /// Whether this is Kubernetes 1.`minor` or newer.
+    pub fn is_at_least(&self, minor: u32) -> bool {
+        let version = self.get("/version");
+        version["minor"].as_str().and_then(|minor| minor.parse().ok()).is_some_and(|ours: u32| ours >= minor)
+    }
+
     /// Runs kubectl to its end.
     pub fn kubectl<I>(&self, arguments: I) -> Output
     where
