@@ -551,19 +551,19 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
         LeafKind::Kosmos => kosmos_leaf(alike, leaf, look, kubectl),
         LeafKind::Selected => Advice::new(unseen, vec![look]),
         LeafKind::Virtual => {
-            let mend = format!(
+            let repair = format!(
                 "See why the program that runs the pods of {node} ({maker}) does not report: its process, its \
                  credentials, its provider. When it is back, it ends by itself the pods whose deletion was requested."
             );
             let risk = format!("{unseen} When it is back, the node may delete the first copy by name.");
-            Advice::new(risk, vec![look, remark(mend)])
+            Advice::new(risk, vec![look, remark(repair)])
         }
         LeafKind::Edge => {
-            let mend = format!(
+            let repair = format!(
                 "See whether the machine {node} runs, and repair its link; its agent ({maker}) then ends the pods \
                  whose deletion was requested."
             );
-            Advice::new(unseen, vec![look, remark(mend)])
+            Advice::new(unseen, vec![look, remark(repair)])
         }
     }
 }

@@ -27,7 +27,7 @@ raw! {
 
 impl RawLease {
     /// What it says at `now`. The API server's stamp is right whatever the node's clock says. But servers from 1.19 to 1.24 leave
-    /// it as it was when the lease was made, because a renewal changes no more than the time (kubernetes#95240, mended by
+    /// it as it was when the lease was made, because a renewal changes no more than the time (kubernetes#95240, fixed by
     /// #110058). So the node's word counts where it is the later one; one of the future only where the stamp says nothing.
     pub fn known_at(&self, now: Timestamp) -> Lease {
         let stamped = self.metadata.written("/f:spec/f:renewTime");

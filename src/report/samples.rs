@@ -141,7 +141,7 @@ pub fn every_outcome() -> Report {
         Outcome::Gone,
         Outcome::Changed("Its resource version is another.".to_owned()),
         Outcome::NodeRecovered,
-        Outcome::NodeChanged("The node was registered anew.".to_owned()),
+        Outcome::NodeChanged("Another node has registered under the name.".to_owned()),
         Outcome::Denied("pods \"f-0\" is forbidden".to_owned()),
         Outcome::Failed("no answer within 10 s".to_owned()),
         Outcome::StillThere,

@@ -110,7 +110,7 @@ fn the_command_for_a_local_volume_does_nothing_late() {
     }
 }
 
-/// Nothing makes such a claim anew: its manifest is kept, and it is made again by hand.
+/// Nothing recreates such a claim: its manifest is kept, and a person recreates it from that.
 #[test]
 fn a_claim_outside_a_statefulsets_templates_is_kept_as_a_manifest() {
     let cluster = fresh();
@@ -213,7 +213,7 @@ fn no_claim_is_given_up_where_another_of_the_pod_cannot_be() {
     let pod = pod.claim("data-db-0").claim("log-db-0").terminating(&cluster, 1);
     until_overdue();
     let command = destroys(&run(&cluster.kubeconfig, &SHORT), &uid(&pod));
-    // Somebody made it anew.
+    // Somebody recreated it.
     let path = |claim| format!("/api/v1/namespaces/apps/persistentvolumeclaims/{claim}");
     cluster.delete(&path("log-db-0"), json!({}));
     cluster.merge_patch(&path("log-db-0"), json!({"metadata": {"finalizers": null}}));

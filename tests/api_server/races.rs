@@ -188,7 +188,7 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
         }),
         ("it is opted out", |server| annotate(server, &node_path("dead"), "pod-reaper.io/skip", "true")),
         ("it is gone", |server| drop(server.delete(&node_path("dead"), json!({})))),
-        ("it registered anew", |server| {
+        ("it registered again", |server| {
             server.delete(&node_path("dead"), json!({}));
             let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/dead";
             server.delete(lease, json!({}));

@@ -38,7 +38,7 @@ fn value_files() -> Vec<(String, Value)> {
 }
 
 /// Helm reads no file outside the chart, and kustomize none outside a component, so both have copies.
-/// `UPDATE_EXPECT=1` makes them anew.
+/// `UPDATE_EXPECT=1` rewrites them.
 #[test]
 fn copies_are_those_of_cronjob() {
     for (copy, original) in [
@@ -269,7 +269,7 @@ fn documented() -> Vec<Row> {
     rows
 }
 
-/// The table of the values in the chart's README. `UPDATE_EXPECT=1` makes it anew.
+/// The table of the values in the chart's README. `UPDATE_EXPECT=1` rewrites it.
 #[test]
 fn the_readme_has_every_value() {
     let rows = documented().into_iter().map(|row| {

@@ -417,7 +417,7 @@ impl World {
         Gathered { facts: ClusterFacts { nodes, ..no_facts(now) }, pods: pods.collect() }
     }
 
-    /// Puts down which claims of `pod` are made anew for it alone; `users` are the pods of its namespace, where they were
+    /// Records which claims of `pod` are recreated for it alone; `users` are the pods of its namespace, where they were
     /// listed.
     pub fn note_renewed(&self, pod: &mut PodFacts, users: Option<&Vec<(String, Vec<String>)>>) {
         let of_set = pod.indexed

@@ -253,7 +253,7 @@ async fn every_state_is_told_with_its_cause() {
             Some("it is not made yet"),
         ),
         (
-            "its StatefulSet was made anew",
+            "its StatefulSet was recreated",
             db(),
             vec![with(set(1), json!({"metadata": {"uid": "another"}}))],
             "pending",
@@ -722,11 +722,11 @@ async fn a_namesake_of_another_controller_or_of_none_is_no_replacement() {
         (json!(null), "pending"),
         (owner("ReplicaSet", "db", "uid-of-db"), "pending"),
         (owner("StatefulSet", "other", "uid-of-other"), "pending"),
-        (owner("StatefulSet", "db", "made-anew"), "back"),
+        (owner("StatefulSet", "db", "recreated"), "back"),
     ] {
         let namesake = made(&lost, "db-0", ready("ds02"));
         let namesake = with(namesake, json!({"metadata": {"ownerReferences": owners}}));
-        let set = json!({"kind": "StatefulSet", "metadata": {"namespace": "shop", "name": "db", "uid": "made-anew"},
+        let set = json!({"kind": "StatefulSet", "metadata": {"namespace": "shop", "name": "db", "uid": "recreated"},
             "spec": {"replicas": 1}});
         assert_eq!(told(std::slice::from_ref(&lost), &[namesake, set]).await.0, state, "{owners}");
     }

@@ -196,7 +196,7 @@ fn a_run_with_every_outcome() {
           app/d-0  StatefulSet/d  on ds06  overdue 1h 55m  [node-recovered]
               The node was Ready again right before the delete: not deleted.
           app/e-0  StatefulSet/e  on ds06  overdue 1h 55m  [node-changed]
-              The node was registered anew. Not deleted.
+              Another node has registered under the name. Not deleted.
           app/f-0  StatefulSet/f  on ds06  overdue 1h 55m  [denied]
               The API server refused the delete: pods "f-0" is forbidden
           app/g-0  StatefulSet/g  on ds06  overdue 1h 55m  [failed]

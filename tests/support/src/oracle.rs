@@ -122,7 +122,7 @@ fn held(
     .filter_map(|(code, objection, holds)| holds.then_some((code, objection)))
 }
 
-/// Whether each claim of `pod` on `node` is declared scratch, and made anew for it alone.
+/// Whether each claim of `pod` on `node` is declared scratch, and recreated for it alone.
 pub fn all_is_scratch(pod: &PodFacts, node: &NodeFacts) -> bool {
     let goes = |claim: &ClaimFacts| {
         let declared = matches!(&claim.state, ClaimState::Bound { scratch: Some(_), .. });
