@@ -121,7 +121,7 @@ pub struct Common {
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "N", default_value_t = 0, value_parser = values::count)]
     pub max_deletes: usize,
 
-    /// Delete nothing when more than 2 nodes, and at least this share of the nodes, are NotReady; 100 turns it off
+    /// Delete nothing when more than 2 nodes are NotReady and they are at least this share of all nodes, or of the workers, or when no real node is Ready; 100 turns this off
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, value_parser = values::percent)]
     pub max_not_ready_percent: u8,
 

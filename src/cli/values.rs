@@ -77,9 +77,9 @@ pub enum Output {
 /// `--log-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A line an event.
+    /// One line for each event.
     Text,
-    /// A JSON object an event.
+    /// One JSON object for each event.
     Json,
 }
 

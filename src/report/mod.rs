@@ -1,6 +1,6 @@
 //! The report: one value that every output format renders.
 //!
-//! It is also, field by field, the JSON that `--output json` writes (documented in the README). A writer makes bytes
+//! It is also, field by field, the JSON that `--output json` writes (docs/json.md). A writer makes bytes
 //! and knows no destination.
 
 mod build;

@@ -130,8 +130,8 @@ pub struct NodeEntry {
     pub ready: Option<Ready>,
     /// Reason of that condition.
     pub reason: Option<String>,
-    /// Since when it is NotReady: the later of what its condition and its `NoSchedule` taint say; null where neither says
-    /// so, and where the condition says a time in the future.
+    /// Since when it is NotReady: the later of what its condition, unless that is in the future, and its `NoSchedule`
+    /// taint say; null where neither says so.
     pub since: Option<Timestamp>,
     /// For how long, in seconds.
     pub not_ready_seconds: Option<i64>,

@@ -30,7 +30,7 @@ enum Place {
 use Place::{Annotation, Label, Name, Taint, Version};
 
 /// Each makes it a leaf node.
-const LEAF_MARKS: [(LeafKind, Place); 32] = [
+const LEAF_MARKS: [(LeafKind, Place); 35] = [
     (LeafKind::Kosmos, Name),
     (LeafKind::Kosmos, Label("kosmos.io/node", "true")),
     (LeafKind::Kosmos, Annotation("kosmos-io/owned-by-cluster", "leaf")),
@@ -38,6 +38,7 @@ const LEAF_MARKS: [(LeafKind, Place); 32] = [
     (LeafKind::Virtual, Label("type", "virtual-kubelet")),
     (LeafKind::Virtual, Label("virtual-kubelet.io/provider", "x")),
     (LeafKind::Virtual, Taint("virtual-kubelet.io/provider", "x")),
+    (LeafKind::Virtual, Annotation("virtual-kubelet.io/last-applied-node-status", "{}")),
     (LeafKind::Virtual, Version("v1.15.2-vk-v1.11.0")),
     (LeafKind::Virtual, Label("liqo.io/type", "virtual-node")),
     (LeafKind::Virtual, Taint("virtual-node.liqo.io/not-allowed", "true")),
@@ -51,6 +52,8 @@ const LEAF_MARKS: [(LeafKind, Place); 32] = [
     (LeafKind::Virtual, Taint("schedule.koupleless.io/virtual-node", "True")),
     (LeafKind::Virtual, Label("kwok.x-k8s.io/node", "fake")),
     (LeafKind::Virtual, Annotation("kwok.x-k8s.io/node", "fake")),
+    (LeafKind::Virtual, Label("type", "kwok")),
+    (LeafKind::Virtual, Version("kwok-v0.7.0")),
     (LeafKind::Virtual, Label("vcluster.loft.sh/fake-node", "true")),
     (LeafKind::Edge, Version("v1.29.5-kubeedge-v1.19.0")),
     (LeafKind::Edge, Label("openyurt.io/is-edge-worker", "true")),

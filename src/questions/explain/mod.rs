@@ -167,7 +167,7 @@ fn answer(
     }
     let Some(judged) = judged else {
         explanation.judgement.detail = format!(
-            "Its namespace {} is left out: the run looks at namespaces {} only.",
+            "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, settings.namespaces
         );
         return Ok(explanation);
