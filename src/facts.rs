@@ -144,7 +144,7 @@ impl NodeFacts {
 
     /// What shows at `now` that its machine lives although it is not Ready: reports that only that machine can have
     /// written, fresh, and later than the moment since when it is NotReady. A heartbeat from the future shows nothing,
-    /// apart from what the clocks of two API servers may differ by; a lease is no later than when it was read.
+    /// apart from what the clocks of two API servers may differ by. A time of the future is returned as `now`.
     pub fn signs_of_life(&self, now: Timestamp) -> Vec<Sign> {
         if self.ready == Ready::True {
             return Vec::new();
@@ -156,7 +156,8 @@ impl NodeFacts {
         });
         let since = self.not_ready_since(now);
         let shows = |sign: &Sign| since.is_none_or(|since| sign.at > since);
-        let mut signs = lease.into_iter().chain(fresh.cloned()).filter(shows).collect::<Vec<_>>();
+        let signs = lease.into_iter().chain(fresh.cloned()).filter(shows);
+        let mut signs = signs.map(|sign| Sign { at: sign.at.min(now), ..sign }).collect::<Vec<_>>();
         // The newest of each.
         signs.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));
         signs.dedup_by_key(|sign| sign.by);
@@ -251,13 +252,19 @@ codes! {
 /// A node's heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// When it was last renewed: the later of the API server's stamp and what the node says by its own clock.
+    /// When it was last renewed: the later of the API server's stamp and what the node says by its own clock. Either may be
+    /// ahead of the clock by which a run judges, and is then later than anything that this clock has seen.
     pub renewed: Option<Timestamp>,
     /// For how long a renewal holds.
     pub duration: SignedDuration,
 }
 
 impl Lease {
+    /// When it was last renewed, as a person reads it at `now`: not in the future.
+    pub fn renewed_by(&self, now: Timestamp) -> Option<Timestamp> {
+        self.renewed.map(|renewed| renewed.min(now))
+    }
+
     /// Whether the last renewal still holds. One stamped in the future holds: that node's clock is off, not the node.
     pub fn holds_at(&self, now: Timestamp) -> bool {
         self.renewed.is_some_and(|renewed| now.duration_since(renewed) <= self.duration)

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::reason::{Optout, PinnedClaim, Reason, seen, spoken};
 use super::{Policy, volume};
-use crate::facts::{ClaimState, KubeletAlive, Lease, NodeFacts, NodeRead, Owner, PodFacts, Ready};
+use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready};
 
 /// What a rule may look at.
 pub(super) struct Case<'a> {
@@ -157,11 +157,16 @@ pub(super) static RULES: [Rule; 18] = [
         asks: "Is its node recovering: Unknown, but with a fresh lease?",
         holds: Holds::OnNode(node_recovering),
         otherwise: |case| match case.known().map(|node| (node.ready, &node.lease)) {
-            Some((Ready::Unknown, Ok(Some(Lease { renewed: Some(renewed), duration })))) => {
-                let ago = spoken(case.now.duration_since(*renewed));
-                format!("The node's lease was renewed {ago} ago and holds for {}.", spoken(*duration))
-            }
-            Some((Ready::Unknown, Ok(Some(_)))) => "The node's lease was never renewed.".to_owned(),
+            Some((Ready::Unknown, Ok(Some(lease)))) => match lease.renewed_by(case.now) {
+                Some(renewed) => {
+                    let ago = spoken(case.now.duration_since(renewed));
+                    format!(
+                        "The node's lease was renewed {ago} ago and holds for {}.",
+                        spoken(lease.duration)
+                    )
+                }
+                None => "The node's lease was never renewed.".to_owned(),
+            },
             Some((Ready::Unknown, Ok(None))) => "The node has no lease.".to_owned(),
             _ => format!("The lease does not matter here. {}", case.ready()),
         },
@@ -337,7 +342,7 @@ fn facts_unread(case: &Case<'_>) -> Option<Reason> {
 fn node_recovering(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
     match &node.lease {
         Ok(Some(lease)) if node.ready == Ready::Unknown && lease.holds_at(case.now) => {
-            let age = lease.renewed.map(|renewed| case.now.duration_since(renewed));
+            let age = lease.renewed_by(case.now).map(|renewed| case.now.duration_since(renewed));
             Some(Reason::NodeRecovering { lease_age: age.unwrap_or_default() })
         }
         _ => None,

@@ -36,9 +36,6 @@ impl RawLease {
         let is_of_birth = made.is_some_and(|(stamped, made)| stamped.duration_since(made).abs() <= BIRTH);
         let believed = said.filter(|said| is_of_birth || said.duration_since(now) <= CLOCK_SKEW);
         let seconds = self.spec.lease_duration_seconds.unwrap_or(DEFAULT_LEASE_SECONDS);
-        Lease {
-            renewed: stamped.max(believed).or(said).map(|renewed| renewed.min(now)),
-            duration: SignedDuration::from_secs(seconds),
-        }
+        Lease { renewed: stamped.max(believed).or(said), duration: SignedDuration::from_secs(seconds) }
     }
 }

@@ -215,7 +215,7 @@ impl Entries<'_> {
         let attachments = self.facts.attachments.get(name).map(Vec::as_slice).unwrap_or_default();
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
         let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
-        let lease = known.and_then(|node| node.lease.as_ref().ok()?.as_ref()?.renewed);
+        let lease = known.and_then(|node| node.lease.as_ref().ok()?.as_ref()?.renewed_by(self.facts.now));
         let not_ready_since = known.and_then(|node| node.not_ready_since(self.facts.now));
         Some(NodeEntry {
             name: name.to_owned(),

@@ -875,6 +875,22 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
     }
 }
 
+/// One API server stamps the renewal a second ahead of the other one, by whose clock the node failed just now.
+#[test]
+fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_moment() {
+    let failed =
+        json!({"status": {"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": NOW}]}});
+    let renewals = json!([{"time": "2026-01-31T03:00:01Z", "fieldsV1": {"f:spec": {"f:renewTime": {}}}}]);
+    let items = cluster().into_iter().map(|item| match item["metadata"]["name"].as_str() {
+        Some("ds06") if item["kind"] == "Node" => with(item, failed.clone()),
+        Some("ds06") => with(item, json!({"metadata": {"managedFields": renewals}})),
+        _ => item,
+    });
+    let facts = facts(&list(items.chain([pod("a")])));
+    let NodeRead::Known(node) = &facts.nodes["ds06"] else { panic!("ds06 is there") };
+    assert!(node.may_live(facts.now));
+}
+
 /// Annotation or label, and any value but `false`: a slip of the key must not delete.
 #[test]
 fn whatever_is_not_false_opts_out() {
