@@ -7,9 +7,9 @@ use pod_reaper::facts::{AffinityTerm, Attachment, Ready, Requirement, Storage, V
 use serde_json::{Value, json};
 
 use crate::{
-    node::{Node, Reporter, Skip},
+    node::{Node, Reporter, Skip, Stamps},
     watched::Facts,
-    world::{Claim, Pod, SET},
+    world::{Claim, Pod, SET, start},
 };
 
 /// virt-handler's heartbeat.
@@ -134,16 +134,21 @@ fn lease(node: &Node) -> Option<Value> {
     let lease = node.facts.lease.as_ref().ok()?.as_ref()?;
     let by_node = lease.renewed.map(|renewed| time(renewed + SignedDuration::from_secs(node.skew)));
     let fields = json!({"f:spec": {"f:renewTime": {}}});
-    let stamp = lease
-        .renewed
-        .filter(|_| node.stamped)
-        .map(|renewed| json!({"time": time(renewed), "fieldsV1": fields}));
+    // Long before the run: a stamp of a young lease may be that of a renewal.
+    let made = start() - SignedDuration::from_hours(240);
+    let stamped = match node.stamps {
+        Stamps::None => None,
+        Stamps::First => Some(made),
+        Stamps::Each => lease.renewed,
+    };
+    let stamp = stamped.map(|at| json!({"time": time(at), "fieldsV1": fields}));
     Some(json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {
             "name": node.facts.name,
             "namespace": "kube-node-lease",
+            "creationTimestamp": time(made),
             "managedFields": stamp.map(|stamp| vec![stamp]),
         },
         "spec": {"renewTime": by_node, "leaseDurationSeconds": lease.duration.as_secs()},

@@ -17,6 +17,16 @@ pub const SELECTORS: [&str; 6] = [
     "--fenced-node-selector=taint:example.org/off=yes",
 ];
 
+/// Which writes of a lease an API server stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamps {
+    /// None of them: there are no managed fields.
+    None,
+    /// From 1.19 to 1.24: what makes the lease, and no renewal.
+    First,
+    Each,
+}
+
 /// Where something is said of a node.
 #[derive(Debug, Clone, Copy)]
 enum Place {
@@ -134,8 +144,8 @@ pub struct Node {
     /// Whether its kubelet renews the lease, every 10 s.
     pub renews: bool,
     pub cordoned: bool,
-    /// Whether the lease has the server's stamp, and by how many seconds the node's own clock is wrong.
-    pub stamped: bool,
+    /// What of its lease the server stamps, and by how many seconds the node's own clock is wrong.
+    pub stamps: Stamps,
     pub skew: i64,
     /// Whether it changed since the run began.
     pub changed: bool,

@@ -13,7 +13,7 @@ use pod_reaper::source::Gathered;
 use pod_reaper_test_support::simulated::{Dice, Refusal};
 use tokio::time::Instant;
 
-use crate::node::{Node, Skip, asks, satisfies};
+use crate::node::{Node, Skip, Stamps, asks, satisfies};
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -201,7 +201,7 @@ impl World {
             beats: Vec::new(),
             renews: life == 1,
             cordoned: dice.permille(100),
-            stamped: dice.permille(800),
+            stamps: dice.weigh(&[(2, Stamps::None), (2, Stamps::First), (6, Stamps::Each)]),
             skew: 0,
             changed: false,
         };
@@ -215,7 +215,7 @@ impl World {
         if node.facts.ready == Ready::Absent {
             (node.facts.ready_reason, node.facts.ready_since) = (None, None);
         }
-        if node.stamped {
+        if node.stamps == Stamps::Each {
             // The node's own clock must not count where the server's stamp exists.
             node.skew = dice.pick(&[0, 0, -1_200, 1_200]);
         }
