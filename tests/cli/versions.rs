@@ -105,3 +105,26 @@ fn every_page_names_this_version() {
     }
     assert!(named > 10, "only {named} were found");
 }
+
+/// The CI runs on the newest and on the oldest supported Kubernetes of the table, and no row has a failure.
+#[test]
+fn the_table_of_kubernetes_begins_and_ends_with_the_versions_of_the_ci() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).expect("a file");
+    let built = |file: &str| {
+        let module = read(&format!("scripts/controlplane/kubernetes/{file}"));
+        let version = module.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes v"));
+        version.expect("Kubernetes").to_owned()
+    };
+    let page = read("docs/versions.md");
+    let rows = page.lines().filter(|line| line.starts_with("| 1.")).collect::<Vec<_>>();
+    let supported =
+        rows.iter().filter_map(|row| row.split(' ').nth(1)).skip_while(|version| *version < "1.30");
+    let supported = supported.collect::<Vec<_>>();
+    let (oldest, newest) = (built("v1.30.mod"), built("go.mod"));
+    assert_eq!((supported.first(), supported.last()), (Some(&oldest.as_str()), Some(&newest.as_str())));
+    for version in [oldest, newest] {
+        assert!(page.contains(&format!(", {version}")), "the text names another version than {version}");
+    }
+    assert!(!page.contains("failed"), "{rows:#?}");
+}
