@@ -55,7 +55,7 @@ labels:
 {{- $text = replace "cronjob: pod-reaper" (printf "cronjob: %s" .name) $text -}}
 {{- $text = replace "CronJob pod-reaper" (printf "CronJob %s" .name) $text -}}
 {{- $text = replace "namespace=\"pod-reaper\"" (printf "namespace=%q" .root.Release.Namespace) $text -}}
-{{- $text = replace "kubectl logs -n pod-reaper" (printf "kubectl logs -n %s" .root.Release.Namespace) $text -}}
+{{- $text = replace " -n pod-reaper " (printf " -n %s " .root.Release.Namespace) $text -}}
 {{- (fromYaml $text).groups | toYaml }}
 {{- end -}}
 
