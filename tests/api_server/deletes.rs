@@ -306,7 +306,7 @@ fn a_healthy_cluster_is_one_request() {
     Node::ready("cordoned").create(&cluster);
     cluster.merge_patch("/api/v1/nodes/cordoned", json!({"spec": {"unschedulable": true}}));
     Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
-    let proxy = crate::support::proxy::Proxy::start(crate::support::control_plane(), |_| {});
+    let proxy = crate::support::proxy::Proxy::start(cluster.server(), |_| {});
     let run = run(&proxy.kubeconfig, &SHORT);
     assert_eq!(run.code, 0);
     let paths = proxy.seen().into_iter().map(|seen| seen.path).collect::<Vec<_>>();
@@ -327,7 +327,7 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     };
     let (released, held) = (crate::uid(&tracked("released")), crate::uid(&tracked("held")));
     until_overdue();
-    let server = crate::support::control_plane();
+    let server = cluster.server();
     // The controller removes its finalizer from a failed pod as soon as it sees it: between the program's two writes.
     let proxy = crate::support::proxy::Proxy::start(server, move |seen| {
         if seen.method == "DELETE" && seen.path.contains("/released") {

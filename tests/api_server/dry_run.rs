@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     Run, SHORT, run, six_nodes,
-    support::{ControlPlane, control_plane, fresh, proxy::Proxy},
+    support::{ControlPlane, fresh, proxy::Proxy},
     until_overdue,
 };
 
@@ -45,7 +45,7 @@ fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
     let before = versions(&cluster);
     let mut choices = Vec::new();
     for mode in ["--dry-run=client", "--dry-run=server"] {
-        let proxy = Proxy::start(control_plane(), |_| {});
+        let proxy = Proxy::start(cluster.server(), |_| {});
         let run = run(&proxy.kubeconfig, &[&SHORT[..], &[mode]].concat());
         assert_eq!(run.code, 0, "{mode}: {}", run.log);
         assert_eq!(run.report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len(), "{mode}");

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     SHORT, binary, end_of, one_dead_of_three, run, six_nodes,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, fresh,
         objects::{Pod, node_path, pod_path},
         proxy::{Act, Clock, Proxy, Seen, at},
     },
@@ -61,7 +61,7 @@ fn now_is_what_the_api_server_says() {
     let pods = pods.map(|(name, grace)| uid(&Pod::on("dead", "apps", name).terminating(&cluster, grace)));
     until_overdue();
     for (name, clock, reaped) in [("behind", BEHIND, 0), ("ahead", AHEAD, 2)] {
-        let proxy = Proxy::with_clock(control_plane(), clock, |_| {});
+        let proxy = Proxy::with_clock(cluster.server(), clock, |_| {});
         let run = run(&proxy.kubeconfig, &SHORT);
         assert_eq!(run.code, 0, "{name}: {}", run.log);
         for (place, pod) in pods.iter().enumerate() {
@@ -89,7 +89,7 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
     until_overdue();
     for ((name, clock, outcome), (pod, namespace)) in rows.iter().zip(pods) {
         let (clock, looks) = (*clock, AtomicU32::new(0));
-        let proxy = Proxy::with_faults(control_plane(), move |seen| {
+        let proxy = Proxy::with_faults(cluster.server(), move |seen| {
             let again = seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) > 0;
             if again { at(clock) } else { Act::Forward }
         });
@@ -106,7 +106,7 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
 fn without_a_date_nothing_is_judged() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
-    let proxy = Proxy::with_clock(control_plane(), |_| None, |_| {});
+    let proxy = Proxy::with_clock(cluster.server(), |_| None, |_| {});
     let output = binary(&proxy.kubeconfig).args(SHORT).output().expect("it starts");
     let says = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{says}");
@@ -119,7 +119,7 @@ fn without_a_date_nothing_is_judged() {
 fn the_node_was_read_at_most_five_seconds_before_each_write() {
     let cluster = fresh();
     many_stuck(&cluster, 32);
-    let proxy = Proxy::start(control_plane(), |seen| {
+    let proxy = Proxy::start(cluster.server(), |seen| {
         if seen.method == "DELETE" {
             thread::sleep(Duration::from_millis(2_500));
         }
@@ -142,7 +142,7 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
         many_stuck(&cluster, 12);
         let pid = Arc::new(AtomicU32::new(0));
         let target = Arc::clone(&pid);
-        let proxy = Proxy::start(control_plane(), move |seen| {
+        let proxy = Proxy::start(cluster.server(), move |seen| {
             if seen.method == "DELETE" {
                 // Sent once, because a second signal would not wait for the report.
                 let pid = target.swap(0, Ordering::SeqCst);
@@ -199,7 +199,7 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     let cluster = fresh();
     many_stuck(&cluster, 1);
     let looks = AtomicU32::new(0);
-    let proxy = Proxy::start(control_plane(), move |seen| {
+    let proxy = Proxy::start(cluster.server(), move |seen| {
         // The read right before the delete. After its answer, the token is about to expire.
         if seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) == 1 {
             thread::sleep(Duration::from_secs(2));
@@ -244,7 +244,7 @@ fn a_request_that_hangs_is_given_up_and_sent_again() {
     let cluster = fresh();
     many_stuck(&cluster, 1);
     let hung = AtomicU32::new(0);
-    let proxy = Proxy::start(control_plane(), move |seen| {
+    let proxy = Proxy::start(cluster.server(), move |seen| {
         if seen.path.contains("/leases/") && hung.fetch_add(1, Ordering::SeqCst) == 0 {
             thread::sleep(Duration::from_mins(1));
         }
@@ -269,7 +269,7 @@ fn a_run_without_a_plan_at_its_deadline_could_not_run() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let hangs = Duration::from_secs(30);
-    let proxy = Proxy::start(control_plane(), move |_| thread::sleep(hangs));
+    let proxy = Proxy::start(cluster.server(), move |_| thread::sleep(hangs));
     let started = Instant::now();
     let output =
         binary(&proxy.kubeconfig).args(SHORT).args(["--deadline", "1s"]).output().expect("it starts");

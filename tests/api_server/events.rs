@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     SHORT, binary, one_dead_of_three, rights, run, six_nodes,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, fresh,
         installed::kubectl,
         objects::{Node, Pod, pod_path},
         program::shown,
@@ -202,7 +202,7 @@ fn two_runs_at_once_warn_once() {
     until_overdue();
     assert_eq!(run(&cluster.kubeconfig, &SHORT).code, 0);
     assert_eq!(warnings(&cluster), 3);
-    let proxy = Proxy::with_faults(control_plane(), |seen| {
+    let proxy = Proxy::with_faults(cluster.server(), |seen| {
         if seen.path.contains("/events?limit=") {
             Act::Instead(200, json!({"kind": "EventList", "apiVersion": "events.k8s.io/v1", "items": []}))
         } else {
@@ -224,7 +224,7 @@ fn a_namespace_full_of_warnings_is_read_to_its_end() {
     until_overdue();
     run(&cluster.kubeconfig, &SHORT);
     assert_eq!(warnings(&cluster), 1);
-    let proxy = Proxy::start(control_plane(), |_| {});
+    let proxy = Proxy::start(cluster.server(), |_| {});
     let path = "/apis/events.k8s.io/v1/namespaces/apps/events";
     let mut event = events(&cluster).remove(0);
     for at in 0..500 {
@@ -271,7 +271,7 @@ fn a_dry_run_and_no_events_write_none() {
     six_nodes::failed(&cluster);
     for options in [&["--dry-run=client"][..], &["--dry-run=server"], &["--no-events"], &["--no-events=true"]]
     {
-        let proxy = Proxy::start(control_plane(), |_| {});
+        let proxy = Proxy::start(cluster.server(), |_| {});
         let run = run(&proxy.kubeconfig, &[&SHORT[..], options].concat());
         assert_eq!(run.code, 0, "{options:?}: {}", run.log);
         let asked = proxy.seen().into_iter().filter(|seen| seen.path.contains("events")).collect::<Vec<_>>();
@@ -359,7 +359,7 @@ fn an_event_that_is_refused_is_one_warning() {
         let stuck = uid(&stuck.terminating(&cluster, 1));
         until_overdue();
         let before = events(&cluster).len();
-        let proxy = Proxy::with_faults(control_plane(), act);
+        let proxy = Proxy::with_faults(cluster.server(), act);
         let run = run(&proxy.kubeconfig, &SHORT);
         assert_eq!(run.code, 0, "{name}: {}", run.log);
         assert_eq!(run.reason_and_outcome(&stuck), ("stuck-on-not-ready-node", Some("deleted")), "{name}");
@@ -429,7 +429,7 @@ fn a_signal_leaves_the_events_out() {
     until_overdue();
     let (sender, receiver) = std::sync::mpsc::channel();
     let (sender, lists) = (std::sync::Mutex::new(sender), std::sync::atomic::AtomicUsize::new(0));
-    let proxy = Proxy::start(control_plane(), move |seen| {
+    let proxy = Proxy::start(cluster.server(), move |seen| {
         let is_list = seen.path.contains("fieldSelector=spec.nodeName");
         if is_list && lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
             // The verifying list is answered after the signal.

@@ -19,7 +19,7 @@ use crate::{
     SHORT, one_dead_of_three,
     scratch::{KEPT, SCRATCH, claim_path, local_claim},
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, Fresh, fresh,
         installed::{ACCOUNT, DEFAULT, as_user, folder, install, kubectl, until},
         objects::{Node, Pod, annotate, namespace, pod_path},
         program::{binary, run_with, shown},
@@ -194,7 +194,8 @@ fn status_patch(pod: &Value, change: impl FnOnce(&mut Value)) -> Value {
 
 #[test]
 fn it_stops_what_the_program_never_does_however_it_is_installed() {
-    for installed in installations(control_plane()) {
+    let installations = installations(&fresh());
+    for installed in installations {
         let cluster = fresh();
         installed.apply(&cluster);
         it_stops_what_the_program_never_does(&cluster, installed.how, installed.account);
@@ -548,11 +549,12 @@ pub fn of(namespace: &str) -> [(&str, &str); 3] {
 /// With every installation the guard is proved, the account has the rights that it needs, and a stuck pod is reaped.
 #[test]
 fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
-    for installed in installations(control_plane()) {
+    let installations = installations(&fresh());
+    for installed in installations {
         let cluster = fresh();
         one_is_stuck(&cluster);
         installed.apply(&cluster);
-        let proxy = Proxy::start(control_plane(), |_| {});
+        let proxy = Proxy::start(cluster.server(), |_| {});
         let kubeconfig = proxy.kubeconfig_of(installed.account);
         let variables = of(installed.namespace);
         let run = run_with(&kubeconfig, &variables, &SHORT);
@@ -607,7 +609,7 @@ fn program_and_guard_read_an_opt_out_alike() {
     });
     let denied = denied.collect::<Vec<_>>();
     assert!(denied.iter().all(|(value, denied)| *denied == (*value != "false")), "{denied:?}");
-    let proxy = Proxy::start(control_plane(), |_| {});
+    let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
     assert_eq!(run.code, 0, "{}", run.log);
     for (value, pod) in &pods {
@@ -622,18 +624,18 @@ fn program_and_guard_read_an_opt_out_alike() {
 
 /// Runs as the account with these variables, through a proxy, and asserts that it deletes nothing. Returns the exit
 /// code and the log.
-fn refusal(cluster: &ControlPlane, variables: &[(&str, &str)], options: &[&str]) -> (i32, String) {
+fn refusal(cluster: &Fresh, variables: &[(&str, &str)], options: &[&str]) -> (i32, String) {
     refusal_of(ACCOUNT, cluster, variables, options)
 }
 
 /// The same for another account.
 pub fn refusal_of(
     account: &str,
-    cluster: &ControlPlane,
+    cluster: &Fresh,
     variables: &[(&str, &str)],
     options: &[&str],
 ) -> (i32, String) {
-    let proxy = Proxy::start(control_plane(), |_| {});
+    let proxy = Proxy::start(cluster.server(), |_| {});
     let output = binary(&proxy.kubeconfig_of(account))
         .envs(variables.iter().copied())
         .args(SHORT)
@@ -804,7 +806,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     // With all of that restored it runs, first as a server dry run.
     let (code, log) = refusal(&cluster, &variables, &["--dry-run"]);
     assert!(code == 0 && log.contains("would-delete"), "{log}");
-    let proxy = Proxy::start(control_plane(), |_| {});
+    let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
     assert_eq!((run.code, &run.report["summary"]["outcomes"]["deleted"]), (0, &json!(1)), "{}", run.log);
 }
@@ -890,16 +892,15 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
     let back = removed(&cluster, &format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard"));
     until("it is not in force", || !is_guarded(&cluster, ACCOUNT, "pod-reaper"));
     let probes = AtomicUsize::new(0);
-    let proxy = Proxy::with_faults(control_plane(), move |seen| {
+    let server = cluster.server();
+    let proxy = Proxy::with_faults(server, move |seen| {
         let not_ready = json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
             "message": "pods \"pod-reaper-1\" is forbidden: not yet ready to handle request",
         });
         let is_probe = seen.path.contains(OWN) && seen.is_write();
-        let moved = || {
-            control_plane()
-                .merge_patch(&pod_path("pod-reaper", OWN), json!({"metadata": {"labels": {"a": "b"}}}))
-        };
+        let moved =
+            || server.merge_patch(&pod_path("pod-reaper", OWN), json!({"metadata": {"labels": {"a": "b"}}}));
         match is_probe.then(|| probes.fetch_add(1, Ordering::SeqCst)) {
             Some(0) => Act::Instead(403, not_ready),
             // The pod's kubelet updates it between the two requests.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     Run, SHORT, binary,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, fresh,
         objects::{self, Node, pod_path},
         proxy::Proxy,
     },
@@ -185,7 +185,7 @@ fn a_zone_dies(zone: &Zone) {
     let cap = stuck.len() / 4;
     eprintln!("the cluster was built in {:.0} s", began.elapsed().as_secs_f64());
 
-    let proxy = Proxy::start(control_plane(), |_| {});
+    let proxy = Proxy::start(cluster.server(), |_| {});
     let first = measure(&proxy.kubeconfig, &["--max-deletes", &cap.to_string()]);
     let (requests, at_once) = (proxy.seen().len(), proxy.most_under_way());
     eprintln!("{requests} requests, {at_once} at once at most");

@@ -15,7 +15,7 @@ use crate::{
     scratch::{self, SCRATCH},
     six_nodes,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, fresh,
         installed::{
             self, ACCOUNT, DEFAULT, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, folder, install, kubectl, may,
             settings, until,
@@ -349,7 +349,7 @@ fn without_any_one_right_the_run_reports_it() {
         };
         until("the right is gone", || !may(&cluster, verb, group, resource, ""));
         let [without, guarded] = ["false", "true"].map(|require| {
-            let proxy = with_a_changing_pod(control_plane());
+            let proxy = with_a_changing_pod(cluster.server());
             let kubeconfig = proxy.kubeconfig_of(ACCOUNT);
             annotate(&cluster, &pod_path("vault", "vault-0"), "example.org/touched", "not yet");
             let output = binary(&kubeconfig)

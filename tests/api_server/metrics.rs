@@ -17,7 +17,7 @@ use crate::{
     guard::{OWN, own_pod},
     run, six_nodes,
     support::{
-        ControlPlane, control_plane,
+        ControlPlane,
         exporter::{Exporter, needed},
         fresh, installed,
         program::shown,
@@ -251,7 +251,7 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
     let file = gateway.folder.path().join("pod-reaper.prom");
     let (url, path) = (gateway.url(), file.display().to_string());
     let options = ["--cluster-name", CLUSTER, "--push-gateway", &url, "--metrics-file", &path];
-    let refusing = Proxy::with_faults(control_plane(), |seen| {
+    let refusing = Proxy::with_faults(cluster.server(), |seen| {
         if seen.is_write() { Act::Instead(500, Value::Null) } else { Act::Forward }
     });
     let kubeconfig = |name: &str| match name {

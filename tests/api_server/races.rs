@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::{
     Run, SHORT, one_dead_of_three, run,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, Fresh, fresh,
         objects::{Node, Pod, annotate, node_becomes, node_path, pod_path, renew_lease},
         proxy::{Proxy, Seen},
     },
@@ -32,12 +32,17 @@ fn one_stuck(cluster: &ControlPlane) -> String {
 }
 
 /// Runs with `act` called right before each of the first `times` deletes.
-fn run_and(times: usize, act: impl Fn(&'static ControlPlane) + Send + Sync + 'static) -> (Run, Vec<Seen>) {
-    run_before(times, |seen| seen.method == "DELETE", act)
+fn run_and(
+    cluster: &Fresh,
+    times: usize,
+    act: impl Fn(&'static ControlPlane) + Send + Sync + 'static,
+) -> (Run, Vec<Seen>) {
+    run_before(cluster, times, |seen| seen.method == "DELETE", act)
 }
 
 /// Runs with `act` called before the first `times` requests for which `when` holds.
 fn run_before(
+    cluster: &Fresh,
     times: usize,
     when: impl Fn(&Seen) -> bool + Send + Sync + 'static,
     act: impl Fn(&'static ControlPlane) + Send + Sync + 'static,
@@ -45,10 +50,11 @@ fn run_before(
     let count = AtomicUsize::new(0);
     // One request at a time: requests in parallel to the matching one must see the effect of `act`.
     let turn = Mutex::new(());
-    let proxy = Proxy::start(control_plane(), move |seen| {
+    let server = cluster.server();
+    let proxy = Proxy::start(server, move |seen| {
         let _turn = turn.lock();
         if when(seen) && count.fetch_add(1, Ordering::SeqCst) < times {
-            act(control_plane());
+            act(server);
         }
     });
     let run = run(&proxy.kubeconfig, &SHORT);
@@ -73,7 +79,7 @@ fn a_unique_pod_whose_node_shows_a_sign_of_life_by_then_lives() {
     let other =
         uid(&Pod::on("dead", "apps", "one-of-many").owned_by("ReplicaSet", "web").terminating(&cluster, 1));
     until_overdue();
-    let (run, seen) = run_before(1, second_look(), |server| {
+    let (run, seen) = run_before(&cluster, 1, second_look(), |server| {
         let mut conditions = server.get(&node_path("dead"))["status"]["conditions"].clone();
         conditions[0]["status"] = json!("False");
         server.patch_status(&node_path("dead"), json!({"conditions": conditions}));
@@ -95,7 +101,7 @@ fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
     let second_list = move |seen: &Seen| {
         seen.path.starts_with("/api/v1/namespaces?") && lists.fetch_add(1, Ordering::SeqCst) == 1
     };
-    let (run, seen) = run_before(1, second_list, |server| {
+    let (run, seen) = run_before(&cluster, 1, second_list, |server| {
         server.merge_patch(
             "/api/v1/namespaces/apps",
             json!({"metadata": {"labels": {"pod-reaper.io/skip": "1"}}}),
@@ -110,7 +116,7 @@ fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
 fn a_namesake_that_took_its_place_lives() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let (run, seen) = run_and(1, |server| {
+    let (run, seen) = run_and(&cluster, 1, |server| {
         server.delete(PATH, json!({"gracePeriodSeconds": 0}));
         Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(server, 1);
     });
@@ -125,7 +131,7 @@ fn a_namesake_that_took_its_place_lives() {
 fn a_pod_that_changed_once_is_judged_again_and_goes() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let (run, seen) = run_and(1, |server| annotate(server, PATH, "touched", "once"));
+    let (run, seen) = run_and(&cluster, 1, |server| annotate(server, PATH, "touched", "once"));
     assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("deleted")), "{}", run.log);
     assert_eq!(deletes(&seen), 2);
     assert!(cluster.try_get(PATH).is_none());
@@ -136,7 +142,7 @@ fn a_pod_that_keeps_changing_lives() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
     let count = AtomicUsize::new(0);
-    let (run, seen) = run_and(usize::MAX, move |server| {
+    let (run, seen) = run_and(&cluster, usize::MAX, move |server| {
         annotate(server, PATH, "touched", &count.fetch_add(1, Ordering::SeqCst).to_string());
     });
     assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("changed")), "{}", run.log);
@@ -148,7 +154,7 @@ fn a_pod_that_keeps_changing_lives() {
 fn a_pod_that_changed_into_one_to_be_spared_lives() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let (run, _) = run_and(1, |server| annotate(server, PATH, "pod-reaper.io/skip", "true"));
+    let (run, _) = run_and(&cluster, 1, |server| annotate(server, PATH, "pod-reaper.io/skip", "true"));
     assert_eq!(run.reason_and_outcome(&judged).1, Some("changed"), "{}", run.log);
     let why = run.pod(&judged)["outcomeDetail"].as_str().unwrap();
     assert!(why.contains("pod-reaper.io/skip"), "{why}");
@@ -159,7 +165,7 @@ fn a_pod_that_changed_into_one_to_be_spared_lives() {
 fn a_pod_that_is_gone_is_gone() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let (run, _) = run_and(1, |server| drop(server.delete(PATH, json!({"gracePeriodSeconds": 0}))));
+    let (run, _) = run_and(&cluster, 1, |server| drop(server.delete(PATH, json!({"gracePeriodSeconds": 0}))));
     assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("gone")));
     assert_eq!(run.code, 0);
 }
@@ -168,7 +174,7 @@ fn a_pod_that_is_gone_is_gone() {
 fn a_node_that_came_back_keeps_its_pods() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let (run, seen) = run_before(1, second_look(), |server| {
+    let (run, seen) = run_before(&cluster, 1, second_look(), |server| {
         node_becomes(server, "dead", "True", "KubeletReady");
     });
     assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("node-recovered")), "{}", run.log);
@@ -198,7 +204,7 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
     for (name, change) in changes {
         let cluster = fresh();
         let judged = one_stuck(&cluster);
-        let (run, seen) = run_before(1, second_look(), change);
+        let (run, seen) = run_before(&cluster, 1, second_look(), change);
         assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("node-changed")), "{name}: {}", run.log);
         assert_eq!(deletes(&seen), 0, "{name}");
         assert!(cluster.try_get(PATH).is_some(), "{name}");
@@ -214,7 +220,7 @@ fn every_write_carries_its_preconditions() {
     let pods = pods["items"].as_array().unwrap().iter();
     let versions =
         pods.map(|pod| (uid(pod), pod["metadata"]["resourceVersion"].clone())).collect::<BTreeMap<_, _>>();
-    let proxy = Proxy::start(control_plane(), |_| {});
+    let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run(&proxy.kubeconfig, &SHORT);
     assert_eq!(run.code, 0, "{}", run.log);
     let seen = proxy.seen();

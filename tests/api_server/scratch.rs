@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     Run, SHORT, one_dead_of_three,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, fresh,
         installed::{ACCOUNT, as_user, folder, kubeconfig, kubectl, may, until},
         objects::{Pod, Volume, annotate, namespace, node_becomes, pod_path},
         program::run,
@@ -174,9 +174,10 @@ fn a_node_that_comes_back_in_the_middle_loses_nothing() {
     let cluster = fresh();
     let (cache, _) = one_of_each(&cluster);
     let rehearsal = |seen: &Seen| seen.method == "DELETE";
-    let proxy = Proxy::start(control_plane(), move |seen| {
+    let server = cluster.server();
+    let proxy = Proxy::start(server, move |seen| {
         if rehearsal(seen) {
-            node_becomes(control_plane(), "dead", "True", "KubeletReady");
+            node_becomes(server, "dead", "True", "KubeletReady");
         }
     });
     let run = scratch_run(&proxy.kubeconfig);
@@ -206,9 +207,10 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
     for (what, change) in [("kept", keep), ("touched", touch), ("another", replace)] {
         let cluster = fresh();
         let (cache, _) = one_of_each(&cluster);
-        let proxy = Proxy::start(control_plane(), move |seen| {
+        let server = cluster.server();
+        let proxy = Proxy::start(server, move |seen| {
             if seen.method == "DELETE" && seen.path.contains("/pods/") {
-                change(control_plane());
+                change(server);
             }
         });
         let run = scratch_run(&proxy.kubeconfig);

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     SHORT, one_dead_of_three, run,
     support::{
-        control_plane, fresh,
+        fresh,
         objects::{Pod, pod_path},
         proxy::{Proxy, Seen},
     },
@@ -59,10 +59,11 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
 
     let gate = Arc::new(Gate::default());
     let turn = Arc::new(Mutex::new(()));
+    let server = cluster.server();
     let proxies = [(); 2].map(|()| {
         let (gate, turn) = (Arc::clone(&gate), Arc::clone(&turn));
         let first = Mutex::new(true);
-        Proxy::start(control_plane(), move |seen| {
+        Proxy::start(server, move |seen| {
             if !seen.is_write() {
                 return;
             }
@@ -73,11 +74,9 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
             let path = pod_path("apps", "job");
             if seen.method == "DELETE" && seen.path == path {
                 let _turn = turn.lock();
-                let held = control_plane()
-                    .try_get(&path)
-                    .is_some_and(|pod| !pod["metadata"]["finalizers"].is_null());
+                let held = server.try_get(&path).is_some_and(|pod| !pod["metadata"]["finalizers"].is_null());
                 if held {
-                    control_plane().merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+                    server.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
                 }
             }
         })

@@ -4,7 +4,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener},
     process::Command,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{DEADLINE, REAP, is_delete, run_in, stuck};
 use crate::{
     one_dead_of_three,
-    support::{ControlPlane, control_plane, fresh, objects::pod_path, proxy::Proxy},
+    support::{ControlPlane, fresh, objects::pod_path, proxy::Proxy},
     until_overdue,
 };
 
@@ -74,10 +74,10 @@ fn webhook(cluster: &ControlPlane, namespace: &str, address: SocketAddr, authori
 
 /// A self-signed certificate for 127.0.0.1: the files of the certificate and of its key.
 pub fn certificate(cluster: &ControlPlane) -> (String, String) {
-    static MADE: OnceLock<()> = OnceLock::new();
     let path = |name: &str| cluster.dir.join(name).display().to_string();
     let (certificate, key) = (path("other.crt"), path("other.key"));
-    MADE.get_or_init(|| {
+    // Of another test on the same server.
+    if !std::fs::exists(&certificate).expect("our folder") {
         let made = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
             .args(["-subj", "/CN=other", "-addext", "subjectAltName=IP:127.0.0.1"])
@@ -85,7 +85,7 @@ pub fn certificate(cluster: &ControlPlane) -> (String, String) {
             .output()
             .expect("openssl starts");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    });
+    }
     (certificate, key)
 }
 
@@ -187,7 +187,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     }
     until_overdue();
     for (options, done) in [(&["--dry-run"][..], "would-delete"), (&[], "deleted")] {
-        let proxy = Proxy::start(control_plane(), |_| {});
+        let proxy = Proxy::start(cluster.server(), |_| {});
         let run = run_in("by-.*", &proxy.kubeconfig, DEADLINE, options);
         assert_eq!(run.code, 3, "{}", run.log);
         assert_eq!(run.reason_and_outcome(&allowed), (REAP, Some(done)));

@@ -64,8 +64,9 @@ fn a_redirect_is_not_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
     elsewhere.set_nonblocking(true).expect("a listener of ours");
     let place = format!("http://{}/api/v1/nodes", elsewhere.local_addr().expect("it is bound"));
-    let (run, _) =
-        run_through("apps", DEADLINE, move |_, _| Act::Answer(Reply::new(302, ("Location", &place), MARKER)));
+    let (run, _) = run_through(&cluster, "apps", DEADLINE, move |_, _| {
+        Act::Answer(Reply::new(302, ("Location", &place), MARKER))
+    });
     assert_eq!((run.code, &run.report), (1, &Value::Null), "{}", run.log);
     assert!(run.log.contains("answered 302"), "{}", run.log);
     // Nothing accepts, so a connection would wait here.

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     one_dead_of_three,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, Fresh, fresh,
         objects::pod_path,
         proxy::{Act, MARKER, Proxy, Reply, Seen},
     },
@@ -143,16 +143,11 @@ pub fn prepare(cluster: &ControlPlane, rows: &'static [Row]) -> Vec<Prepared> {
 
 impl Prepared {
     /// Runs on the pod of this row.
-    pub fn is_reported_truly(&self, cluster: &ControlPlane) {
+    pub fn is_reported_truly(&self, cluster: &Fresh) {
         let Row { name, when, act, outcome, sent, left, deadline } = *self.row;
-        let (run, proxy) =
-            run_through(
-                &self.namespace,
-                deadline,
-                move |seen, before| {
-                    if when(seen, before) { act() } else { Act::Forward }
-                },
-            );
+        let (run, proxy) = run_through(cluster, &self.namespace, deadline, move |seen, before| {
+            if when(seen, before) { act() } else { Act::Forward }
+        });
         assert_eq!(
             run.reason_and_outcome(&self.uid),
             (REAP, Some(outcome)),
@@ -184,7 +179,7 @@ fn a_leader_change_that_rejects_every_first_try_costs_nothing() {
     one_dead_of_three(&cluster);
     let pods = (0..4).map(|pod| stuck(&cluster, "apps", &format!("stuck-{pod}"))).collect::<Vec<_>>();
     until_overdue();
-    let (run, proxy) = run_through("apps", DEADLINE, |_, before| {
+    let (run, proxy) = run_through(&cluster, "apps", DEADLINE, |_, before| {
         let later = || status(429, "TooManyRequests", "leader changed");
         if before == 0 { Act::Answer(Reply::new(429, ("Retry-After", "1"), later())) } else { Act::Forward }
     });
@@ -207,7 +202,7 @@ fn with_every_second_request_rejected_the_report_is_still_true() {
     }
     until_overdue();
     let turn = AtomicUsize::new(0);
-    let proxy = Proxy::with_faults(control_plane(), move |_| {
+    let proxy = Proxy::with_faults(cluster.server(), move |_| {
         if turn.fetch_add(1, Ordering::SeqCst) % 2 == 1 { unavailable() } else { Act::Forward }
     });
     let run = run_in("apps", &proxy.kubeconfig, DEADLINE, &[]);

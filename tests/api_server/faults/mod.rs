@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use crate::{
     Run, SHORT, binary, end_of,
     support::{
-        ControlPlane, control_plane,
+        ControlPlane, Fresh,
         objects::{Pod, Volume},
         proxy::{Act, MARKER, Proxy, Reply, Seen},
     },
@@ -80,12 +80,13 @@ fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -
 /// As [`run_in`], through a proxy that acts on each request; `act` is also given how many requests of the same method
 /// and path came before.
 fn run_through(
+    cluster: &Fresh,
     namespace: &str,
     deadline: u64,
     act: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
 ) -> (Run, Proxy) {
     let counts = Mutex::new(HashMap::<_, usize>::new());
-    let proxy = Proxy::with_faults(control_plane(), move |seen| {
+    let proxy = Proxy::with_faults(cluster.server(), move |seen| {
         let before = {
             let mut counts = counts.lock().expect("nothing panics with it");
             let count = counts.entry((seen.method.clone(), seen.path.clone())).or_default();

@@ -13,7 +13,7 @@ use super::{DEADLINE, REAP, is_first_pod_list, is_pod_list, run_in};
 use crate::{
     Run, load, one_dead_of_three,
     support::{
-        ControlPlane, control_plane, fresh,
+        ControlPlane, Fresh, fresh,
         proxy::{Act, Proxy, Seen},
     },
     uid_of_entry, until_overdue,
@@ -43,26 +43,27 @@ fn is_second_page(seen: &Seen) -> bool {
 }
 
 /// The API server's own answer to an expired token.
-fn expired(seen: &Seen) -> Act {
+fn expired(server: &ControlPlane, seen: &Seen) -> Act {
     let (list, _) = seen.path.split_once("&continue=").expect("it is a further page");
-    let (status, answer) = control_plane().request("GET", &format!("{list}&continue={OLD_TOKEN}"), None);
+    let (status, answer) = server.request("GET", &format!("{list}&continue={OLD_TOKEN}"), None);
     assert_eq!((status, &answer["reason"]), (410, &json!("Expired")), "{answer}");
     Act::Instead(status, answer)
 }
 
 /// The first list as of a server whose cache is not ready: in pages.
-fn from_etcd(seen: &Seen) -> Option<Act> {
+fn from_etcd(server: &ControlPlane, seen: &Seen) -> Option<Act> {
     let list = seen.path.strip_suffix("&resourceVersion=0").filter(|_| is_first_pod_list(seen))?;
-    let (status, answer) = control_plane().request("GET", list, None);
+    let (status, answer) = server.request("GET", list, None);
     Some(Act::Instead(status, answer))
 }
 
 /// Runs with the token expired for the second pages from `first` up to before `end`.
-fn run_expiring((first, end): (usize, usize), options: &[&str]) -> (Run, Vec<Seen>) {
+fn run_expiring(cluster: &Fresh, (first, end): (usize, usize), options: &[&str]) -> (Run, Vec<Seen>) {
     let turn = AtomicUsize::new(0);
-    let proxy = Proxy::with_faults(control_plane(), move |seen| {
+    let server = cluster.server();
+    let proxy = Proxy::with_faults(server, move |seen| {
         let expires = is_second_page(seen) && (first..end).contains(&turn.fetch_add(1, Ordering::SeqCst));
-        if expires { expired(seen) } else { from_etcd(seen).unwrap_or(Act::Forward) }
+        if expires { expired(server, seen) } else { from_etcd(server, seen).unwrap_or(Act::Forward) }
     });
     let run = run_in("load", &proxy.kubeconfig, DEADLINE, options);
     (run, proxy.seen())
@@ -78,7 +79,7 @@ fn a_list_of_two_pages_is_read_whole_and_again_where_its_token_expires() {
     let pages = |seen: &[Seen]| seen.iter().filter(|seen| is_pod_list(seen)).count();
 
     for (name, (first, end), asked) in [("in peace", (0, 0), 2), ("its token expires", (0, 1), 4)] {
-        let (run, seen) = run_expiring((first, end), &["--dry-run=client"]);
+        let (run, seen) = run_expiring(&cluster, (first, end), &["--dry-run=client"]);
         let said = run.report["pods"].as_array().expect("pods");
         assert_eq!((run.code, said.len()), (0, PODS), "each once, {name}: {}", run.log);
         assert_eq!(said.iter().map(uid_of_entry).collect::<BTreeSet<_>>(), pods, "{name}");
@@ -86,7 +87,7 @@ fn a_list_of_two_pages_is_read_whole_and_again_where_its_token_expires() {
     }
 
     // The first page alone does not prove that there are no more pods.
-    let (run, seen) = run_expiring((0, 99), &[]);
+    let (run, seen) = run_expiring(&cluster, (0, 99), &[]);
     assert_eq!((run.code, &run.report["pods"]), (3, &json!([])), "{}", run.report);
     assert!(!seen.iter().any(Seen::is_write));
 
@@ -96,7 +97,7 @@ fn a_list_of_two_pages_is_read_whole_and_again_where_its_token_expires() {
         ("it expires", (1, 2), "deleted"),
         ("it keeps expiring", (1, 99), "unverified"),
     ] {
-        let (run, _) = run_expiring(times, &["--max-deletes=1"]);
+        let (run, _) = run_expiring(&cluster, times, &["--max-deletes=1"]);
         assert_eq!(run.report["summary"]["outcomes"][outcome], 1, "{name}: {}", run.log);
         let done = run.report["pods"].as_array().expect("pods").iter().find(|pod| pod["reason"] == REAP);
         let done = uid_of_entry(done.expect("one within the cap"));

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     one_dead_of_three,
     support::{
-        ControlPlane, fresh,
+        ControlPlane, Fresh, fresh,
         objects::pod_path,
         proxy::{Act, MARKER, Reply, Seen},
     },
@@ -97,9 +97,9 @@ fn scene(cluster: &ControlPlane) -> String {
     judged
 }
 
-fn goes_wrong(judged: &str, &(what, when, expected): &Read, &(how, act): &Wrong) {
+fn goes_wrong(cluster: &Fresh, judged: &str, &(what, when, expected): &Read, &(how, act): &Wrong) {
     let name = format!("{what}: {how}");
-    let (run, proxy) = run_through("apps", DEADLINE, move |seen, before| match seen {
+    let (run, proxy) = run_through(cluster, "apps", DEADLINE, move |seen, before| match seen {
         seen if when(seen, before) => act(),
         seen if is_delete(seen) => conflict(),
         _ => Act::Forward,
@@ -132,7 +132,7 @@ fn a_read_that_fails_deletes_nothing() {
     one_dead_of_three(&cluster);
     let judged = scene(&cluster);
     for wrong in &WRONGS {
-        at_once(&READS, |read| goes_wrong(&judged, read, wrong));
+        at_once(&READS, |read| goes_wrong(&cluster, &judged, read, wrong));
     }
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
 }
@@ -143,7 +143,7 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let judged = scene(&cluster);
-    let (run, _) = run_through("apps", DEADLINE, |seen, _| {
+    let (run, _) = run_through(&cluster, "apps", DEADLINE, |seen, _| {
         if !is_first_pod_list(seen) {
             return Act::Forward;
         }
@@ -176,7 +176,7 @@ fn what_never_answers_costs_its_time_limit_and_deletes_nothing_that_should_live(
     let deletes = deletes::prepare(&cluster, &deletes::HANGS);
     let judged = scene(&cluster);
     thread::scope(|scope| {
-        scope.spawn(|| at_once(&READS, |read| goes_wrong(&judged, read, &("hangs", || Act::Hang))));
+        scope.spawn(|| at_once(&READS, |read| goes_wrong(&cluster, &judged, read, &("hangs", || Act::Hang))));
         scope.spawn(|| at_once(&deletes, |row| row.is_reported_truly(&cluster)));
     });
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());

@@ -15,7 +15,7 @@ use super::{DEADLINE, at_once, run_in, status, stuck};
 use crate::{
     SHORT, binary, end_of, one_dead_of_three,
     support::{
-        control_plane, fresh,
+        fresh,
         objects::pod_path,
         proxy::{Act, MARKER, Proxy, Reply, Seen},
     },
@@ -59,10 +59,11 @@ fn what_fails_while_the_replacements_are_looked_at_changes_nothing() {
     }
     until_overdue();
     at_once(&rows, |&(name, act, state, cause)| {
-        let proxy = Proxy::with_faults(
-            control_plane(),
-            move |seen| if of_the_wait(seen) { act() } else { Act::Forward },
-        );
+        let proxy =
+            Proxy::with_faults(
+                cluster.server(),
+                move |seen| if of_the_wait(seen) { act() } else { Act::Forward },
+            );
         let began = Instant::now();
         let run = run_in(name, &proxy.kubeconfig, DEADLINE, &["--wait-for-replacements", "8s"]);
         let took = began.elapsed();
@@ -86,7 +87,7 @@ fn a_signal_ends_the_wait_for_replacements() {
     until_overdue();
     let pid = Arc::new(AtomicU32::new(0));
     let target = Arc::clone(&pid);
-    let proxy = Proxy::with_faults(control_plane(), move |seen| {
+    let proxy = Proxy::with_faults(cluster.server(), move |seen| {
         if !of_the_wait(seen) {
             return Act::Forward;
         }

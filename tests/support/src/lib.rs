@@ -1,8 +1,8 @@
 //! Shared code of the test programs: a real API server and its objects, the program under test, a proxy between both,
 //! the simulated API server, sample objects, and the oracle.
 //!
-//! A test program has one real server, which the first test starts that needs it. No controller and no kubelet runs
-//! beside it, so that only pod-reaper and the test change objects. A test about controllers or kubelets starts a
+//! A test program has a few real servers, each started by the first test that finds none free. No controller and no kubelet
+//! runs beside them, so that only pod-reaper and the test change objects. A test about controllers or kubelets starts a
 //! cluster of its own: [`ControlPlane::start_with`].
 //!
 //! ```ignore
@@ -45,7 +45,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -127,39 +127,86 @@ pub struct ControlPlane {
     _messages: ChildStderr,
 }
 
-/// The API server that all tests of this program share. Most tests need [`fresh`] instead.
-pub fn control_plane() -> &'static ControlPlane {
-    // A failure is kept too, so that every test fails with it at once.
-    static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
-    match SHARED.get_or_init(|| ControlPlane::start(&[])) {
-        Ok(control_plane) => control_plane,
-        Err(message) => panic!("{message}"),
+/// How many API servers the tests of a program share. A test mostly waits: for a deadline, or for what an API server does in
+/// its own time.
+const SERVERS: usize = 3;
+
+/// The shared API servers.
+struct Pool {
+    /// Those that no test uses.
+    free: Vec<&'static ControlPlane>,
+    started: usize,
+    /// Why one could not be started: every test fails with it at once.
+    failed: Option<String>,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), started: 0, failed: None });
+/// A server has become free, or none will.
+static FREED: Condvar = Condvar::new();
+
+/// A shared API server, emptied, and kept from other tests: pod-reaper reads all nodes of a cluster, so two tests at the
+/// same time would see each other's.
+pub fn fresh() -> Fresh {
+    let fresh = Fresh(Pool::take().unwrap_or_else(|message| panic!("{message}")));
+    fresh.wipe();
+    fresh
+}
+
+impl Pool {
+    fn lock() -> MutexGuard<'static, Self> {
+        POOL.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a free server where as many are started as may be.
+    fn take() -> Result<&'static ControlPlane, String> {
+        let mut pool = Self::lock();
+        loop {
+            if let Some(message) = &pool.failed {
+                return Err(message.clone());
+            }
+            if let Some(server) = pool.free.pop() {
+                return Ok(server);
+            }
+            if pool.started < SERVERS {
+                pool.started += 1;
+                drop(pool);
+                let started = ControlPlane::start(&[]);
+                if let Err(message) = &started {
+                    Self::lock().failed = Some(message.clone());
+                    FREED.notify_all();
+                }
+                // Its servers stop with this process.
+                return started.map(|server| &*Box::leak(Box::new(server)));
+            }
+            pool = FREED.wait(pool).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
-/// The shared API server, emptied, and locked for the caller: pod-reaper reads all nodes of a cluster, so two tests at
-/// the same time would see each other's.
-pub fn fresh() -> Fresh {
-    static IN_USE: Mutex<()> = Mutex::new(());
-    // A failed test poisons the lock. The server is emptied anyway.
-    let turn = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-    let control_plane = control_plane();
-    control_plane.wipe();
-    Fresh { control_plane, _turn: turn }
-}
+/// The use of a shared server. Hold it for as long as the test uses the server.
+#[must_use = "another test takes the server as soon as this is dropped"]
+pub struct Fresh(&'static ControlPlane);
 
-/// The lock of the shared server. Hold it for as long as the test uses the server.
-#[must_use = "the next test takes the server as soon as this is dropped"]
-pub struct Fresh {
-    control_plane: &'static ControlPlane,
-    _turn: MutexGuard<'static, ()>,
+impl Fresh {
+    /// The server, for what outlives a borrow, such as a proxy.
+    pub fn server(&self) -> &'static ControlPlane {
+        self.0
+    }
 }
 
 impl Deref for Fresh {
     type Target = ControlPlane;
 
     fn deref(&self) -> &ControlPlane {
-        self.control_plane
+        self.0
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        // A failed test leaves its objects; the next one empties the server.
+        Pool::lock().free.push(self.0);
+        FREED.notify_one();
     }
 }
 
