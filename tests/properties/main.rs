@@ -18,7 +18,7 @@ use pod_reaper::{
     cli::Output,
     decide::{Reason, ReasonCode, decide, evaluate, to_ask},
     facts::{Census, ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts, Ready, Standing, Unread},
-    limits::{Judged, Limits, Plan},
+    limits::{Judged, Limits, Plan, natural},
     questions::what_if::suppose,
     report::{PodEntry, Render as _, Report, text::Screen},
     settings::{Settings, Task},
@@ -254,7 +254,7 @@ fn the_report_says_which_nodes_live_and_which_are_off() {
 fn the_cap_takes_the_longest_overdue() {
     for_every_cluster(|case| {
         let plan = plan(&case.settings(), &case.gathered);
-        let key = |pod: &PodFacts| (pod.deletion_deadline, pod.namespace.clone());
+        let key = |pod: &PodFacts| (pod.deletion_deadline, pod.namespace.clone(), natural(&pod.name));
         let last = plan.reaps().map(key).max();
         for judged in plan.pods.iter().filter(|judged| judged.code() == ReasonCode::OverCap) {
             prop_assert!(

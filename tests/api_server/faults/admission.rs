@@ -76,7 +76,7 @@ fn webhook(cluster: &ControlPlane, namespace: &str, address: SocketAddr, authori
 pub fn certificate(cluster: &ControlPlane) -> (String, String) {
     let path = |name: &str| cluster.dir.join(name).display().to_string();
     let (certificate, key) = (path("other.crt"), path("other.key"));
-    // Of another test on the same server.
+    // An earlier test on the same server may have made it.
     if !std::fs::exists(&certificate).expect("our folder") {
         let made = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])

@@ -371,7 +371,7 @@ impl ControlPlane {
     /// Whether this is Kubernetes 1.`minor` or newer.
     pub fn is_at_least(&self, minor: u32) -> bool {
         let version = self.get("/version");
-        version["minor"].as_str().and_then(|minor| minor.parse().ok()).is_some_and(|ours: u32| ours >= minor)
+        version["minor"].as_str().and_then(|ours| ours.parse::<u32>().ok()).expect("a number") >= minor
     }
 
     /// Runs kubectl to its end.
