@@ -154,6 +154,17 @@ fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
     cluster.create(&format!("{RBAC}/clusterrolebindings"), binding);
 }
 
+/// Gives a user the rights of a `ClusterRole` in one namespace.
+fn bind_in_apps(cluster: &ControlPlane, role: &str, user: &str) {
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": role},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    });
+    cluster.create(&format!("{RBAC}/namespaces/apps/rolebindings"), binding);
+}
+
 /// Grants every verb on pods, so that only the guard can refuse.
 fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
     grant(
@@ -947,15 +958,7 @@ fn it_stops_no_other_account() {
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
     namespace(&cluster, "apps");
     grant(&cluster, "gitops", "gitops", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
-    // All rights in one namespace.
-    let api_version = "rbac.authorization.k8s.io/v1";
-    let role = json!({"apiVersion": api_version, "kind": "Role", "metadata": {"name": "owner"},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
-    cluster.create(&format!("{RBAC}/namespaces/apps/roles"), role);
-    let binding = json!({"apiVersion": api_version, "kind": "RoleBinding", "metadata": {"name": "owner"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "owner"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "owner"}]});
-    cluster.create(&format!("{RBAC}/namespaces/apps/rolebindings"), binding);
+    bind_in_apps(&cluster, "gitops", "owner");
     let service_accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
     let others: [(&str, &[&str]); 7] = [
         ("admin", &["system:masters"]),
@@ -1013,6 +1016,12 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     }
     assert_eq!((delete(controller, "by-name"), delete(ACCOUNT, "by-name")), (403, 200));
     assert_eq!((fail(controller, &taken_up), fail(ACCOUNT, &taken_up)), (200, 403));
+    // Rights count in their namespace, as in the other guard: the marker, and the wildcards of an administrator.
+    bind_in_apps(&cluster, "pod-reaper", "reaper-of-apps");
+    until("it has the rights", || delete("reaper-of-apps", "ordinary") == 200);
+    assert_eq!(delete("reaper-of-apps", "taken-up"), 403);
+    bind_in_apps(&cluster, "cluster-admin", ACCOUNT);
+    until("it is an administrator there", || delete(ACCOUNT, "taken-up") == 200);
     cluster.delete(&pod_path("apps", "taken-up"), dry);
 }
 
