@@ -38,7 +38,7 @@ pub struct Options {
     pub yes: bool,
 
     /// Run only if the guard refuses this account the delete of a running pod: the run's own pod, which the downward
-    /// API names. --dry-run=client and --snapshot skip this check
+    /// API names; other namespaces are not asked about. --dry-run=client and --snapshot skip this check
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env)]
     pub require_guard: bool,
 

@@ -733,6 +733,13 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     back();
     guarded();
 
+    let elsewhere = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "apps"}}});
+    let back = replaced(&cluster, &binding, |now| now["spec"]["matchResources"] = elsewhere);
+    until("it leaves this namespace out", || ask().0 == 200);
+    refused("it leaves this namespace out", "or a matchResources leaves this namespace out");
+    back();
+    guarded();
+
     let without = |verb: &'static str| {
         move |now: &mut Value| {
             let rules = now["rules"].as_array_mut().unwrap();
