@@ -548,7 +548,7 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
                   start a second copy.";
     let maker = leaf.maker;
     match leaf.kind {
-        LeafKind::Kosmos => kosmos_leaf(alike, leaf, look, kubectl),
+        LeafKind::Kosmos => kosmos_leaf(alike, node, leaf, kubectl),
         LeafKind::Selected => Advice::new(unseen, vec![look]),
         LeafKind::Virtual => {
             let repair = format!(
@@ -568,25 +568,36 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
     }
 }
 
-fn kosmos_leaf(alike: &Alike<'_>, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Advice {
+fn kosmos_leaf(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
+    let look = "See whether the link is cut. While Kosmos renews the lease it is not, and something in the leaf cluster is down.";
     let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
-    let see = "See why Kosmos does not reach the leaf cluster; repair that link.";
-    let mut steps = vec![look, step(see, kubectl.command(log))];
+    let see = "See why Kosmos does not reach the leaf cluster. Next time kosmos-guard keeps its pods from being marked for deletion.";
+    let mut steps =
+        vec![step(look, kubectl.command(["describe", "node", node])), step(see, kubectl.command(log))];
     if let Some(cluster) = &leaf.cluster {
-        let file = format!("{cluster}.kubeconfig");
-        let mut fetch =
-            kubectl.words(["get", "clusters.kosmos.io", cluster, "-o", "jsonpath={.spec.kubeconfig}"]);
-        fetch.extend(["|", "base64", "-d", ">"].map(str::to_owned));
-        fetch.push(quoted(&file));
-        let what =
-            format!("Fetch Kosmos's credentials for leaf cluster {cluster} (remove the file afterwards).");
-        steps.push(step(what, Command(fetch)));
-        let there = Kubectl(Target { context: None, kubeconfig: Some(file.into()) });
-        let what = "See whether the pod runs there; it has the same namespace and name.";
-        steps.push(step(what, there.get_pods(alike, &["-o", "wide"])));
+        // With an empty kubeconfig kubectl would ask the cluster that it runs in; with one that names a context it does not.
+        let begin = [r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&"#, Command::NEXT];
+        let get = kubectl.words(["get", "clusters.kosmos.io", cluster, "-o", "jsonpath={.spec.kubeconfig}"]);
+        let check = r#"kubectl --kubeconfig "$creds" config current-context &&"#;
+        let check = [r#"| base64 -d > "$creds" &&"#, Command::NEXT, check, Command::NEXT];
+        let there = Kubectl::default().get_pods(alike, &["-o", "wide"]).0;
+        let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let end = owned(&[r#"--kubeconfig "$creds" )"#]);
+        let what = format!(
+            "Look for {} in leaf cluster {cluster}, by the same namespace and name. If nothing answers, the link is cut \
+             from here too: look from within that cluster.",
+            alike.them()
+        );
+        steps.push(step(what, Command([owned(&begin), get, owned(&check), there, end].concat())));
     }
-    let risk = "Do not force-delete it: the owner would start a second copy while the first still serves in the leaf \
-                cluster, and Kosmos deletes that first one, by name, as soon as the link is back.";
+    steps.push(remark(format!(
+        "Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node {node}, not its pods. They \
+         are gone within a minute; what runs there after all may run on, beside its replacement."
+    )));
+    let risk = "Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would start a second copy, \
+                and Kosmos may never end the first; a ReplicaSet or Job has started its second copy already; a pod without a \
+                controller would be lost. When the link is back, Kosmos ends it within seconds, because its deletion was \
+                requested here: choose the moment.";
     Advice::new(risk, steps)
 }
 
