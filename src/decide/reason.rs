@@ -347,7 +347,7 @@ impl Reason {
                     LeafKind::Edge => {
                         "It keeps working without its cluster, so NotReady means that the link is cut"
                     }
-                    LeafKind::Kosmos | LeafKind::Selected => "There, NotReady means that the link is cut",
+                    LeafKind::Kosmos | LeafKind::Selected => "There, NotReady mostly means that the link is cut",
                 };
                 format!("Its node {what} (seen: {}). {means}: the pod may well be running.", marks.join(", "))
             }

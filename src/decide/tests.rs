@@ -1413,11 +1413,11 @@ fn every_reason_states_what_was_seen() {
         node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
         not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on.
         not-overdue: It is within its grace period for another 30s; it counts as stuck 10m after that.
-        kosmos-leaf: Its node stands for the Kosmos leaf cluster edge-1 (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
-        kosmos-leaf: Its node is a Kosmos leaf node and stands for another cluster (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
+        kosmos-leaf: Its node stands for the Kosmos leaf cluster edge-1 (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady mostly means that the link is cut: the pod may well be running.
+        kosmos-leaf: Its node is a Kosmos leaf node and stands for another cluster (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady mostly means that the link is cut: the pod may well be running.
         virtual-node: Its node is a virtual node of Liqo, not a machine (seen: label liqo.io/type=virtual-node). There, NotReady means that the program that runs its pods does not report: the pod may well be running.
         edge-node: Its node is an edge node of KubeEdge (seen: kubelet version v1.22.6-kubeedge-v1.12.1). It keeps working without its cluster, so NotReady means that the link is cut: the pod may well be running.
-        leaf-node: Its node matches --leaf-node-selector (seen: label selector type=virtual-kubelet). There, NotReady means that the link is cut: the pod may well be running.
+        leaf-node: Its node matches --leaf-node-selector (seen: label selector type=virtual-kubelet). There, NotReady mostly means that the link is cut: the pod may well be running.
         facts-unread: A fact that the decision needs could not be read: the node: it is forbidden.
         facts-unread: A fact that the decision needs could not be read: the namespace: it ends with a full stop.
         node-recovering: The node's lease was renewed 10s ago, so its kubelet is alive and about to report.

@@ -147,13 +147,13 @@ fn an_audit_of_a_dead_node() {
                  [ $failed = 0 ] )
           vault/web-0  StatefulSet/web  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
               Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation
-              kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady means that the link
-              is cut: the pod may well be running.
+              kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady mostly means that
+              the link is cut: the pod may well be running.
               Risk: Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would
               start a second copy, and Kosmos may never end the first; a ReplicaSet or Job has started its
               second copy already; a pod without a controller would be lost. When the link is back, Kosmos
               ends it within seconds, because its deletion was requested here: choose the moment.
-              1. See whether the link is cut: while it is not, Kosmos renews the lease, and something in the
+              1. See whether the link is cut. While Kosmos renews the lease it is not, and something in the
                  leaf cluster is down.
                  kubectl describe node kosmos-cluster7
               2. See why Kosmos does not reach the leaf cluster. Next time kosmos-guard keeps its pods from
