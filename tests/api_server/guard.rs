@@ -141,28 +141,23 @@ pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> boo
 
 /// Gives a user the rules of a new `ClusterRole`.
 fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
-    let group = "rbac.authorization.k8s.io";
-    let api_version = format!("{group}/v1");
-    let meta = json!({"name": name});
-    let role = json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": meta, "rules": rules});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name}, "rules": rules});
     cluster.create(&format!("{RBAC}/clusterroles"), role);
-    let binding = json!({
-        "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": meta,
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-    });
-    cluster.create(&format!("{RBAC}/clusterrolebindings"), binding);
+    bind(cluster, ("ClusterRoleBinding", "clusterrolebindings"), name, user);
 }
 
-/// Gives a user the rights of a `ClusterRole` in one namespace.
-fn bind_in_apps(cluster: &ControlPlane, role: &str, user: &str) {
+/// Of a role in one namespace.
+const IN_APPS: (&str, &str) = ("RoleBinding", "namespaces/apps/rolebindings");
+
+fn bind(cluster: &ControlPlane, (kind, place): (&str, &str), role: &str, user: &str) {
     let group = "rbac.authorization.k8s.io";
     let binding = json!({
-        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": role},
+        "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": role},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
     });
-    cluster.create(&format!("{RBAC}/namespaces/apps/rolebindings"), binding);
+    cluster.create(&format!("{RBAC}/{place}"), binding);
 }
 
 /// Grants every verb on pods, so that only the guard can refuse.
@@ -965,7 +960,7 @@ fn it_stops_no_other_account() {
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
     namespace(&cluster, "apps");
     grant(&cluster, "gitops", "gitops", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
-    bind_in_apps(&cluster, "gitops", "owner");
+    bind(&cluster, IN_APPS, "gitops", "owner");
     let service_accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
     let others: [(&str, &[&str]); 7] = [
         ("admin", &["system:masters"]),
@@ -1024,10 +1019,10 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     assert_eq!((delete(controller, "by-name"), delete(ACCOUNT, "by-name")), (403, 200));
     assert_eq!((fail(controller, &taken_up), fail(ACCOUNT, &taken_up)), (200, 403));
     // Rights count in their namespace, as in the other guard: the marker, and the wildcards of an administrator.
-    bind_in_apps(&cluster, "pod-reaper", "reaper-of-apps");
+    bind(&cluster, IN_APPS, "pod-reaper", "reaper-of-apps");
     until("it has the rights", || delete("reaper-of-apps", "ordinary") == 200);
     assert_eq!(delete("reaper-of-apps", "taken-up"), 403);
-    bind_in_apps(&cluster, "cluster-admin", ACCOUNT);
+    bind(&cluster, IN_APPS, "cluster-admin", ACCOUNT);
     until("it is an administrator there", || delete(ACCOUNT, "taken-up") == 200);
     cluster.delete(&pod_path("apps", "taken-up"), dry);
 }
