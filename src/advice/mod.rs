@@ -569,9 +569,9 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
 }
 
 fn kosmos_leaf(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let look = "See whether the link is cut. While Kosmos renews the lease it is not, and something in the leaf cluster is down.";
+    let look = "See whether the link is cut: while Kosmos renews the lease, it is not.";
     let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
-    let see = "See why Kosmos does not reach the leaf cluster. Next time kosmos-guard keeps its pods from being marked for deletion.";
+    let see = "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
     let mut steps =
         vec![step(look, kubectl.command(["describe", "node", node])), step(see, kubectl.command(log))];
     if let Some(cluster) = &leaf.cluster {
@@ -584,20 +584,18 @@ fn kosmos_leaf(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) ->
         let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
         let end = owned(&[r#"--kubeconfig "$creds" )"#]);
         let what = format!(
-            "Look for {} in leaf cluster {cluster}, by the same namespace and name. If nothing answers, the link is cut \
-             from here too: look from within that cluster.",
+            "Look for {} in leaf cluster {cluster}. If the link is cut from here too, do so from within it.",
             alike.them()
         );
         steps.push(step(what, Command([owned(&begin), get, owned(&check), there, end].concat())));
     }
     steps.push(remark(format!(
-        "Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node {node}, not its pods. They \
-         are gone within a minute; what runs there after all may run on, beside its replacement."
+        "Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node {node}, not its pods. \
+         What runs there after all may run on, beside its replacement."
     )));
     let risk = "Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would start a second copy, \
-                and Kosmos may never end the first; a ReplicaSet or Job has started its second copy already; a pod without a \
-                controller would be lost. When the link is back, Kosmos ends it within seconds, because its deletion was \
-                requested here: choose the moment.";
+                and Kosmos may never end the first; a ReplicaSet or Job has started its second already; a pod without a \
+                controller is lost. Its deletion was requested, so Kosmos ends it when the link is back: choose the moment.";
     Advice::new(risk, steps)
 }
 

@@ -151,24 +151,22 @@ fn an_audit_of_a_dead_node() {
               the link is cut: the pod may well be running.
               Risk: Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would
               start a second copy, and Kosmos may never end the first; a ReplicaSet or Job has started its
-              second copy already; a pod without a controller would be lost. When the link is back, Kosmos
-              ends it within seconds, because its deletion was requested here: choose the moment.
-              1. See whether the link is cut. While Kosmos renews the lease it is not, and something in the
-                 leaf cluster is down.
+              second already; a pod without a controller is lost. Its deletion was requested, so Kosmos ends
+              it when the link is back: choose the moment.
+              1. See whether the link is cut: while Kosmos renews the lease, it is not.
                  kubectl describe node kosmos-cluster7
-              2. See why Kosmos does not reach the leaf cluster. Next time kosmos-guard keeps its pods from
-                 being marked for deletion.
+              2. See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.
                  kubectl logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50
-              3. Look for the pod in leaf cluster cluster7, by the same namespace and name. If nothing
-                 answers, the link is cut from here too: look from within that cluster.
+              3. Look for the pod in leaf cluster cluster7. If the link is cut from here too, do so from
+                 within it.
                  ( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&
                  kubectl get clusters.kosmos.io cluster7 -o 'jsonpath={.spec.kubeconfig}' \
                    | base64 -d > "$creds" &&
                  kubectl --kubeconfig "$creds" config current-context &&
                  kubectl get pod web-0 -n vault -o wide --kubeconfig "$creds" )
               4. Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node
-                 kosmos-cluster7, not its pods. They are gone within a minute; what runs there after all may
-                 run on, beside its replacement.
+                 kosmos-cluster7, not its pods. What runs there after all may run on, beside its
+                 replacement.
 
         WORTH KNOWING
           Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
