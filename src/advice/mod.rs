@@ -12,7 +12,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, doubts, shared_disk};
+use crate::decide::{
+    ConfinedClaim, PinnedClaim, Policy, Reason, UnverifiedClaim, Verdict, doubts, fenced, may_live,
+    shared_disk, signs_of_life,
+};
 use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
 use crate::limits::{Hold, HoldReason, Judged};
 use crate::selector::{Target, is_name};
@@ -304,7 +307,13 @@ fn step(what: impl Into<String>, command: Command) -> Step {
 
 /// What to do about `all`, which have the same reason, namespace and node, by the `facts` that they were judged by. While
 /// `hold` holds the run, or their node shows a sign of life, nothing that destroys is printed.
-pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubectl: &Kubectl) -> Advice {
+pub fn advise(
+    all: &[&Judged],
+    facts: &ClusterFacts,
+    policy: &Policy,
+    hold: Option<&Hold>,
+    kubectl: &Kubectl,
+) -> Advice {
     let Some(Judged { pod, reason, .. }) = all.first() else { return Advice::default() };
     let alike = Alike { namespace: &pod.namespace, all };
     // Finalizers are for a person where the node is gone, too.
@@ -315,7 +324,7 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
     let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
     match reason {
         Reason::LeafNode(leaf) => return leaf_node(&alike, &node.name, leaf, kubectl),
-        Reason::KubeletAlive { signs, .. } => return kubelet_alive(node, signs.is_empty(), kubectl),
+        Reason::KubeletAlive { .. } => return kubelet_alive(node, kubectl),
         Reason::VolumeConfined { .. } => return volume_confined(&alike, &node.name, kubectl),
         _ => {}
     }
@@ -348,7 +357,9 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
         _ => return Advice::default(),
     };
     let why = match hold.map(|hold| &hold.reason) {
-        None if node.may_live(facts.now) => "while the node is alive, or may be: repair it, or power it off",
+        None if may_live(facts.now, policy, node) => {
+            "while the node is alive, or may be: repair it, or power it off"
+        }
         None => {
             let against = all.iter().flat_map(|judged| against(judged, node, kubectl)).collect::<Vec<_>>();
             if !against.is_empty() {
@@ -358,7 +369,7 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
                 let nothing = format!("Nothing brings {} back: there is no controller.", alike.them());
                 advice.risk = Some(advice.risk.map_or(nothing.clone(), |more| format!("{more} {nothing}")));
             }
-            let off = node.fenced_at(facts.now).is_some();
+            let off = fenced(facts.now, policy, node).is_some();
             let shared = alike.pods().any(|pod| shared_disk(pod).is_some());
             return if off || !shared { advice } else { with_shared_disk(&node.name, advice) };
         }
@@ -386,8 +397,7 @@ fn remark(what: impl Into<String>) -> Step {
     Step { what: what.into(), command: None, harm: None }
 }
 
-fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, kubectl: &Kubectl) -> Advice {
-    let when = if silent { "unless you know that it is off" } else { "while it is alive" };
+fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, kubectl: &Kubectl) -> Advice {
     let restart = match ready {
         Ready::Unknown => "restart the kubelet (systemctl restart kubelet), and see what its log says",
         _ => "restart what the condition names, mostly the container runtime, then the kubelet",
@@ -403,7 +413,7 @@ fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, 
         )),
     ];
     let risk = format!(
-        "Do not force-delete it from {node} {when}: it most likely still runs there, and would run beside its replacement."
+        "Do not force-delete it from {node} while it is alive: it most likely still runs there, and would run beside its replacement."
     );
     Advice::new(risk, steps)
 }
@@ -612,6 +622,7 @@ pub fn power_off(name: &str) -> Step {
 pub fn advise_node(
     node: &NodeFacts,
     now: Timestamp,
+    policy: &Policy,
     reaped: bool,
     dead: bool,
     attached: usize,
@@ -619,7 +630,7 @@ pub fn advise_node(
 ) -> Vec<Step> {
     let name = node.name.as_str();
     let mut steps = Vec::new();
-    if reaped && node.signs_of_life(now).is_empty() && node.fenced_at(now).is_none() {
+    if reaped && signs_of_life(now, policy, node).is_empty() && fenced(now, policy, node).is_none() {
         steps.push(power_off(name));
     }
     if attached > 0 && node.out_of_service {
@@ -627,7 +638,7 @@ pub fn advise_node(
             "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches \
              its volumes at once. Remove it when its pods run elsewhere and the machine works again."
         )));
-    } else if attached > 0 && dead && !node.may_live(now) {
+    } else if attached > 0 && dead && !may_live(now, policy, node) {
         let mut taint = kubectl.still_as_judged(node);
         taint.push("&&".to_owned());
         let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";

@@ -30,7 +30,7 @@ fn an_audit_of_a_dead_node() {
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
 
         NODES NOT READY: 2 of 7
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)
               Terminating pods: 4 to reap, 2 waiting, 1 left alone, 3 for you
               volumes still attached: pvc-gone, pvc-zone
               - If ds06 may only be cut off, power it off now: its containers may still be running beside
@@ -45,7 +45,7 @@ fn an_audit_of_a_dead_node() {
                   'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' \
                   | grep -qxF -- uid-ds06/Unknown/2026-01-31T01:00:00Z && kubectl taint nodes ds06 \
                   node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
-          kosmos-cluster7  Ready is Unknown (NodeStatusUnknown) for 2h
+          kosmos-cluster7  Ready is Unknown (NodeStatusUnknown) for 2h; its machine was never heard
               a leaf node, by its label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name
               prefix kosmos-
               Terminating pods: 1 for you
@@ -189,7 +189,7 @@ fn a_run_with_every_outcome() {
         still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
 
         NODES NOT READY: 1 of 2
-          ds06  Ready is False (NodeStatusUnknown) for 2h; lease renewed 2h ago
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)
               Terminating pods: 10 to reap
               - If ds06 may only be cut off, power it off now: its containers may still be running beside
                 the pods that replace them.
@@ -242,7 +242,7 @@ fn a_dry_run_names_what_would_be_deleted() {
         1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
 
         NODES NOT READY: 1 of 2
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)
               Terminating pods: 1 to reap
               - If ds06 may only be cut off, power it off now: its containers may still be running beside
                 the pods that replace them.
