@@ -104,6 +104,7 @@ impl NodeRead {
 
 /// A node.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
@@ -366,6 +367,7 @@ impl Tally {
 
 /// What a node counts as, for the breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct Standing {
     /// Its `Ready` is `True`.
     pub ready: bool,

@@ -88,7 +88,7 @@ pub struct Common {
     pub namespace_exclude_regex: Option<Regex>,
 
     /// Which pods a sign of life of their NotReady node protects (Ready is False, or something on the machine still writes, such
-    /// as a lease): "hold-unique" (all but those that may run twice, as a ReplicaSet's without storage), "hold" (all) or
+    /// as a lease): "hold-unique" (all but those that may run twice, such as those of a ReplicaSet without storage), "hold" (all) or
     /// "reap" (none)
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,

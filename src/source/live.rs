@@ -302,7 +302,9 @@ async fn take_census(
     }
     let now = scan.now.unwrap_or(Timestamp::MIN);
     let (mut standings, traits) = cluster.standings(now).await?;
-    standings.iter_mut().for_each(|(name, standing)| standing.terminating = busy.contains(name));
+    for (name, standing) in &mut standings {
+        standing.terminating = busy.contains(name);
+    }
     Ok((Census::count(now, standings.into_values()), traits))
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     codes::codes,
-    decide::{Policy, Reason, ReasonCode, Verdict, same_kind, signs_of_life, spoken},
+    decide::{Policy, Reason, ReasonCode, Verdict, last_heard, same_kind, signs_of_life, spoken},
     facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
     limits::{HoldReason, Judged, Limit, Plan, and_more},
     settings::{Settings, Task},
@@ -135,19 +135,20 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice
                 (_, Some(_)) => {}
             }
         }
+        let heard = last_heard(facts.now, node);
         let down = if signs_of_life(facts.now, policy, node).is_empty() {
-            "Each is down, unless the node is only cut off"
+            format!("Each is down, unless the node is only cut off. {heard}")
         } else {
-            "Each may still be running, since the node shows signs of life"
+            format!("Each may still be running, since the node shows signs of life. {heard}")
         };
         let why = format!(
-            "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down}. To have it \
+            "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down} To have it \
              moved, delete it without --force: the next runs judge it like any other."
         );
         never.extend(never_evicted(node, for_ever, &why));
         let why = format!(
             "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
-             nodes are not Ready at once, or its controller manager does not work. {down}."
+             nodes are not Ready at once, or its controller manager does not work. {down}"
         );
         never.extend(never_evicted(node, overdue, &why));
         if daemons + statics > 0 {

@@ -107,8 +107,8 @@ fn pods_that_are_never_evicted_are_named_with_the_reason() {
         &live(),
         &on_dead_node(pods),
         &expect![[r#"
-            never-evicted ds06 2: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own, shop/web-1 of Deployment web. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut off. To have it moved, delete it without --force: the next runs judge it like any other.
-            never-evicted ds06 1: Not evicted from NotReady node ds06: shop/bare. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off.
+            never-evicted ds06 2: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own, shop/web-1 of Deployment web. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease). To have it moved, delete it without --force: the next runs judge it like any other.
+            never-evicted ds06 1: Not evicted from NotReady node ds06: shop/bare. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
             stays-with-node - 3: Pods that belong to their NotReady node stay there, as expected: ds06 (2 of DaemonSets, 1 static).
         "#]],
     );
