@@ -33,7 +33,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
         rustup target add "$target"; \
     }; \
     export RUSTFLAGS="-C target-feature=+crt-static -C linker=$linker"; \
-    cargo build --locked --release --bin pod-reaper --target "$target"; \
+    cargo fetch --locked; \
+    cargo build --frozen --release --bin pod-reaper --target "$target"; \
     mkdir /image; \
     SOURCE_DATE_EPOCH=0 release/dependencies "$target" /image; \
     rm /image/sbom.cdx.json; \

@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, path::PathBuf, time::Duration};
 
 use crate::advice::Kubectl;
-use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo};
+use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo, RequireGuard};
 use crate::codes::codes;
 use crate::decide::Policy;
 use crate::facts::KubeletAlive;
@@ -28,8 +28,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What the operator says of nodes.
     pub node_selectors: NodeSelectors,
-    /// Whether the guard has to prove itself before a run that may write.
-    pub require_guard: bool,
+    /// What has to prove itself before a run that may write.
+    pub require_guard: RequireGuard,
     /// Report Terminating pods on Ready nodes too.
     pub all: bool,
     /// The whole run's time limit.
@@ -139,8 +139,8 @@ impl Settings {
     pub fn guard(&self) -> GuardCode {
         match self.task.mode() {
             ModeCode::ClientDryRun | ModeCode::Snapshot => GuardCode::NotAsked,
-            _ if self.require_guard => GuardCode::Proved,
-            _ => GuardCode::NotRequired,
+            _ if self.require_guard == RequireGuard::False => GuardCode::NotRequired,
+            _ => GuardCode::Proved,
         }
     }
 

@@ -294,7 +294,7 @@ fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
 #[test]
 fn only_the_message_of_the_guard_is_proof() {
     let said = |code, message: &str| {
-        guard::judge(&Failure::Status {
+        guard::judge(REFUSAL, &Failure::Status {
             code,
             message: message.to_owned(),
             kind: if message.starts_with("failed") { StatusKind::Webhook } else { StatusKind::Other },
@@ -321,5 +321,5 @@ fn only_the_message_of_the_guard_is_proof() {
     {
         assert!(matches!(said(code, message), Err(guard::NoProof::NotYet(_))), "{code} {message}");
     }
-    assert!(matches!(guard::judge(&Failure::Transport(REFUSAL.to_owned())), Err(guard::NoProof::NotYet(_))));
+    assert!(matches!(guard::judge(REFUSAL, &Failure::Transport(REFUSAL.to_owned())), Err(guard::NoProof::NotYet(_))));
 }
