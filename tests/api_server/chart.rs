@@ -166,7 +166,7 @@ fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> TempDi
 
 /// What it renders of such a kustomization.
 #[track_caller]
-fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
+pub fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
     kustomize(own_kustomization(resource, components, lines).path())
 }
 

@@ -140,7 +140,7 @@ pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> boo
 }
 
 /// Gives a user the rules of a new `ClusterRole`.
-fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
+pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
     let group = "rbac.authorization.k8s.io";
     let api_version = format!("{group}/v1");
     let meta = json!({"name": name});
@@ -180,7 +180,7 @@ fn policy(cluster: &ControlPlane) -> String {
 }
 
 /// The program's own patch for this pod, modified by `change`.
-fn status_patch(pod: &Value, change: impl FnOnce(&mut Value)) -> Value {
+pub fn status_patch(pod: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut patch = json!({
         "metadata": {"uid": pod["metadata"]["uid"], "resourceVersion": pod["metadata"]["resourceVersion"]},
         "status": {"phase": "Failed", "conditions": [{
@@ -928,7 +928,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
 }
 
 /// Sends a request as a user in these groups.
-fn as_member(cluster: &ControlPlane, user: &str, groups: &[&str], ask: (&str, &str), body: &Value) -> u16 {
+pub fn as_member(cluster: &ControlPlane, user: &str, groups: &[&str], ask: (&str, &str), body: &Value) -> u16 {
     let (method, path) = ask;
     let kind = if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
     let mut headers =

@@ -19,6 +19,7 @@ mod guard;
 mod load;
 mod manifests;
 mod metrics;
+mod node_guard;
 mod pages;
 mod races;
 mod rights;
