@@ -928,7 +928,13 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
 }
 
 /// Sends a request as a user in these groups.
-pub fn as_member(cluster: &ControlPlane, user: &str, groups: &[&str], ask: (&str, &str), body: &Value) -> u16 {
+pub fn as_member(
+    cluster: &ControlPlane,
+    user: &str,
+    groups: &[&str],
+    ask: (&str, &str),
+    body: &Value,
+) -> u16 {
     let (method, path) = ask;
     let kind = if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
     let mut headers =

@@ -21,6 +21,7 @@ mod manifests;
 mod metrics;
 mod node_guard;
 mod pages;
+mod platforms;
 mod races;
 mod rights;
 mod scan;

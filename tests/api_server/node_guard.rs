@@ -66,9 +66,14 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
         pod.label("batch.kubernetes.io/job-name", "import").terminating(&cluster, 600)
     };
     let status = |name: &str| format!("{}/status", pod_path("apps", name));
-    for (node, refused) in
-        [("ready-1", true), ("ready-2", true), ("dead", false), ("false", false), ("bare", false), ("gone", false)]
-    {
+    for (node, refused) in [
+        ("ready-1", true),
+        ("ready-2", true),
+        ("dead", false),
+        ("false", false),
+        ("bare", false),
+        ("gone", false),
+    ] {
         let pod = job(node, node);
         for (method, path, body) in [
             ("DELETE", pod_path("apps", node), dry()),
@@ -108,7 +113,8 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
         ("gitops", &[]),
     ];
     for (user, groups) in others {
-        let ask = |method: &str, path: &str, body: &Value| as_member(&cluster, user, groups, (method, path), body);
+        let ask =
+            |method: &str, path: &str, body: &Value| as_member(&cluster, user, groups, (method, path), body);
         until("the rights are there", || ask("DELETE", &pod_path("apps", "ready-1"), &dry()) == 200);
         let failed = json!({"status": {"phase": "Failed"}});
         assert_eq!(ask("PATCH", &format!("{}?dryRun=All", status("ready-1")), &failed), 200, "{user}");
@@ -219,7 +225,15 @@ fn what_the_node_guard_costs() {
         one_dead_of_three(cluster);
         install(cluster);
         if !component {
-            kubectl(cluster, &["delete", "validatingadmissionpolicybinding", "pod-reaper-node-guard", "pod-reaper-node-guard-status"]);
+            kubectl(
+                cluster,
+                &[
+                    "delete",
+                    "validatingadmissionpolicybinding",
+                    "pod-reaper-node-guard",
+                    "pod-reaper-node-guard-status",
+                ],
+            );
         }
         let pod = Pod::on("dead", "apps", "stuck").annotation("example.org/padding", &"x".repeat(6_000));
         pod.label("batch.kubernetes.io/job-name", "import").terminating(cluster, 600);
@@ -228,7 +242,9 @@ fn what_the_node_guard_costs() {
     for size in [10, 100, 500, 2_000] {
         for cluster in &servers {
             for at in nodes..size {
-                Node::ready(&format!("node-{at}")).annotation("example.org/padding", &padding).create(cluster);
+                Node::ready(&format!("node-{at}"))
+                    .annotation("example.org/padding", &padding)
+                    .create(cluster);
             }
         }
         nodes = size;
@@ -243,9 +259,16 @@ fn what_the_node_guard_costs() {
             let mut took = [Vec::new(), Vec::new()];
             for round in 0..120 {
                 for (cluster, took) in servers.iter().zip(&mut took) {
-                    let path = if method == "PATCH" { format!("{STUCK}/status?dryRun=All") } else { STUCK.to_owned() };
-                    let body =
-                        if method == "PATCH" { json!({"status": {"message": round.to_string()}}) } else { dry() };
+                    let path = if method == "PATCH" {
+                        format!("{STUCK}/status?dryRun=All")
+                    } else {
+                        STUCK.to_owned()
+                    };
+                    let body = if method == "PATCH" {
+                        json!({"status": {"message": round.to_string()}})
+                    } else {
+                        dry()
+                    };
                     let started = Instant::now();
                     let code = as_member(cluster, user, groups, (method, &path), &body);
                     took.push(started.elapsed().as_secs_f64() * 1e3);

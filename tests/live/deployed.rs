@@ -281,19 +281,18 @@ fn it_leaves_nothing_behind() {
     assert_eq!(ours(), Vec::<String>::new());
     for what in [ONE_OFF, DEFAULT] {
         install(&cluster, what);
-        assert_eq!(ours().contains(&"job.batch/pod-reaper".to_owned()), what == ONE_OFF);
-        assert_eq!(ours().contains(&"cronjob.batch/pod-reaper".to_owned()), what == DEFAULT);
-        if what == DEFAULT {
-            kubectl(
-                &cluster,
-                &["create", "job", "--namespace=pod-reaper", "--from=cronjob/pod-reaper", "now"],
-            );
+        let cronjob = cluster.get(&format!("{CRONJOBS}/pod-reaper"));
+        assert_eq!(cronjob["spec"]["suspend"], what == ONE_OFF);
+        for job in ["now", "again"] {
+            let from = ["create", "job", "--namespace=pod-reaper", "--from=cronjob/pod-reaper", job];
+            kubectl(&cluster, &from);
+            until("its pod is admitted and runs", || {
+                let pods = cluster.get(IN_THE_NAMESPACE);
+                let mut pods = pods["items"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
+                let of_job = |pod: &&Value| pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] == job;
+                pods.find(of_job).is_some_and(|pod| pod["status"]["phase"] == "Running")
+            });
         }
-        until("its pod is admitted and runs", || {
-            let pods = cluster.get(IN_THE_NAMESPACE);
-            let mut pods = pods["items"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
-            pods.any(|pod: &Value| pod["status"]["phase"] == "Running")
-        });
         kubectl(&cluster, &["delete", "-k", &folder(what)]);
         until("all of it is gone", || ours().is_empty());
     }
