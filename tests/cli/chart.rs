@@ -37,7 +37,8 @@ fn value_files() -> Vec<(String, Value)> {
     files.map(|(path, values)| (path, values.expect("YAML"))).collect()
 }
 
-/// Helm reads no file outside the chart, and kustomize none outside a component, so both have copies.
+/// Helm reads no file outside the chart, and kustomize none outside a component, so both have copies: Flux leaves links out of
+/// what it fetches (source-controller#191), and what is only made by packaging is in no repository that Argo CD or Flux reads.
 /// `UPDATE_EXPECT=1` rewrites them.
 #[test]
 fn copies_are_those_of_cronjob() {
