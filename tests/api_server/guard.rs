@@ -263,9 +263,10 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
         ("in a namespace", "DELETE", claim_path("annotated", "scratch"), json!({}), "opted out"),
         ("in a namespace", "DELETE", claim_path("labelled", "scratch"), json!({}), "opted out"),
     ];
-    until("the rights are there", || {
+    until("rights and policy are in force", || {
         let request = json!({"dryRun": ["All"]});
-        as_user(account, cluster, "DELETE", &claim_path("apps", "scratch"), &request).0 == 200
+        let ask = |name| as_user(account, cluster, "DELETE", &claim_path("apps", name), &request).0;
+        ask("scratch") == 200 && ask("none") == 403
     });
     let before = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
     for (what, method, path, body, says) in &attacks {
