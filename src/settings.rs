@@ -14,7 +14,6 @@ use jiff::{SignedDuration, Timestamp};
 
 /// A run, as it was asked for.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Settings {
     /// What is asked for.
     pub command: Command,

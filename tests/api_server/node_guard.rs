@@ -238,7 +238,7 @@ fn what_the_node_guard_costs() {
         let pod = Pod::on("dead", "apps", "stuck").annotation("example.org/padding", &"x".repeat(6_000));
         pod.label("batch.kubernetes.io/job-name", "import").terminating(cluster, 600);
     }
-    println!("| nodes | request | guard | node guard too | ratio |\n| ---: | --- | ---: | ---: | ---: |");
+    eprintln!("| nodes | request | guard | node guard too | ratio |\n| ---: | --- | ---: | ---: | ---: |");
     for size in [10, 100, 500, 2_000] {
         for cluster in &servers {
             for at in nodes..size {
@@ -279,7 +279,7 @@ fn what_the_node_guard_costs() {
                 took.sort_by(f64::total_cmp);
                 took[took.len() / 2]
             });
-            println!("| {size} | {what} | {without:.1} ms | {with:.1} ms | {:.1} |", with / without);
+            eprintln!("| {size} | {what} | {without:.1} ms | {with:.1} ms | {:.1} |", with / without);
         }
     }
 }
