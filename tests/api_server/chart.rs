@@ -488,12 +488,6 @@ pub fn custom_kinds(cluster: &ControlPlane) {
     }
 }
 
-/// Left behind, they would outlive their namespace, whose controller does not run here.
-fn remove_custom_objects(cluster: &ControlPlane) {
-    let kinds = "prometheusrules,ciliumnetworkpolicies";
-    kubectl(cluster, &["delete", kinds, "--all", "--all-namespaces"]);
-}
-
 /// Applies what the chart renders with these values, server-side.
 fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     let cluster = fresh();
@@ -509,7 +503,8 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     assert_eq!(applied.lines().count(), objects(&rendered).len() + 1, "{what}: {applied}");
     // The pod of a run is admitted too: the CronJob's controller, which would create it, does not run here.
     own_pod(&cluster, NAMESPACE);
-    remove_custom_objects(&cluster);
+    // Left behind, they would outlive their namespace, whose controller does not run here either.
+    kubectl(&cluster, &["delete", "prometheusrules,ciliumnetworkpolicies", "--all", "--all-namespaces"]);
 }
 
 /// A namespace under the restricted Pod Security Standard, as the chart's README makes it.
@@ -525,25 +520,6 @@ fn the_default_and_two_value_files_are_applied_without_a_warning() {
     let files = value_files();
     for name in IN_EACH_RUN {
         is_applied_without_a_warning(name, &["--values", &files[name]]);
-    }
-}
-
-/// Also in another namespace and under a prefix, as an operator's own kustomization would have them.
-#[test]
-fn all_components_of_kustomize_are_applied_without_a_warning() {
-    for (what, lines) in [("as shipped", ""), ("with all of it", "namespace: other\nnamePrefix: acme-\n")] {
-        let cluster = fresh();
-        custom_kinds(&cluster);
-        let rendered = kustomized("cronjob", &COMPONENTS, lines);
-        let file = cluster.dir.join("rendered.yaml");
-        fs::write(&file, &rendered).expect("our folder");
-        let file = file.display().to_string();
-        let arguments = ["apply", "--server-side", "--warnings-as-errors", "--validate=strict", "-f", &file];
-        let applied = kubectl(&cluster, &arguments);
-        // And the Namespace.
-        assert_eq!(applied.lines().count(), objects(&rendered).len() + 1, "{what}: {applied}");
-        own_pod(&cluster, if lines.is_empty() { "pod-reaper" } else { "other" });
-        remove_custom_objects(&cluster);
     }
 }
 

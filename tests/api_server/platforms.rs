@@ -83,7 +83,9 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         }
         let before = everything(&cluster);
         let manifests = file(&cluster, &manifests);
-        kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &manifests]);
+        let arguments =
+            ["apply", "--server-side", "--warnings-as-errors", "--validate=strict", "-f", &manifests];
+        kubectl(&cluster, &arguments);
         own_pod(&cluster, SHARED);
         let account = format!("system:serviceaccount:{SHARED}:{name}");
         until("the guard is in force", || is_guarded(&cluster, &account, SHARED));
