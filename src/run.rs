@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use crate::cluster::{Cluster, WriteMode};
+use crate::cli::RequireGuard;
+use crate::cluster::{Cluster, NODE_REFUSAL, REFUSAL, WriteMode};
 use crate::console::prompt;
 use crate::console::terminal::Progress;
 use crate::decide::spoken;
@@ -65,11 +66,18 @@ pub async fn run_on(cluster: &Cluster, settings: &Settings, mode: Mode, stop: &S
 
 /// Has the guard prove itself, where it is required and something may be written.
 async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<()> {
-    if !settings.require_guard || mode == Mode::ClientDryRun {
+    if mode == Mode::ClientDryRun {
         return Ok(());
     }
-    cluster.prove_guard().await.map_err(CouldNotRun::Unguarded)?;
-    tracing::info!("The guard is proved: it refuses this account the delete of a running pod");
+    for (least, refusal, what) in [
+        (RequireGuard::True, REFUSAL, "the delete of a running pod"),
+        (RequireGuard::Nodes, NODE_REFUSAL, "the delete of a pod on a Ready node"),
+    ] {
+        if settings.require_guard >= least {
+            cluster.prove(refusal).await.map_err(CouldNotRun::Unguarded)?;
+            tracing::info!("The guard is proved: it refuses this account {what}");
+        }
+    }
     Ok(())
 }
 

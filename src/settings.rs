@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, path::PathBuf, time::Duration};
 
 use crate::advice::Kubectl;
-use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo};
+use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo, RequireGuard};
 use crate::codes::codes;
 use crate::decide::Policy;
 use crate::limits::Limits;
@@ -13,7 +13,6 @@ use jiff::{SignedDuration, Timestamp};
 
 /// A run, as it was asked for.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Settings {
     /// What is asked for.
     pub command: Command,
@@ -27,8 +26,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What the operator says of nodes.
     pub node_selectors: NodeSelectors,
-    /// Whether the guard has to prove itself before a run that may write.
-    pub require_guard: bool,
+    /// What has to prove itself before a run that may write.
+    pub require_guard: RequireGuard,
     /// Report Terminating pods on Ready nodes too.
     pub all: bool,
     /// The whole run's time limit.
@@ -138,8 +137,8 @@ impl Settings {
     pub fn guard(&self) -> GuardCode {
         match self.task.mode() {
             ModeCode::ClientDryRun | ModeCode::Snapshot => GuardCode::NotAsked,
-            _ if self.require_guard => GuardCode::Proved,
-            _ => GuardCode::NotRequired,
+            _ if self.require_guard == RequireGuard::False => GuardCode::NotRequired,
+            _ => GuardCode::Proved,
         }
     }
 

@@ -8,7 +8,7 @@ use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::gateway::PushGateway;
-use super::values::{self, DryRun, LogFormat, Output, Span};
+use super::values::{self, DryRun, LogFormat, Output, RequireGuard, Span};
 use crate::{facts::KubeletAlive, selector::NodeSelector};
 
 const WHICH: &str = "Which pods";
@@ -38,9 +38,10 @@ pub struct Options {
     pub yes: bool,
 
     /// Run only if the guard refuses this account the delete of a running pod: the run's own pod, which the downward
-    /// API names; other namespaces are not asked about. --dry-run=client and --snapshot skip this check
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env)]
-    pub require_guard: bool,
+    /// API names; other namespaces are not asked about. "nodes" asks the same of the node guard. --dry-run=client and
+    /// --snapshot skip this check
+    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_enum, hide_possible_values = true, value_name = "true|false|nodes", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true)]
+    pub require_guard: RequireGuard,
 
     /// Report Terminating pods on Ready nodes too
     #[arg(help_heading = REPORT, long, hide_short_help = true)]

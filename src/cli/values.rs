@@ -61,6 +61,17 @@ pub enum DryRun {
     Client,
 }
 
+/// `--require-guard`, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum RequireGuard {
+    /// Nothing has to prove itself.
+    False,
+    /// The guard.
+    True,
+    /// The node guard too.
+    Nodes,
+}
+
 /// `--output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {

@@ -18,6 +18,8 @@ use crate::kubernetes::RawObject;
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is recognised among all that
 /// may refuse.
 pub const REFUSAL: &str = "pod-reaper's guard lets it touch only pods that are Terminating already";
+/// The message of the rule in `cronjob/components/node-guard/node-guard.yaml`.
+pub const NODE_REFUSAL: &str = "pod-reaper's node guard lets it touch only pods whose node is not Ready";
 /// For how long a guard that is not seen yet is asked again: the API server takes about a second to put a policy in force.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two tries.
@@ -39,18 +41,27 @@ pub(super) enum NoProof {
 }
 
 impl Cluster {
-    /// Returns once the guard has refused this account the delete of its own pod; else says what was found instead.
-    pub async fn prove_guard(&self) -> Result<(), String> {
+    /// Returns once the guard that has this message has refused this account the delete of its own pod; else says what was
+    /// found instead.
+    pub async fn prove(&self, refusal: &str) -> Result<(), String> {
         let named = |variable| env::var(variable).ok().filter(|name| !name.is_empty()).ok_or(NO_POD);
         let (namespace, name) = (named("POD_NAMESPACE")?, named("POD_NAME")?);
         let path = format!("/api/v1/namespaces/{}/pods/{}", encode(&namespace), encode(&name));
         let until = Instant::now() + self.stop.at_most(PATIENCE);
         loop {
             let last = Instant::now() + PAUSE > until;
-            match self.ask_guard(&path).await {
+            match self.ask(refusal, &path).await {
                 Ok(()) => return Ok(()),
                 Err(NoProof::Never(why)) => return Err(why),
                 Err(NoProof::NotYet(why)) if last => return Err(why),
+                Err(NoProof::LetThrough) if last && refusal == NODE_REFUSAL => {
+                    return Err(
+                        "the API server would let this account delete a pod whose node is Ready; apply \
+                         cronjob/components/node-guard. If it is applied, the node of this run is not Ready, and the \
+                         next run is on another"
+                            .to_owned(),
+                    );
+                }
                 Err(NoProof::LetThrough) if last => {
                     let why = self.what_is_missing().await;
                     return Err(format!("the API server would let this account delete a running pod: {why}"));
@@ -61,7 +72,7 @@ impl Cluster {
     }
 
     /// Asks once. The pod is read each time: its kubelet writes to it while it starts.
-    async fn ask_guard(&self, path: &str) -> Result<(), NoProof> {
+    async fn ask(&self, refusal: &str, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
             let hint =
                 if failure.is(StatusKind::NotFound) { NO_POD } else { "it needs the right to get pods" };
@@ -76,10 +87,12 @@ impl Cluster {
             let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
             return Err(NoProof::Never(why.to_owned()));
         }
-        let payload = delete_options(uid, version, true);
+        // Of two policies that refuse, the API server names either. This is the form that the guard leaves to the node guard.
+        let propagation = if refusal == NODE_REFUSAL { "Orphan" } else { "Background" };
+        let payload = delete_options(uid, version, true, propagation);
         let path = format!("{path}{DRY_RUN}");
         let answer = self.send(Method::DELETE, &path, Form::Metadata, Some(payload), None).await;
-        answer.map_or_else(|failure| judge(&failure), |_| Err(NoProof::LetThrough))
+        answer.map_or_else(|failure| judge(refusal, &failure), |_| Err(NoProof::LetThrough))
     }
 
     /// What the guard lacks, as far as this account may look. It is recognised by its words, since a prefix changes its name.
@@ -125,9 +138,9 @@ impl Cluster {
 }
 
 /// What a refusal proves.
-pub(super) fn judge(failure: &Failure) -> Result<(), NoProof> {
+pub(super) fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
     let message = if let Failure::Status { message, .. } = failure { message.as_str() } else { "" };
-    if message.ends_with(&format!("denied request: {REFUSAL}")) {
+    if message.ends_with(&format!("denied request: {refusal}")) {
         return Ok(());
     }
     let what = match failure.code() {

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind};
-pub use self::guard::REFUSAL;
+pub use self::guard::{NODE_REFUSAL, REFUSAL};
 pub use self::read::{Listed, NodeLook, PodsOf, Scan};
 pub use self::write::{StillDown, WriteMode};
 pub(crate) use self::{failure::root, request::USER_AGENT};

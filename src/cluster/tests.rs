@@ -294,12 +294,15 @@ fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
 #[test]
 fn only_the_message_of_the_guard_is_proof() {
     let said = |code, message: &str| {
-        guard::judge(&Failure::Status {
-            code,
-            message: message.to_owned(),
-            kind: if message.starts_with("failed") { StatusKind::Webhook } else { StatusKind::Other },
-            retry_after: None,
-        })
+        guard::judge(
+            REFUSAL,
+            &Failure::Status {
+                code,
+                message: message.to_owned(),
+                kind: if message.starts_with("failed") { StatusKind::Webhook } else { StatusKind::Other },
+                retry_after: None,
+            },
+        )
     };
     let policy = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: ";
     for code in [403, 422] {
@@ -321,5 +324,8 @@ fn only_the_message_of_the_guard_is_proof() {
     {
         assert!(matches!(said(code, message), Err(guard::NoProof::NotYet(_))), "{code} {message}");
     }
-    assert!(matches!(guard::judge(&Failure::Transport(REFUSAL.to_owned())), Err(guard::NoProof::NotYet(_))));
+    assert!(matches!(
+        guard::judge(REFUSAL, &Failure::Transport(REFUSAL.to_owned())),
+        Err(guard::NoProof::NotYet(_))
+    ));
 }

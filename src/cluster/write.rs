@@ -63,7 +63,7 @@ impl Cluster {
     /// server accepted it.
     pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: WriteMode) -> Result<(), Failure> {
         let dry = mode == WriteMode::DryRun;
-        let payload = delete_options(&pod.uid, &pod.resource_version, dry);
+        let payload = delete_options(&pod.uid, &pod.resource_version, dry, "Background");
         let path = format!("{}{}", path(pod), if dry { DRY_RUN } else { "" });
         self.write(Method::DELETE, &path, payload, pod, node).await.map(drop)
     }
@@ -79,7 +79,7 @@ impl Cluster {
     ) -> Result<(), Failure> {
         let dry = mode == WriteMode::DryRun;
         let resource_version = claim.scratch.as_ref().map_err(|_| Failure::NotSent)?;
-        let payload = delete_options(&claim.claim_uid, resource_version, dry);
+        let payload = delete_options(&claim.claim_uid, resource_version, dry, "Background");
         let (namespace, name) = (encode(&pod.namespace), encode(&claim.claim));
         let query = if dry { DRY_RUN } else { "" };
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}{query}");
@@ -138,12 +138,17 @@ impl Cluster {
 pub(super) const DRY_RUN: &str = "?dryRun=All";
 
 /// The body of every delete: for exactly this state of the object, at once.
-pub(super) fn delete_options(uid: &str, resource_version: &str, dry_run: bool) -> (&'static str, Vec<u8>) {
+pub(super) fn delete_options(
+    uid: &str,
+    resource_version: &str,
+    dry_run: bool,
+    propagation: &str,
+) -> (&'static str, Vec<u8>) {
     let mut options = json!({
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "gracePeriodSeconds": 0,
-        "propagationPolicy": "Background",
+        "propagationPolicy": propagation,
         "preconditions": {"uid": uid, "resourceVersion": resource_version},
     });
     if dry_run {

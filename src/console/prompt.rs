@@ -119,7 +119,7 @@ mod tests {
         let pods = pods.iter().collect::<Vec<_>>();
         let now = samples::now() + jiff::SignedDuration::from_mins(90);
         let question = question("context prod (api.prod.example.com)", &pods, now);
-        expect_test::expect![[r#"
+        expect_test::expect![[r"
               shop: Pods: bare on ds06; overdue up to 2h 30m  [unique]  [nothing brings it back]
               shop: StatefulSet db: db on ds06; overdue up to 2h 30m  [unique]
               shop: ReplicaSet web: web-0 on ds06, web-1 on ds06, web-2 on ds06, web-3 on ds06, web-4 on ds06,
@@ -143,7 +143,7 @@ mod tests {
               shop: ReplicaSet x-15: x-15 on ds06; overdue up to 2h 30m
               and 3 more workloads (see all with --dry-run=client)
               [unique]: two of it must not run at once. Make sure that these nodes are off: ds06.
-            Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]]
+            Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "]]
         .assert_eq(&question);
     }
 }

@@ -40,7 +40,7 @@ pub fn audit() -> Settings {
         },
         limits: Limits { max_deletes: None, max_not_ready_percent: 55 },
         node_selectors: NodeSelectors::default(),
-        require_guard: false,
+        require_guard: crate::cli::RequireGuard::False,
         all: true,
         deadline: Duration::from_mins(8),
         exit_on_manual: false,

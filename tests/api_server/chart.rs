@@ -48,10 +48,14 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components besides those of the default and the dry run.
-const COMPONENTS: [&str; 7] = [
+pub const COMPONENTS: [&str; 11] = [
+    "node-guard",
+    "any-node",
+    "eager",
     "scratch",
     "kosmos-guard",
     "network-policy",
+    "network-policy-cilium",
     "gateway-ca",
     "dashboard",
     "prometheus-rule",
@@ -99,7 +103,7 @@ fn succeeds(mut helm: Command) -> String {
 
 /// What the chart renders.
 #[track_caller]
-fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
+pub fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
     let (chart, namespace) = (folder(CHART), format!("--namespace={namespace}"));
     succeeds(offline_helm(&[&["template", release, &chart, &namespace], options].concat()))
 }
@@ -129,6 +133,11 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
     let named = all.map(|mut object| {
         if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
             labels.retain(|label, _| !OWN_LABELS.contains(&label.as_str()));
+        }
+        // A patch that merges puts its variable first.
+        let env = "/spec/jobTemplate/spec/template/spec/containers/0/env";
+        if let Some(env) = object.pointer_mut(env).and_then(Value::as_array_mut) {
+            env.sort_by_key(|entry| entry["name"].to_string());
         }
         let text = |value: &Value| value.as_str().expect("text").to_owned();
         ((text(&object["kind"]), text(&object["metadata"]["name"])), object)
@@ -166,25 +175,33 @@ fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> TempDi
 
 /// What it renders of such a kustomization.
 #[track_caller]
-fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
+pub fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
     kustomize(own_kustomization(resource, components, lines).path())
 }
 
 #[test]
 fn the_chart_renders_what_kustomize_renders() {
     const IMAGE: &str = "registry.example.com:5000/tools/pod-reaper";
+    // In a namespace of its own.
+    const OWN_NAMESPACE: &str = "resourceQuota.enabled=true";
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
-        "scratch.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
+        "nodeGuard.enabled=true,avoidLeafNodes=false,eager.enabled=true,networkPolicy.cilium=true,\
+         resourceQuota.enabled=true,scratch.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
          gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
     );
     for (what, values, kustomized, count) in [
-        ("the default", "", kustomize(&in_repository("cronjob")), 9),
-        ("the dry run", "options.dryRun=client", kustomize(&in_repository("cronjob/overlays/dry-run")), 9),
+        ("the default", OWN_NAMESPACE, kustomize(&in_repository("cronjob")), 10),
+        (
+            "the dry run",
+            &format!("{OWN_NAMESPACE},options.dryRun=client"),
+            kustomize(&in_repository("cronjob/overlays/dry-run")),
+            10,
+        ),
         ("without the guard", "guard.enabled=false", kustomize(&in_repository("cronjob/base")), 5),
-        ("everything", &everything, self::kustomized("cronjob", &COMPONENTS, &images), 19),
+        ("everything", &everything, self::kustomized("cronjob", &COMPONENTS, &images), 25),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
         let (chart, kustomize) = (objects(&rendered), objects(&kustomized));
@@ -287,6 +304,8 @@ fn helm_refuses_values_that_cannot_work_together() {
     const SECRET: &str = "env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
     for (values, says) in [
         ("options.dryRun=client,scratch.enabled=true", "promises an account that cannot write"),
+        ("guard.enabled=false,nodeGuard.enabled=true", "set guard.enabled=true"),
+        ("serviceAccount.create=false", "needs serviceAccount.name"),
         (GATEWAY, "lets no run reach options.pushGateway"),
     ] {
         let said = refused(values);
@@ -312,6 +331,7 @@ fn helm_refuses_values_that_cannot_work_together() {
     }
     for good in [
         "options.dryRun=server,scratch.enabled=true",
+        "serviceAccount.create=false,serviceAccount.name=theirs",
         &format!("{GATEWAY},networkPolicy.gateway.to[0].podSelector.a=b"),
         &format!("env[0].name=PUSH_GATEWAY,{SECRET}"),
         "guard.enabled=false,env[0].name=REQUIRE_GUARD,env[0].value=yes",
@@ -430,44 +450,49 @@ fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
     assert!(compared > 30, "{compared}");
 }
 
-/// The Prometheus Operator's kind, with the fields that the rules use: the API server refuses any other.
-fn prometheus_rules(cluster: &ControlPlane) {
+/// The kinds of the Prometheus Operator and of Cilium, with the fields that are used: the API server refuses any other.
+pub fn custom_kinds(cluster: &ControlPlane) {
     let text = json!({"type": "string"});
     let texts = json!({"type": "object", "additionalProperties": text});
-    let rule = json!({
-        "type": "object", "required": ["expr"],
-        "properties": {"alert": text, "record": text, "expr": text, "for": text, "labels": texts, "annotations": texts},
-    });
-    let group = json!({
-        "type": "object", "required": ["name"],
-        "properties": {"name": text, "rules": {"type": "array", "items": rule}},
-    });
-    let names = json!({"kind": "PrometheusRule", "listKind": "PrometheusRuleList", "plural": "prometheusrules",
-        "singular": "prometheusrule"});
-    let spec = json!({"type": "object", "properties": {"groups": {"type": "array", "items": group}}});
-    let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec}});
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let name = "prometheusrules.monitoring.coreos.com";
-    if cluster.try_get(&format!("{definitions}/{name}")).is_none() {
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
-            "spec": {
-                "group": "monitoring.coreos.com", "scope": "Namespaced", "names": names,
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-            },
-        });
-        cluster.create(definitions, definition);
+    let object = |properties: Value| json!({"type": "object", "properties": properties});
+    let array = |items: Value| json!({"type": "array", "items": items});
+    let rule = object(
+        json!({"alert": text, "record": text, "expr": text, "for": text, "labels": texts, "annotations": texts}),
+    );
+    let rules = object(json!({"groups": array(object(json!({"name": text, "rules": array(rule)})))}));
+    let policy = object(json!({
+        "endpointSelector": object(json!({"matchLabels": texts})),
+        "egress": array(object(json!({"toEntities": array(text.clone())}))),
+    }));
+    for (group, version, kind, spec) in [
+        ("monitoring.coreos.com", "v1", "PrometheusRule", rules),
+        ("cilium.io", "v2", "CiliumNetworkPolicy", policy),
+    ] {
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let plural = format!("{}s", kind.to_lowercase().replace("policy", "policie"));
+        let name = format!("{plural}.{group}");
+        if cluster.try_get(&format!("{definitions}/{name}")).is_none() {
+            let names = json!({"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()});
+            let schema = object(json!({"spec": spec}));
+            let definition = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+                "spec": {
+                    "group": group, "scope": "Namespaced", "names": names,
+                    "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+                },
+            });
+            cluster.create(definitions, definition);
+        }
+        let kind = format!("/apis/{group}/{version}/{plural}");
+        until("the kind is served", || cluster.request("GET", &kind, None).0 == 200);
     }
-    let kind = "/apis/monitoring.coreos.com/v1/prometheusrules";
-    until("the kind is served", || cluster.request("GET", kind, None).0 == 200);
 }
 
 /// Applies what the chart renders with these values, server-side.
 fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     let cluster = fresh();
-    prometheus_rules(&cluster);
+    custom_kinds(&cluster);
     restricted_namespace(&cluster);
-    let namespace = format!("--namespace={NAMESPACE}");
     let rendered = rendered(RELEASE, NAMESPACE, values);
     let file = cluster.dir.join("rendered.yaml");
     fs::write(&file, &rendered).expect("our folder");
@@ -479,7 +504,7 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     // The pod of a run is admitted too: the CronJob's controller, which would create it, does not run here.
     own_pod(&cluster, NAMESPACE);
     // Left behind, they would outlive their namespace, whose controller does not run here either.
-    kubectl(&cluster, &["delete", "prometheusrules", "--all", &namespace]);
+    kubectl(&cluster, &["delete", "prometheusrules,ciliumnetworkpolicies", "--all", "--all-namespaces"]);
 }
 
 /// A namespace under the restricted Pod Security Standard, as the chart's README makes it.
@@ -495,25 +520,6 @@ fn the_default_and_two_value_files_are_applied_without_a_warning() {
     let files = value_files();
     for name in IN_EACH_RUN {
         is_applied_without_a_warning(name, &["--values", &files[name]]);
-    }
-}
-
-/// Also in another namespace and under a prefix, as an operator's own kustomization would have them.
-#[test]
-fn all_components_of_kustomize_are_applied_without_a_warning() {
-    for (what, lines) in [("as shipped", ""), ("with all of it", "namespace: other\nnamePrefix: acme-\n")] {
-        let cluster = fresh();
-        prometheus_rules(&cluster);
-        let rendered = kustomized("cronjob", &COMPONENTS, lines);
-        let file = cluster.dir.join("rendered.yaml");
-        fs::write(&file, &rendered).expect("our folder");
-        let file = file.display().to_string();
-        let arguments = ["apply", "--server-side", "--warnings-as-errors", "--validate=strict", "-f", &file];
-        let applied = kubectl(&cluster, &arguments);
-        // And the Namespace.
-        assert_eq!(applied.lines().count(), objects(&rendered).len() + 1, "{what}: {applied}");
-        own_pod(&cluster, if lines.is_empty() { "pod-reaper" } else { "other" });
-        kubectl(&cluster, &["delete", "prometheusrules", "--all", "--all-namespaces"]);
     }
 }
 

@@ -140,7 +140,7 @@ pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> boo
 }
 
 /// Gives a user the rules of a new `ClusterRole`.
-fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
+pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": name}, "rules": rules});
     cluster.create(&format!("{RBAC}/clusterroles"), role);
@@ -186,7 +186,7 @@ fn policy(cluster: &ControlPlane) -> String {
 }
 
 /// The program's own patch for this pod, modified by `change`.
-fn status_patch(pod: &Value, change: impl FnOnce(&mut Value)) -> Value {
+pub fn status_patch(pod: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut patch = json!({
         "metadata": {"uid": pod["metadata"]["uid"], "resourceVersion": pod["metadata"]["resourceVersion"]},
         "status": {"phase": "Failed", "conditions": [{
@@ -269,9 +269,10 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
         ("in a namespace", "DELETE", claim_path("annotated", "scratch"), json!({}), "opted out"),
         ("in a namespace", "DELETE", claim_path("labelled", "scratch"), json!({}), "opted out"),
     ];
-    until("the rights are there", || {
+    until("rights and policy are in force", || {
         let request = json!({"dryRun": ["All"]});
-        as_user(account, cluster, "DELETE", &claim_path("apps", "scratch"), &request).0 == 200
+        let ask = |name| as_user(account, cluster, "DELETE", &claim_path("apps", name), &request).0;
+        ask("scratch") == 200 && ask("none") == 403
     });
     let before = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
     for (what, method, path, body, says) in &attacks {
@@ -941,7 +942,13 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
 }
 
 /// Sends a request as a user in these groups.
-fn as_member(cluster: &ControlPlane, user: &str, groups: &[&str], ask: (&str, &str), body: &Value) -> u16 {
+pub fn as_member(
+    cluster: &ControlPlane,
+    user: &str,
+    groups: &[&str],
+    ask: (&str, &str),
+    body: &Value,
+) -> u16 {
     let (method, path) = ask;
     let kind = if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
     let mut headers =

@@ -37,7 +37,8 @@ fn value_files() -> Vec<(String, Value)> {
     files.map(|(path, values)| (path, values.expect("YAML"))).collect()
 }
 
-/// Helm reads no file outside the chart, and kustomize none outside a component, so both have copies.
+/// Helm reads no file outside the chart, and kustomize none outside a component, so both have copies: Flux leaves links out of
+/// what it fetches (source-controller#191), and what is only made by packaging is in no repository that Argo CD or Flux reads.
 /// `UPDATE_EXPECT=1` rewrites them.
 #[test]
 fn copies_are_those_of_cronjob() {
@@ -46,6 +47,7 @@ fn copies_are_those_of_cronjob() {
         ("guard.yaml", "components/guard/guard.yaml"),
         ("kosmos-guard.yaml", "components/kosmos-guard/kosmos-guard.yaml"),
         ("scratch.yaml", "components/scratch/scratch.yaml"),
+        ("node-guard.yaml", "components/node-guard/node-guard.yaml"),
         ("alerts.yaml", "alerts.yaml"),
         ("alerts-metrics.yaml", "alerts-metrics.yaml"),
         ("dashboard.json", "components/dashboard/dashboard.json"),
@@ -189,6 +191,9 @@ fn the_schema_refuses_what_cannot_work() {
         ("an amount that is none", json!({"resources": {"limits": {"memory": "128 MB"}}})),
         ("an architecture without an image", json!({"architectures": ["riscv64"]})),
         ("a label that the guard's manifests use", json!({"podLabels": {"app.kubernetes.io/name": "other"}})),
+        ("a label that is the chart's", json!({"commonLabels": {"app.kubernetes.io/name": "other"}})),
+        ("a name in capitals", json!({"fullnameOverride": "Reaper"})),
+        ("a registry with a scheme", of("image", "registry", json!("https://mirror.example"))),
         ("a guard that is not a switch", json!({"guard": true})),
         ("a switch that is a text", of("scratch", "enabled", json!("yes"))),
         ("an address without its length", of("networkPolicy", "apiServer", json!({"cidrs": ["192.0.2.1"]}))),

@@ -16,6 +16,8 @@ use crate::{
 };
 
 const CRONJOBS: &str = "/apis/batch/v1/namespaces/pod-reaper/cronjobs";
+/// The simulated image has no user. With the real one, `tests/real-node` runs the pod as shipped.
+const USER: u32 = 65532;
 const IN_THE_NAMESPACE: &str = "/api/v1/namespaces/pod-reaper/pods";
 
 /// A run's own pod is on the node that fails. Under the shipped policy the next run starts on another node, and also
@@ -36,6 +38,7 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
         spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] = json!(20);
         let template = &mut spec["jobTemplate"]["spec"]["template"];
         template["metadata"]["labels"] = json!({"policy": name});
+        template["spec"]["securityContext"]["runAsUser"] = json!(USER);
         template["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = json!([
             {"weight": 100, "preference": {"matchExpressions": [
                 {"key": "kubernetes.io/hostname", "operator": "In", "values": [FAILING]},
@@ -281,19 +284,21 @@ fn it_leaves_nothing_behind() {
     assert_eq!(ours(), Vec::<String>::new());
     for what in [ONE_OFF, DEFAULT] {
         install(&cluster, what);
-        assert_eq!(ours().contains(&"job.batch/pod-reaper".to_owned()), what == ONE_OFF);
-        assert_eq!(ours().contains(&"cronjob.batch/pod-reaper".to_owned()), what == DEFAULT);
-        if what == DEFAULT {
-            kubectl(
-                &cluster,
-                &["create", "job", "--namespace=pod-reaper", "--from=cronjob/pod-reaper", "now"],
-            );
+        let cronjob = cluster.get(&format!("{CRONJOBS}/pod-reaper"));
+        assert_eq!(cronjob["spec"]["suspend"], what == ONE_OFF);
+        let user = json!({"securityContext": {"runAsUser": USER}});
+        let spec = json!({"jobTemplate": {"spec": {"template": {"spec": user}}}});
+        cluster.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": spec}));
+        for job in ["now", "again"] {
+            let from = ["create", "job", "--namespace=pod-reaper", "--from=cronjob/pod-reaper", job];
+            kubectl(&cluster, &from);
+            until("its pod is admitted and runs", || {
+                let pods = cluster.get(IN_THE_NAMESPACE);
+                let mut pods = pods["items"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
+                let of_job = |pod: &&Value| pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] == job;
+                pods.find(of_job).is_some_and(|pod| pod["status"]["phase"] == "Running")
+            });
         }
-        until("its pod is admitted and runs", || {
-            let pods = cluster.get(IN_THE_NAMESPACE);
-            let mut pods = pods["items"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
-            pods.any(|pod: &Value| pod["status"]["phase"] == "Running")
-        });
         kubectl(&cluster, &["delete", "-k", &folder(what)]);
         until("all of it is gone", || ours().is_empty());
     }

@@ -1,11 +1,30 @@
 {{- /* The name of the objects. A CronJob's is at most 52 characters long. */ -}}
 {{- define "pod-reaper.name" -}}
-{{- $name := .Release.Name -}}
-{{- if not (contains "pod-reaper" $name) }}{{ $name = printf "%s-pod-reaper" (trunc 41 $name | trimSuffix "-") }}{{ end -}}
+{{- $name := .Values.fullnameOverride | default .Release.Name -}}
+{{- if and (not .Values.fullnameOverride) (not (contains "pod-reaper" $name)) }}{{ $name = printf "%s-pod-reaper" (trunc 41 $name | trimSuffix "-") }}{{ end -}}
 {{- trunc 52 $name | trimSuffix "-" -}}
 {{- end -}}
 
+{{- /* The values, with those that eager sets. */ -}}
+{{- define "pod-reaper.eager" -}}
+{{- if .Values.eager.enabled }}
+{{- $_ := set .Values "schedule" "*/2 * * * *" }}
+{{- $_ := set .Values "activeDeadlineSeconds" 110 }}
+{{- $_ := set .Values "historyLimit" 15 }}
+{{- $_ := set .Values.options "deadline" "90s" }}
+{{- $_ := set .Values.options "waitForReplacements" "30s" }}
+{{- end }}
+{{- end -}}
+
+{{- /* The name of the account. */ -}}
+{{- define "pod-reaper.account" -}}
+{{- .Values.serviceAccount.name | default (include "pod-reaper.name" .) -}}
+{{- end -}}
+
 {{- define "pod-reaper.labels" -}}
+{{- with .Values.commonLabels }}
+{{- toYaml . }}
+{{ end -}}
 app.kubernetes.io/name: pod-reaper
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -23,6 +42,12 @@ labels:
 {{- /* Refuses values that are each in order, and cannot work together. */ -}}
 {{- define "pod-reaper.check" -}}
 {{- $options := .Values.options -}}
+{{- if and .Values.nodeGuard.enabled (not .Values.guard.enabled) -}}
+{{- fail "nodeGuard.enabled=true limits only what the guard lets through: set guard.enabled=true" -}}
+{{- end -}}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.create=false needs serviceAccount.name, an account of this namespace" -}}
+{{- end -}}
 {{- if and .Values.scratch.enabled (eq $options.dryRun "client") -}}
 {{- fail "options.dryRun=client promises an account that cannot write, and scratch.enabled=true lets it delete claims: set scratch.enabled=false, or options.dryRun=server" -}}
 {{- end -}}
@@ -62,7 +87,7 @@ labels:
 {{- /* The pod of a run. */ -}}
 {{- define "pod-reaper.pod" -}}
 restartPolicy: Never
-serviceAccountName: {{ include "pod-reaper.name" .root }}
+serviceAccountName: {{ include "pod-reaper.account" .root }}
 automountServiceAccountToken: true
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
@@ -75,11 +100,17 @@ priorityClassName: {{ . }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .root.Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 affinity:
+  {{- if or .root.Values.avoidLeafNodes .root.Values.architectures .root.Values.nodeAffinity }}
   nodeAffinity:
     requiredDuringSchedulingIgnoredDuringExecution:
       nodeSelectorTerms:
       - matchExpressions:
+        {{- if .root.Values.avoidLeafNodes }}
         - {key: kubernetes.io/os, operator: In, values: [linux]}
         # No leaf node. cronjob/base/cronjob.yaml has the reasons.
         - {key: kosmos.io/node, operator: DoesNotExist}
@@ -96,12 +127,14 @@ affinity:
         - {key: openyurt.io/is-edge-worker, operator: NotIn, values: ["true"]}
         - {key: superedge.io/node-edge, operator: NotIn, values: [enable]}
         - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [hybrid]}
+        {{- end }}
         {{- with .root.Values.architectures }}
         - {key: kubernetes.io/arch, operator: In, values: {{ toJson . }}}
         {{- end }}
         {{- with .root.Values.nodeAffinity }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+  {{- end }}
   podAntiAffinity:
     # If the last run's pod hangs on a node that is not yet NotReady, the next would hang there too.
     preferredDuringSchedulingIgnoredDuringExecution:
@@ -111,16 +144,14 @@ affinity:
         labelSelector:
           matchLabels:
             app.kubernetes.io/name: pod-reaper
+{{- with .root.Values.podSecurityContext }}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 containers:
 - name: pod-reaper
   {{- with .root.Values.image }}
-  image: {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.root.Chart.AppVersion }}{{ end }}
+  image: {{ with .registry }}{{ . }}/{{ end }}{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.root.Chart.AppVersion }}{{ end }}
   imagePullPolicy: {{ .pullPolicy }}
   {{- end }}
   {{- with .args }}
@@ -138,7 +169,7 @@ containers:
   - name: POD_NAMESPACE
     valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
   {{- if .root.Values.guard.enabled }}
-  - {name: REQUIRE_GUARD, value: "true"}
+  - {name: REQUIRE_GUARD, value: {{ ternary "nodes" "true" .root.Values.nodeGuard.enabled | quote }}}
   {{- end }}
   {{- if .root.Values.scratch.enabled }}
   - {name: REAP_SCRATCH, value: "true"}

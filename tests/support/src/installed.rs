@@ -19,6 +19,8 @@ use super::{
 pub const ACCOUNT: &str = "system:serviceaccount:pod-reaper:pod-reaper";
 /// The folder of the README's `kubectl apply -k`.
 pub const DEFAULT: &str = "cronjob";
+/// The same without the guard and the namespace.
+pub const BASE: &str = "cronjob/base";
 pub const DRY_RUN: &str = "cronjob/overlays/dry-run";
 pub const ONE_OF_MANY: &str = "cronjob/overlays/one-of-many";
 pub const ONE_OFF: &str = "cronjob/overlays/one-off";
@@ -42,6 +44,9 @@ pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
 /// Applies `what`, which must cause no warning, and waits until the account has its rights and its guard. Before 1.25 the API
 /// server does not know the CronJob's `podFailurePolicy`, and needs the flag that docs/versions.md names.
 pub fn install(cluster: &ControlPlane, what: &str) {
+    if what == BASE {
+        kubectl(cluster, &["apply", "-k", &folder("cronjob/namespace")]);
+    }
     let checked = if cluster.is_at_least(25) { "--warnings-as-errors" } else { "--validate=false" };
     kubectl(cluster, &["apply", checked, "-k", &folder(what)]);
     until("the account may read pods", || may(cluster, "list", "", "pods", ""));

@@ -78,7 +78,7 @@ const ADMISSION: [&str; 4] = [
 
 /// Kinds of objects that tests leave, apart from [`ADMISSION`] and namespaces. The server's own objects stay:
 /// see [`is_the_servers_own`].
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 22] = [
     "/api/v1/pods",
     "/api/v1/persistentvolumeclaims",
     "/api/v1/persistentvolumes",
@@ -87,6 +87,7 @@ const KINDS: [&str; 21] = [
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
     "/api/v1/events",
     "/api/v1/configmaps",
+    "/api/v1/resourcequotas",
     "/api/v1/secrets",
     "/api/v1/serviceaccounts",
     "/apis/apps/v1/statefulsets",

@@ -1,0 +1,244 @@
+//! An installation beside others: in a namespace that is not its own, under a prefix, with each component; what it leaves
+//! behind; and what platforms refuse, by the plugin that refuses there or a policy that does the same.
+//!
+//! The controllers do not run here: `live::deployed` removes a namespace, a Job and its pods.
+
+use std::{collections::BTreeSet, fs};
+
+use serde_json::{Value, json};
+
+use crate::{
+    SHORT,
+    chart::{COMPONENTS, custom_kinds, kustomized, rendered},
+    guard::{OWN, STUCK, is_guarded, one_is_stuck, own_pod},
+    support::{
+        ControlPlane, fresh,
+        installed::{as_user, kubeconfig_of, kubectl, settings_of, until},
+        objects::{Pod, namespace, pod_path},
+        program::run_with,
+    },
+};
+
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+const SHARED: &str = "monitoring";
+
+/// All objects of the cluster, but for what the server itself writes as time passes.
+fn everything(cluster: &ControlPlane) -> BTreeSet<String> {
+    let kinds = kubectl(cluster, &["api-resources", "--verbs=list,delete", "--output=name"]);
+    let passing = |kind: &&str| !kind.starts_with("events") && !kind.starts_with("leases");
+    let kinds = kinds.lines().filter(passing).collect::<Vec<_>>().join(",");
+    let path =
+        "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
+    kubectl(cluster, &["get", &kinds, "--all-namespaces", path]).lines().map(str::to_owned).collect()
+}
+
+fn file(cluster: &ControlPlane, manifests: &str) -> String {
+    let file = cluster.dir.join("platforms.yaml");
+    fs::write(&file, manifests).expect("our folder");
+    file.display().to_string()
+}
+
+/// The base and its guard in a namespace of others, with these components and further lines.
+fn shared(components: &[&str], lines: &str) -> String {
+    kustomized("cronjob/base", &[&["guard"], components].concat(), &format!("namespace: {SHARED}\n{lines}"))
+}
+
+/// Whatever is installed, and however: others' pods and labels in the namespace stay as they are, the guard holds, a run reaps,
+/// and nothing is left behind.
+#[test]
+fn it_comes_runs_and_goes_in_a_namespace_of_others() {
+    let chart = |values: &str| rendered("night-shift", SHARED, &["--no-hooks", "--set", values]);
+    let alone = COMPONENTS.map(|component| (component.to_owned(), shared(&[component], ""), "pod-reaper"));
+    let all = [
+        ("all".to_owned(), shared(&COMPONENTS, ""), "pod-reaper"),
+        ("all under a prefix".into(), shared(&COMPONENTS, "namePrefix: acme-\n"), "acme-pod-reaper"),
+        ("by the chart".into(), chart("image.repository=a"), "night-shift-pod-reaper"),
+        (
+            "all by the chart".into(),
+            chart(
+                "fullnameOverride=grim,nodeGuard.enabled=true,eager.enabled=true,scratch.enabled=true,\
+                 kosmosGuard.enabled=true,networkPolicy.enabled=true,networkPolicy.cilium=true,dashboard.enabled=true,\
+                 gatewayCA.configMap=ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
+                 commonLabels.team=platform",
+            ),
+            "grim",
+        ),
+    ];
+    let cluster = fresh();
+    custom_kinds(&cluster);
+    one_is_stuck(&cluster);
+    namespace(&cluster, SHARED);
+    let mut theirs = Pod::on("ready-1", SHARED, "theirs").create(&cluster);
+    theirs["spec"]["hostNetwork"] = json!(true);
+    theirs["metadata"] = json!({"name": "privileged"});
+    let theirs = theirs.as_object_mut().expect("a pod");
+    theirs.remove("status");
+    cluster.create(&format!("/api/v1/namespaces/{SHARED}/pods"), json!(theirs));
+    let labels = || cluster.get(&format!("/api/v1/namespaces/{SHARED}"))["metadata"]["labels"].clone();
+    let labels_before = labels();
+    for (how, manifests, name) in all.into_iter().chain(alone) {
+        if cluster.try_get(STUCK).is_none() {
+            Pod::on("dead", "apps", "stuck").terminating(&cluster, 1);
+            crate::until_overdue();
+        }
+        let before = everything(&cluster);
+        let manifests = file(&cluster, &manifests);
+        let arguments =
+            ["apply", "--server-side", "--warnings-as-errors", "--validate=strict", "-f", &manifests];
+        kubectl(&cluster, &arguments);
+        own_pod(&cluster, SHARED);
+        let account = format!("system:serviceaccount:{SHARED}:{name}");
+        until("the guard is in force", || is_guarded(&cluster, &account, SHARED));
+        let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+        assert_eq!(
+            as_user(&account, &cluster, "DELETE", &pod_path(SHARED, "privileged"), &dry).0,
+            403,
+            "{how}"
+        );
+        let mut variables = settings_of(&cluster, SHARED, name);
+        variables.push(("POD_NAMESPACE".into(), SHARED.into()));
+        variables.push(("POD_NAME".into(), OWN.into()));
+        let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        // No authority is mounted here.
+        let variables = variables.filter(|(name, _)| *name != "SSL_CERT_FILE").collect::<Vec<_>>();
+        let run = run_with(&kubeconfig_of(&cluster, SHARED, name), &variables, &SHORT);
+        assert_eq!((run.code, &run.report["guard"]), (0, &json!("proved")), "{how}: {}", run.log);
+        assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{how}: {}", run.log);
+
+        assert_eq!(labels(), labels_before, "{how}");
+        kubectl(&cluster, &["delete", "-f", &manifests]);
+        cluster.delete(&pod_path(SHARED, OWN), json!({"gracePeriodSeconds": 0}));
+        let after = everything(&cluster);
+        let gone = BTreeSet::from(["Pod apps/stuck".to_owned()]);
+        assert_eq!(
+            after.difference(&before).collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "{how}: left behind"
+        );
+        assert_eq!(before.difference(&after).cloned().collect::<BTreeSet<_>>(), gone, "{how}: taken away");
+        cluster.try_get(&format!("/api/v1/namespaces/{SHARED}")).expect("their namespace");
+    }
+}
+
+/// Whether the pod of a run of these manifests is admitted, and what is said where not.
+fn admitted(cluster: &ControlPlane, manifests: &str, change: impl FnOnce(&mut Value)) -> Result<(), String> {
+    let all: Vec<Value> = serde_saphyr::from_multiple(manifests).expect("YAML");
+    let cronjob = all.iter().find(|object| object["kind"] == "CronJob").expect("a CronJob");
+    let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"];
+    let namespace = cronjob["metadata"]["namespace"].as_str().expect("a namespace");
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
+    pod["metadata"]["name"] = json!("run");
+    change(&mut pod);
+    let (code, answer) =
+        cluster.request("POST", &format!("/api/v1/namespaces/{namespace}/pods?dryRun=All"), Some(pod));
+    if code == 201 { Ok(()) } else { Err(answer["message"].as_str().unwrap_or_default().to_owned()) }
+}
+
+/// A policy for pods, which is in force once it refuses `refused`.
+fn policy(cluster: &ControlPlane, expression: &str, refused: impl Fn() -> bool) {
+    let api_version = "admissionregistration.k8s.io/v1";
+    let meta = json!({"name": "platform"});
+    let rule =
+        json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
+    cluster.create(
+        POLICIES,
+        json!({"apiVersion": api_version, "kind": "ValidatingAdmissionPolicy", "metadata": meta, "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": expression, "message": "the platform says no"}],
+        }}),
+    );
+    let binding = json!({"policyName": "platform", "validationActions": ["Deny"]});
+    cluster.create(
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+        json!({"apiVersion": api_version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": meta, "spec": binding}),
+    );
+    until("it is in force", refused);
+}
+
+/// Each refused what 0.2.0 installed.
+#[test]
+fn what_a_platform_refuses_can_be_left_out() {
+    let as_shipped = |_: &mut Value| {};
+    let shipped = kustomized("cronjob", &[], "");
+    for (expression, green, red, change) in [
+        // As OpenShift: a user of the namespace's range, or none, which is then given.
+        (
+            "!has(object.spec.securityContext.runAsUser) || object.spec.securityContext.runAsUser >= 1000650000",
+            kustomized("cronjob", &[], ""),
+            &shipped,
+            (|pod| pod["spec"]["securityContext"]["runAsUser"] = json!(65532)) as fn(&mut Value),
+        ),
+        // As GKE Autopilot: no affinity to nodes by labels of others.
+        (
+            "!has(object.spec.affinity.nodeAffinity)",
+            kustomized("cronjob", &["any-node"], ""),
+            &shipped,
+            as_shipped,
+        ),
+        (
+            "!has(object.spec.affinity.nodeAffinity) && 'pool' in object.spec.nodeSelector",
+            rendered("pod-reaper", "pod-reaper", &["--set", "avoidLeafNodes=false,nodeSelector.pool=system"]),
+            &shipped,
+            as_shipped,
+        ),
+        // As a policy engine that wants labels on everything.
+        (
+            "has(object.metadata.labels) && 'team' in object.metadata.labels",
+            rendered("pod-reaper", "pod-reaper", &["--set", "commonLabels.team=platform"]),
+            &shipped,
+            as_shipped,
+        ),
+        (
+            "object.spec.containers.all(c, c.image.startsWith('mirror.example/'))",
+            rendered("pod-reaper", "pod-reaper", &["--set", "image.registry=mirror.example"]),
+            &shipped,
+            as_shipped,
+        ),
+    ] {
+        let cluster = fresh();
+        namespace(&cluster, "pod-reaper");
+        kubectl(&cluster, &["create", "serviceaccount", "--namespace=pod-reaper", "pod-reaper"]);
+        let refused =
+            || admitted(&cluster, red, change).is_err_and(|said| said.contains("the platform says no"));
+        policy(&cluster, expression, refused);
+        assert_eq!(admitted(&cluster, &green, as_shipped), Ok(()), "{expression}");
+    }
+}
+
+/// GKE's API server is configured so.
+#[test]
+fn the_quota_lets_the_priority_class_in() {
+    let config = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
+        "plugins": [{"name": "ResourceQuota", "configuration": {
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "ResourceQuotaConfiguration",
+            "limitedResources": [{"resource": "pods", "matchScopes": [
+                {"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical", "system-cluster-critical"]},
+            ]}],
+        }}],
+    });
+    let dir = tempfile::TempDir::new().expect("a folder");
+    let path = dir.path().join("admission.json");
+    fs::write(&path, config.to_string()).expect("our folder");
+    let flag = format!("--admission-control-config-file={}", path.display());
+    let cluster = ControlPlane::start(&[&flag]).unwrap_or_else(|message| panic!("{message}"));
+    let shipped = kustomized("cronjob", &[], "");
+    let chart = rendered("pod-reaper", "pod-reaper", &["--set", "resourceQuota.enabled=true"]);
+    namespace(&cluster, "pod-reaper");
+    let said = admitted(&cluster, &shipped, |_| {}).expect_err("there is no quota");
+    assert!(said.contains("insufficient quota to match these scopes"), "{said}");
+    for (how, manifests) in [("by kustomize", &shipped), ("by the chart", &chart)] {
+        kubectl(&cluster, &["apply", "-f", &file(&cluster, manifests)]);
+        // What its controller does, which does not run here.
+        let quota = "/api/v1/namespaces/pod-reaper/resourcequotas/pod-reaper";
+        let hard = cluster.get(quota)["spec"]["hard"].clone();
+        cluster.patch_status(quota, json!({"hard": hard, "used": {"pods": "0"}}));
+        until(how, || admitted(&cluster, manifests, |_| {}).is_ok());
+        cluster.delete(quota, json!({}));
+        until("there is no quota", || admitted(&cluster, manifests, |_| {}).is_err());
+    }
+    // A tenant's namespace may do without the class.
+    let without = rendered("pod-reaper", "pod-reaper", &["--set", "priorityClassName="]);
+    assert_eq!(admitted(&cluster, &without, |_| {}), Ok(()));
+    cluster.stop();
+}
