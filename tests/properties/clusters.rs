@@ -358,8 +358,7 @@ fn claim() -> impl Strategy<Value = ClaimFacts> {
     (text(), owned, users, renewed, state).prop_map(
         |(name, (ephemeral, owned, unwanted), users, renewed, state)| {
             // One that was not found has no owner.
-            let found = !matches!(state, ClaimState::NotLookedUp | ClaimState::Absent)
-                && !(TEMP && ephemeral && matches!(state, ClaimState::Unread(_)));
+            let found = !matches!(state, ClaimState::NotLookedUp | ClaimState::Absent);
             ClaimFacts { name, users, ephemeral, renewed, owned: owned && found, unwanted, state }
         },
     )
@@ -542,5 +541,3 @@ fn text() -> impl Strategy<Value = String> {
     let any = vec(any::<char>(), 0..30).prop_map(String::from_iter);
     prop_oneof![12 => name.prop_map(str::to_owned), 2 => select(unusual), 1 => any]
 }
-
-pub const TEMP: bool = true;

@@ -296,9 +296,6 @@ fn a_failed_read_adds_nothing() {
         },
         |it, why| {
             for claim in it.pods.iter_mut().flat_map(|pod| &mut pod.claims) {
-                if clusters::TEMP && claim.ephemeral && claim.owned {
-                    continue;
-                }
                 claim.state = ClaimState::Unread(why.clone());
             }
         },
@@ -554,9 +551,6 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
             if let Some(NodeRead::Known(node)) = after.facts.nodes.get_mut(node) {
                 (node.ready, node.ready_since, node.tainted_since) = (Ready::Unknown, Some(ago), Some(ago));
                 node.heard.iter_mut().for_each(|heard| heard.at = ago);
-                if clusters::TEMP {
-                    node.heard.clear();
-                }
             }
         }
         after.pods.iter_mut().for_each(|pod| pod.deletion_deadline = ago);

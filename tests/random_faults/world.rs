@@ -118,7 +118,7 @@ impl World {
             world.namespaces.insert(namespace.to_owned(), Skip::random(dice));
             let templates = ["data0", "data1"].into_iter().filter(|_| dice.permille(900));
             let templates = templates.map(str::to_owned).collect();
-            let replicas = dice.weigh(&[(12, None), (2, Some(0)), (2, Some(130)), (1, Some(999))]);
+            let replicas = dice.weigh(&[(24, None), (1, Some(0)), (2, Some(130)), (1, Some(999))]);
             if dice.permille(950) {
                 world.sets.insert(namespace.to_owned(), Set { templates, replicas });
             }
@@ -177,7 +177,7 @@ impl World {
         // What still reports although it is not Ready: nobody, its kubelet, or something else.
         let life = if dead { dice.weigh(&[(16, 0), (2, 1), (2, 2), (3, 3)]) } else { 1 };
         let ready = if dead && life == 1 { Ready::False } else { ready };
-        let cordoned = dice.permille(150);
+        let cordoned = dice.permille(if dead { 200 } else { 60 });
         let since = |dice: &mut Dice| {
             // Before what reports now.
             let age = if matches!(life, 1 | 2) { LONG + dice.pick(&[0, 1, -3_000]) } else { age(dice) };
@@ -193,7 +193,7 @@ impl World {
             renewed: dice.permille(950).then(|| start() - SignedDuration::from_secs(renewed)),
             duration: dice.pick(&[10, 40]),
             stamps: dice.weigh(&[(2, Stamps::None), (2, Stamps::First), (6, Stamps::Each)]),
-            skew: dice.weigh(&[(12, 0), (1, -1_200), (1, 1_200), (1, 20)]),
+            skew: dice.weigh(&[(20, 0), (1, -1_200), (1, 1_200), (1, 20)]),
             goes_on,
             host,
         };
@@ -329,7 +329,7 @@ impl World {
             claim.ephemeral = false;
         }
         let skip = Skip::random(dice);
-        let volume = dice.weigh(&[(12, (false, false)), (1, (true, false)), (1, (true, true))]);
+        let volume = dice.weigh(&[(30, (false, false)), (1, (true, false)), (1, (true, true))]);
         let facts = PodFacts {
             namespace: namespace.clone(),
             name: name.clone(),
@@ -397,7 +397,7 @@ impl World {
         };
         if dice.permille(950) {
             let reclaim_policy = Some("Delete".to_owned());
-            let disk = dice.weigh(&[(16, None), (1, Some("iSCSI")), (1, Some("Fibre Channel"))]);
+            let disk = dice.weigh(&[(40, None), (1, Some("iSCSI")), (1, Some("Fibre Channel"))]);
             let facts = VolumeFacts { name: volume.clone(), reclaim_policy, storage, disk, affinity };
             self.volumes.insert(volume, facts);
         }
