@@ -11,7 +11,7 @@ use pod_reaper::{
     cli::{Cli, PodName},
     cluster::Cluster,
     decide::ReasonCode,
-    facts::ClusterFacts,
+    facts::{ClusterFacts, JOB_TRACKING},
     limits::{Judged, Plan},
     questions::explain::{self, Explanation},
     selector::NodeSelectors,
@@ -265,7 +265,6 @@ fn typed() -> impl Strategy<Value = Typed> {
         "--kubelet-alive=hold-unique",
         "--kubelet-alive=reap",
         "--kubelet-alive=hold",
-        "--unreachable-only",
     ]);
     (any::<bool>(), any::<bool>(), alive, limits).prop_map(|(all, selectors, alive, (percent, cap))| Typed {
         all,
@@ -278,19 +277,36 @@ fn typed() -> impl Strategy<Value = Typed> {
 
 fn case() -> impl Strategy<Value = Case> {
     let namespaces = vec(skip(), 2);
-    (vec(node(), 1..9), vec(pod(), 1..16), vec(claim(), CLAIMS), 1..4_usize, namespaces).prop_map(
-        |(nodes, pods, claims, page, skips)| {
+    // How many pods the set of each namespace wants, where there is one.
+    let sets = vec(option::weighted(0.7, select(vec![0, 1, 9])), 2);
+    (vec(node(), 1..9), vec(pod(), 1..16), vec(claim(), CLAIMS), 1..4_usize, (namespaces, sets)).prop_map(
+        |(nodes, pods, claims, page, (skips, sets))| {
             let mut leases = Vec::new();
             let mut named = Vec::new();
-            for (at, (mut node, lease)) in nodes.into_iter().enumerate() {
+            for (at, (mut node, leases_of)) in nodes.into_iter().enumerate() {
                 let name = format!("{}n{at}", node["metadata"]["name"].as_str().unwrap());
                 node["metadata"]["name"] = json!(name);
                 node["metadata"]["uid"] = json!(format!("uid-{name}"));
-                leases.extend(lease.map(|(minutes, stamped)| {
+                let lease = |(said, stamped): (i64, i64), metadata: Value| {
                     let stamp = json!([{"time": ago(stamped), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}]);
-                    json!({"kind": "Lease",
-                        "metadata": {"name": name, "namespace": "kube-node-lease", "managedFields": stamp},
-                        "spec": {"renewTime": ago(minutes), "leaseDurationSeconds": 40}})
+                    let mut lease = json!({"kind": "Lease", "metadata": metadata,
+                        "spec": {"renewTime": ago(said), "leaseDurationSeconds": 40}});
+                    lease["metadata"]["managedFields"] = stamp;
+                    // Of an old server, that of its birth.
+                    lease["metadata"]["creationTimestamp"] =
+                        json!(ago(if stamped == 61 { 61 } else { 9_000 }));
+                    lease
+                };
+                let (own, server) = leases_of;
+                leases.extend(
+                    own.map(|ages| lease(ages, json!({"name": name, "namespace": "kube-node-lease"}))),
+                );
+                leases.extend(server.map(|(ages, identity)| {
+                    let host = node["metadata"]["labels"]["kubernetes.io/hostname"].as_str().unwrap_or("h9");
+                    let labels = json!({"kubernetes.io/hostname": host.to_uppercase(),
+                        "apiserver.kubernetes.io/identity": identity});
+                    let named = format!("apiserver-{at}");
+                    lease(ages, json!({"name": named, "namespace": "kube-system", "labels": labels}))
                 }));
                 named.push(node);
             }
@@ -303,14 +319,21 @@ fn case() -> impl Strategy<Value = Case> {
                 };
                 others.push(named(volume.clone(), json!({"name": format!("v{at}")})));
                 for namespace in ["a", "b"] {
-                    let metadata = json!({"name": format!("c{at}"), "namespace": namespace, "uid": "c"});
+                    // One of them goes with a pod that another set may want.
+                    let owners = if at == 1 {
+                        json!([{"uid": "uid-0"}, {"uid": "uid-1"}, {"uid": "uid-2"}])
+                    } else {
+                        json!([])
+                    };
+                    let metadata = json!({"name": format!("c{at}"), "namespace": namespace, "uid": "c",
+                        "ownerReferences": owners});
                     let mut claim = named(claim.clone(), metadata);
                     claim["spec"]["volumeName"] = json!(format!("v{at}"));
                     others.push(claim);
                 }
             }
             let pods = pods.into_iter().enumerate().map(|(at, mut pod)| {
-                let (name, uid) = (format!("p{at}"), format!("uid-{at}"));
+                let (name, uid) = (format!("p-{at}"), format!("uid-{at}"));
                 pod["metadata"]["name"] = json!(name);
                 pod["metadata"]["uid"] = json!(uid);
                 if let Some(node) = pod["spec"]["nodeName"].as_u64() {
@@ -335,6 +358,11 @@ fn case() -> impl Strategy<Value = Case> {
                     "metadata": {"name": name, "labels": labels, "annotations": annotations}})
             };
             others.extend([namespace("a", &skips[0]), namespace("b", &skips[1])]);
+            others.extend(sets.into_iter().enumerate().filter_map(|(at, replicas)| {
+                let namespace = ["a", "b"][at];
+                let named = json!({"name": "owner", "namespace": namespace, "uid": "uid-of-owner"});
+                Some(json!({"kind": "StatefulSet", "metadata": named, "spec": {"replicas": replicas?}}))
+            }));
             let objects = named.into_iter().chain(leases).chain(pods).chain(others);
             Case { cluster: Objects::new(now(), objects), page }
         },
@@ -384,6 +412,8 @@ fn claim() -> impl Strategy<Value = (Value, Value)> {
         json!({"csi": {"driver": "csi.example"}}),
         json!({"csi": {"driver": "driver.longhorn.io", "volumeAttributes": {"dataLocality": "strict-local"}}}),
         json!({"local": {"path": "/x"}}),
+        json!({"iscsi": {"readOnly": true}}),
+        json!({"fc": {"lun": 0}}),
     ]);
     let lost = prop::bool::weighted(0.1);
     (select(affinities), source, prop::bool::weighted(0.2), lost).prop_map(
@@ -406,7 +436,7 @@ fn claim() -> impl Strategy<Value = (Value, Value)> {
 }
 
 /// What else a node's row does not show: labels by which volumes are bound, and who reports from it.
-fn unseen_of_node() -> impl Strategy<Value = (Value, Value, Option<Value>)> {
+fn unseen_of_node() -> impl Strategy<Value = (Value, Value, Option<i64>, Option<Value>)> {
     let disk = select(vec![
         json!({}),
         json!({"disk": "ssd"}),
@@ -421,14 +451,19 @@ fn unseen_of_node() -> impl Strategy<Value = (Value, Value, Option<Value>)> {
         json!({"fencing/state": "fenced"}),
         json!({"example.org/off": ""}),
     ]);
-    let problem = (select(vec!["KernelDeadlock", "Drained"]), select(vec![1, 30])).prop_map(
+    // When the annotations were stamped, where they were.
+    let stamped = option::weighted(0.5, select(vec![3, 59, 60, 61, 90]));
+    let problem = (select(vec!["KernelDeadlock", "StorageReady", "Drained"]), select(vec![1, 30])).prop_map(
         |(kind, minutes)| json!({"type": kind, "status": "False", "lastHeartbeatTime": ago(minutes)}),
     );
-    (disk, heartbeats, option::weighted(0.2, problem))
+    (disk, heartbeats, stamped, option::weighted(0.2, problem))
 }
 
-/// A node, and of its lease the ages by the node's own clock and by the server's stamp.
-fn node() -> impl Strategy<Value = (Value, Option<(i64, i64)>)> {
+/// The ages of a lease by its writer's own clock and by the server's stamp.
+type Ages = (i64, i64);
+
+/// A node, its lease, and that of an API server on it, which another program may have made.
+fn node() -> impl Strategy<Value = (Value, (Option<Ages>, Option<(Ages, &'static str)>))> {
     let ready = prop_oneof![
         6 => Just(Some("True")), 3 => Just(Some("Unknown")), 2 => Just(Some("False")), 1 => Just(Some("malformed")), 1 => Just(None)
     ];
@@ -450,18 +485,21 @@ fn node() -> impl Strategy<Value = (Value, Option<(i64, i64)>)> {
         "selected taint",
         "annotation",
     ]);
-    let ages = (select(vec![0, 60, 60]), select(vec![0, 60, 60, 60]));
+    let ages = (select(vec![0, 60, 60, -60]), select(vec![0, 60, 60, 60, 61]));
+    let identity = select(vec!["kube-apiserver", "kube-apiserver", "another"]);
+    let server = option::weighted(0.2, (ages.clone(), identity));
     (
         ready,
         mark,
         prop::bool::weighted(0.2),
         any::<bool>(),
-        select(vec![0, 60, 60, 60]),
-        option::weighted(0.9, ages),
-        (skip(), unseen_of_node(), option::weighted(0.8, 0..4_u8)),
+        // 61 min: before all that was heard; a day and more: put away, if it is cordoned.
+        select(vec![0, 60, 60, 61, 1_440, 1_441]),
+        (option::weighted(0.9, ages), server),
+        (skip(), unseen_of_node(), (option::weighted(0.8, 0..4_u8), prop::bool::weighted(0.2))),
     )
         .prop_map(
-            |(ready, mark, control_plane, cordoned, since, lease, ((skip, skips), (more, annotations, problem), host))| {
+            |(ready, mark, control_plane, cordoned, since, leases, ((skip, skips), (more, annotations, stamped, problem), (host, reserved)))| {
                 let mut labels = skip;
                 let mut annotations = annotations;
                 for (of, more) in [(&mut labels, &more), (&mut annotations, &skips)] {
@@ -479,23 +517,33 @@ fn node() -> impl Strategy<Value = (Value, Option<(i64, i64)>)> {
                 if control_plane {
                     labels["node-role.kubernetes.io/control-plane"] = json!("");
                 }
-                let taints = match mark {
-                    "taint" => json!([{"key": "kosmos.io/node"}]),
-                    "selected taint" => json!([{"key": "example.org/leaf"}]),
-                    _ => json!(null),
+                let mut taints = match mark {
+                    "taint" => vec![json!({"key": "kosmos.io/node"})],
+                    "selected taint" => vec![json!({"key": "example.org/leaf"})],
+                    _ => vec![],
                 };
+                if reserved {
+                    let effect = if control_plane { "NoSchedule" } else { "PreferNoSchedule" };
+                    taints.push(json!({"key": "node-role.kubernetes.io/control-plane", "effect": effect}));
+                }
+                let owned = annotations.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({})));
+                let owned = Value::Object(owned.collect());
+                let stamps = stamped.map(|minutes| {
+                    json!([{"time": ago(minutes), "fieldsV1": {"f:metadata": {"f:annotations": owned}}}])
+                });
                 let condition =
                     |status| json!({"type": "Ready", "status": status, "lastTransitionTime": ago(since)});
                 let node = json!({"kind": "Node",
                     "metadata": {
                         "name": if mark == "name" { "kosmos-" } else { "" },
-                        "labels": labels, "annotations": annotations,
+                        "labels": labels, "annotations": annotations, "managedFields": stamps,
+                        "creationTimestamp": ago(9_000),
                     },
                     // A later version may print more about such a condition.
                     "shows": (ready == Some("malformed")).then_some("Ready,Doubtful"),
                     "spec": {"taints": taints, "unschedulable": cordoned},
                     "status": {"conditions": ready.map(condition).into_iter().chain(problem).collect::<Vec<_>>()}});
-                (node, lease)
+                (node, leases)
             },
         )
 }
@@ -516,22 +564,38 @@ fn pod() -> impl Strategy<Value = Value> {
     ]);
     let deleted = option::weighted(0.6, select(vec![-1, 5, 60, 60, 600, 600]));
     let reason = select(vec![None, None, None, Some("NodeLost"), Some("Evicted")]);
-    let finalizer = prop::bool::weighted(0.1);
+    let finalizer = prop_oneof![
+        8 => Just(json!(null)), 1 => Just(json!(["example.org/hold"])), 1 => Just(json!([JOB_TRACKING]))
+    ];
+    let own = select(vec![
+        json!({"nfs": {}}),
+        json!({"emptyDir": {}}),
+        json!({"fc": {}}),
+        json!({"iscsi": {"readOnly": true}}),
+    ]);
     let claims = (
         option::weighted(0.4, 0..CLAIMS),
         option::weighted(0.2, select(vec!["itself", "itself", "another"])),
+        option::weighted(0.2, own),
     );
     let owner = option::weighted(
         0.8,
-        select(vec!["StatefulSet", "ReplicaSet", "ReplicaSet", "Job", "VirtualMachineInstance"]),
+        select(vec![
+            ("StatefulSet", "apps/v1"),
+            ("ReplicaSet", "apps/v1"),
+            ("ReplicaSet", "apps/v1"),
+            ("Job", "batch/v1"),
+            ("DaemonSet", "apps/v1"),
+            ("VirtualMachineInstance", "kubevirt.io/v1"),
+        ]),
     );
     (select(vec!["a", "b"]), node, phase, shows, deleted, reason, finalizer, claims, skip(), owner).prop_map(
-        |(namespace, node, phase, shows, deleted, reason, finalizer, (claim, ephemeral), (labels, annotations), owner)| {
-            let finalizers = if finalizer { json!(["example.org/hold"]) } else { json!(null) };
+        |(namespace, node, phase, shows, deleted, reason, finalizers, (claim, ephemeral, own), (labels, annotations), owner)| {
             let claim = claim.map(|at| json!({"name": "d", "persistentVolumeClaim": {"claimName": format!("c{at}")}}));
-            let own = ephemeral.map(|_| json!({"name": "e", "ephemeral": {"volumeClaimTemplate": {}}}));
-            let volumes = claim.into_iter().chain(own).collect::<Vec<_>>();
-            let owners = owner.map(|kind| json!({"kind": kind, "name": "owner", "controller": true}));
+            let made = ephemeral.map(|_| json!({"name": "e", "ephemeral": {"volumeClaimTemplate": {}}}));
+            let volumes = claim.into_iter().chain(made).chain(own).collect::<Vec<_>>();
+            let owners = owner.map(|(kind, version)| json!({"apiVersion": version, "kind": kind, "name": "owner",
+                "uid": "uid-of-owner", "controller": true}));
             json!({"kind": "Pod", "shows": shows, "ephemeral": ephemeral,
                 "metadata": {"namespace": namespace, "resourceVersion": "7", "deletionTimestamp": deleted.map(ago),
                     "finalizers": finalizers, "labels": labels, "annotations": annotations,
