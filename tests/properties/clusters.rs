@@ -44,7 +44,8 @@ const MOST_PODS: usize = 8;
 pub fn case() -> impl Strategy<Value = Case> {
     let outcomes = (0..OutcomeCode::ALL.len(), text()).prop_map(|(kind, says)| outcome(kind, says));
     let marks = (often(1), often(2), often(1), often(2));
-    let further = (often(9), marks, option::weighted(0.8, age()), any::<bool>()).prop_map(
+    let failed = prop_oneof![1 => age(), 2 => (-1..=1_i64).prop_map(|by| 24 * HOUR + by)];
+    let further = (often(7), marks, option::weighted(0.9, failed), any::<bool>()).prop_map(
         |(ready, (leaf, control_plane, reserved, cordoned), since, terminating)| {
             let since = since.map(at_age).filter(|_| !ready);
             // Of one that failed, mostly that it was put away.
