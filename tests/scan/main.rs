@@ -462,8 +462,11 @@ fn unseen_of_node() -> impl Strategy<Value = (Value, Value, Option<i64>, Option<
 /// The ages of a lease by its writer's own clock and by the server's stamp.
 type Ages = (i64, i64);
 
+/// The ages of a node's lease, and of its API server's, with that host's name.
+type Leases = (Option<Ages>, Option<(Ages, &'static str)>);
+
 /// A node, its lease, and that of an API server on it, which another program may have made.
-fn node() -> impl Strategy<Value = (Value, (Option<Ages>, Option<(Ages, &'static str)>))> {
+fn node() -> impl Strategy<Value = (Value, Leases)> {
     let ready = prop_oneof![
         6 => Just(Some("True")), 3 => Just(Some("Unknown")), 2 => Just(Some("False")), 1 => Just(Some("malformed")), 1 => Just(None)
     ];
