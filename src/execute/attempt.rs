@@ -9,7 +9,7 @@ use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
 use crate::decide::{PinnedClaim, Reason, Verdict, decide};
 use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
 use crate::outcome::Outcome;
-use crate::source::live::still_unwanted;
+use crate::source::live::wanted_again;
 
 /// A write is tried this often in all, pauses between.
 const WRITE_TRIES: u32 = 4;
@@ -32,8 +32,16 @@ impl Run<'_> {
             dry_run,
             "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
         );
-        if let Err(why) = still_unwanted(self.cluster, pod).await {
-            let outcome = Outcome::Changed(format!("A claim that it owns would go with it, but {why}."));
+        let again = match wanted_again(self.cluster, pod).await {
+            Ok(false) => None,
+            Ok(true) => Some(Outcome::Changed(
+                "A claim that it owns would go with it, but its StatefulSet wants the pod again.".to_owned(),
+            )),
+            Err(failure) => {
+                Some(Outcome::Failed(format!("its StatefulSet could not be read again: {failure}")))
+            }
+        };
+        if let Some(outcome) = again {
             log_outcome(pod, &outcome);
             return Sent::Settled(outcome);
         }

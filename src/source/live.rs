@@ -6,7 +6,7 @@ use std::fmt::Display;
 use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 
-use super::{Gathered, Wanted, Whole, facts_of, owns_a_claim, set_of, unwanted};
+use super::{Gathered, Wanted, Whole, facts_of, owns_a_claim, set_of};
 use crate::cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan};
 use crate::decide::needs_claims;
 use crate::exit::{CouldNotRun, Result};
@@ -180,12 +180,11 @@ async fn ask_about_sets(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut G
     gathered.facts.errors.sort();
 }
 
-/// Whether nothing wants the claims that `pod` owns even now, right before they go with it; else why, as a phrase.
-pub async fn still_unwanted(cluster: &Cluster, pod: &PodFacts) -> Result<(), String> {
-    let Some(key) = set_of(pod).filter(|_| owns_a_claim(pod)) else { return Ok(()) };
-    let set = cluster.stateful_set(&key.0, &key.1).await;
-    let set = set.map_err(|failure| Unread(failure.to_string())).transpose();
-    unwanted(pod, &set.map(|set| (key, set)).into_iter().collect())
+/// Whether a `StatefulSet` wants the claims again that `pod` owns, right before they go with it.
+pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
+    let Some((namespace, name)) = set_of(pod).filter(|_| owns_a_claim(pod)) else { return Ok(false) };
+    let set = cluster.stateful_set(&namespace, &name).await?;
+    Ok(set.is_some_and(|set| set.wants(&pod.name)))
 }
 
 /// A cheap look over all nodes, and what is known after that alone. It has to say what time it is.

@@ -215,13 +215,13 @@ impl Watched {
         let users = self.received.users.get(&pod.namespace);
         self.world.note_renewed(&mut pod, users);
         let set = self.received.sets.get(&pod.namespace).map(Option::as_ref);
-        let unwanted = unwanted(&pod, set.ok_or_else(unread));
+        let unwanted = unwanted(&pod, &set.ok_or_else(unread));
         for claim in &mut pod.claims {
             let found = self.received.claims.get(&(pod.namespace.clone(), claim.name.clone()));
             let found = found.map(Option::as_ref).ok_or_else(unread);
             claim.owned =
                 found.as_ref().is_ok_and(|found| found.is_some_and(|it| it.owners.contains(&pod.uid)));
-            claim.unwanted = unwanted.clone();
+            claim.unwanted.clone_from(&unwanted);
             claim.state = claim_state(found, |name| {
                 let volume = self.received.volumes.get(name).cloned().ok_or_else(unread)?;
                 Ok(volume.map(|volume| reached(volume, self.received.selected.values())))

@@ -190,7 +190,6 @@ const NOT_ITS_OWN: [&str; 2] = ["NetworkUnavailable", "Drained"];
 const LATER: i64 = 30;
 
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Node {
     /// The facts that a read returns, those of [`Node::at`] as of the beginning.
     pub facts: NodeFacts,

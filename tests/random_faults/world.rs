@@ -431,7 +431,7 @@ impl World {
             let users =
                 users.map(|user| (user.facts.uid.clone(), claims_of(&user.facts))).collect::<Vec<_>>();
             self.note_renewed(&mut facts, Some(&users));
-            let unwanted = unwanted(&facts, Ok(self.sets.get(&facts.namespace)));
+            let unwanted = unwanted(&facts, &Ok(self.sets.get(&facts.namespace)));
             for claim in &mut facts.claims {
                 let unwanted = unwanted.clone();
                 let found = self.claims.get(&(facts.namespace.clone(), claim.name.clone()));
@@ -690,7 +690,7 @@ impl World {
 pub const SET: &str = "set";
 
 /// Whether nothing wants the claims that the pod owns, by the `StatefulSet` of the name [`SET`], as far as that was read.
-pub fn unwanted(pod: &PodFacts, set: Read<Option<&Set>>) -> Result<(), String> {
+pub fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> Result<(), String> {
     match set {
         _ if pod.owner.as_ref().is_none_or(|owner| owner.name != SET) => Ok(()),
         Ok(set) if !set.is_some_and(|set| set.wants(&pod.name)) => Ok(()),
