@@ -119,59 +119,96 @@ pub struct NodeFacts {
     pub tainted_since: Option<Timestamp>,
     /// Label `kubernetes.io/hostname`, which local volumes are bound to.
     pub hostname: Option<String>,
-    /// What its own machine reported besides the lease, and when.
-    pub heartbeats: Vec<Sign>,
-    /// The mark that says that its power or disks are cut, as a phrase.
-    pub fenced: Option<String>,
+    /// What its own machine has written, each source once, by the latest time that it is known to have.
+    pub heard: Vec<Heard>,
+    /// What else it may have written, where that could not be read: as a phrase, with the cause.
+    pub unheard: Option<Unread>,
+    /// It is a control plane node, and no lease of an API server that could be read names its host.
+    pub no_api_server: bool,
+    /// The marks that say that its power or disks are cut.
+    pub fenced: Vec<FencingMark>,
     /// Carries the taint `node.kubernetes.io/out-of-service`: the pod garbage collector deletes its Terminating pods.
     pub out_of_service: bool,
     /// Set where the node stands for something other than one machine.
     pub leaf: Option<Leaf>,
     /// Carries the control-plane role.
     pub control_plane: bool,
+    /// Has a taint that keeps pods off the control plane.
+    pub reserved: bool,
+    /// Is cordoned.
+    pub cordoned: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, where that opts it out.
     pub opted_out: Option<String>,
-    /// Its lease in `kube-node-lease`; `None` where it has none.
-    pub lease: Read<Option<Lease>>,
 }
 
 impl NodeFacts {
-    /// Since when it has been NotReady, as known at `now`: the later of what condition and taint say. A condition of the
-    /// future says nothing: that kubelet's clock is off.
+    /// Since when it has been NotReady, as known at `now`.
     pub fn not_ready_since(&self, now: Timestamp) -> Option<Timestamp> {
-        self.ready_since.filter(|since| *since <= now).max(self.tainted_since)
+        not_ready_since(self.ready_since, self.tainted_since, now)
     }
 
-    /// What shows at `now` that its machine lives although it is not Ready: reports that only that machine can have
-    /// written, fresh, and later than the moment since when it is NotReady. A heartbeat from the future shows nothing,
-    /// apart from what the clocks of two API servers may differ by. A time of the future is returned as `now`.
-    pub fn signs_of_life(&self, now: Timestamp) -> Vec<Sign> {
-        if self.ready == Ready::True {
-            return Vec::new();
-        }
-        let lease = self.lease.as_ref().ok().and_then(Option::as_ref).filter(|lease| lease.holds_at(now));
-        let lease = lease.and_then(|lease| Some(Sign { by: SignBy::Lease, at: lease.renewed? }));
-        let fresh = self.heartbeats.iter().filter(|sign| {
-            now.duration_since(sign.at) <= sign.by.lasts() && sign.at.duration_since(now) <= CLOCK_SKEW
-        });
-        let since = self.not_ready_since(now);
-        let shows = |sign: &Sign| since.is_none_or(|since| sign.at > since);
-        let signs = lease.into_iter().chain(fresh.cloned()).filter(shows);
-        let mut signs = signs.map(|sign| Sign { at: sign.at.min(now), ..sign }).collect::<Vec<_>>();
-        // The newest of each.
-        signs.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));
-        signs.dedup_by_key(|sign| sign.by);
-        signs
+    /// What it counts as. A pod of it may be Terminating: that is not known from it.
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        let Self { control_plane, reserved, cordoned, .. } = *self;
+        let (ready, leaf) = (self.ready == Ready::True, self.leaf.is_some());
+        let since = self.not_ready_since(now).filter(|_| !ready);
+        Standing { ready, leaf, control_plane, reserved, cordoned, since, terminating: true }
     }
 
-    /// Whether its machine lives, or may, as far as reports tell: one that could not be read may be a sign of life.
-    pub fn may_live(&self, now: Timestamp) -> bool {
-        self.lease.is_err() || !self.signs_of_life(now).is_empty()
+    /// The last that was heard of its machine.
+    pub fn last_heard(&self) -> Option<&Heard> {
+        self.heard.iter().max_by_key(|heard| heard.at)
     }
 
-    /// The mark by which it is certainly off. A machine that shows a sign of life is not, whatever the mark says.
-    pub fn fenced_at(&self, now: Timestamp) -> Option<&str> {
-        self.fenced.as_deref().filter(|_| !self.may_live(now))
+    /// The last that was heard from `by`.
+    pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
+        self.heard.iter().find(|heard| heard.by == by)
+    }
+}
+
+/// Since when a node is NotReady, as known at `now`: the later of what its condition and its taint say. A condition of the
+/// future says nothing: that kubelet's clock is off.
+pub fn not_ready_since(
+    said: Option<Timestamp>,
+    tainted: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    said.filter(|since| *since <= now).max(tainted)
+}
+
+/// Something that only a node's own machine can have written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// Who wrote it.
+    pub by: SignBy,
+    /// When: the later of the API server's stamp and the node's own word, as far as that is believed. Either may be ahead of
+    /// the clock by which a run judges, and is then later than anything that this clock has seen.
+    pub at: Timestamp,
+    /// How often that source writes, with what it may be late: for so long silence means nothing.
+    pub period: SignedDuration,
+}
+
+impl Heard {
+    /// As a person reads it at `now`: not in the future.
+    pub fn sign(&self, now: Timestamp) -> Sign {
+        Sign { by: self.by, at: self.at.min(now) }
+    }
+}
+
+/// A mark that says that a node is certainly off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FencingMark {
+    /// The mark, as a phrase.
+    pub mark: String,
+    /// It was set at this time or before, as far as the API server has stamped that.
+    pub set_by: Option<Timestamp>,
+}
+
+impl FencingMark {
+    /// Whether it may still be true where the machine was last heard at that time. A mark may be left behind: a machine that
+    /// was heard since is on.
+    pub fn stands(&self, heard: Option<Timestamp>) -> bool {
+        self.set_by.zip(heard).is_none_or(|(set_by, heard)| heard <= set_by)
     }
 }
 
@@ -195,10 +232,12 @@ pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "SignEntry"))]
 pub struct Sign {
-    /// Who reported: `lease`, `node-problem-detector` or `virt-handler`.
+    /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`, `virt-handler`, `kube-apiserver`, or
+    /// `kubelet`, which says that the node is not Ready: Kubernetes takes that back as soon as the kubelet falls silent.
     #[cfg_attr(test, schemars(with = "String"))]
     pub by: SignBy,
-    /// When: by the API server's stamp or the node's own clock, whichever is later and not in the future.
+    /// When: by the API server's stamp or the node's own clock, whichever is later and not in the future; of `kubelet` the
+    /// moment of judging.
     #[serde(serialize_with = "whole_seconds")]
     pub at: Timestamp,
 }
@@ -218,20 +257,14 @@ codes! {
         Lease = "lease",
         /// node-problem-detector, by the heartbeat of one of its conditions.
         ProblemDetector = "node-problem-detector",
+        /// The node monitoring agent of EKS, likewise.
+        NodeMonitoring = "eks-node-monitoring-agent",
         /// `KubeVirt`'s virt-handler, by its annotation.
         VirtHandler = "virt-handler",
-    }
-}
-
-impl SignBy {
-    /// For how long a report counts. node-problem-detector reports every 5 min, virt-handler every 1 to 2 min; a lease
-    /// says itself how long it holds.
-    pub const fn lasts(self) -> SignedDuration {
-        match self {
-            Self::Lease => SignedDuration::MAX,
-            Self::ProblemDetector => SignedDuration::from_mins(11),
-            Self::VirtHandler => SignedDuration::from_mins(5),
-        }
+        /// The API server of a control plane node, by its identity lease.
+        ApiServer = "kube-apiserver",
+        /// The kubelet, by a `Ready` that is `False`.
+        Kubelet = "kubelet",
     }
 }
 
@@ -246,28 +279,6 @@ codes! {
         Unknown = "Unknown",
         /// There is no such condition.
         Absent = "absent",
-    }
-}
-
-/// A node's heartbeat.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
-    /// When it was last renewed: the later of the API server's stamp and what the node says by its own clock. Either may be
-    /// ahead of the clock by which a run judges, and is then later than anything that this clock has seen.
-    pub renewed: Option<Timestamp>,
-    /// For how long a renewal holds.
-    pub duration: SignedDuration,
-}
-
-impl Lease {
-    /// When it was last renewed, as a person reads it at `now`: not in the future.
-    pub fn renewed_by(&self, now: Timestamp) -> Option<Timestamp> {
-        self.renewed.map(|renewed| renewed.min(now))
-    }
-
-    /// Whether the last renewal still holds. One stamped in the future holds: that node's clock is off, not the node.
-    pub fn holds_at(&self, now: Timestamp) -> bool {
-        self.renewed.is_some_and(|renewed| now.duration_since(renewed) <= self.duration)
     }
 }
 
@@ -303,12 +314,14 @@ pub enum Census {
     /// Too few nodes are NotReady to be an outage, and a real one is Ready.
     #[default]
     NotNeeded,
-    /// Counted, leaf nodes left out.
+    /// Counted, leaf nodes and those that were put away left out.
     Counted {
         /// All real nodes.
         all: Tally,
         /// Those without the control-plane role.
         workers: Tally,
+        /// A pod could start on one of them.
+        room: bool,
     },
     /// Could not be counted.
     Unread(Unread),
@@ -327,16 +340,19 @@ pub struct Tally {
 pub type Traits = BTreeMap<String, Tally>;
 
 impl Census {
-    /// Counts the real nodes among `nodes`.
-    pub fn count(nodes: impl IntoIterator<Item = Standing>) -> Self {
-        let (mut all, mut workers) = (Tally::default(), Tally::default());
-        for node in nodes.into_iter().filter(|node| !node.leaf) {
+    /// Counts the real nodes among `nodes` that were not put away by `now`.
+    pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = Standing>) -> Self {
+        let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
+        for node in
+            nodes.into_iter().filter(|node| !node.leaf && (node.terminating || !node.may_be_put_away(now)))
+        {
             all.add(node.ready);
             if !node.control_plane {
                 workers.add(node.ready);
             }
+            room |= node.is_open();
         }
-        Self::Counted { all, workers }
+        Self::Counted { all, workers, room }
     }
 }
 
@@ -349,7 +365,7 @@ impl Tally {
 }
 
 /// What a node counts as, for the breaker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Its `Ready` is `True`.
     pub ready: bool,
@@ -357,13 +373,31 @@ pub struct Standing {
     pub leaf: bool,
     /// It carries the control-plane role.
     pub control_plane: bool,
+    /// It has a taint that keeps pods off the control plane.
+    pub reserved: bool,
+    /// It is cordoned.
+    pub cordoned: bool,
+    /// Since when it is NotReady, where it is and that is known.
+    pub since: Option<Timestamp>,
+    /// A pod of it is Terminating, or may be.
+    pub terminating: bool,
 }
 
-impl From<&NodeFacts> for Standing {
-    fn from(NodeFacts { ready, leaf, control_plane, .. }: &NodeFacts) -> Self {
-        Self { ready: *ready == Ready::True, leaf: leaf.is_some(), control_plane: *control_plane }
+impl Standing {
+    /// Whether a pod could start on it, if it has the room.
+    pub fn is_open(&self) -> bool {
+        self.ready && !self.cordoned && !self.reserved
+    }
+
+    /// Whether somebody has put it away by `now`, so that it is not one that fails, unless a pod of it is Terminating.
+    pub fn may_be_put_away(&self, now: Timestamp) -> bool {
+        let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY;
+        !self.ready && self.cordoned && self.since.is_some_and(long_ago)
     }
 }
+
+/// A node that has been cordoned and NotReady for longer than this was put away.
+const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// A `VolumeAttachment` left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -414,13 +448,13 @@ pub struct PodFacts {
     pub after_reap: Option<String>,
     /// The claims it uses.
     pub claims: Vec<ClaimFacts>,
+    /// Its first volume that is neither a claim nor of a kind that two pods may use at once, as a phrase.
+    pub own_volume: Option<String>,
+    /// Its first volume that is a disk on a storage network which it may write, as a phrase.
+    pub own_disk: Option<String>,
     /// It carries the label `apps.kubernetes.io/pod-index`: its `StatefulSet` controller is of Kubernetes 1.28 at least.
     pub indexed: bool,
 }
-
-/// Kinds whose pods are interchangeable, and their API groups.
-const INTERCHANGEABLE: [(&str, &str); 4] =
-    [("ReplicaSet", "apps"), ("ReplicationController", ""), ("Job", "batch"), ("DaemonSet", "apps")];
 
 /// The Job controller's finalizer: the one that the reaper knows how to have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -442,15 +476,14 @@ impl PodFacts {
         self.finalizers.iter().filter(|finalizer| *finalizer != JOB_TRACKING).cloned().collect()
     }
 
-    /// Whether two of it must not run at once: what made it keeps each of its pods unique, or it has a disk that outlives
-    /// it. Kinds count only in Kubernetes' own API groups: others use the same names.
-    pub fn unique(&self) -> bool {
-        let group = self.controller.as_ref().map(Identity::group);
-        let interchangeable = |owner: &Owner| {
-            INTERCHANGEABLE.iter().any(|(kind, of)| owner.kind == *kind && group.is_none_or(|it| it == *of))
-        };
-        self.claims.iter().any(|claim| !claim.ephemeral)
-            || self.owner.as_ref().is_some_and(|owner| !interchangeable(owner))
+    /// Whether another may run beside it: its controller makes such pods, and it has no storage of its own. A Job that
+    /// still holds its finalizer waits for this pod's end, because its author forbade overlap. A second pod of a `DaemonSet`
+    /// would be on the same disks. Kinds count only in Kubernetes' own API groups: others use the same names.
+    pub fn interchangeable(&self) -> bool {
+        let made = self.made_by("ReplicaSet", "apps")
+            || self.made_by("ReplicationController", "")
+            || self.made_by("Job", "batch") && !self.held_by_job();
+        made && self.own_volume.is_none() && self.claims.iter().all(|claim| claim.ephemeral)
     }
 
     /// Whether its controller is of that kind, in that API group.
@@ -464,14 +497,12 @@ impl PodFacts {
         self.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING)
     }
 
-    /// Notes what a look at its claims found, by namespace and name. A claim that its own generic ephemeral volume
-    /// made,
-    /// which its UID as the owner proves, goes with the pod.
+    /// Notes what a look at its claims found, by namespace and name.
     pub fn note_claims(&mut self, look: impl Fn(&str, &str) -> Option<ClaimLook>) {
         for claim in &mut self.claims {
             if let Some(ClaimLook { owners, state }) = look(&self.namespace, &claim.name) {
-                let own = claim.ephemeral && owners.contains(&self.uid);
-                claim.state = if own { ClaimState::Own } else { state };
+                claim.owned = owners.contains(&self.uid);
+                claim.state = state;
             }
         }
     }
@@ -602,9 +633,13 @@ pub struct ClaimFacts {
     /// Other pods of the node that use it.
     pub users: Vec<String>,
     /// Whether the pod's `StatefulSet` creates it again, for that pod alone; else why that is not known, as a phrase.
-    /// Looked up
-    /// only where it may be given up.
+    /// Looked up only where it may be given up.
     pub renewed: Result<(), String>,
+    /// The pod owns it, which its UID proves: the claim goes with the pod.
+    pub owned: bool,
+    /// Whether nothing wants it any more, where the pod owns it; else why that is not known, as a phrase. Looked up only
+    /// there, and not of one that its own generic ephemeral volume made.
+    pub unwanted: Result<(), String>,
     /// What is known about it.
     pub state: ClaimState,
 }
@@ -634,8 +669,6 @@ pub enum ClaimState {
     Unread(Unread),
     /// It does not exist: it pins nothing.
     Absent,
-    /// It was made for this pod alone, and goes with it.
-    Own,
     /// It exists and names no volume that exists: lost, or not bound.
     WithoutVolume {
         /// The volume that is missing, where the claim names one.
@@ -665,6 +698,8 @@ pub struct VolumeFacts {
     pub reclaim_policy: Option<String>,
     /// Where the data is.
     pub storage: Storage,
+    /// It is a disk on a storage network that two machines may write at once (in-tree `fc` or `iscsi`, not read-only): which.
+    pub disk: Option<&'static str>,
     /// `spec.nodeAffinity.required`: one of these terms must hold on a node.
     pub affinity: Vec<AffinityTerm>,
 }

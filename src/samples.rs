@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::facts::{Identity, Lease, NodeFacts, Owner, PodFacts, Ready};
+use crate::facts::{Heard, Identity, NodeFacts, Owner, PodFacts, Ready, SignBy};
 
 pub fn now() -> Timestamp {
     "2026-03-01T12:00:00Z".parse().expect("a moment")
@@ -23,14 +23,22 @@ pub fn node() -> NodeFacts {
         ready_since: Some(an_hour_ago()),
         tainted_since: Some(an_hour_ago()),
         hostname: Some("ds06.example".to_owned()),
-        heartbeats: Vec::new(),
-        fenced: None,
+        heard: vec![lease(an_hour_ago() - SignedDuration::from_secs(50))],
+        unheard: None,
+        no_api_server: false,
+        fenced: Vec::new(),
         out_of_service: false,
         leaf: None,
         control_plane: false,
+        reserved: false,
+        cordoned: false,
         opted_out: None,
-        lease: Ok(Some(Lease { renewed: Some(an_hour_ago()), duration: SignedDuration::from_secs(40) })),
     }
+}
+
+/// A lease that was renewed at `at`.
+pub fn lease(at: Timestamp) -> Heard {
+    Heard { by: SignBy::Lease, at, period: SignedDuration::from_secs(40) }
 }
 
 /// A pod of ds06 that only the last rule applies to.
@@ -55,6 +63,8 @@ pub fn pod() -> PodFacts {
         namespace_opted_out: Ok(None),
         after_reap: None,
         claims: Vec::new(),
+        own_volume: None,
+        own_disk: None,
         indexed: false,
     }
 }

@@ -120,6 +120,11 @@ pub struct Selector {
 }
 
 impl Selector {
+    /// The keys that it asks about.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.requirements.iter().map(|requirement| requirement.key.as_str())
+    }
+
     /// Whether every requirement holds on `labels`. A label that is absent is not in any set, as in Kubernetes.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements.iter().all(|Requirement { key, operator, values }| {

@@ -6,7 +6,6 @@ use crate::advice::Kubectl;
 use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo};
 use crate::codes::codes;
 use crate::decide::Policy;
-use crate::facts::KubeletAlive;
 use crate::limits::Limits;
 use crate::selector::{NamespaceFilter, NodeSelectors, Target};
 use crate::source::{Wanted, snapshot};
@@ -178,7 +177,7 @@ impl From<Cli> for Settings {
             all_namespaces: _,
             namespace_exclude_regex,
             kubelet_alive,
-            unreachable_only,
+            unreachable_only: _,
             manual_owner_kind,
             reap_scratch,
             leaf_node_selector,
@@ -209,8 +208,7 @@ impl From<Cli> for Settings {
             policy: Policy {
                 reap_older_than: signed(reap_older_than),
                 node_not_ready_for: signed(node_not_ready_for.map_or(reap_older_than, Into::into)),
-                kubelet_alive: if unreachable_only { KubeletAlive::Hold } else { kubelet_alive },
-                unreachable_only,
+                kubelet_alive,
                 manual_owner_kinds: manual_owner_kind,
                 reap_scratch,
             },

@@ -12,7 +12,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::decide::{ConfinedClaim, PinnedClaim, Reason, UnverifiedClaim, Verdict, doubts, shared_disk};
+use crate::decide::{
+    ConfinedClaim, PinnedClaim, Policy, Reason, UnverifiedClaim, Verdict, doubts, fenced, may_live,
+    shared_disk, signs_of_life,
+};
 use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
 use crate::limits::{Hold, HoldReason, Judged};
 use crate::selector::{Target, is_name};
@@ -304,7 +307,13 @@ fn step(what: impl Into<String>, command: Command) -> Step {
 
 /// What to do about `all`, which have the same reason, namespace and node, by the `facts` that they were judged by. While
 /// `hold` holds the run, or their node shows a sign of life, nothing that destroys is printed.
-pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubectl: &Kubectl) -> Advice {
+pub fn advise(
+    all: &[&Judged],
+    facts: &ClusterFacts,
+    policy: &Policy,
+    hold: Option<&Hold>,
+    kubectl: &Kubectl,
+) -> Advice {
     let Some(Judged { pod, reason, .. }) = all.first() else { return Advice::default() };
     let alike = Alike { namespace: &pod.namespace, all };
     // Finalizers are for a person where the node is gone, too.
@@ -315,7 +324,7 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
     let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
     match reason {
         Reason::LeafNode(leaf) => return leaf_node(&alike, &node.name, leaf, kubectl),
-        Reason::KubeletAlive { signs, .. } => return kubelet_alive(node, signs.is_empty(), kubectl),
+        Reason::KubeletAlive { .. } => return kubelet_alive(node, kubectl),
         Reason::VolumeConfined { .. } => return volume_confined(&alike, &node.name, kubectl),
         _ => {}
     }
@@ -348,7 +357,9 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
         _ => return Advice::default(),
     };
     let why = match hold.map(|hold| &hold.reason) {
-        None if node.may_live(facts.now) => "while the node is alive, or may be: repair it, or power it off",
+        None if may_live(facts.now, policy, node) => {
+            "while the node is alive, or may be: repair it, or power it off"
+        }
         None => {
             let against = all.iter().flat_map(|judged| against(judged, node, kubectl)).collect::<Vec<_>>();
             if !against.is_empty() {
@@ -358,7 +369,7 @@ pub fn advise(all: &[&Judged], facts: &ClusterFacts, hold: Option<&Hold>, kubect
                 let nothing = format!("Nothing brings {} back: there is no controller.", alike.them());
                 advice.risk = Some(advice.risk.map_or(nothing.clone(), |more| format!("{more} {nothing}")));
             }
-            let off = node.fenced_at(facts.now).is_some();
+            let off = fenced(facts.now, policy, node).is_some();
             let shared = alike.pods().any(|pod| shared_disk(pod).is_some());
             return if off || !shared { advice } else { with_shared_disk(&node.name, advice) };
         }
@@ -386,8 +397,7 @@ fn remark(what: impl Into<String>) -> Step {
     Step { what: what.into(), command: None, harm: None }
 }
 
-fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, kubectl: &Kubectl) -> Advice {
-    let when = if silent { "unless you know that it is off" } else { "while it is alive" };
+fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, kubectl: &Kubectl) -> Advice {
     let restart = match ready {
         Ready::Unknown => "restart the kubelet (systemctl restart kubelet), and see what its log says",
         _ => "restart what the condition names, mostly the container runtime, then the kubelet",
@@ -403,7 +413,7 @@ fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, silent: bool, 
         )),
     ];
     let risk = format!(
-        "Do not force-delete it from {node} {when}: it most likely still runs there, and would run beside its replacement."
+        "Do not force-delete it from {node} while it is alive: it most likely still runs there, and would run beside its replacement."
     );
     Advice::new(risk, steps)
 }
@@ -548,7 +558,7 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
                   start a second copy.";
     let maker = leaf.maker;
     match leaf.kind {
-        LeafKind::Kosmos => kosmos_leaf(alike, leaf, look, kubectl),
+        LeafKind::Kosmos => kosmos_leaf(alike, node, leaf, kubectl),
         LeafKind::Selected => Advice::new(unseen, vec![look]),
         LeafKind::Virtual => {
             let repair = format!(
@@ -568,25 +578,34 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
     }
 }
 
-fn kosmos_leaf(alike: &Alike<'_>, leaf: &Leaf, look: Step, kubectl: &Kubectl) -> Advice {
+fn kosmos_leaf(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
+    let look = "See whether the link is cut: while Kosmos renews the lease, it is not.";
     let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
-    let see = "See why Kosmos does not reach the leaf cluster; repair that link.";
-    let mut steps = vec![look, step(see, kubectl.command(log))];
+    let see = "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
+    let mut steps =
+        vec![step(look, kubectl.command(["describe", "node", node])), step(see, kubectl.command(log))];
     if let Some(cluster) = &leaf.cluster {
-        let file = format!("{cluster}.kubeconfig");
-        let mut fetch =
-            kubectl.words(["get", "clusters.kosmos.io", cluster, "-o", "jsonpath={.spec.kubeconfig}"]);
-        fetch.extend(["|", "base64", "-d", ">"].map(str::to_owned));
-        fetch.push(quoted(&file));
-        let what =
-            format!("Fetch Kosmos's credentials for leaf cluster {cluster} (remove the file afterwards).");
-        steps.push(step(what, Command(fetch)));
-        let there = Kubectl(Target { context: None, kubeconfig: Some(file.into()) });
-        let what = "See whether the pod runs there; it has the same namespace and name.";
-        steps.push(step(what, there.get_pods(alike, &["-o", "wide"])));
+        // With an empty kubeconfig kubectl would ask the cluster that it runs in; with one that names a context it does not.
+        let begin = [r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&"#, Command::NEXT];
+        let get = kubectl.words(["get", "clusters.kosmos.io", cluster, "-o", "jsonpath={.spec.kubeconfig}"]);
+        let check = r#"kubectl --kubeconfig "$creds" config current-context &&"#;
+        let check = [r#"| base64 -d > "$creds" &&"#, Command::NEXT, check, Command::NEXT];
+        let there = Kubectl::default().get_pods(alike, &["-o", "wide"]).0;
+        let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let end = owned(&[r#"--kubeconfig "$creds" )"#]);
+        let what = format!(
+            "Look for {} in leaf cluster {cluster}. If the link is cut from here too, do so from within it.",
+            alike.them()
+        );
+        steps.push(step(what, Command([owned(&begin), get, owned(&check), there, end].concat())));
     }
-    let risk = "Do not force-delete it: the owner would start a second copy while the first still serves in the leaf \
-                cluster, and Kosmos deletes that first one, by name, as soon as the link is back.";
+    steps.push(remark(format!(
+        "Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node {node}, not its pods. \
+         What runs there after all may run on, beside its replacement."
+    )));
+    let risk = "Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would start a second copy, \
+                and Kosmos may never end the first; a ReplicaSet or Job has started its second already; a pod without a \
+                controller is lost. Its deletion was requested, so Kosmos ends it when the link is back: choose the moment.";
     Advice::new(risk, steps)
 }
 
@@ -603,6 +622,7 @@ pub fn power_off(name: &str) -> Step {
 pub fn advise_node(
     node: &NodeFacts,
     now: Timestamp,
+    policy: &Policy,
     reaped: bool,
     dead: bool,
     attached: usize,
@@ -610,7 +630,7 @@ pub fn advise_node(
 ) -> Vec<Step> {
     let name = node.name.as_str();
     let mut steps = Vec::new();
-    if reaped && node.signs_of_life(now).is_empty() && node.fenced_at(now).is_none() {
+    if reaped && signs_of_life(now, policy, node).is_empty() && fenced(now, policy, node).is_none() {
         steps.push(power_off(name));
     }
     if attached > 0 && node.out_of_service {
@@ -618,7 +638,7 @@ pub fn advise_node(
             "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches \
              its volumes at once. Remove it when its pods run elsewhere and the machine works again."
         )));
-    } else if attached > 0 && dead && !node.may_live(now) {
+    } else if attached > 0 && dead && !may_live(now, policy, node) {
         let mut taint = kubectl.still_as_judged(node);
         taint.push("&&".to_owned());
         let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";

@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 use super::*;
 use crate::{
     facts::{
-        AffinityTerm, Census, ClaimFacts, ClaimState, Lease, Owner, Requirement, Sign, SignBy, Storage,
-        Unread, VolumeFacts,
+        AffinityTerm, Census, ClaimFacts, ClaimState, FencingMark, Heard, KubeletAlive, Owner, Requirement,
+        SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -31,15 +31,28 @@ fn facts(node: NodeFacts) -> ClusterFacts {
 }
 
 fn bound(name: &str, shared_disk: bool, storage: Storage) -> ClaimFacts {
-    let volume =
-        VolumeFacts { name: format!("pv-{name}"), reclaim_policy: None, storage, affinity: Vec::new() };
+    let (name_of_volume, affinity) = (format!("pv-{name}"), Vec::new());
+    let volume = VolumeFacts { name: name_of_volume, reclaim_policy: None, storage, disk: None, affinity };
     let state = ClaimState::Bound { uid: format!("uid-{name}"), shared_disk, scratch: None, volume };
     ClaimFacts {
         name: name.to_owned(),
         ephemeral: false,
         users: Vec::new(),
         renewed: Err(String::new()),
+        owned: false,
+        unwanted: Ok(()),
         state,
+    }
+}
+
+fn policy() -> Policy {
+    let minutes = SignedDuration::from_mins(10);
+    Policy {
+        reap_older_than: minutes,
+        node_not_ready_for: minutes,
+        kubelet_alive: KubeletAlive::HoldUnique,
+        manual_owner_kinds: Vec::new(),
+        reap_scratch: false,
     }
 }
 
@@ -61,7 +74,7 @@ fn advised(pod: PodFacts, node: NodeFacts) -> (Option<String>, Vec<Step>) {
     };
     let reason = Reason::LocalVolume { claims: vec![pinned], kept: None };
     let judged = Judged { pod, reason, limit: None };
-    let Advice { risk, steps } = advise(&[&judged], &facts(node), None, &Kubectl::default());
+    let Advice { risk, steps } = advise(&[&judged], &facts(node), &policy(), None, &Kubectl::default());
     (risk, steps)
 }
 
@@ -74,23 +87,24 @@ fn deletes(steps: &[Step]) -> usize {
 fn nothing_that_destroys_is_printed_for_a_node_that_lives_or_may() {
     let (_, steps) = advised(with_local_volume(None), samples::node());
     assert_eq!(deletes(&steps), 1, "{steps:?}");
-    let renewed = Lease { renewed: Some(now()), duration: SignedDuration::from_secs(40) };
-    let reported = Sign { by: SignBy::VirtHandler, at: now() };
+    let heard = |heard: Heard| NodeFacts { heard: vec![heard], ..samples::node() };
+    let reported = Heard { by: SignBy::VirtHandler, ..samples::lease(now()) };
     let nodes = [
-        ("renews its lease", NodeFacts { ready: Ready::False, lease: Ok(Some(renewed)), ..samples::node() }),
-        ("is reported from", NodeFacts { heartbeats: vec![reported], ..samples::node() }),
-        ("has an unread lease", NodeFacts { lease: Err(Unread("no".to_owned())), ..samples::node() }),
+        ("says that it is not Ready", NodeFacts { ready: Ready::False, ..samples::node() }),
+        ("renews its lease", heard(samples::lease(now()))),
+        ("is reported from", heard(reported)),
+        ("has an unread lease", NodeFacts { unheard: Some(Unread("no".to_owned())), ..samples::node() }),
     ];
     for (name, node) in nodes {
-        let steps = advise_node(&node, now(), false, true, 1, &Kubectl::default());
+        let steps = advise_node(&node, now(), &policy(), false, true, 1, &Kubectl::default());
         assert_eq!(steps, [], "{name}");
         let (risk, steps) = advised(with_local_volume(None), node);
         assert!(risk.is_none() && steps.iter().all(|step| step.command.is_none()), "{name}: {steps:?}");
     }
-    let dead = advise_node(&samples::node(), now(), false, true, 1, &Kubectl::default());
+    let dead = advise_node(&samples::node(), now(), &policy(), false, true, 1, &Kubectl::default());
     assert!(dead[0].command.is_some(), "{dead:?}");
     let out_of_service = NodeFacts { out_of_service: true, ..samples::node() };
-    let steps = advise_node(&out_of_service, now(), false, true, 1, &Kubectl::default());
+    let steps = advise_node(&out_of_service, now(), &policy(), false, true, 1, &Kubectl::default());
     assert!(steps[0].command.is_none() && steps[0].what.contains("Remove it"), "{steps:?}");
 }
 
@@ -102,7 +116,8 @@ fn where_two_machines_could_write_a_disk_the_power_comes_first() {
     let machine = Owner { kind: "VirtualMachineInstance".to_owned(), name: "vm-1".to_owned() };
     let launcher = PodFacts { owner: Some(machine), ..with_local_volume(None) };
     assert!(first(launcher, samples::node()).starts_with("Power ds06 off"));
-    let fenced = NodeFacts { fenced: Some("annotation fencing/state=fenced".to_owned()), ..samples::node() };
+    let mark = FencingMark { mark: "annotation fencing/state=fenced".to_owned(), set_by: None };
+    let fenced = NodeFacts { fenced: vec![mark], ..samples::node() };
     assert!(first(shared(), fenced).starts_with("Give up claim data-db-0"));
     assert!(first(with_local_volume(None), samples::node()).starts_with("Give up claim data-db-0"));
 }
@@ -196,7 +211,7 @@ fn finalizers_are_explained_where_the_node_is_gone_too() {
     let judged = Judged { pod: samples::pod(), reason, limit: None };
     let mut facts = facts(samples::node());
     facts.nodes.insert("ds06".to_owned(), NodeRead::Gone);
-    let Advice { risk, steps } = advise(&[&judged], &facts, None, &Kubectl::default());
+    let Advice { risk, steps } = advise(&[&judged], &facts, &policy(), None, &Kubectl::default());
     assert!(risk.is_some() && steps.iter().all(|step| step.command.is_some()), "{steps:?}");
     assert_eq!(steps.len(), 2, "{steps:?}");
 }

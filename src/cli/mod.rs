@@ -14,8 +14,6 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::facts::KubeletAlive;
-
 pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
 pub use self::values::{DryRun, LogFormat, Output, PodName, Span};
@@ -170,9 +168,12 @@ impl Cli {
             let only = common.namespace.as_ref().map(|name| format!("^{}$", regex::escape(name)));
             common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
         }
-        if common.unreachable_only && common.kubelet_alive == KubeletAlive::Reap {
-            let [only, alive] = ["unreachable_only", "kubelet_alive"].map(|id| spelled(matches, id));
-            return Err(format!("{only} and {alive}=reap contradict each other; leave one out"));
+        let set = common.unreachable_only.as_ref().is_some_and(|value| !value.eq_ignore_ascii_case("false"));
+        if set || typed(matches, "unreachable_only") {
+            let gone = spelled(matches, "unreachable_only");
+            return Err(format!(
+                "{gone} no longer exists; remove it, and set --kubelet-alive=hold (KUBELET_ALIVE=hold) to keep what it did"
+            ));
         }
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.

@@ -38,7 +38,7 @@ pub struct Options {
     pub yes: bool,
 
     /// Run only if the guard refuses this account the delete of a running pod: the run's own pod, which the downward
-    /// API names. --dry-run=client and --snapshot skip this check
+    /// API names; other namespaces are not asked about. --dry-run=client and --snapshot skip this check
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env)]
     pub require_guard: bool,
 
@@ -87,15 +87,15 @@ pub struct Common {
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_exclude_regex: Option<Regex>,
 
-    /// Which pods a sign of life of their NotReady node protects (a renewed lease, a report of node-problem-detector
-    /// or virt-handler): "hold-unique" (those that must not run twice, such as a StatefulSet's), "hold" (all) or "reap" (none)
+    /// Which pods a sign of life of their NotReady node protects (Ready is False, or something on the machine still writes, such
+    /// as a lease): "hold-unique" (all but those that may run twice, as a ReplicaSet's without storage), "hold" (all) or
+    /// "reap" (none)
     #[arg(help_heading = WHICH, long, hide_short_help = true, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
-    /// Reap only where the node's Ready is Unknown, not where its kubelet may still report; implies
-    /// --kubelet-alive=hold
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env)]
-    pub unreachable_only: bool,
+    /// Until 0.2.0. Whoever sets it is told what has taken its place.
+    #[arg(long, hide = true, env, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub unreachable_only: Option<String>,
 
     /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or CronJob above the owner
     /// counts too. Repeatable, or separated by commas
@@ -121,7 +121,8 @@ pub struct Common {
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "N", default_value_t = 0, value_parser = values::count)]
     pub max_deletes: usize,
 
-    /// Delete nothing when more than 2 nodes are NotReady and they are at least this share of all nodes, or of the workers, or when no real node is Ready; 100 turns this off
+    /// Delete nothing when more than 2 nodes are NotReady and they are at least this share of all nodes, or of the workers, or
+    /// when no other node could start a pod; 100 turns this off
     #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, value_parser = values::percent)]
     pub max_not_ready_percent: u8,
 

@@ -113,7 +113,8 @@ impl Cluster {
         if actions.iter().any(denies) {
             return format!(
                 "the guard's policy {policy} does not apply to this account, which needs the right be-guarded on \
-                 guarded.pod-reaper.io from a ClusterRoleBinding, and none by wildcards"
+                 guarded.pod-reaper.io from a ClusterRoleBinding, and none by wildcards; or a matchResources leaves this \
+                 namespace out"
             );
         }
         actions.pop().map_or_else(

@@ -15,8 +15,8 @@ use crate::facts::{
     Unasked, Unread,
 };
 use crate::kubernetes::{
-    KOSMOS_PREFIX, ListMeta, RawClaim, RawController, RawLease, RawList, RawNode, RawObject, RawPod,
-    RawStatefulSet, RawVolume, identity_of_malformed, malformed,
+    KOSMOS_PREFIX, ListMeta, NodeLeases, RawClaim, RawController, RawLease, RawList, RawNode, RawObject,
+    RawPod, RawStatefulSet, RawVolume, identity_of_malformed, malformed,
 };
 use crate::outcome::{Replacement, ReplacementState as State};
 
@@ -34,6 +34,9 @@ const CACHED: &str = "&resourceVersion=0";
 const EXPIRED: u16 = 410;
 /// Each node's lease has the node's name.
 const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/";
+/// The leases of the API servers.
+const SERVER_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?\
+    labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
 /// What the Status column says of pods that live. A Terminating pod shows `Terminating`, or `Unknown` where its node
 /// was given up, unless its phase is final: then it shows what it would show anyway, one of these or anything else.
 const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
@@ -52,7 +55,8 @@ pub struct Scan {
     pub nodes: usize,
     /// Those that do not say `Ready`, or say anything that is not understood.
     pub not_ready: Vec<String>,
-    /// One that does, and whose name does not mark it as a leaf node: other marks are only on the node itself.
+    /// One that does, is not cordoned, has no control-plane role, and whose name does not mark it as a leaf node: other marks
+    /// and the taints are only on the node itself.
     pub ready: Option<String>,
 }
 
@@ -149,12 +153,17 @@ impl Cluster {
         self.pages(&path, Form::Table, |answer, scan: &mut Scan| {
             // The first page's: what was read is at least as new.
             scan.now = scan.now.or(answer.date);
-            answer.rows(["Name", "Status"], |[name, status]| {
+            answer.rows(["Name", "Status", "Roles"], |[name, status, roles]| {
                 scan.nodes += 1;
                 let mut words = status.split(',');
+                let worker = || !roles.split(',').any(|role| ["control-plane", "master"].contains(&role));
                 if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
                     scan.not_ready.push(name);
-                } else if scan.ready.is_none() && !name.starts_with(KOSMOS_PREFIX) {
+                } else if scan.ready.is_none()
+                    && status == "Ready"
+                    && worker()
+                    && !name.starts_with(KOSMOS_PREFIX)
+                {
                     scan.ready = Some(name);
                 }
             })
@@ -204,10 +213,21 @@ impl Cluster {
             tokio::join!(self.get_any(&node_path, Form::Object), self.find::<RawLease>(NODE_LEASES, name));
         let Some(answer) = answer? else { return Ok(None) };
         let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
-        let lease =
-            lease.map(|raw| raw.map(|raw| raw.known_at(now))).map_err(|failure| Unread(failure.to_string()));
-        let facts = answer.parse_named::<RawNode>(name)?.into_facts(lease, &self.selectors);
+        let node = answer.parse_named::<RawNode>(name)?;
+        let servers = if node.may_have_api_server() { self.api_servers().await } else { Ok(Vec::new()) };
+        let own = lease.map_err(|failure| Unread(failure.to_string()));
+        let leases = NodeLeases { own, api_servers: servers.as_deref() };
+        let facts = node.into_facts(now, leases, &self.selectors);
         Ok(Some(NodeLook { facts: facts.map_err(Failure::Unreadable)?, now, at }))
+    }
+
+    /// The leases of the API servers; none where they may not be listed: an account of an older installation lacks that right.
+    async fn api_servers(&self) -> Result<Vec<RawLease>, Unread> {
+        let leases = self.list(SERVER_LEASES, Form::Object, Some).await;
+        match leases.and_then(Listed::whole) {
+            Err(failure) if failure.code() == Some(403) => Ok(Vec::new()),
+            leases => leases.map_err(|failure| Unread(format!("those of API servers: {failure}"))),
+        }
     }
 
     /// The Terminating ones of `pods`, and of the others what tells why they are not.
@@ -312,8 +332,7 @@ impl Cluster {
     pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
         let path = format!("/api/v1/nodes?limit={FEW}&labelSelector={}", encode(selector));
         let pages = self.pages(&path, Form::Object, |answer, found: &mut Listed<String>| {
-            let real =
-                |node: RawNode| node.metadata.name.clone().filter(|_| !node.standing(&self.selectors).leaf);
+            let real = |node: RawNode| node.metadata.name.clone().filter(|_| !node.is_leaf(&self.selectors));
             let next = answer.items(real, found)?;
             Ok(next.filter(|_| found.items.len() < 2))
         });
@@ -323,13 +342,13 @@ impl Cluster {
         if found.items.len() < 2 { found.whole() } else { Ok(found.items) }
     }
 
-    /// What every node counts as, and what they have, by reading all of them: rows do not show which are leaf nodes. A
-    /// malformed one fails all: what it counts as is not known.
-    pub async fn standings(&self) -> Result<(BTreeMap<String, Standing>, Traits), Failure> {
+    /// What every node counts as at `now`, and what they have, by reading all of them: rows do not show which are leaf nodes.
+    /// A malformed one fails all: what it counts as is not known. No pods are read, so each may have one that is Terminating.
+    pub async fn standings(&self, now: Timestamp) -> Result<(BTreeMap<String, Standing>, Traits), Failure> {
         let path = format!("/api/v1/nodes?limit={PAGE}");
         let pages = self.pages(&path, Form::Object, |answer, (listed, traits): &mut (_, Traits)| {
             let keep = |node: RawNode| {
-                let standing = node.standing(&self.selectors);
+                let standing = node.standing(&self.selectors, now);
                 node.count_traits(standing, traits);
                 node.metadata.name.map(|name| (name, standing))
             };

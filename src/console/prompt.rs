@@ -54,11 +54,11 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     for pod in pods {
         let workload = pod.workload.as_ref().or(pod.owner.as_ref());
         let workload = workload.map_or("Pods".to_owned(), |it| format!("{} {}", it.kind, it.name));
-        let marks = (pod.controller.is_some(), !pod.unique());
+        let marks = (pod.controller.is_some(), pod.interchangeable());
         workloads.entry((marks, &pod.namespace, workload)).or_default().push(pod);
     }
     let mut page = Page { text: String::new(), screen: Screen::default() };
-    for (((comes_back, may_run_twice), namespace, workload), pods) in workloads.iter().take(PREVIEW) {
+    for (((comes_back, interchangeable), namespace, workload), pods) in workloads.iter().take(PREVIEW) {
         let named = pods.iter().take(NAMES);
         let named = named.map(|pod| format!("{} on {}", pod.name, pod.node.as_deref().unwrap_or_default()));
         let named = named.chain(and_more(pods.len(), NAMES)).collect::<Vec<_>>().join(", ");
@@ -66,7 +66,7 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
         let scratch = pods.iter().any(|pod| pod.claims.iter().any(|claim| claim.renewed.is_ok()));
         let scratch = if scratch { "; scratch claims go too" } else { "" };
         let back = if *comes_back { "" } else { "  [nothing brings it back]" };
-        let unique = if *may_run_twice { "" } else { "  [unique]" };
+        let unique = if *interchangeable { "" } else { "  [unique]" };
         let says =
             format!("{namespace}: {workload}: {named}; overdue up to {longest}{scratch}{unique}{back}");
         page.paragraph("  ", "      ", Style::new(), &says);
@@ -74,7 +74,7 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     if let Some(more) = and_more(workloads.len(), PREVIEW) {
         page.line(&format!("  {more} workloads (see all with --dry-run=client)"));
     }
-    let nodes = pods.iter().filter(|pod| pod.unique()).filter_map(|pod| pod.node.as_deref());
+    let nodes = pods.iter().filter(|pod| !pod.interchangeable()).filter_map(|pod| pod.node.as_deref());
     let nodes = nodes.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
     if !nodes.is_empty() {
         let says =
@@ -119,8 +119,8 @@ mod tests {
         let pods = pods.iter().collect::<Vec<_>>();
         let now = samples::now() + jiff::SignedDuration::from_mins(90);
         let question = question("context prod (api.prod.example.com)", &pods, now);
-        expect_test::expect![[r"
-              shop: Pods: bare on ds06; overdue up to 2h 30m  [nothing brings it back]
+        expect_test::expect![[r#"
+              shop: Pods: bare on ds06; overdue up to 2h 30m  [unique]  [nothing brings it back]
               shop: StatefulSet db: db on ds06; overdue up to 2h 30m  [unique]
               shop: ReplicaSet web: web-0 on ds06, web-1 on ds06, web-2 on ds06, web-3 on ds06, web-4 on ds06,
                   and 2 more; overdue up to 2h 30m
@@ -143,7 +143,7 @@ mod tests {
               shop: ReplicaSet x-15: x-15 on ds06; overdue up to 2h 30m
               and 3 more workloads (see all with --dry-run=client)
               [unique]: two of it must not run at once. Make sure that these nodes are off: ds06.
-            Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "]]
+            Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]]
         .assert_eq(&question);
     }
 }

@@ -5,6 +5,7 @@
 //! being printed for a node that may come back. The rules themselves are a list, in `rules.rs`: deciding takes the
 //! first that holds, explaining evaluates them all.
 
+mod life;
 mod reason;
 mod rules;
 mod volume;
@@ -12,11 +13,13 @@ mod volume;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+pub use self::life::{fenced, may_live, signs_of_life};
 pub use self::reason::{
-    ConfinedClaim, Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, seen, spoken, unread,
+    ConfinedClaim, Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, heard, seen, spoken,
+    unread,
 };
-pub use self::rules::shared_disk;
 use self::rules::{BEFORE_VOLUMES, Case, Finding, RULES};
+pub use self::rules::{last_heard, shared_disk};
 pub use self::volume::{doubts, to_ask};
 use crate::facts::{ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts};
 
@@ -29,8 +32,6 @@ pub struct Policy {
     pub node_not_ready_for: SignedDuration,
     /// Which pods a sign of life of their node protects.
     pub kubelet_alive: KubeletAlive,
-    /// Reap only where `Ready` is `Unknown`, and no pod of a node that shows a sign of life.
-    pub unreachable_only: bool,
     /// Kinds of owner or workload that are left to a person.
     pub manual_owner_kinds: Vec<String>,
     /// Give up pinned claims that are declared scratch, with their pods.
@@ -42,7 +43,7 @@ impl Policy {
     fn protects(&self, pod: &PodFacts) -> bool {
         match self.kubelet_alive {
             KubeletAlive::Hold => true,
-            KubeletAlive::HoldUnique => pod.unique(),
+            KubeletAlive::HoldUnique => !pod.interchangeable(),
             KubeletAlive::Reap => false,
         }
     }

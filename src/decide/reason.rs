@@ -147,7 +147,7 @@ pub enum Reason {
     KubeletAlive {
         /// What the node's `Ready` is.
         ready: Ready,
-        /// What shows that its machine lives, as phrases; none where `--unreachable-only` alone holds the pod.
+        /// What shows that its machine lives, as phrases, at least one.
         signs: Vec<String>,
     },
     /// Rule 11.
@@ -347,17 +347,14 @@ impl Reason {
                     LeafKind::Edge => {
                         "It keeps working without its cluster, so NotReady means that the link is cut"
                     }
-                    LeafKind::Kosmos | LeafKind::Selected => "There, NotReady means that the link is cut",
+                    LeafKind::Kosmos | LeafKind::Selected => "There, NotReady mostly means that the link is cut",
                 };
                 format!("Its node {what} (seen: {}). {means}: the pod may well be running.", marks.join(", "))
             }
             Self::FactsUnread(what) => unread(what),
             Self::NodeRecovering { lease_age } => format!(
-                "The node's lease was renewed {} ago, so its kubelet is alive and about to report.",
+                "The node's lease was renewed {} ago, after the node became NotReady: its kubelet may be about to report.",
                 spoken((*lease_age).max(SignedDuration::ZERO))
-            ),
-            Self::KubeletAlive { ready, signs } if signs.is_empty() => format!(
-                "The node's Ready is {ready}, not Unknown: its kubelet may still report, and --unreachable-only is set."
             ),
             Self::KubeletAlive { ready, signs } => format!(
                 "The node's Ready is {ready}, but its machine is alive: {}. The pod's containers most likely still run.",
@@ -421,8 +418,15 @@ pub fn seen(Sign { by, at }: &Sign, now: Timestamp) -> String {
     let age = spoken(now.duration_since(*at).max(SignedDuration::ZERO));
     match by {
         SignBy::Lease => format!("its kubelet renewed its lease {age} ago"),
+        SignBy::ApiServer => format!("its API server renewed its lease {age} ago"),
+        SignBy::Kubelet => "its kubelet reports that itself".to_owned(),
         by => format!("{by} reported {age} ago"),
     }
+}
+
+/// When something was heard, and from whom: "4s ago (lease)".
+pub fn heard(Sign { by, at }: &Sign, now: Timestamp) -> String {
+    format!("{} ago ({by})", spoken(now.duration_since(*at).max(SignedDuration::ZERO)))
 }
 
 /// The sentence for a needed fact that could not be read: `what`, and why.

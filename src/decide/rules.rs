@@ -1,10 +1,11 @@
 //! The rules, in their order: each by itself, so that one that comes late can be asked although an early one holds.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::reason::{Optout, PinnedClaim, Reason, seen, spoken};
-use super::{Policy, volume};
-use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready};
+use super::life::counts_for;
+use super::reason::{Optout, PinnedClaim, Reason, heard, seen, spoken};
+use super::{Policy, fenced, signs_of_life, volume};
+use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy};
 
 /// What a rule may look at.
 pub(super) struct Case<'a> {
@@ -154,20 +155,21 @@ pub(super) static RULES: [Rule; 18] = [
         otherwise: |_| "The node, the namespace and, where needed, the lease were read.".to_owned(),
     },
     Rule {
-        asks: "Is its node recovering: Unknown, but with a fresh lease?",
+        asks: "Is its node recovering: silent, but with a lease that was renewed since it is NotReady?",
         holds: Holds::OnNode(node_recovering),
-        otherwise: |case| match case.known().map(|node| (node.ready, &node.lease)) {
-            Some((Ready::Unknown, Ok(Some(lease)))) => match lease.renewed_by(case.now) {
-                Some(renewed) => {
-                    let ago = spoken(case.now.duration_since(renewed));
-                    format!(
-                        "The node's lease was renewed {ago} ago and holds for {}.",
-                        spoken(lease.duration)
-                    )
+        otherwise: |case| match case.known() {
+            Some(node) if SILENT.contains(&node.ready) => match node.heard_by(SignBy::Lease) {
+                Some(lease) => {
+                    let ago = spoken(case.now.duration_since(lease.at).max(SignedDuration::ZERO));
+                    let since = node.not_ready_since(case.now);
+                    let when = match since {
+                        Some(since) if lease.at > since => "after it became NotReady",
+                        _ => "before it became NotReady",
+                    };
+                    format!("The node's lease was renewed {ago} ago, {when}.")
                 }
                 None => "The node's lease was never renewed.".to_owned(),
             },
-            Some((Ready::Unknown, Ok(None))) => "The node has no lease.".to_owned(),
             _ => format!("The lease does not matter here. {}", case.ready()),
         },
     },
@@ -189,9 +191,9 @@ pub(super) static RULES: [Rule; 18] = [
             let Some(node) = case.known() else { return NOWHERE.to_owned() };
             let signs = signs(case, node).join(", ");
             match case.policy.kubelet_alive {
-                _ if signs.is_empty() => "Nothing shows that its machine is alive.".to_owned(),
+                _ if signs.is_empty() => last_heard(case.now, node),
                 KubeletAlive::Reap => format!("--kubelet-alive=reap protects no pod, although {signs}."),
-                _ => format!("Two copies of it may run at once, although {signs}."),
+                _ => format!("Another of it may run beside it, although {signs}."),
             }
         },
     },
@@ -260,9 +262,12 @@ pub(super) static RULES: [Rule; 18] = [
         asks: "Could two machines write to its disk, and is its node not fenced?",
         holds: Holds::OnNode(|case, node| {
             let what = shared_disk(case.pod)?;
-            node.fenced_at(case.now).is_none().then_some(Reason::SharedDisk(what))
+            fenced(case.now, case.policy, node).is_none().then_some(Reason::SharedDisk(what))
         }),
-        otherwise: |case| match (shared_disk(case.pod), case.known().map(|node| node.fenced_at(case.now))) {
+        otherwise: |case| match (
+            shared_disk(case.pod),
+            case.known().map(|node| fenced(case.now, case.policy, node)),
+        ) {
             (None, _) => "It has no disk that several machines could write to at once.".to_owned(),
             (Some(_), Some(Some(mark))) => format!("Its node is certainly off: {mark}."),
             (Some(_), Some(None)) => "Its node is not fenced.".to_owned(),
@@ -327,26 +332,30 @@ fn facts_unread(case: &Case<'_>) -> Option<Reason> {
     if let Err(unread) = &case.pod.namespace_opted_out {
         return Some(Reason::FactsUnread(format!("the namespace: {}", unread.0)));
     }
-    // Where Ready is Unknown, it shows a recovery; else it is needed only where a sign of life would protect the pod.
-    let needed = match node.ready {
-        Ready::True => false,
-        Ready::Unknown => true,
-        Ready::False | Ready::Absent => case.policy.protects(case.pod),
-    };
-    match &node.lease {
-        Err(unread) if needed => Some(Reason::FactsUnread(format!("the node's lease: {}", unread.0))),
+    // A kubelet that says False was heard: nothing that its lease says could change a verdict.
+    match &node.unheard {
+        Some(unread) if SILENT.contains(&node.ready) => {
+            Some(Reason::FactsUnread(format!("the node's lease: {}", unread.0)))
+        }
         _ => None,
     }
 }
 
+/// What `Ready` is where the kubelet says nothing.
+const SILENT: [Ready; 2] = [Ready::Unknown, Ready::Absent];
+
+/// A kubelet that renews its lease may be about to report. One that still has not after so many times the time for which a
+/// renewal counts will not.
+const RECOVERS_WITHIN: i32 = 12;
+
 fn node_recovering(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
-    match &node.lease {
-        Ok(Some(lease)) if node.ready == Ready::Unknown && lease.holds_at(case.now) => {
-            let age = lease.renewed_by(case.now).map(|renewed| case.now.duration_since(renewed));
-            Some(Reason::NodeRecovering { lease_age: age.unwrap_or_default() })
-        }
-        _ => None,
-    }
+    let (lease, since) = node.heard_by(SignBy::Lease).zip(node.not_ready_since(case.now))?;
+    let (age, counts) = (case.now.duration_since(lease.at), counts_for(lease, case.policy));
+    let recovers = SILENT.contains(&node.ready)
+        && lease.at > since
+        && age < counts
+        && case.now.duration_since(since) < counts.saturating_mul(RECOVERS_WITHIN);
+    recovers.then_some(Reason::NodeRecovering { lease_age: age })
 }
 
 fn node_just_failed(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
@@ -362,26 +371,44 @@ fn node_just_failed(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
 
 /// What shows that the node's machine lives, as phrases.
 fn signs(case: &Case<'_>, node: &NodeFacts) -> Vec<String> {
-    node.signs_of_life(case.now).iter().map(|sign| seen(sign, case.now)).collect()
+    signs_of_life(case.now, case.policy, node).iter().map(|sign| seen(sign, case.now)).collect()
 }
 
 fn kubelet_alive(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
-    let Case { policy, pod, .. } = case;
     let signs = signs(case, node);
-    let may_report = policy.unreachable_only && !matches!(node.ready, Ready::True | Ready::Unknown);
-    let protected = policy.protects(pod) && !signs.is_empty();
-    (may_report || protected).then_some(Reason::KubeletAlive { ready: node.ready, signs })
+    let protected = case.policy.protects(case.pod) && !signs.is_empty();
+    protected.then_some(Reason::KubeletAlive { ready: node.ready, signs })
+}
+
+/// When, and by what, the machine of `node` was last heard, as a sentence.
+pub fn last_heard(now: Timestamp, node: &NodeFacts) -> String {
+    node.last_heard().map_or_else(
+        || "Nothing was ever heard of its machine.".to_owned(),
+        |last| format!("Its machine was last heard {}.", heard(&last.sign(now), now)),
+    )
 }
 
 /// What of `pod` two machines could write at once, as a phrase.
 pub fn shared_disk(pod: &PodFacts) -> Option<String> {
-    let shared = |state: &ClaimState| matches!(state, ClaimState::Bound { shared_disk: true, .. });
-    if let Some(claim) = pod.claims.iter().find(|claim| shared(&claim.state)) {
-        return Some(format!("claim {} is ReadWriteMany and a raw block device", claim.name));
-    }
-    let Owner { kind, name } = pod.owner.as_ref()?;
-    let machine = kind == VIRTUAL_MACHINE || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
-    machine.then(|| format!("it belongs to the virtual machine {name}"))
+    let of_claim = pod.claims.iter().find_map(|claim| match &claim.state {
+        ClaimState::Bound { shared_disk: true, .. } => {
+            Some(format!("claim {} is ReadWriteMany and a raw block device", claim.name))
+        }
+        ClaimState::Bound { volume, .. } => {
+            let disk = volume.disk?;
+            Some(format!(
+                "volume {} of claim {} is {disk}, which locks no other machine out",
+                volume.name, claim.name
+            ))
+        }
+        _ => None,
+    });
+    let of_pod = || pod.own_disk.as_ref().map(|disk| format!("{disk}, which locks no other machine out"));
+    of_claim.or_else(of_pod).or_else(|| {
+        let Owner { kind, name } = pod.owner.as_ref()?;
+        let machine = kind == VIRTUAL_MACHINE || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
+        machine.then(|| format!("it belongs to the virtual machine {name}"))
+    })
 }
 
 /// The kind that makes `KubeVirt`'s pods; its disks are shared for live migration.

@@ -5,8 +5,8 @@ use expect_test::expect;
 use super::*;
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, ClaimLook, ClaimState, Identity, JOB_TRACKING, Leaf, LeafKind, Lease,
-        NodeFacts, Owner, Ready, Requirement, Sign, SignBy, Storage, Unread, VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimLook, ClaimState, FencingMark, Heard, Identity, JOB_TRACKING, Leaf,
+        LeafKind, NodeFacts, Owner, Ready, Requirement, SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -42,7 +42,6 @@ fn policy() -> Policy {
         reap_older_than: span("10m"),
         node_not_ready_for: span("10m"),
         kubelet_alive: KubeletAlive::HoldUnique,
-        unreachable_only: false,
         manual_owner_kinds: Vec::new(),
         reap_scratch: false,
     }
@@ -180,12 +179,21 @@ impl Node {
     }
 
     fn reported(mut self, by: SignBy, at: Timestamp) -> Self {
-        self.0.heartbeats.push(Sign { by, at });
+        let period = match by {
+            SignBy::VirtHandler => span("5m"),
+            SignBy::ApiServer => span("1m"),
+            _ => span("11m"),
+        };
+        self.0.heard.push(Heard { by, at, period });
         self
     }
 
-    fn fenced(mut self) -> Self {
-        self.0.fenced = Some("annotation fencing/state=fenced".to_owned());
+    fn fenced(self) -> Self {
+        self.fenced_by(None)
+    }
+
+    fn fenced_by(mut self, set_by: Option<Timestamp>) -> Self {
+        self.0.fenced.push(FencingMark { mark: "annotation fencing/state=fenced".to_owned(), set_by });
         self
     }
 
@@ -194,13 +202,20 @@ impl Node {
         self
     }
 
-    fn lease(mut self, lease: Result<Option<Lease>, Unread>) -> Self {
-        self.0.lease = lease;
+    fn without_lease(mut self) -> Self {
+        self.0.heard.retain(|heard| heard.by != SignBy::Lease);
         self
     }
 
-    fn lease_renewed(self, at: Timestamp) -> Self {
-        self.lease(Ok(Some(lease(Some(at)))))
+    fn lease_unread(mut self) -> Self {
+        self.0.unheard = Some(not_read());
+        self.without_lease()
+    }
+
+    fn lease_renewed(mut self, at: Timestamp) -> Self {
+        self = self.without_lease();
+        self.0.heard.push(samples::lease(at));
+        self
     }
 }
 
@@ -221,10 +236,6 @@ fn unread() -> NodeRead {
 /// For [`Pod::on`].
 const NOT_LOOKED_UP: Option<NodeRead> = None;
 
-fn lease(renewed: Option<Timestamp>) -> Lease {
-    Lease { renewed, duration: span("40s") }
-}
-
 fn kosmos_leaf() -> Leaf {
     Leaf {
         kind: LeafKind::Kosmos,
@@ -244,7 +255,8 @@ fn selected_leaf() -> Leaf {
 }
 
 fn volume(storage: Storage, affinity: Vec<AffinityTerm>) -> VolumeFacts {
-    VolumeFacts { name: "pv-1".to_owned(), reclaim_policy: Some("Delete".to_owned()), storage, affinity }
+    let reclaim_policy = Some("Delete".to_owned());
+    VolumeFacts { name: "pv-1".to_owned(), reclaim_policy, storage, disk: None, affinity }
 }
 
 fn local() -> VolumeFacts {
@@ -275,7 +287,15 @@ fn within(key: &str, values: &[&str]) -> Requirement {
 }
 
 fn claim(state: ClaimState) -> ClaimFacts {
-    ClaimFacts { name: "data".to_owned(), ephemeral: false, users: Vec::new(), renewed: not_asked(), state }
+    ClaimFacts {
+        name: "data".to_owned(),
+        ephemeral: false,
+        users: Vec::new(),
+        renewed: not_asked(),
+        owned: false,
+        unwanted: not_asked(),
+        state,
+    }
 }
 
 fn bound(volume: VolumeFacts) -> ClaimFacts {
@@ -457,7 +477,7 @@ fn rule_4_a_pod_on_a_ready_node_is_left() {
         ("within grace", pod().on(ready()).due_in("30s"), Reason::NodeReady),
         ("a leaf", pod().on(ready().leaf(kosmos_leaf())), Reason::NodeReady),
         ("its lease expired long ago", pod().on(ready().lease_renewed(ago("1h"))), Reason::NodeReady),
-        ("Ready False is not Ready", pod().on(node().ready(Ready::False)), stuck()),
+        ("Ready False is not Ready", pod().one_of_many().on(node().ready(Ready::False)), beside(SAYS_SO)),
         ("Ready Unknown is not Ready", pod().on(node().ready(Ready::Unknown)), stuck()),
         ("Ready absent is not Ready", pod().on(node().ready(Ready::Absent)), stuck()),
     ]);
@@ -519,7 +539,7 @@ fn rule_6_a_pod_on_a_leaf_node_is_for_a_person() {
 
 #[test]
 fn rule_7_what_was_not_read_waits() {
-    let namespace_unread = || pod().namespace(Err(not_read()));
+    let why = || facts_unread("the node's lease: it is forbidden");
     check([
         ("the node", pod().on(unread()), facts_unread("the node: it is forbidden")),
         (
@@ -527,65 +547,62 @@ fn rule_7_what_was_not_read_waits() {
             pod().on(NOT_LOOKED_UP),
             facts_unread("the node: it was not looked up"),
         ),
-        ("the namespace", namespace_unread(), facts_unread("the namespace: it is forbidden")),
+        ("the namespace", pod().namespace(Err(not_read())), facts_unread("the namespace: it is forbidden")),
+        ("the lease", pod().on(node().lease_unread()), why()),
+        ("the lease, Ready absent", pod().on(node().ready(Ready::Absent).lease_unread()), why()),
+        ("the lease, for any pod", pod().one_of_many().on(node().lease_unread()), why()),
         (
-            "the lease",
-            pod().on(node().lease(Err(not_read()))),
-            facts_unread("the node's lease: it is forbidden"),
-        ),
-        (
-            "the lease, which would protect a unique pod",
-            pod().on(node().ready(Ready::False).lease(Err(not_read()))),
-            facts_unread("the node's lease: it is forbidden"),
-        ),
-        (
-            "the lease, Ready absent",
-            pod().on(node().ready(Ready::Absent).lease(Err(not_read()))),
-            facts_unread("the node's lease: it is forbidden"),
-        ),
-        (
-            "the lease, which would not protect this pod",
-            pod().one_of_many().on(node().ready(Ready::False).lease(Err(not_read()))),
-            stuck(),
-        ),
-        (
-            "the lease, which Unknown needs for any pod",
-            pod().one_of_many().on(node().lease(Err(not_read()))),
-            facts_unread("the node's lease: it is forbidden"),
+            "the lease, where Ready says already that the kubelet lives",
+            pod().on(node().ready(Ready::False).lease_unread()),
+            alive(Ready::False, &[SAYS_SO]),
         ),
     ]);
     let nobody = Policy { kubelet_alive: KubeletAlive::Reap, ..policy() };
-    let unread = || pod().on(node().ready(Ready::False).lease(Err(not_read())));
-    check_under(&nobody, [("the lease, which protects nobody", unread(), stuck())]);
-    let everybody = Policy { kubelet_alive: KubeletAlive::Hold, ..policy() };
-    let why = facts_unread("the node's lease: it is forbidden");
-    check_under(&everybody, [("the lease, which protects everybody", unread().one_of_many(), why)]);
+    check_under(&nobody, [("the lease, though nobody is protected", pod().on(node().lease_unread()), why())]);
 }
 
+/// What a Ready that is False shows.
+const SAYS_SO: &str = "its kubelet reports that itself";
+
 #[test]
-fn rule_8_a_node_whose_lease_holds_is_recovering() {
+fn rule_8_a_node_whose_lease_was_renewed_since_it_is_not_ready_is_recovering() {
+    let renewed = |age: &str| pod().on(node().lease_renewed(ago(age)));
+    let lives = |ready, age: &str| alive(ready, &[&format!("its kubelet renewed its lease {age} ago")]);
+    let both =
+        |failed: &str, renewed: &str| pod().on(node().since(Some(ago(failed))).lease_renewed(ago(renewed)));
+    // It counts for as long as the node has to be NotReady, or the lease holds where that is longer.
     check([
-        ("renewed just now", pod().on(node().lease_renewed(now())), recovering(SignedDuration::ZERO)),
-        ("renewed within its duration", pod().on(node().lease_renewed(ago("10s"))), recovering(span("10s"))),
-        ("exactly its duration ago", pod().on(node().lease_renewed(ago("40s"))), recovering(span("40s"))),
-        ("a second longer ago", pod().on(node().lease_renewed(ago("41s"))), stuck()),
+        ("just now", renewed("0s"), recovering(SignedDuration::ZERO)),
+        ("longer ago than it holds", renewed("45s"), recovering(span("45s"))),
+        ("a second before it no longer counts", renewed("9m 59s"), recovering(span("9m 59s"))),
+        ("when it no longer counts", renewed("10m"), stuck()),
+        ("in the future", pod().on(node().lease_renewed(ahead("1h"))), recovering(-span("1h"))),
+        ("never", pod().on(node().without_lease()), stuck()),
+        ("as the node failed", renewed("1h"), stuck()),
+        ("Ready absent", pod().on(node().ready(Ready::Absent).lease_renewed(now())), recovering(span("0s"))),
         (
-            "stamped in the future",
-            pod().on(node().lease_renewed(ahead("1h"))),
-            recovering(SignedDuration::ZERO),
-        ),
-        ("never renewed", pod().on(node().lease(Ok(Some(lease(None))))), stuck()),
-        ("no lease", pod().on(node().lease(Ok(None))), stuck()),
-        (
-            "renewed, yet Ready is False",
+            "Ready False",
             pod().on(node().ready(Ready::False).lease_renewed(now())),
-            alive(Ready::False, &["its kubelet renewed its lease 0s ago"]),
+            alive(Ready::False, &["its kubelet renewed its lease 0s ago", SAYS_SO]),
         ),
-        (
-            "whatever --kubelet-alive says",
-            pod().one_of_many().on(node().lease_renewed(now())),
-            recovering(SignedDuration::ZERO),
-        ),
+        ("whatever the pod", renewed("45s").one_of_many(), recovering(span("45s"))),
+    ]);
+    let at_once = Policy { node_not_ready_for: SignedDuration::ZERO, ..policy() };
+    check_under(
+        &at_once,
+        [
+            ("asked for 0, within its duration", both("5m", "39s"), recovering(span("39s"))),
+            ("asked for 0, at its duration", both("5m", "40s"), stuck()),
+            ("NotReady for almost 12 times that", both("7m 59s", "39s"), recovering(span("39s"))),
+            ("for 12 times", both("8m", "39s"), lives(Ready::Unknown, "39s")),
+            ("a second later than the failure", both("31s", "30s"), recovering(span("30s"))),
+            ("as it failed", both("30s", "30s"), stuck()),
+        ],
+    );
+    // A kubelet that restarts for ever does not recover.
+    check([
+        ("NotReady for almost 12 times that", both("1h 59m 59s", "45s"), recovering(span("45s"))),
+        ("for 12 times", both("2h", "45s"), lives(Ready::Unknown, "45s")),
     ]);
 }
 
@@ -619,7 +636,7 @@ fn rule_9_a_node_that_has_just_failed_is_given_time() {
             just_failed(Some(span("1m"))),
         ),
         (
-            "though its lease is renewed",
+            "though its kubelet lives",
             pod().on(node().ready(Ready::False).since(Some(ago("1m"))).lease_renewed(now())),
             just_failed(Some(span("1m"))),
         ),
@@ -636,81 +653,60 @@ fn rule_9_a_node_that_has_just_failed_is_given_time() {
 }
 
 #[test]
-fn rule_10_a_report_of_the_node_itself_protects_a_unique_pod() {
-    use SignBy::{Lease as Renewal, ProblemDetector, VirtHandler};
-    let lease = |age: &str| format!("its kubelet renewed its lease {age} ago");
-    let on_false = |node: Node| pod().on(node.ready(Ready::False));
-    let held_by = |ready, sign: String| alive(ready, &[&sign]);
-    let silent = |by, at| pod().on(node().reported(by, at));
-    assert_eq!(Renewal.as_str(), "lease");
-    check([
-        ("lease just renewed", on_false(node().lease_renewed(now())), held_by(Ready::False, lease("0s"))),
-        ("lease at its end", on_false(node().lease_renewed(ago("40s"))), held_by(Ready::False, lease("40s"))),
-        ("lease a second past its end", on_false(node().lease_renewed(ago("41s"))), stuck()),
-        (
-            "another server's clock is ahead",
-            on_false(node().lease_renewed(ahead("30s"))),
-            held_by(Ready::False, lease("0s")),
-        ),
-        (
-            "the node was read long after the scan",
-            on_false(node().lease_renewed(ahead("31s"))),
-            held_by(Ready::False, lease("0s")),
-        ),
-        (
-            "lease, Ready absent",
-            pod().on(node().ready(Ready::Absent).lease_renewed(now())),
-            held_by(Ready::Absent, lease("0s")),
-        ),
-        (
-            "detector at 11 min",
-            silent(ProblemDetector, ago("11m")),
-            held_by(Ready::Unknown, reported(ProblemDetector, "11m")),
-        ),
-        ("detector a second later", silent(ProblemDetector, ago("11m 1s")), stuck()),
-        ("detector of the future", silent(ProblemDetector, ahead("31s")), stuck()),
-        (
-            "virt-handler at 5 min",
-            silent(VirtHandler, ago("5m")),
-            held_by(Ready::Unknown, reported(VirtHandler, "5m")),
-        ),
-        ("virt-handler a second later", silent(VirtHandler, ago("5m 1s")), stuck()),
-        (
-            "the newest counts",
-            pod().on(node()
-                .reported(VirtHandler, ago("4m"))
-                .reported(VirtHandler, ago("1m"))
-                .reported(ProblemDetector, ago("9m"))),
-            alive(Ready::Unknown, &[&reported(ProblemDetector, "9m"), &reported(VirtHandler, "1m")]),
-        ),
-        (
-            "one of the future hides none",
-            pod().on(node().reported(ProblemDetector, ahead("1h")).reported(ProblemDetector, ago("2m"))),
-            held_by(Ready::Unknown, reported(ProblemDetector, "2m")),
-        ),
-    ]);
-    // Only what is later than the failure tells of the time after it.
+fn rule_10_what_was_heard_since_the_failure_protects_a_unique_pod() {
+    use SignBy::{ApiServer, NodeMonitoring, ProblemDetector, VirtHandler};
+    let heard = |by, at| pod().on(node().reported(by, at));
+    let held = |by, age| alive(Ready::Unknown, &[&reported(by, age)]);
     let at_once = Policy { node_not_ready_for: SignedDuration::ZERO, ..policy() };
-    let reported_then = |at| pod().on(node().since(Some(ago("2m"))).reported(ProblemDetector, at));
+    let server = || alive(Ready::Unknown, &["its API server renewed its lease 59s ago"]);
     check_under(
         &at_once,
         [
-            ("as it failed", reported_then(ago("2m")), stuck()),
+            ("detector", heard(ProblemDetector, ago("10m 59s")), held(ProblemDetector, "10m 59s")),
+            ("detector, at its end", heard(ProblemDetector, ago("11m")), stuck()),
+            ("EKS' agent", heard(NodeMonitoring, ago("10m 59s")), held(NodeMonitoring, "10m 59s")),
+            ("EKS' agent, at its end", heard(NodeMonitoring, ago("11m")), stuck()),
+            ("virt-handler", heard(VirtHandler, ago("4m 59s")), held(VirtHandler, "4m 59s")),
+            ("virt-handler, at its end", heard(VirtHandler, ago("5m")), stuck()),
+            ("API server", heard(ApiServer, ago("59s")), server()),
+            ("API server, at its end", heard(ApiServer, ago("1m")), stuck()),
+            (
+                "as it failed",
+                pod().on(node().since(Some(ago("2m"))).reported(VirtHandler, ago("2m"))),
+                stuck(),
+            ),
             (
                 "a second after",
-                reported_then(ago("1m 59s")),
-                held_by(Ready::Unknown, reported(ProblemDetector, "1m 59s")),
+                pod().on(node().since(Some(ago("2m"))).reported(VirtHandler, ago("1m 59s"))),
+                held(VirtHandler, "1m 59s"),
             ),
             (
                 "before its taint",
-                pod().on(node()
-                    .since(Some(ago("5m")))
-                    .tainted(ago("2m"))
-                    .reported(ProblemDetector, ago("3m"))),
+                pod().on(node().since(Some(ago("5m"))).tainted(ago("2m")).reported(VirtHandler, ago("3m"))),
                 stuck(),
             ),
         ],
     );
+    // Whoever waits longer before a node counts as dead believes what was heard for longer.
+    check([
+        (
+            "virt-handler, ten minutes asked for",
+            heard(VirtHandler, ago("9m 59s")),
+            held(VirtHandler, "9m 59s"),
+        ),
+        ("no longer", heard(VirtHandler, ago("10m")), stuck()),
+        (
+            "each is named",
+            pod().on(node().reported(ProblemDetector, ago("9m")).reported(VirtHandler, ahead("10s"))),
+            alive(Ready::Unknown, &[&reported(ProblemDetector, "9m"), &reported(VirtHandler, "0s")]),
+        ),
+        (
+            "Ready False, however old the lease",
+            pod().on(node().ready(Ready::False)),
+            alive(Ready::False, &[SAYS_SO]),
+        ),
+        ("Ready absent, and nothing heard", pod().on(node().ready(Ready::Absent).without_lease()), stuck()),
+    ]);
 }
 
 const NOTHING_BACK: &str = "nothing brings it back: it has no controller";
@@ -728,73 +724,50 @@ fn beside(sign: &str) -> Reason {
 
 #[test]
 fn rule_10_protects_whom_the_operator_wants() {
-    let living = || node().ready(Ready::False).lease_renewed(ago("4s"));
-    let sign = "its kubelet renewed its lease 4s ago";
-    let held = || alive(Ready::False, &[sign]);
-    let own = |ephemeral| ClaimFacts { ephemeral, ..claim(ClaimState::Own) };
-    let on = |pod: Pod| pod.on(living());
+    let own =
+        |ephemeral| ClaimFacts { ephemeral, owned: true, unwanted: Ok(()), ..claim(ClaimState::Absent) };
+    let on = |pod: Pod| pod.on(node().ready(Ready::False));
+    let mounting = |mut pod: Pod| {
+        pod.0.own_volume = Some("volume data".to_owned());
+        pod
+    };
     let rows = || {
         [
             ("StatefulSet", on(pod()), true),
-            ("StatefulSet of Kubernetes", on(pod().controlled_by("StatefulSet", "apps/v1")), true),
             ("a kind nobody knows", on(pod().owner(Some("Impala"))), true),
             ("ReplicaSet", on(pod().one_of_many()), false),
-            ("ReplicaSet of Kubernetes", on(pod().controlled_by("ReplicaSet", "apps/v1")), false),
+            ("another's ReplicaSet", on(pod().controlled_by("ReplicaSet", "example.com/v1")), true),
             ("ReplicationController", on(pod().controlled_by("ReplicationController", "v1")), false),
             ("Job", on(pod().controlled_by("Job", "batch/v1")), false),
+            ("Job, not let go of", on(pod().controlled_by("Job", "batch/v1").held_by(&[JOB_TRACKING])), true),
             ("another's Job", on(pod().controlled_by("Job", "batch.volcano.sh/v1alpha1")), true),
-            ("DaemonSet", on(pod().controlled_by("DaemonSet", "apps/v1")), false),
-            ("nobody's", on(pod().owner(None)), false),
-            ("nobody's, with a claim", on(pod().owner(None).with(claim(ClaimState::Absent))), true),
+            ("DaemonSet", on(pod().controlled_by("DaemonSet", "apps/v1")), true),
+            ("nobody's", on(pod().owner(None)), true),
             ("ReplicaSet, with a claim", on(pod().one_of_many().with(claim(ClaimState::Absent))), true),
-            ("ReplicaSet, with a claim of its own", on(pod().one_of_many().with(own(true))), false),
-            ("ReplicaSet, with one of that name", on(pod().one_of_many().with(own(false))), true),
+            ("ReplicaSet, with one that it owns", on(pod().one_of_many().with(own(false))), true),
+            ("ReplicaSet, with a generic ephemeral one", on(pod().one_of_many().with(own(true))), false),
+            ("ReplicaSet, with another volume", on(mounting(pod().one_of_many())), true),
         ]
     };
     for (name, pod, unique) in rows() {
-        assert_eq!(pod.0.unique(), unique, "{name}");
+        let held = || alive(Ready::False, &[SAYS_SO]);
         let reaped = || {
-            let Reason::Stuck { mut notes, .. } = beside(sign) else { unreachable!("it is") };
+            let Reason::Stuck { mut notes, .. } = beside(SAYS_SO) else { unreachable!("it is") };
             if pod.0.controller.is_none() {
                 notes.insert(0, NOTHING_BACK.to_owned());
             }
-            if pod.0.claims.iter().any(|claim| claim.state == ClaimState::Own) {
+            if pod.0.claims.iter().any(|claim| claim.owned) {
                 notes.insert(0, "claim data is its own alone and goes with it, data included".to_owned());
             }
             Reason::Stuck { scratch: Vec::new(), notes }
         };
-        let by_default = if unique { held() } else { reaped() };
-        assert_eq!(pod.judged_by(&policy()), by_default, "{name}");
+        assert_eq!(pod.0.interchangeable(), !unique, "{name}");
+        assert_eq!(pod.judged_by(&policy()), if unique { held() } else { reaped() }, "{name}");
         let hold = Policy { kubelet_alive: KubeletAlive::Hold, ..policy() };
         assert_eq!(pod.judged_by(&hold), held(), "{name}, held");
         let reap = Policy { kubelet_alive: KubeletAlive::Reap, ..policy() };
         assert_eq!(pod.judged_by(&reap), reaped(), "{name}, reaped");
     }
-}
-
-#[test]
-fn unreachable_only_leaves_a_kubelet_that_may_report() {
-    let unreachable_only = Policy { kubelet_alive: KubeletAlive::Hold, unreachable_only: true, ..policy() };
-    let may_report = |ready| Reason::KubeletAlive { ready, signs: Vec::new() };
-    check_under(
-        &unreachable_only,
-        [
-            ("Ready False", pod().one_of_many().on(node().ready(Ready::False)), may_report(Ready::False)),
-            ("Ready absent", pod().one_of_many().on(node().ready(Ready::Absent)), may_report(Ready::Absent)),
-            ("Ready Unknown", pod(), stuck()),
-            (
-                "Ready Unknown, lease fresh",
-                pod().on(node().lease_renewed(now())),
-                recovering(SignedDuration::ZERO),
-            ),
-            (
-                "Ready Unknown, a sign of life",
-                pod().one_of_many().on(node().reported(SignBy::VirtHandler, ago("1m"))),
-                alive(Ready::Unknown, &[&reported(SignBy::VirtHandler, "1m")]),
-            ),
-        ],
-    );
-    check([("not asked for", pod().on(node().ready(Ready::False)), stuck())]);
 }
 
 #[test]
@@ -1030,16 +1003,26 @@ fn a_claim_of_the_pods_own_binds_nothing() {
         pod.0.note_claims(|_, asked| (asked == name).then(|| look.clone()));
         pod
     };
-    let own = Reason::Stuck {
+    let own = || Reason::Stuck {
         scratch: Vec::new(),
         notes: vec!["claim data is its own alone and goes with it, data included".to_owned()],
     };
+    let going = |unwanted, volume| pod().with(ClaimFacts { owned: true, unwanted, ..bound(volume) });
     let pinned = || local_volume("local, at /mnt/d1");
     check([
-        ("by volume, name and owner", looked_up(true, "data", &look(&["u-0", "u-1"])), own),
+        ("by volume, name and owner", looked_up(true, "data", &look(&["u-0", "u-1"])), own()),
         ("owned by a former pod", looked_up(true, "data", &look(&["u-0"])), pinned()),
         ("owned by nobody", looked_up(true, "data", &look(&[])), pinned()),
         ("owned, yet an ordinary claim", looked_up(false, "data", &look(&["u-1"])), pinned()),
+        ("owned, and nothing wants it again", going(Ok(()), reachable(Vec::new())), own()),
+        ("owned and on the disk of the node", going(Ok(()), local()), pinned()),
+        (
+            "owned, and wanted again",
+            going(Err("its StatefulSet wants the pod again".to_owned()), reachable(Vec::new())),
+            unverified(
+                "the pod owns it, so that it goes with the pod, but its StatefulSet wants the pod again",
+            ),
+        ),
         ("another's look", looked_up(true, "logs", &look(&["u-1"])), unverified("it was not looked up")),
         ("absent", looked_up(true, "data", &ClaimState::Absent.into()), stuck()),
     ]);
@@ -1131,8 +1114,37 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
         [("fenced, yet it lives, which nobody minds", machine().on(reported()), by_machine())],
     );
     // Whether it lives is not known, so it is not known to be off.
-    let unread = pod().with(disk()).on(fenced().ready(Ready::False).lease(Err(not_read())));
-    check_under(&reap, [("fenced, its lease unread", unread, block())]);
+    let unread = fenced().lease_unread().0;
+    assert_eq!(super::fenced(now(), &reap, &unread), None, "its lease unread");
+    // A mark that was left behind: its node was heard since.
+    let marked =
+        |set_by: &str| node().lease_renewed(ago("59m")).since(Some(ago("1h"))).fenced_by(Some(ago(set_by)));
+    check_under(
+        &reap,
+        [
+            ("heard after the mark was set", machine().on(marked("59m 1s")), by_machine()),
+            ("heard as it was set", machine().on(marked("59m")), stuck()),
+            ("one mark of two was left behind", machine().on(marked("2h").fenced()), stuck()),
+        ],
+    );
+    let on_network = |mut volume: VolumeFacts| {
+        volume.disk = Some("iSCSI");
+        bound(volume)
+    };
+    let written =
+        |what: &str| Reason::SharedDisk(format!("{what} is iSCSI, which locks no other machine out"));
+    let mounting = || {
+        let mut pod = pod();
+        pod.0.own_disk = Some("its volume data is iSCSI".to_owned());
+        pod
+    };
+    let by_claim = || pod().with(on_network(reachable(Vec::new())));
+    check([
+        ("a disk on a storage network", by_claim(), written("volume pv-1 of claim data")),
+        ("in the pod itself", mounting(), written("its volume data")),
+        ("that, of one of many", mounting().one_of_many(), written("its volume data")),
+        ("that, fenced", mounting().on(fenced()), stuck()),
+    ]);
 }
 
 #[test]
@@ -1198,10 +1210,11 @@ const TRIGGERS: [Trigger; 17] = [
     (5, "not-overdue", |scene| scene.pod.deletion_deadline = ago("1m")),
     (6, "kosmos-leaf", |scene| scene.node.leaf = Some(kosmos_leaf())),
     (7, "facts-unread", |scene| scene.pod.namespace_opted_out = Err(not_read())),
-    (8, "node-recovering", |scene| scene.node.lease = Ok(Some(lease(Some(now()))))),
+    (8, "node-recovering", |scene| scene.node.heard = vec![samples::lease(now())]),
     (9, "node-just-failed", |scene| scene.node.tainted_since = Some(ago("1m"))),
     (10, "kubelet-alive", |scene| {
-        scene.node.heartbeats = vec![Sign { by: SignBy::VirtHandler, at: ago("10s") }];
+        let heard = Heard { by: SignBy::VirtHandler, at: ago("10s"), period: span("5m") };
+        scene.node.heard.push(heard);
     }),
     (11, "already-forced", |scene| {
         scene.pod.finalizers = owned(&[FOREIGN]);
@@ -1261,10 +1274,10 @@ fn the_order_holds_for_every_form_of_a_rule() {
         ("not overdue before unread node", pod().on(unread()).overdue("1m"), not_overdue(span("1m"))),
         (
             "leaf before unread lease",
-            pod().on(node().leaf(selected_leaf()).lease(Err(not_read()))),
+            pod().on(node().leaf(selected_leaf()).lease_unread()),
             Reason::LeafNode(selected_leaf()),
         ),
-        ("unread lease before just failed", pod().on(young(node()).lease(Err(not_read()))), unread_lease),
+        ("unread lease before just failed", pod().on(young(node()).lease_unread()), unread_lease),
         ("recovering before just failed", pod().on(young(fresh(node()))), recovering(SignedDuration::ZERO)),
         (
             "unread node before finalizers",
@@ -1413,19 +1426,19 @@ fn every_reason_states_what_was_seen() {
         node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
         not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on.
         not-overdue: It is within its grace period for another 30s; it counts as stuck 10m after that.
-        kosmos-leaf: Its node stands for the Kosmos leaf cluster edge-1 (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
-        kosmos-leaf: Its node is a Kosmos leaf node and stands for another cluster (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady means that the link is cut: the pod may well be running.
+        kosmos-leaf: Its node stands for the Kosmos leaf cluster edge-1 (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady mostly means that the link is cut: the pod may well be running.
+        kosmos-leaf: Its node is a Kosmos leaf node and stands for another cluster (seen: label kosmos.io/node, taint kosmos.io/node). There, NotReady mostly means that the link is cut: the pod may well be running.
         virtual-node: Its node is a virtual node of Liqo, not a machine (seen: label liqo.io/type=virtual-node). There, NotReady means that the program that runs its pods does not report: the pod may well be running.
         edge-node: Its node is an edge node of KubeEdge (seen: kubelet version v1.22.6-kubeedge-v1.12.1). It keeps working without its cluster, so NotReady means that the link is cut: the pod may well be running.
-        leaf-node: Its node matches --leaf-node-selector (seen: label selector type=virtual-kubelet). There, NotReady means that the link is cut: the pod may well be running.
+        leaf-node: Its node matches --leaf-node-selector (seen: label selector type=virtual-kubelet). There, NotReady mostly means that the link is cut: the pod may well be running.
         facts-unread: A fact that the decision needs could not be read: the node: it is forbidden.
         facts-unread: A fact that the decision needs could not be read: the namespace: it ends with a full stop.
-        node-recovering: The node's lease was renewed 10s ago, so its kubelet is alive and about to report.
+        node-recovering: The node's lease was renewed 10s ago, after the node became NotReady: its kubelet may be about to report.
         node-just-failed: The node has been NotReady for only 1m; --node-not-ready-for is 10m.
         node-just-failed: The node is NotReady, but does not say since when.
         kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet renewed its lease 4s ago. The pod's containers most likely still run.
         kubelet-alive: The node's Ready is Unknown, but its machine is alive: node-problem-detector reported 2m ago, virt-handler reported 1m ago. The pod's containers most likely still run.
-        kubelet-alive: The node's Ready is absent, not Unknown: its kubelet may still report, and --unreachable-only is set.
+        kubelet-alive: The node's Ready is absent, but its machine is alive: . The pod's containers most likely still run.
         already-forced: It was already force-deleted and is held by finalizer example.com/backup; another delete would change nothing.
         finalizers: It is held by finalizer example.com/backup, whose controller has work to do before the pod can go.
         finalizers: It is held by finalizers example.com/backup, foregroundDeletion, whose controller has work to do before the pod can go.

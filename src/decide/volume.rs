@@ -39,15 +39,30 @@ enum Reach {
 /// Sorts `claims` by what they mean for a pod on `node`.
 pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     let mut checked = Claims::default();
-    for ClaimFacts { name: claim, renewed, state, .. } in claims {
+    for ClaimFacts { name: claim, renewed, state, ephemeral, owned, unwanted, .. } in claims {
         let claim = claim.clone();
         let mut missing_volume = None;
-        let cause = match state {
-            ClaimState::Absent => continue,
-            ClaimState::Own => {
-                checked.notes.push(format!("claim {claim} is its own alone and goes with it, data included"));
+        if *owned {
+            checked.notes.push(format!("claim {claim} is its own alone and goes with it, data included"));
+            if *ephemeral {
+                // What its volume is decides rule 16.
+                if let ClaimState::Unread(Unread(cause)) = state {
+                    let cause = cause.clone();
+                    checked.unverified.push(UnverifiedClaim { claim, missing_volume, cause });
+                }
                 continue;
             }
+            if let Err(cause) = unwanted {
+                let cause = format!("the pod owns it, so that it goes with the pod, but {cause}");
+                checked.unverified.push(UnverifiedClaim {
+                    claim: claim.clone(),
+                    missing_volume: None,
+                    cause,
+                });
+            }
+        }
+        let cause = match state {
+            ClaimState::Absent => continue,
             ClaimState::Bound { uid, volume, scratch, .. } => match reach(volume, node) {
                 Reach::Pinned(bond) => {
                     let undeclared = format!(
@@ -90,7 +105,9 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                 format!("it names no volume (phase {})", phase.as_deref().unwrap_or("not set"))
             }
         };
-        checked.unverified.push(UnverifiedClaim { claim, missing_volume, cause });
+        if checked.unverified.iter().all(|it| it.claim != claim) {
+            checked.unverified.push(UnverifiedClaim { claim, missing_volume, cause });
+        }
     }
     checked
 }

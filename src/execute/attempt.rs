@@ -9,6 +9,7 @@ use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
 use crate::decide::{PinnedClaim, Reason, Verdict, decide};
 use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
 use crate::outcome::Outcome;
+use crate::source::live::still_unwanted;
 
 /// A write is tried this often in all, pauses between.
 const WRITE_TRIES: u32 = 4;
@@ -31,6 +32,11 @@ impl Run<'_> {
             dry_run,
             "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
         );
+        if let Err(why) = still_unwanted(self.cluster, pod).await {
+            let outcome = Outcome::Changed(format!("A claim that it owns would go with it, but {why}."));
+            log_outcome(pod, &outcome);
+            return Sent::Settled(outcome);
+        }
         let sent = match self.give_up_scratch(node, pod).await {
             Ok(()) => self.send(node, pod, self.mode).await,
             Err(sent) => sent,
@@ -205,7 +211,7 @@ impl Run<'_> {
                 Err(Outcome::Failed(format!("node {name} could not be judged again: {what}")))
             }
             // Nor does a node count as off whose lease could not be read.
-            Reason::SharedDisk(_) if look.facts.lease.is_err() => Err(Outcome::Failed(format!(
+            Reason::SharedDisk(_) if look.facts.unheard.is_some() => Err(Outcome::Failed(format!(
                 "node {name} could not be judged again: its lease could not be read"
             ))),
             reason => Err(Outcome::NodeChanged(reason.sentence())),

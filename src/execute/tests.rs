@@ -25,7 +25,7 @@ fn finished(mut pod: Value) -> Value {
 async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
     let objects = [
         node("ds05", "True"),
-        node("ds06", "False"),
+        node("ds06", "Unknown"),
         namespace("shop"),
         lease("ds06"),
         finished(pod("shop", "free-0", "ds06")),
@@ -54,7 +54,7 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
 async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     let objects = [
         node("ds05", "True"),
-        node("ds06", "False"),
+        node("ds06", "Unknown"),
         namespace("shop"),
         lease("ds06"),
         finished(held_by(pod("shop", "held-0", "ds06"), JOB_TRACKING)),

@@ -16,13 +16,15 @@ pub(super) enum Place {
     /// Any annotation whose key begins so.
     Annotations(&'static str),
     Taint(&'static str),
+    /// A providerID that begins so.
+    Provider(&'static str),
     /// What it says is its kubelet's version.
     Version(fn(&str) -> bool),
 }
-use Place::{Annotation, Annotations, Label, Taint, Version};
+use Place::{Annotation, Annotations, Label, Provider, Taint, Version};
 
 /// What a node is, who makes such nodes, and the mark.
-pub(super) const MARKS: [(LeafKind, &str, Place); 29] = [
+pub(super) const MARKS: [(LeafKind, &str, Place); 33] = [
     // Two spellings; label and taint share one key.
     (Kosmos, "Kosmos", Label("kosmos.io/node", None)),
     (Kosmos, "Kosmos", Annotation(KOSMOS_OWNER, None)),
@@ -35,6 +37,9 @@ pub(super) const MARKS: [(LeafKind, &str, Place); 29] = [
     (Virtual, "Alibaba Cloud", Taint("k8s.aliyun.com/vnode")),
     (Virtual, "Tencent Cloud", Label("node.kubernetes.io/instance-type", Some("eklet"))),
     (Virtual, "Tencent Cloud", Taint("eks.tke.cloud.tencent.com/eklet")),
+    (Virtual, "Oracle Cloud", Annotation("oci.oraclecloud.com/virtual-node-pool-id", None)),
+    // Its real nodes have ocid1.instance (oci-cloud-controller-manager, IsVirtualNode).
+    (Virtual, "Oracle Cloud", Provider("ocid1.virtualnode")),
     (Virtual, "Koupleless", Label("virtual-kubelet.koupleless.io/component", Some("vnode"))),
     (Virtual, "Koupleless", Taint("schedule.koupleless.io/virtual-node")),
     (Virtual, "KWOK", Label("kwok.x-k8s.io/node", Some("fake"))),
@@ -54,6 +59,9 @@ pub(super) const MARKS: [(LeafKind, &str, Place); 29] = [
     (Edge, "OpenYurt", Annotation("apps.openyurt.io/binding", Some("true"))),
     (Edge, "OpenYurt", Annotation("node.beta.openyurt.io/autonomy", Some("true"))),
     (Edge, "OpenYurt", Annotation("node.openyurt.io/autonomy-duration", None)),
+    // At the customer's site: the kubelet ends no pod while it does not reach AWS (aws/eks-hybrid).
+    (Edge, "EKS Hybrid Nodes", Label("eks.amazonaws.com/compute-type", Some("hybrid"))),
+    (Edge, "EKS Hybrid Nodes", Provider("eks-hybrid:///")),
     (Edge, "SuperEdge", Label("superedge.io/node-edge", Some("enable"))),
 ];
 /// Its value is the leaf cluster's name.
@@ -85,6 +93,7 @@ mod tests {
             let mark = match place {
                 Label(key, Some(value)) | Annotation(key, Some(value)) => format!("{key}={value}"),
                 Label(key, None) | Annotation(key, None) | Annotations(key) | Taint(key) => key.to_owned(),
+                Provider(start) => format!("providerID {start}"),
                 Version(_) => "kubelet version".to_owned(),
             };
             let rows = PAGE.lines().filter(|line| line.starts_with("| `") && line.contains(maker));

@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
+
+use crate::facts::CLOCK_SKEW;
+
+/// A stamp of so long after the object was made may be that of its first writes, and the last that there will be.
+const BIRTH: SignedDuration = SignedDuration::from_mins(1);
 
 /// A list of objects, each still unparsed, so that a malformed one spoils only itself.
 #[derive(Debug, Deserialize)]
@@ -111,6 +116,22 @@ impl<A> Meta<A, Written> {
             fields.is_some_and(|fields| fields.pointer(field).is_some())
         };
         self.managed_fields.iter().flatten().filter(owns).filter_map(|entry| entry.time).max()
+    }
+}
+
+impl<A> Meta<A, Written> {
+    /// When the writer of the field was last heard, as known at `now`: the later of the API server's stamp and the writer's
+    /// own word, `said`. The stamp is right whatever clock the writer has. But servers from 1.19 to 1.24 leave it as it was when
+    /// the object was made, because a renewal changes no more than the time (kubernetes#95240, fixed by #110058). So a word
+    /// that is ahead of all clocks counts only where the stamp is as old as the object, or missing.
+    pub(super) fn heard(&self, field: &str, said: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+        let stamped = self.written(field);
+        let renews = |stamped: Timestamp| {
+            self.creation_timestamp.is_none_or(|made| stamped.duration_since(made).abs() > BIRTH)
+        };
+        let believed =
+            |said: &Timestamp| said.duration_since(now) <= CLOCK_SKEW || !stamped.is_some_and(renews);
+        stamped.max(said.filter(believed))
     }
 }
 

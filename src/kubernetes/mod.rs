@@ -29,7 +29,7 @@ pub use self::event::RawEvent;
 pub use self::lease::RawLease;
 pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{ListMeta, RawList, RawObject, identity_of_malformed, malformed};
-pub use self::node::RawNode;
+pub use self::node::{NodeLeases, RawNode};
 pub use self::observed::Observed;
 pub use self::pod::RawPod;
 pub use self::replacement::{NOT_MADE, RawController};

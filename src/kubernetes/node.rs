@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
+use super::lease::RawLease;
 use super::marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place};
 use super::meta::{Condition, Meta, SKIP, Written, opts_out, required};
 use super::pod::{NOT_READY, UNREACHABLE};
-use crate::facts::{Leaf, LeafKind, Lease, NodeFacts, Read, Ready, Sign, SignBy, Standing, Traits};
+use crate::facts::{
+    FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits, Unread,
+    not_ready_since,
+};
 use crate::selector::{NodeSelector, NodeSelectors, is_name};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -27,10 +31,17 @@ const PROBLEMS: [&str; 9] = [
     "FrequentUnregisterNetDevice",
     "CorruptDockerOverlay2",
 ];
+/// Conditions that the node monitoring agent of EKS writes, likewise (aws/eks-node-monitoring-agent).
+const MONITORED: [&str; 5] =
+    ["KernelReady", "NetworkingReady", "StorageReady", "ContainerRuntimeReady", "AcceleratedHardwareReady"];
+/// Both write every 5 min.
+const CONDITION_PERIOD: SignedDuration = SignedDuration::from_mins(11);
+/// virt-handler writes every 1 to 2 min.
+const VIRT_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 /// virt-handler's heartbeat.
 const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
-/// That, as an entry of `managedFields` says that it owns it.
-const VIRT_FIELD: &str = "/f:metadata/f:annotations/f:kubevirt.io~1heartbeat";
+/// The taints of a node, as an entry of `managedFields` says that it owns them: all or none.
+const TAINTS_FIELD: &str = "/f:spec/f:taints";
 /// kube-fencing's word that its fencing Job succeeded; its other states prove nothing.
 const FENCED: (&str, &str) = ("fencing/state", "fenced");
 /// The cloud says that the machine is stopped. That is sure on AWS EC2 and `OpenStack` alone.
@@ -67,6 +78,7 @@ raw! {
 
     struct NodeSpec {
         taints: Option<Vec<Taint>>,
+        unschedulable: bool,
         #[serde(rename = "providerID")]
         provider_id: Option<String>,
     }
@@ -105,10 +117,9 @@ impl RawNode {
         self
     }
 
-    /// Its standing among the nodes, for a count.
-    pub fn standing(&self, selectors: &NodeSelectors) -> Standing {
-        let (ready, leaf) = (self.ready() == Ready::True, self.leaf(selectors).is_some());
-        Standing { ready, leaf, control_plane: self.control_plane() }
+    /// Whether it is a leaf node.
+    pub fn is_leaf(&self, selectors: &NodeSelectors) -> bool {
+        self.leaf(selectors).is_some()
     }
 
     /// Counts what it has in `traits`, for what nodes that fail together may have in common. Its own name is none, nor
@@ -150,6 +161,12 @@ impl RawNode {
         CONTROL_PLANE.iter().any(|key| self.metadata.label(key).is_some())
     }
 
+    /// Whether a taint keeps pods off it as off a control plane. The taint has the key of the role's label.
+    fn reserved(&self) -> bool {
+        let mut taints = CONTROL_PLANE.iter().flat_map(|key| self.taints(key));
+        taints.any(|taint| taint.effect.as_deref() != Some("PreferNoSchedule"))
+    }
+
     /// Whether it stands for something that this cluster does not see, or works on without it: by any one mark, or the
     /// operator's selector.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
@@ -184,27 +201,37 @@ impl RawNode {
         self.spec.taints.iter().flatten().filter(move |taint| taint.key.as_deref() == Some(key))
     }
 
-    /// What its machine has reported besides the lease.
-    fn heartbeats(&self) -> Vec<Sign> {
-        let problems = self.status.conditions.iter().flatten().filter_map(|condition| {
-            let kind = condition.kind.as_deref().filter(|kind| PROBLEMS.contains(kind))?;
+    /// What its machine has written on the node itself.
+    fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heard> {
+        let conditions = self.status.conditions.iter().flatten().filter_map(move |condition| {
+            let kind = condition.kind.as_deref()?;
+            let by = if PROBLEMS.contains(&kind) {
+                SignBy::ProblemDetector
+            } else {
+                MONITORED.contains(&kind).then_some(SignBy::NodeMonitoring)?
+            };
             let field = format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
-            Some((SignBy::ProblemDetector, condition.last_heartbeat_time?, field))
+            let at = self.metadata.heard(&field, Some(condition.last_heartbeat_time?), now)?;
+            Some(Heard { by, at, period: CONDITION_PERIOD })
         });
-        let virt_handler = self.annotation(VIRT_HEARTBEAT).and_then(|value| value.parse().ok());
-        let virt_handler = virt_handler.map(|said| (SignBy::VirtHandler, said, VIRT_FIELD.to_owned()));
-        // The stamp and the node's word both count: the one may be too old, as of a lease, and the other of the future.
-        let signs = problems.chain(virt_handler).flat_map(|(by, said, field)| {
-            [Some(said), self.metadata.written(&field)].into_iter().flatten().map(move |at| Sign { by, at })
-        });
-        signs.collect()
+        let said = self.annotation(VIRT_HEARTBEAT).and_then(|value| value.parse().ok());
+        let at =
+            said.and_then(|said| self.metadata.heard(&annotation_field(VIRT_HEARTBEAT), Some(said), now));
+        let virt_handler = at.map(|at| Heard { by: SignBy::VirtHandler, at, period: VIRT_PERIOD });
+        conditions.chain(virt_handler)
     }
 
-    /// The mark that says that its power or disks are cut.
-    fn fenced(&self, selectors: &NodeSelectors) -> Option<String> {
+    /// The marks that say that its power or disks are cut.
+    fn fenced(&self, selectors: &NodeSelectors) -> Vec<FencingMark> {
+        let taints_set = |key: &str| {
+            let added = self.taints(key).filter_map(|taint| taint.time_added).max();
+            added.or_else(|| self.metadata.written(TAINTS_FIELD))
+        };
+        let mut marks = Vec::new();
+        let mut add = |mark: String, set_by| marks.push(FencingMark { mark, set_by });
         let (key, value) = FENCED;
         if self.annotation(key) == Some(value) {
-            return Some(format!("annotation {key}={value}"));
+            add(format!("annotation {key}={value}"), self.metadata.written(&annotation_field(key)));
         }
         let provider = self.spec.provider_id.as_deref().unwrap_or_default();
         let fargate = self.metadata.name.as_deref().is_some_and(|name| name.starts_with(FARGATE_PREFIX));
@@ -212,9 +239,19 @@ impl RawNode {
             && SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
             && !fargate
         {
-            return Some(format!("taint {SHUTDOWN}"));
+            add(format!("taint {SHUTDOWN}"), taints_set(SHUTDOWN));
         }
-        selectors.fenced.iter().find(|selector| self.is_selected(selector)).map(ToString::to_string)
+        for selector in selectors.fenced.iter().filter(|selector| self.is_selected(selector)) {
+            let set_by = match selector {
+                NodeSelector::Labels(labels) => {
+                    labels.keys().filter_map(|key| self.metadata.written(&label_field(key))).max()
+                }
+                NodeSelector::Annotation(key, _) => self.metadata.written(&annotation_field(key)),
+                NodeSelector::Taint(key, _) => taints_set(key),
+            };
+            add(selector.to_string(), set_by);
+        }
+        marks
     }
 
     /// The mark at that place, as a phrase, where it is there.
@@ -236,6 +273,10 @@ impl RawNode {
                 Some(format!("annotation {key}"))
             }
             Place::Taint(wanted) => self.taints(wanted).next().map(|_| format!("taint {wanted}")),
+            Place::Provider(start) => {
+                let provider = self.spec.provider_id.as_deref()?;
+                provider.starts_with(start).then(|| format!("providerID {provider}"))
+            }
             Place::Version(is_one) => {
                 let version = self.status.node_info.as_ref()?.kubelet_version.as_deref()?;
                 is_one(version).then(|| format!("kubelet version {version}"))
@@ -254,33 +295,93 @@ impl RawNode {
         self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
     }
 
-    /// As facts. An error names what is missing.
+    /// When the kubelet or the node controller last said that it is Ready, or is not, and since when it has the taint of a
+    /// node that is not. The `NoExecute` taints of the same keys are renewed when the controller manager restarts.
+    fn transitions(&self) -> (Option<Timestamp>, Option<Timestamp>) {
+        let taints = [NOT_READY, UNREACHABLE].into_iter().flat_map(|key| self.taints(key));
+        let taints = taints.filter(|taint| taint.effect.as_deref() == Some("NoSchedule"));
+        let said = self.ready_condition().and_then(|condition| condition.last_transition_time);
+        (said, taints.filter_map(|taint| taint.time_added).max())
+    }
+
+    /// What it counts as at `now`. A pod of it may be Terminating: that is not known from it.
+    pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> Standing {
+        let (ready, (said, tainted)) = (self.ready() == Ready::True, self.transitions());
+        Standing {
+            ready,
+            leaf: self.is_leaf(selectors),
+            control_plane: self.control_plane(),
+            reserved: self.reserved(),
+            cordoned: self.spec.unschedulable,
+            since: not_ready_since(said, tainted, now).filter(|_| !ready),
+            terminating: true,
+        }
+    }
+
+    /// Whether the leases of API servers tell whether it lives.
+    pub fn may_have_api_server(&self) -> bool {
+        self.control_plane() && self.ready() != Ready::True
+    }
+
+    /// As facts, known at `now`. `leases` are its own and those of the API servers. An error names what is missing.
     pub fn into_facts(
         self,
-        lease: Read<Option<Lease>>,
+        now: Timestamp,
+        leases: NodeLeases<'_>,
         selectors: &NodeSelectors,
     ) -> Result<NodeFacts, String> {
-        let condition = self.ready_condition();
-        // The NoExecute taints of the same keys are renewed when the controller manager restarts.
-        let taints = self.spec.taints.iter().flatten().filter(|taint| {
-            taint.effect.as_deref() == Some("NoSchedule")
-                && taint.key.as_deref().is_some_and(|key| [NOT_READY, UNREACHABLE].contains(&key))
-        });
+        let name = required(self.metadata.name.clone(), "metadata.name")?;
+        let NodeLeases { own, api_servers } = leases;
+        let hosts = [Some(name.as_str()), self.metadata.label(HOSTNAME)];
+        let hosts = hosts.into_iter().flatten().collect::<Vec<_>>();
+        let servers = api_servers.as_deref().unwrap_or_default();
+        let servers = servers.iter().filter_map(|lease| lease.of_api_server(&hosts, now));
+        let servers = servers.filter(|_| self.may_have_api_server()).collect::<Vec<_>>();
+        let no_api_server = self.may_have_api_server() && servers.is_empty() && api_servers.is_ok();
+        let unheard = own.as_ref().err().or(api_servers.err()).cloned();
+        let own = own.ok().flatten().and_then(|lease| lease.of_kubelet(now));
+        let mut heard = own.into_iter().chain(self.heartbeats(now)).chain(servers).collect::<Vec<_>>();
+        // The last of each.
+        heard.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));
+        heard.dedup_by_key(|heard| heard.by);
+        let (ready_since, tainted_since) = self.transitions();
         Ok(NodeFacts {
-            name: required(self.metadata.name.clone(), "metadata.name")?,
             uid: required(self.metadata.uid.clone(), "metadata.uid")?,
             ready: self.ready(),
-            ready_reason: condition.and_then(|condition| condition.reason.clone()),
-            ready_since: condition.and_then(|condition| condition.last_transition_time),
-            tainted_since: taints.filter_map(|taint| taint.time_added).max(),
+            ready_reason: self.ready_condition().and_then(|condition| condition.reason.clone()),
+            ready_since,
+            tainted_since,
             hostname: self.metadata.label(HOSTNAME).map(str::to_owned),
-            heartbeats: self.heartbeats(),
+            heard,
+            unheard,
+            no_api_server,
             fenced: self.fenced(selectors),
             out_of_service: self.taints(OUT_OF_SERVICE).next().is_some(),
             leaf: self.leaf(selectors),
             control_plane: self.control_plane(),
+            reserved: self.reserved(),
+            cordoned: self.spec.unschedulable,
             opted_out: opts_out([self.metadata.label(SKIP), self.annotation(SKIP)]),
-            lease,
+            name,
         })
     }
+}
+
+/// The leases that show whether a node lives.
+#[derive(Debug)]
+pub struct NodeLeases<'a> {
+    /// Its own; `None` where it has none.
+    pub own: Read<Option<RawLease>>,
+    /// Those of the API servers, where it may have one; none where the account may not list them.
+    pub api_servers: Result<&'a [RawLease], &'a Unread>,
+}
+
+/// An annotation, as an entry of `managedFields` says that it owns it.
+fn annotation_field(key: &str) -> String {
+    format!("/f:metadata/f:annotations/f:{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// A label, likewise.
+fn label_field(key: &str) -> String {
+    format!("/f:metadata/f:labels/f:{}", key.replace('~', "~0").replace('/', "~1"))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 
 use super::meta::{Condition, Meta, OwnerReference, SKIP, required};
 use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
@@ -55,7 +56,25 @@ raw! {
     struct PodVolume {
         name: Option<String>,
         persistent_volume_claim: Option<ClaimSource>,
-        ephemeral: Option<serde::de::IgnoredAny>,
+        ephemeral: Option<IgnoredAny>,
+        // Those that two pods may use at once.
+        config_map: Option<IgnoredAny>,
+        secret: Option<IgnoredAny>,
+        projected: Option<IgnoredAny>,
+        #[serde(rename = "downwardAPI")]
+        downward_api: Option<IgnoredAny>,
+        empty_dir: Option<IgnoredAny>,
+        image: Option<IgnoredAny>,
+        host_path: Option<IgnoredAny>,
+        nfs: Option<IgnoredAny>,
+        // Disks on a storage network.
+        fc: Option<NetworkDisk>,
+        iscsi: Option<NetworkDisk>,
+    }
+
+    /// A disk that every machine of its network reaches.
+    pub(super) struct NetworkDisk {
+        pub(super) read_only: bool,
     }
 
     struct ClaimSource {
@@ -75,6 +94,27 @@ raw! {
         /// `waiting`, `running` or `terminated`; reason and message as a condition has them.
         pub(super) state: BTreeMap<String, Condition>,
     }
+}
+
+impl PodVolume {
+    /// Whether two pods may use it at once, or it is a claim.
+    fn is_shared(&self) -> bool {
+        let Self { config_map, secret, projected, downward_api, empty_dir, image, host_path, nfs, .. } = self;
+        let plain =
+            [config_map, secret, projected, downward_api, empty_dir, image, host_path, nfs, &self.ephemeral];
+        self.persistent_volume_claim.is_some() || plain.into_iter().any(Option::is_some)
+    }
+}
+
+/// The kind of a disk that several machines may write, in a pod or in a `PersistentVolume`: its driver attaches and detaches
+/// nothing (volume/fc/attacher.go, volume/iscsi/attacher.go).
+pub(super) fn written_by_several(
+    fc: Option<&NetworkDisk>,
+    iscsi: Option<&NetworkDisk>,
+) -> Option<&'static str> {
+    let may_write = |disk: Option<&NetworkDisk>| disk.is_some_and(|disk| !disk.read_only);
+    let kinds = [("Fibre Channel", fc), ("iSCSI", iscsi)];
+    kinds.into_iter().find_map(|(kind, disk)| may_write(disk).then_some(kind))
 }
 
 impl Toleration {
@@ -252,13 +292,22 @@ impl RawPod {
         let workload = owner.as_ref().map(|owner| self.workload(owner));
         let claim = |(name, ephemeral): (Result<String, String>, bool)| {
             let renewed = Err("it was not checked whether its claims would be created again".to_owned());
-            let state = ClaimState::NotLookedUp;
-            Ok(ClaimFacts { name: name?, ephemeral, users: Vec::new(), renewed, state })
+            let unwanted = Err("it was not checked whether its StatefulSet wants it again".to_owned());
+            let (users, owned, state) = (Vec::new(), false, ClaimState::NotLookedUp);
+            Ok(ClaimFacts { name: name?, ephemeral, users, renewed, owned, unwanted, state })
         };
         let mut claims = self.claims().map(claim).collect::<Result<Vec<_>, String>>()?;
         // One that the pod also names as any other claim is not its own.
         claims.sort_by(|a, b| (&a.name, a.ephemeral).cmp(&(&b.name, b.ephemeral)));
         claims.dedup_by(|a, b| a.name == b.name);
+        let volumes = || self.spec.volumes.iter().flatten();
+        let named =
+            |volume: &PodVolume| format!("volume {}", volume.name.as_deref().unwrap_or("without a name"));
+        let own_volume = volumes().find(|volume| !volume.is_shared()).map(named);
+        let own_disk = volumes().find_map(|volume| {
+            let disk = written_by_several(volume.fc.as_ref(), volume.iscsi.as_ref())?;
+            Some(format!("its {} is {disk}", named(volume)))
+        });
         Ok(PodFacts {
             namespace: required(self.metadata.namespace.clone(), "metadata.namespace")?,
             name,
@@ -279,6 +328,8 @@ impl RawPod {
             after_reap: self.metadata.annotation(|known| &known.after_reap).map(str::to_owned),
             finalizers: self.metadata.finalizers.unwrap_or_default(),
             claims,
+            own_volume,
+            own_disk,
         })
     }
 }

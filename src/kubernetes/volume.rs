@@ -1,6 +1,7 @@
 //! Claims, what makes them, volumes and their attachments.
 
 use super::meta::{Meta, RawObject, required};
+use super::pod::{NetworkDisk, written_by_several};
 use crate::facts::{
     AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread, VolumeFacts,
 };
@@ -55,6 +56,8 @@ raw! {
         local: Option<VolumePath>,
         host_path: Option<VolumePath>,
         csi: Option<CsiSource>,
+        fc: Option<NetworkDisk>,
+        iscsi: Option<NetworkDisk>,
         persistent_volume_reclaim_policy: Option<String>,
         node_affinity: Option<VolumeNodeAffinity>,
     }
@@ -140,19 +143,22 @@ impl RawClaim {
 }
 
 impl RawStatefulSet {
-    /// Whether it makes a claim of that name for the pod, which it still wants.
-    pub fn makes(&self, claim: &str, pod: &str) -> bool {
-        let ordinal = pod.rsplit('-').next().and_then(|ordinal| ordinal.parse::<u64>().ok());
+    /// Whether it wants the pod of that name, so that it would make another.
+    pub fn wants(&self, pod: &str) -> bool {
         let SetSpec { replicas, ordinals, .. } = &self.spec;
+        let ordinal = pod.rsplit('-').next().and_then(|ordinal| ordinal.parse::<u64>().ok());
         let wanted =
             |ordinal: u64| replicas.is_none_or(|count| ordinal < ordinals.start.saturating_add(count));
-        if self.metadata.terminating() || !ordinal.is_some_and(wanted) {
-            return false;
-        }
+        !self.metadata.terminating() && ordinal.is_some_and(wanted)
+    }
+
+    /// Whether it makes a claim of that name for the pod, which it still wants.
+    pub fn makes(&self, claim: &str, pod: &str) -> bool {
         let mut templates = self.spec.volume_claim_templates.iter().flatten();
-        templates.any(|template| {
+        let made = templates.any(|template| {
             template.metadata.name.as_ref().is_some_and(|name| *claim == format!("{name}-{pod}"))
-        })
+        });
+        made && self.wants(pod)
     }
 }
 
@@ -176,6 +182,7 @@ impl From<RawVolume> for VolumeFacts {
             name: raw.metadata.name.unwrap_or_default(),
             reclaim_policy: raw.spec.persistent_volume_reclaim_policy,
             storage,
+            disk: written_by_several(raw.spec.fc.as_ref(), raw.spec.iscsi.as_ref()),
             affinity: terms.into_iter().map(AffinityTerm::from).collect(),
         }
     }

@@ -21,7 +21,7 @@ pub struct Limits {
 }
 
 /// More than this many nodes make an outage: with one or two NotReady a small cluster would never be reaped.
-/// Kubernetes' node lifecycle controller stops evicting by the same two numbers (more than 2, and 55 %).
+/// Kubernetes' node lifecycle controller goes by the same two numbers in each zone (more than 2, and 55 %).
 pub(crate) const FEW_NODES: usize = 2;
 
 /// A pod, what the rules say about it, and what a limit of the run makes of that.
@@ -65,7 +65,7 @@ pub struct Hold {
 /// What holds a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HoldReason {
-    /// Too many nodes are NotReady: which, as a phrase.
+    /// Too many nodes are NotReady, or nothing could start elsewhere: which, as a phrase.
     MassOutage(String),
     /// How many are could not be counted: why.
     CensusUnread(String),
@@ -183,15 +183,17 @@ pub fn hold(census: &Census, max_percent: u8) -> Option<HoldReason> {
     match census {
         Census::NotNeeded => None,
         Census::Unread(unread) => Some(HoldReason::CensusUnread(unread.0.clone())),
-        Census::Counted { all, workers } => {
+        Census::Counted { all, workers, room } => {
             let says = |tally: &Tally, which: &str| {
                 format!("{} of {} {which} are NotReady", tally.not_ready, tally.total)
             };
-            // With no Ready node at all, nothing could start elsewhere.
-            let outage = if all.not_ready == all.total || too_many(*all, max_percent) {
+            let outage = if too_many(*all, max_percent) {
                 says(all, "nodes")
             } else if too_many(*workers, max_percent) {
                 says(workers, "worker nodes")
+            } else if !room {
+                "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane"
+                    .to_owned()
             } else {
                 return None;
             };

@@ -1,7 +1,7 @@
 //! Tests of the limits.
 
 use expect_test::expect;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::{
@@ -71,8 +71,11 @@ fn of(not_ready: usize, total: usize) -> Tally {
 
 /// A cluster with workers only.
 fn workers(not_ready: usize, total: usize) -> Census {
-    Census::Counted { all: of(not_ready, total), workers: of(not_ready, total) }
+    let tally = of(not_ready, total);
+    Census::Counted { all: tally, workers: tally, room: not_ready < total }
 }
+
+const NO_ROOM: &str = "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane";
 
 fn not_counted() -> Census {
     Census::Unread(Unread("nodes is forbidden".to_owned()))
@@ -93,7 +96,7 @@ fn reaped(plan: &Plan) -> Vec<&str> {
 #[test]
 fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
     let outage = |what: &str| Some(HoldReason::MassOutage(what.to_owned()));
-    let both = |all, workers| Census::Counted { all, workers };
+    let both = |all, workers| Census::Counted { all, workers, room: true };
     let rows = [
         ("nothing to count", Census::NotNeeded, 55, None),
         ("2 of 3: two are few", workers(2, 3), 55, None),
@@ -121,10 +124,10 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
             55,
             outage("3 of 5 nodes are NotReady"),
         ),
-        ("2 of 2: none is Ready", workers(2, 2), 55, outage("2 of 2 nodes are NotReady")),
-        ("1 of 1: none is Ready", workers(1, 1), 55, outage("1 of 1 nodes are NotReady")),
-        ("none is Ready, at 99 %", workers(1, 1), 99, outage("1 of 1 nodes are NotReady")),
-        ("no real node at all", workers(0, 0), 55, outage("0 of 0 nodes are NotReady")),
+        ("2 of 2: none is Ready", workers(2, 2), 55, outage(NO_ROOM)),
+        ("1 of 1: none is Ready", workers(1, 1), 55, outage(NO_ROOM)),
+        ("none is Ready, at 99 %", workers(1, 1), 99, outage(NO_ROOM)),
+        ("no real node at all", workers(0, 0), 55, outage(NO_ROOM)),
         ("100 % turns the share off", workers(3, 5), 100, None),
         ("100 % turns none Ready off", workers(3, 3), 100, None),
         ("not counted", not_counted(), 55, Some(HoldReason::CensusUnread("nodes is forbidden".to_owned()))),
@@ -138,35 +141,77 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
     }
 }
 
-fn standing((ready, leaf, control_plane): (bool, bool, bool)) -> Standing {
-    Standing { ready, leaf, control_plane }
+/// A node that a pod could start on.
+const READY: Standing = Standing {
+    ready: true,
+    leaf: false,
+    control_plane: false,
+    reserved: false,
+    cordoned: false,
+    since: None,
+    terminating: false,
+};
+const LEAF: Standing = Standing { leaf: true, ..READY };
+const CONTROL_PLANE: Standing = Standing { control_plane: true, ..READY };
+
+fn dead(node: Standing) -> Standing {
+    Standing { ready: false, since: Some(samples::now() - SignedDuration::from_hours(24)), ..node }
+}
+
+fn counted(all: Tally, workers: Tally, room: bool) -> Census {
+    Census::Counted { all, workers, room }
+}
+
+fn count<const N: usize>(nodes: [Standing; N]) -> Census {
+    Census::count(samples::now(), nodes)
 }
 
 #[test]
 fn the_census_counts_real_nodes() {
-    const READY: bool = true;
-    const LEAF: bool = true;
-    const CONTROL_PLANE: bool = true;
-    let nodes = [
-        (READY, !LEAF, CONTROL_PLANE),
-        (READY, !LEAF, !CONTROL_PLANE),
-        (!READY, !LEAF, !CONTROL_PLANE),
-        (!READY, !LEAF, CONTROL_PLANE),
-        (READY, LEAF, !CONTROL_PLANE),
-        (!READY, LEAF, !CONTROL_PLANE),
-        (!READY, LEAF, CONTROL_PLANE),
-    ];
-    assert_eq!(Census::count(nodes.map(standing)), Census::Counted { all: of(2, 4), workers: of(1, 2) });
-    assert_eq!(Census::count([]), workers(0, 0));
+    let nodes = [CONTROL_PLANE, READY, dead(READY), dead(CONTROL_PLANE), LEAF, dead(LEAF), dead(LEAF)];
+    assert_eq!(count(nodes), counted(of(2, 4), of(1, 2), true));
+    assert_eq!(count([]), workers(0, 0));
+}
+
+#[test]
+fn a_pod_could_start_on_a_ready_node_that_is_neither_cordoned_nor_kept_for_the_control_plane() {
+    let reserved = Standing { reserved: true, ..CONTROL_PLANE };
+    let cordoned = Standing { cordoned: true, ..READY };
+    for (name, node, room) in [
+        ("a worker", READY, true),
+        ("a control plane node that takes pods", CONTROL_PLANE, true),
+        ("one that does not", reserved, false),
+        ("a cordoned one", cordoned, false),
+        ("a leaf node", LEAF, false),
+        ("a dead one", dead(READY), false),
+    ] {
+        let Census::Counted { room: found, .. } = count([node, dead(READY)]) else { unreachable!("it is") };
+        assert_eq!(found, room, "{name}");
+    }
+}
+
+#[test]
+fn a_node_that_was_put_away_counts_in_neither_number() {
+    let away = |seconds: i64| {
+        let since = dead(READY).since.map(|since| since - SignedDuration::from_secs(seconds));
+        Standing { cordoned: true, since, ..dead(READY) }
+    };
+    for (name, node, all) in [
+        ("for more than a day", away(1), of(1, 2)),
+        ("for a day", away(0), of(2, 3)),
+        ("since no one knows when", Standing { since: None, ..away(1) }, of(2, 3)),
+        ("not cordoned", Standing { cordoned: false, ..away(1) }, of(2, 3)),
+        ("with a Terminating pod", Standing { terminating: true, ..away(1) }, of(2, 3)),
+        ("Ready, and only cordoned", Standing { cordoned: true, ..READY }, of(1, 3)),
+    ] {
+        assert_eq!(count([node, READY, dead(READY)]), counted(all, all, true), "{name}");
+    }
 }
 
 #[test]
 fn leaf_nodes_neither_trip_the_breaker_nor_hold_it_off() {
-    let dead_leaves =
-        [(true, false, false), (false, true, false), (false, true, false), (false, true, false)];
-    let dead_leaves = Census::count(dead_leaves.map(standing));
-    let ready_leaves = [(false, false, false), (true, true, false), (true, true, false)];
-    let ready_leaves = Census::count(ready_leaves.map(standing));
+    let dead_leaves = count([READY, dead(LEAF), dead(LEAF), dead(LEAF)]);
+    let ready_leaves = count([dead(READY), LEAF, LEAF]);
     let plan = |census| Plan::limited(vec![pod("shop", "db-0", "09:00")], &census, &limits());
     assert_eq!(plan(dead_leaves).hold, None);
     assert!(plan(ready_leaves).hold.is_some());
@@ -263,7 +308,7 @@ fn a_reaped_pod_keeps_what_was_seen() {
 fn outage(traits: &[(&str, usize, usize)], failed: &[&str]) -> ClusterFacts {
     let mut facts = ClusterFacts { now: samples::now(), ..ClusterFacts::default() };
     let all = Tally { not_ready: 6, total: 10 };
-    facts.census = Census::Counted { all, workers: all };
+    facts.census = counted(all, all, true);
     for (what, here, there) in traits {
         facts.traits.insert((*what).to_owned(), Tally { not_ready: *here, total: here + there });
     }
@@ -314,7 +359,7 @@ fn where_nothing_is_in_common_that_is_said() {
     // There are no others, so that nothing tells them apart.
     let mut facts = outage(&[("label disk=ssd", 6, 0)], &[]);
     let all = Tally { not_ready: 6, total: 6 };
-    facts.census = Census::Counted { all, workers: all };
+    facts.census = counted(all, all, true);
     assert_eq!(in_common(&facts), [""; 0]);
     facts.census = Census::NotNeeded;
     assert_eq!(in_common(&facts), [""; 0]);

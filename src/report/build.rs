@@ -8,9 +8,9 @@ use super::notices;
 use super::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{
     advice::{self, Advice, Kubectl},
-    decide::{Reason, ReasonCode, Verdict},
+    decide::{Policy, Reason, ReasonCode, Verdict, fenced, signs_of_life},
     exit::Exit,
-    facts::{ClusterFacts, NodeRead, PodFacts, Ready},
+    facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy},
     limits::{Hold, HoldReason, Judged, Plan, in_common, natural},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
@@ -31,7 +31,8 @@ impl Report {
         replacements: &BTreeMap<String, Replacement>,
     ) -> Self {
         let kubectl = settings.task.kubectl();
-        let entries = Entries { facts, hold: plan.hold.as_ref(), kubectl, replacements };
+        let (policy, hold) = (&settings.policy, plan.hold.as_ref());
+        let entries = Entries { facts, policy, hold, kubectl, replacements };
         let pods = plan
             .pods
             .iter()
@@ -100,7 +101,6 @@ impl From<&Settings> for SettingsEntry {
             reap_older_than_seconds: settings.policy.reap_older_than.as_secs(),
             node_not_ready_for_seconds: settings.policy.node_not_ready_for.as_secs(),
             kubelet_alive: settings.policy.kubelet_alive,
-            unreachable_only: settings.policy.unreachable_only,
             manual_owner_kinds: settings.policy.manual_owner_kinds.clone(),
             reap_scratch: settings.policy.reap_scratch,
             max_deletes: settings.limits.max_deletes.unwrap_or(0),
@@ -160,15 +160,20 @@ fn by_verdict(verdicts: impl Iterator<Item = Verdict>) -> BTreeMap<Verdict, usiz
 /// What the entries are made from.
 struct Entries<'a> {
     facts: &'a ClusterFacts,
+    policy: &'a Policy,
     hold: Option<&'a Hold>,
     kubectl: Kubectl,
     replacements: &'a BTreeMap<String, Replacement>,
 }
 
 impl Entries<'_> {
+    fn advise(&self, group: &[&Judged]) -> Advice {
+        advice::advise(group, self.facts, self.policy, self.hold, &self.kubectl)
+    }
+
     fn pod(&self, judged: &Judged, outcome: Option<&Outcome>) -> PodEntry {
         let pod = &judged.pod;
-        let Advice { risk, steps } = advice::advise(&[judged], self.facts, self.hold, &self.kubectl);
+        let Advice { risk, steps } = self.advise(&[judged]);
         let notes = notes(judged, self.facts);
         PodEntry {
             namespace: pod.namespace.clone(),
@@ -193,7 +198,7 @@ impl Entries<'_> {
 
     fn group(&self, all: &[Judged], pods: Vec<usize>) -> Group {
         let group = pods.iter().map(|place| &all[*place]).collect::<Vec<_>>();
-        let Advice { risk, steps } = advice::advise(&group, self.facts, self.hold, &self.kubectl);
+        let Advice { risk, steps } = self.advise(&group);
         let mut details = group.iter().map(|judged| judged.sentence());
         let mut detail = details.next().unwrap_or_default();
         if details.any(|other| other != detail) {
@@ -215,7 +220,8 @@ impl Entries<'_> {
         let attachments = self.facts.attachments.get(name).map(Vec::as_slice).unwrap_or_default();
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
         let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
-        let lease = known.and_then(|node| node.lease.as_ref().ok()?.as_ref()?.renewed_by(self.facts.now));
+        let heard = |heard: &Heard| heard.sign(self.facts.now);
+        let lease = known.and_then(|node| node.heard_by(SignBy::Lease)).map(|lease| heard(lease).at);
         let not_ready_since = known.and_then(|node| node.not_ready_since(self.facts.now));
         Some(NodeEntry {
             name: name.to_owned(),
@@ -225,8 +231,10 @@ impl Entries<'_> {
             not_ready_seconds: not_ready_since.map(since),
             lease_renewed: lease,
             lease_age_seconds: lease.map(since),
-            signs_of_life: known.map_or_else(Vec::new, |node| node.signs_of_life(self.facts.now)),
-            fenced: known.and_then(|node| node.fenced_at(self.facts.now)).map(str::to_owned),
+            signs_of_life: known
+                .map_or_else(Vec::new, |node| signs_of_life(self.facts.now, self.policy, node)),
+            last_heard: known.and_then(NodeFacts::last_heard).map(heard),
+            fenced: known.and_then(|node| fenced(self.facts.now, self.policy, node)).map(str::to_owned),
             out_of_service: known.is_some_and(|node| node.out_of_service),
             leaf_marks: known
                 .and_then(|node| node.leaf.as_ref())
@@ -234,7 +242,8 @@ impl Entries<'_> {
             pods: by_verdict(here().map(Judged::verdict)),
             volume_attachments: attachments.to_vec(),
             steps: known.map_or_else(Vec::new, |node| {
-                advice::advise_node(node, self.facts.now, reaped, dead, attachments.len(), &self.kubectl)
+                let (now, attached) = (self.facts.now, attachments.len());
+                advice::advise_node(node, now, self.policy, reaped, dead, attached, &self.kubectl)
             }),
         })
     }

@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report};
 use crate::{
     advice::Command,
-    decide::{ReasonCode, Verdict, seen, spoken},
-    facts::{Ready, SignBy},
+    decide::{ReasonCode, Verdict, heard, seen, spoken},
+    facts::Ready,
     limits::and_more,
     outcome::{OutcomeCode, Replacement},
     settings::{GuardCode, ModeCode},
@@ -84,12 +84,13 @@ fn state(ready: Option<Ready>, reason: Option<&str>, not_ready_seconds: Option<i
 /// The state of a node, without its name.
 pub fn node(report: &Report, node: &NodeEntry) -> String {
     let mut says = state(node.ready, node.reason.as_deref(), node.not_ready_seconds);
-    if let Some(age) = node.lease_age_seconds
-        && node.signs_of_life.iter().all(|sign| sign.by != SignBy::Lease)
-    {
-        says += &format!("; lease renewed {} ago", seconds(age));
-    }
-    if !node.signs_of_life.is_empty() {
+    if node.signs_of_life.is_empty() {
+        says += "; ";
+        says += &node.last_heard.as_ref().map_or_else(
+            || "its machine was never heard".to_owned(),
+            |last| format!("last heard {}", heard(last, report.judged_at)),
+        );
+    } else {
         let signs = node.signs_of_life.iter().map(|sign| seen(sign, report.judged_at));
         says += &format!("; signs of life: {}", signs.collect::<Vec<_>>().join(", "));
     }

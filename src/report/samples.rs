@@ -35,7 +35,6 @@ pub fn audit() -> Settings {
             reap_older_than: minutes,
             node_not_ready_for: minutes,
             kubelet_alive: KubeletAlive::HoldUnique,
-            unreachable_only: false,
             manual_owner_kinds: Vec::new(),
             reap_scratch: false,
         },
@@ -149,7 +148,7 @@ pub fn every_outcome() -> Report {
         Outcome::Interrupted("SIGTERM".to_owned()),
     ];
     let outcomes = uids.iter().map(String::as_str).zip(outcomes).collect::<Vec<_>>();
-    let objects = [node("ds05", "True"), node("ds06", "False"), namespace("app"), lease("ds06")];
+    let objects = [node("ds05", "True"), node("ds06", "Unknown"), namespace("app"), lease("ds06")];
     let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
     let settings = run(Mode::Delete { ask: false }, Target::default());
     report(&settings, &objects, &outcomes)

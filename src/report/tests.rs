@@ -227,8 +227,8 @@ fn every_format_says_what_is_known_of_a_node() {
     let report = report(&audit(), &objects, &[]);
     let says = report.nodes.iter().map(|node| phrases::node(&report, node)).collect::<Vec<_>>();
     expect![[r#"
-        Ready is False (NodeStatusUnknown) for 2h; signs of life: its kubelet renewed its lease 4s ago; has the out-of-service taint
-        Ready is Unknown (NodeStatusUnknown) for 2h; lease renewed 2h ago; fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
+        Ready is False (NodeStatusUnknown) for 2h; signs of life: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
+        Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease); fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
     let wide = text::Screen { colour: false, columns: 1_000 };
     for page in [text::write(&report, wide), markdown::write(&report), html::write(&report)] {
         for part in

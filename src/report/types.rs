@@ -78,11 +78,9 @@ pub struct SettingsEntry {
     pub reap_older_than_seconds: i64,
     /// `--node-not-ready-for`.
     pub node_not_ready_for_seconds: i64,
-    /// `--kubelet-alive`; `hold` with `--unreachable-only`.
+    /// `--kubelet-alive`.
     #[cfg_attr(test, schemars(schema_with = "super::tests::kubelet_alive"))]
     pub kubelet_alive: KubeletAlive,
-    /// `--unreachable-only`.
-    pub unreachable_only: bool,
     /// `--manual-owner-kind`.
     pub manual_owner_kinds: Vec<String>,
     /// `--reap-scratch`.
@@ -142,7 +140,10 @@ pub struct NodeEntry {
     pub lease_age_seconds: Option<i64>,
     /// What shows that its machine lives although it is not Ready; empty where nothing does.
     pub signs_of_life: Vec<Sign>,
-    /// The mark that says that it is certainly off; null where there is none, or where it shows a sign of life.
+    /// The last that was heard of its machine, whether that is a sign of life or not; null where that is nothing.
+    pub last_heard: Option<Sign>,
+    /// The mark that says that it is certainly off; null where there is none, where it shows a sign of life, or where it was
+    /// heard after the mark was set.
     pub fenced: Option<String>,
     /// It has the taint `node.kubernetes.io/out-of-service`: Kubernetes itself deletes its Terminating pods.
     pub out_of_service: bool,

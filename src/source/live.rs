@@ -6,13 +6,13 @@ use std::fmt::Display;
 use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 
-use super::{Gathered, Wanted, Whole, facts_of, set_of};
+use super::{Gathered, Wanted, Whole, facts_of, owns_a_claim, set_of, unwanted};
 use crate::cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan};
 use crate::decide::needs_claims;
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{
     Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodSummary,
-    ReadError, Ready, Traits, Unread, opted_out,
+    ReadError, Traits, Unread, opted_out,
 };
 use crate::kubernetes::RawPod;
 use crate::limits::FEW_NODES;
@@ -33,7 +33,7 @@ pub async fn gather(cluster: &Cluster, wanted: &Wanted<'_>, asked: Option<RawPod
         cluster.namespaces(),
         cluster.attachments(),
     );
-    let mut pods = pods?;
+    let (mut pods, busy) = pods?;
     gathered.facts.nodes.extend(nodes);
     gathered.facts.unmatched_namespaces = namespaces.as_ref().ok().and_then(|known| wanted.unmatched(known));
     match attachments {
@@ -61,11 +61,13 @@ pub async fn gather(cluster: &Cluster, wanted: &Wanted<'_>, asked: Option<RawPod
 
     // 3. Look up the claims of those that the rules let through so far; count the nodes if the breaker has to judge.
     let judged = !pods.is_empty();
-    let (claims, census) =
-        tokio::join!(read_claims(cluster, wanted, &gathered, is_asked), take_census(cluster, &scan, judged));
+    let (claims, census) = tokio::join!(
+        read_claims(cluster, wanted, &gathered, is_asked),
+        take_census(cluster, &scan, judged, &busy)
+    );
     gathered.add_claims(&claims);
     ask_about_affinity(cluster, &mut gathered).await;
-    ask_about_scratch(cluster, wanted, &mut gathered).await;
+    ask_about_sets(cluster, wanted, &mut gathered).await;
     match census {
         Ok(counted) => (gathered.facts.census, gathered.facts.traits) = counted,
         Err(failure) => gathered.census_unread(&failure),
@@ -78,13 +80,21 @@ pub async fn gather(cluster: &Cluster, wanted: &Wanted<'_>, asked: Option<RawPod
 /// for; and what shows whether they would be missed. Their claims are looked up by [`look_up_claims`].
 pub async fn gather_whole(cluster: &Cluster, wanted: &Wanted<'_>, names: &BTreeSet<String>) -> Result<Whole> {
     let (_, mut gathered) = scan(cluster).await?;
-    let (nodes, standings, namespaces) =
-        tokio::join!(read_nodes(cluster, names.iter().cloned()), cluster.standings(), cluster.namespaces(),);
+    let now = gathered.facts.now;
+    let (nodes, standings, namespaces) = tokio::join!(
+        read_nodes(cluster, names.iter().cloned()),
+        cluster.standings(now),
+        cluster.namespaces(),
+    );
     gathered.facts.nodes.extend(nodes);
-    let (standings, _) = standings.unwrap_or_else(|failure| {
+    let (mut standings, _) = standings.unwrap_or_else(|failure| {
         gathered.census_unread(&failure);
         Default::default()
     });
+    for (node, standing) in standings.iter_mut().filter(|(_, standing)| standing.may_be_put_away(now)) {
+        let pods = cluster.pods_of(node).await.and_then(Listed::whole).map_err(could_not("list pods"))?;
+        standing.terminating = pods.iter().any(|pod| pod.metadata.terminating());
+    }
     let (mut evicted, mut summaries) = (Vec::new(), Vec::new());
     for node in names {
         let pods = cluster.pods_of(node).await.map_err(could_not("list pods"))?;
@@ -115,7 +125,7 @@ pub async fn look_up_claims(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &m
     let claims = read_claims(cluster, wanted, gathered, |_| false).await;
     gathered.add_claims(&claims);
     ask_about_affinity(cluster, gathered).await;
-    ask_about_scratch(cluster, wanted, gathered).await;
+    ask_about_sets(cluster, wanted, gathered).await;
 }
 
 /// Asks which real nodes satisfy the volumes' affinity, where the rules need that: one request a distinct term.
@@ -137,20 +147,25 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
     gathered.facts.errors.sort();
 }
 
-/// Asks what has to be known of pods whose scratch claims may be given up: one request a `StatefulSet` and a namespace.
-async fn ask_about_scratch(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut Gathered) {
-    let keys = gathered.with_scratch(wanted.policy).filter_map(|pod| set_of(pod)).collect::<BTreeSet<_>>();
+/// Asks what has to be known of pods whose claims may go with them: one request a `StatefulSet`, and one a namespace where
+/// that is because they are scratch.
+async fn ask_about_sets(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut Gathered) {
+    let mut keys =
+        gathered.with_scratch(wanted.policy).filter_map(|pod| set_of(pod)).collect::<BTreeSet<_>>();
+    let namespaces = keys.iter().map(|(namespace, _)| namespace.clone()).collect::<BTreeSet<_>>();
+    keys.extend(gathered.pods.iter().filter(|pod| owns_a_claim(pod)).filter_map(set_of));
     let mut unread = |what: String, failure: Failure| {
-        let lacks = if failure.forbids() { "; cronjob/components/scratch grants that right" } else { "" };
+        let scratch = failure.forbids() && wanted.policy.reap_scratch;
+        let lacks = if scratch { "; cronjob/components/scratch grants that right" } else { "" };
         let cause = format!("{failure}{lacks}");
         gathered.unread(&what, &cause);
         Unread(cause)
     };
     let mut users = BTreeMap::new();
-    for namespace in keys.iter().map(|(namespace, _)| namespace).collect::<BTreeSet<_>>() {
-        let pods = cluster.summaries(namespace).await.and_then(Listed::whole);
+    for namespace in namespaces {
+        let pods = cluster.summaries(&namespace).await.and_then(Listed::whole);
         let pods = pods.map_err(|failure| unread(format!("pods of {namespace}"), failure));
-        users.insert(namespace.clone(), pods);
+        users.insert(namespace, pods);
     }
     let ask =
         |(namespace, name): (String, String)| async move { cluster.stateful_set(&namespace, &name).await };
@@ -161,7 +176,16 @@ async fn ask_about_scratch(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mu
     });
     let sets = sets.collect();
     gathered.note_renewed(wanted.policy, &sets, &users);
+    gathered.note_unwanted(&sets);
     gathered.facts.errors.sort();
+}
+
+/// Whether nothing wants the claims that `pod` owns even now, right before they go with it; else why, as a phrase.
+pub async fn still_unwanted(cluster: &Cluster, pod: &PodFacts) -> Result<(), String> {
+    let Some(key) = set_of(pod).filter(|_| owns_a_claim(pod)) else { return Ok(()) };
+    let set = cluster.stateful_set(&key.0, &key.1).await;
+    let set = set.map_err(|failure| Unread(failure.to_string())).transpose();
+    unwanted(pod, &set.map(|set| (key, set)).into_iter().collect())
 }
 
 /// A cheap look over all nodes, and what is known after that alone. It has to say what time it is.
@@ -201,21 +225,27 @@ async fn read_nodes(
     each(names, read).await
 }
 
-/// Lists the Terminating pods of `nodes`, or of all nodes; the others of `nodes` become facts.
+/// Lists the Terminating pods of `nodes`, or of all nodes, and names those of `nodes` that have or may have one; the other
+/// pods of `nodes` become facts.
 async fn list_pods(
     cluster: &Cluster,
     wanted: &Wanted<'_>,
     facts: &mut ClusterFacts,
     nodes: &[String],
-) -> Result<Vec<RawPod>> {
+) -> Result<(Vec<RawPod>, BTreeSet<String>)> {
     let mut places = nodes.iter().cloned().map(PodsOf::Node).collect::<BTreeSet<_>>();
     if wanted.all {
         places.extend(cluster.places_of_terminating_pods().await.map_err(could_not("list pods"))?);
     }
     let list = |place: PodsOf| async move { cluster.terminating_pods(&place).await };
-    let mut terminating = Vec::new();
+    let (mut terminating, mut busy) = (Vec::new(), BTreeSet::new());
     for (place, pods) in each(places, list).await {
         let unread = |cause| ReadError { what: place.what(), cause };
+        if let PodsOf::Node(name) = &place
+            && !pods.as_ref().is_ok_and(|(pods, _)| pods.items.is_empty() && pods.malformed.is_empty())
+        {
+            busy.insert(name.clone());
+        }
         match pods {
             Ok((pods, mut unasked)) => {
                 terminating.extend(pods.items);
@@ -231,7 +261,7 @@ async fn list_pods(
             Err(failure) => facts.errors.push(unread(failure.to_string())),
         }
     }
-    Ok(terminating)
+    Ok((terminating, busy))
 }
 
 /// Reads each claim of the pods that the rules before the volume rules let through, and of those that `also` picks, by
@@ -251,22 +281,29 @@ async fn read_claims(
     each(candidates.collect::<BTreeSet<_>>(), look).await
 }
 
-/// Counts the real nodes where the rows leave the breaker something to judge: when more than two are not Ready, or no
-/// Ready one is known to be real (a row does not say so).
-async fn take_census(cluster: &Cluster, scan: &Scan, judged: bool) -> Result<(Census, Traits), Failure> {
+/// Counts the real nodes where the rows leave the breaker something to judge: when more than two are not Ready, or none is
+/// known to be one that pods could start on (a row does not say so). `busy` are the nodes with Terminating pods.
+async fn take_census(
+    cluster: &Cluster,
+    scan: &Scan,
+    judged: bool,
+    busy: &BTreeSet<String>,
+) -> Result<(Census, Traits), Failure> {
     if !judged {
         return Ok(Default::default());
     }
     if scan.not_ready.len() <= FEW_NODES
         && let Some(name) = &scan.ready
         && let Ok(Some(look)) = cluster.node(name).await
-        && look.facts.ready == Ready::True
         && look.facts.leaf.is_none()
+        && look.facts.standing(look.now).is_open()
     {
         return Ok(Default::default());
     }
-    let (standings, traits) = cluster.standings().await?;
-    Ok((Census::count(standings.into_values()), traits))
+    let now = scan.now.unwrap_or(Timestamp::MIN);
+    let (mut standings, traits) = cluster.standings(now).await?;
+    standings.iter_mut().for_each(|(name, standing)| standing.terminating = busy.contains(name));
+    Ok((Census::count(now, standings.into_values()), traits))
 }
 
 impl Gathered {
@@ -298,7 +335,7 @@ impl Gathered {
     fn note_unread_nodes(&mut self) {
         for (name, read) in &self.facts.nodes {
             let (what, Unread(cause)) = match read {
-                NodeRead::Known(NodeFacts { lease: Err(unread), .. }) => {
+                NodeRead::Known(NodeFacts { unheard: Some(unread), .. }) => {
                     (format!("lease of node {name}"), unread)
                 }
                 NodeRead::Unread(unread) => (format!("node {name}"), unread),

@@ -94,6 +94,14 @@ impl Gathered {
         }
     }
 
+    /// Notes whether the claims that pods own are wanted again, by what was read of `StatefulSet`s.
+    fn note_unwanted(&mut self, sets: &Sets) {
+        for pod in self.pods.iter_mut().filter(|pod| owns_a_claim(pod)) {
+            let unwanted = unwanted(pod, sets);
+            pod.claims.iter_mut().for_each(|claim| claim.unwanted.clone_from(&unwanted));
+        }
+    }
+
     /// Puts the answers where they belong, and with them what the pods tell about each other.
     fn note_affinity(&mut self, answers: &BTreeMap<String, Read<Vec<String>>>) {
         let volumes = self.pods.iter_mut().flat_map(PodFacts::volumes_mut);
@@ -157,6 +165,22 @@ fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<()
     match others.map(|user| user.name.as_str()).collect::<Vec<_>>().join(", ") {
         none if none.is_empty() => Ok(()),
         others => Err(format!("claim {claim} is also used by {others}")),
+    }
+}
+
+/// Whether `pod` owns a claim that none of its generic ephemeral volumes made.
+fn owns_a_claim(pod: &PodFacts) -> bool {
+    pod.claims.iter().any(|claim| claim.owned && !claim.ephemeral)
+}
+
+/// Whether nothing wants the claims again that `pod` owns; else why that is not known, as a phrase. A `StatefulSet` makes its
+/// pod the owner when it is scaled down (`whenScaled: Delete`), and takes that back only once the pod is gone.
+fn unwanted(pod: &PodFacts, sets: &Sets) -> Result<(), String> {
+    let Some(set) = set_of(pod) else { return Ok(()) };
+    match sets.get(&set) {
+        Some(Ok(set)) if set.wants(&pod.name) => Err("its StatefulSet wants the pod again".to_owned()),
+        Some(Err(Unread(why))) => Err(format!("its StatefulSet could not be read: {why}")),
+        Some(Ok(_)) | None => Ok(()),
     }
 }
 

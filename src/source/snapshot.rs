@@ -14,19 +14,21 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::{Gathered, Wanted, Whole, facts_of, stream};
+use super::{Gathered, Sets, Wanted, Whole, facts_of, set_of, stream};
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{
     Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, ReadError,
-    Ready, Unasked, Unread,
+    Ready, Standing, Unasked, Unread,
 };
 use crate::kubernetes::{
-    Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet, RawVolume,
-    identity_of_malformed, malformed,
+    NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet,
+    RawVolume, identity_of_malformed, malformed,
 };
 use crate::selector::{NodeSelectors, Selector};
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// That of the leases of API servers.
+const SERVER_NAMESPACE: &str = "kube-system";
 /// The command that makes a snapshot.
 const SAVES_ONE: &str =
     "kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json";
@@ -88,6 +90,8 @@ pub struct Saved {
     claims: BTreeMap<(String, String), RawClaim>,
     volumes: BTreeMap<String, RawVolume>,
     leases: BTreeMap<String, RawLease>,
+    /// Of API servers.
+    servers: Vec<RawLease>,
     attachments: Vec<RawAttachment>,
     newest: Option<Timestamp>,
     /// Objects that could not be read, by kind, namespace and name (each empty where even that could not), with the
@@ -173,9 +177,7 @@ impl Saved {
             kept.then(|| pod.deleted_by(Timestamp::MIN))
         });
         self.pods = pods.collect();
-        let gathered = self.gather(&Wanted { all: true, ..*wanted }, None)?;
-        let nodes = gathered.facts.nodes.iter();
-        let standings = nodes.filter_map(|(name, read)| Some((name.clone(), read.known()?.into()))).collect();
+        let (gathered, standings) = self.gather_all(&Wanted { all: true, ..*wanted }, None)?;
         Ok(Whole { gathered, standings, summaries })
     }
 
@@ -225,6 +227,8 @@ impl Saved {
                 let (namespace, name) = lease.metadata.identity()?;
                 if namespace == LEASE_NAMESPACE {
                     saved.leases.insert(name, lease);
+                } else if namespace == SERVER_NAMESPACE && lease.is_of_api_server() {
+                    saved.servers.push(lease);
                 }
                 Some(())
             }),
@@ -281,7 +285,16 @@ impl Saved {
     }
 
     /// Steps 1 to 3 of a run. The Terminating pod with the UID `asked` is judged in any case, wherever it is.
-    pub fn gather(mut self, wanted: &Wanted<'_>, asked: Option<&str>) -> Result<Gathered, SnapshotError> {
+    pub fn gather(self, wanted: &Wanted<'_>, asked: Option<&str>) -> Result<Gathered, SnapshotError> {
+        self.gather_all(wanted, asked).map(|(gathered, _)| gathered)
+    }
+
+    /// The same, with what every node counts as.
+    fn gather_all(
+        mut self,
+        wanted: &Wanted<'_>,
+        asked: Option<&str>,
+    ) -> Result<(Gathered, BTreeMap<String, Standing>), SnapshotError> {
         if self.nodes.is_empty() {
             return Err(SnapshotError::Missing("nodes"));
         }
@@ -295,23 +308,35 @@ impl Saved {
         let mut facts = ClusterFacts { now, node_count: self.nodes.len(), ..ClusterFacts::default() };
         let node_unread =
             self.any_malformed("Node").then(|| Unread("a node of the snapshot could not be read".to_owned()));
+        let busy = self.pods.iter().filter(|pod| pod.metadata.terminating());
+        let busy = busy.filter_map(RawPod::node).map(str::to_owned).collect::<BTreeSet<_>>();
+        let pod_unread = self.any_malformed("Pod");
+        let standings = self.nodes.iter().map(|(name, node)| {
+            let terminating = pod_unread || busy.contains(name);
+            let standing = Standing { terminating, ..node.standing(&selectors, now) };
+            node.count_traits(standing, &mut facts.traits);
+            (name.clone(), standing)
+        });
+        let standings = standings.collect::<BTreeMap<_, _>>();
         facts.census = match &node_unread {
             Some(unread) => Census::Unread(unread.clone()),
-            None => Census::count(self.nodes.values().map(|node| {
-                let standing = node.standing(&selectors);
-                node.count_traits(standing, &mut facts.traits);
-                standing
-            })),
+            None => Census::count(now, standings.values().copied()),
         };
         facts.unseen.extend(self.missing(wanted));
-        let real = self.nodes.iter().filter(|(_, node)| !node.standing(&selectors).leaf);
+        let real = self.nodes.iter().filter(|(_, node)| !node.is_leaf(&selectors));
         let real = real.map(|(name, node)| (name.clone(), node.labels().clone())).collect::<Vec<_>>();
+        let servers = std::mem::take(&mut self.servers);
+        let server_unread = self.malformed.iter().find_map(|((kind, namespace, _), cause)| {
+            let may_be = kind == "Lease" && namespace == SERVER_NAMESPACE;
+            may_be.then(|| Unread(format!("those of API servers: {cause}")))
+        });
         for (name, raw) in std::mem::take(&mut self.nodes) {
-            let lease = match self.leases.remove(&name) {
-                Some(lease) => Ok(Some(lease.known_at(now))),
+            let own = match self.leases.remove(&name) {
+                Some(lease) => Ok(Some(lease)),
                 None => self.not_absent("Lease", LEASE_NAMESPACE, &name).map_or(Ok(None), Err),
             };
-            let read = match raw.into_facts(lease, &selectors) {
+            let api_servers = server_unread.as_ref().map_or(Ok(servers.as_slice()), Err);
+            let read = match raw.into_facts(now, NodeLeases { own, api_servers }, &selectors) {
                 Ok(facts) => NodeRead::Known(facts),
                 Err(cause) => {
                     self.note_malformed("Node", (None, Some(name.clone())), &cause);
@@ -350,13 +375,20 @@ impl Saved {
             wanted.unmatched(&self.namespaces).filter(|_| !self.any_malformed("Namespace"));
         let pod_unread =
             self.any_malformed("Pod").then(|| Unread("a pod of the snapshot could not be read".to_owned()));
+        let set_unread = (self.sets.is_empty() || self.any_malformed("StatefulSet"))
+            .then(|| Unread("it is not in the snapshot".to_owned()));
         for (node, attachment) in self.attachments.into_iter().filter_map(RawAttachment::into_facts) {
             facts.attachments.entry(node).or_default().push(attachment);
         }
         for attachments in facts.attachments.values_mut() {
             attachments.sort();
         }
-        let sets = self.sets.into_iter().map(|(name, set)| (name, Ok(set))).collect();
+        let mut sets = self.sets.into_iter().map(|(name, set)| (name, Ok(set))).collect::<Sets>();
+        for set in pods.iter().filter_map(set_of) {
+            if let Some(unread) = &set_unread {
+                sets.entry(set).or_insert(Err(unread.clone()));
+            }
+        }
         let users = self.users.into_iter();
         let users = users.map(|(name, pods)| (name, pod_unread.clone().map_or(Ok(pods), Err))).collect();
         let errors = self.malformed.into_iter().map(|((kind, namespace, name), cause)| {
@@ -381,7 +413,8 @@ impl Saved {
         let answers = answers.collect();
         gathered.note_affinity(&answers);
         gathered.note_renewed(wanted.policy, &sets, &users);
-        Ok(gathered)
+        gathered.note_unwanted(&sets);
+        Ok((gathered, standings))
     }
 
     /// What a whole snapshot would hold besides, and the command that saves it.

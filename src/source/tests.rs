@@ -19,9 +19,9 @@ use super::{
     *,
 };
 use crate::{
-    decide::{Policy, ReasonCode},
+    decide::{Policy, ReasonCode, may_live},
     facts::{
-        Census, ClaimFacts, ClaimState, ClusterFacts, KubeletAlive, LeafKind, NodeFacts, NodeRead, Sign,
+        Census, ClaimFacts, ClaimState, ClusterFacts, Heard, KubeletAlive, LeafKind, NodeFacts, NodeRead,
         SignBy,
     },
     limits::{Limits, Plan},
@@ -94,7 +94,6 @@ fn policy() -> Policy {
         reap_older_than: minutes,
         node_not_ready_for: minutes,
         kubelet_alive: KubeletAlive::HoldUnique,
-        unreachable_only: false,
         manual_owner_kinds: Vec::new(),
         reap_scratch: false,
     }
@@ -533,7 +532,7 @@ fn each_obstacle_holds_its_pod() {
         namespace-opted-out opted-out
         node-just-failed node-just-failed
         node-opted-out opted-out
-        node-recovers node-recovering
+        node-recovers kubelet-alive
         on-ready-node node-ready
         opted-out opted-out
         pinned local-volume
@@ -839,28 +838,28 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
     let (fresh, stale) = (NOW, FAILED);
     let cases = [
         // API servers before 1.25 do not stamp a renewal.
-        ("an old stamp and a fresh word", fresh, vec![entry(stale, &renews)], "node-recovering"),
+        ("an old stamp and a fresh word", fresh, vec![entry(stale, &renews)], "kubelet-alive"),
         ("a node whose clock is ahead", AHEAD, vec![entry(stale, &renews)], "stuck-on-not-ready-node"),
-        ("a young stamp and a clock ahead", AHEAD, vec![entry(stale, &renews)], "node-recovering"),
-        ("no stamps and a clock ahead", AHEAD, vec![], "node-recovering"),
-        ("a node whose clock is behind", stale, vec![entry(fresh, &renews)], "node-recovering"),
+        ("a young stamp and a clock ahead", AHEAD, vec![entry(stale, &renews)], "kubelet-alive"),
+        ("no stamps and a clock ahead", AHEAD, vec![], "kubelet-alive"),
+        ("a node whose clock is behind", stale, vec![entry(fresh, &renews)], "kubelet-alive"),
         (
             "another client labels the lease",
             stale,
             vec![entry(stale, &renews), entry(fresh, &labels)],
             "stuck-on-not-ready-node",
         ),
-        ("only others have written", fresh, vec![entry(stale, &labels)], "node-recovering"),
+        ("only others have written", fresh, vec![entry(stale, &labels)], "kubelet-alive"),
         (
             "the newest renewal counts",
             stale,
             vec![entry(fresh, &renews), entry(stale, &renews)],
-            "node-recovering",
+            "kubelet-alive",
         ),
-        ("no stamps", fresh, vec![], "node-recovering"),
+        ("no stamps", fresh, vec![], "kubelet-alive"),
         ("no stamps, no renewal", stale, vec![], "stuck-on-not-ready-node"),
-        ("an entry without time", fresh, vec![json!({"fieldsV1": renews})], "node-recovering"),
-        ("an entry without fields", fresh, vec![json!({"time": stale})], "node-recovering"),
+        ("an entry without time", fresh, vec![json!({"fieldsV1": renews})], "kubelet-alive"),
+        ("an entry without fields", fresh, vec![json!({"time": stale})], "kubelet-alive"),
     ];
     for (name, node_clock, entries, expected) in cases {
         // Only where it was made long before does a stamp show that renewals are stamped.
@@ -878,8 +877,7 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
 /// One API server stamps the renewal a second ahead of the other one, by whose clock the node failed just now.
 #[test]
 fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_moment() {
-    let failed =
-        json!({"status": {"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": NOW}]}});
+    let failed = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "lastTransitionTime": NOW}]}});
     let renewals = json!([{"time": "2026-01-31T03:00:01Z", "fieldsV1": {"f:spec": {"f:renewTime": {}}}}]);
     let items = cluster().into_iter().map(|item| match item["metadata"]["name"].as_str() {
         Some("ds06") if item["kind"] == "Node" => with(item, failed.clone()),
@@ -888,7 +886,7 @@ fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_m
     });
     let facts = facts(&list(items.chain([pod("a")])));
     let NodeRead::Known(node) = &facts.nodes["ds06"] else { panic!("ds06 is there") };
-    assert!(node.may_live(facts.now));
+    assert!(may_live(facts.now, &policy(), node));
 }
 
 /// Annotation or label, and any value but `false`: a slip of the key must not delete.
@@ -1133,15 +1131,16 @@ fn nodes_are_selected_by_annotation_and_taint_too() {
         let selectors = || vec!["absent".parse().expect("it is one"), selector.parse().expect("it is one")];
         let leaf = facts_of(more.clone(), NodeSelectors { leaf: selectors(), fenced: Vec::new() });
         let fenced = facts_of(more.clone(), NodeSelectors { leaf: Vec::new(), fenced: selectors() });
-        assert_eq!((leaf.leaf.is_some(), leaf.fenced.is_some()), (selects, false), "{selector}");
-        assert_eq!((fenced.leaf.is_some(), fenced.fenced.is_some()), (false, selects), "{selector}");
+        assert_eq!((leaf.leaf.is_some(), leaf.fenced.is_empty()), (selects, true), "{selector}");
+        assert_eq!((fenced.leaf.is_some(), fenced.fenced.is_empty()), (false, !selects), "{selector}");
     }
 }
 
 #[test]
 fn each_word_that_a_machine_is_off_counts_where_it_is_sure() {
     let stopped = "node.cloudprovider.kubernetes.io/shutdown";
-    let fenced = |more: Value| facts_of(more, NodeSelectors::default()).fenced;
+    let first = |node: NodeFacts| node.fenced.into_iter().next().map(|it| it.mark);
+    let fenced = |more: Value| first(facts_of(more, NodeSelectors::default()));
     let in_cloud = |key: &str, provider: &str| {
         fenced(json!({"spec": {"providerID": provider, "taints": [{"key": key, "effect": "NoSchedule"}]}}))
     };
@@ -1166,15 +1165,19 @@ fn each_word_that_a_machine_is_off_counts_where_it_is_sure() {
         json!({"spec": {"providerID": "aws:///a/b/fargate-ip-10-0-0-1", "taints": [{"key": stopped}]}}),
     );
     let facts = facts(&cluster_with([fargate, pod("a")]));
-    assert_eq!(facts.nodes["fargate-ip-10-0-0-1"].known().expect("it was read").fenced, None);
+    assert_eq!(facts.nodes["fargate-ip-10-0-0-1"].known().expect("it was read").fenced, []);
     let out_of_service = json!({"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service"}]}});
     assert!(facts_of(out_of_service, NodeSelectors::default()).out_of_service);
 }
 
 #[test]
 fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
-    let heartbeats = |more: Value| facts_of(more, NodeSelectors::default()).heartbeats;
-    let of = |by, at: &str| vec![Sign { by, at: moment(at) }];
+    let heard = |more: Value| facts_of(more, NodeSelectors::default()).heard;
+    let of = |by, at: &str, minutes| {
+        vec![Heard { by, at: moment(at), period: SignedDuration::from_mins(minutes) }]
+    };
+    let detector = |at| of(SignBy::ProblemDetector, at, 11);
+    let virt_handler = |at| of(SignBy::VirtHandler, at, 5);
     let condition = |kind: &str| json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": NOW}, {"type": kind, "status": "False", "lastHeartbeatTime": FAILED}]);
     for kind in [
         "KernelDeadlock",
@@ -1187,16 +1190,25 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
         "FrequentUnregisterNetDevice",
         "CorruptDockerOverlay2",
     ] {
-        let seen = heartbeats(json!({"status": {"conditions": condition(kind)}}));
-        assert_eq!(seen, of(SignBy::ProblemDetector, FAILED), "{kind}");
+        assert_eq!(heard(json!({"status": {"conditions": condition(kind)}})), detector(FAILED), "{kind}");
+    }
+    for kind in [
+        "KernelReady",
+        "NetworkingReady",
+        "StorageReady",
+        "ContainerRuntimeReady",
+        "AcceleratedHardwareReady",
+    ] {
+        let seen = heard(json!({"status": {"conditions": condition(kind)}}));
+        assert_eq!(seen, of(SignBy::NodeMonitoring, FAILED, 11), "{kind}");
     }
     // The control plane, or the kubelet itself, writes these.
     for kind in ["NetworkUnavailable", "Drained", "MemoryPressure", "DiskPressure", "PIDPressure"] {
-        assert_eq!(heartbeats(json!({"status": {"conditions": condition(kind)}})), [], "{kind}");
+        assert_eq!(heard(json!({"status": {"conditions": condition(kind)}})), [], "{kind}");
     }
     let virt = |value: &str| json!({"metadata": {"annotations": {"kubevirt.io/heartbeat": value}}});
-    assert_eq!(heartbeats(virt(FAILED)), of(SignBy::VirtHandler, FAILED));
-    assert_eq!(heartbeats(virt("some time ago")), []);
+    assert_eq!(heard(virt(FAILED)), virt_handler(FAILED));
+    assert_eq!(heard(virt("some time ago")), []);
     // The API server's stamp on the entry that owns it counts too: the node's clock may be off.
     let stamped = |fields: Value, time: &str| {
         json!({"metadata": {"managedFields": [
@@ -1207,9 +1219,88 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
     let owns_problem = json!({"f:status": {"f:conditions": {"k:{\"type\":\"KernelDeadlock\"}": {".": {}, "f:lastHeartbeatTime": {}}}}});
     let owns_virt = json!({"f:metadata": {"f:annotations": {".": {}, "f:kubevirt.io/heartbeat": {}}}});
     let problem = json!({"status": {"conditions": condition("KernelDeadlock")}});
-    let both = |by| [of(by, FAILED), of(by, NOW)].concat();
-    assert_eq!(heartbeats(with(problem, stamped(owns_problem, NOW))), both(SignBy::ProblemDetector));
-    assert_eq!(heartbeats(with(virt(FAILED), stamped(owns_virt, NOW))), both(SignBy::VirtHandler));
+    assert_eq!(heard(with(problem, stamped(owns_problem.clone(), NOW))), detector(NOW));
+    assert_eq!(heard(with(virt(FAILED), stamped(owns_virt, NOW))), virt_handler(NOW));
+    // Several conditions are one source: its last word counts. One that is ahead of all clocks is believed only where the
+    // stamp is of the node's first minute.
+    let ahead = json!({"status": {"conditions": [
+        {"type": "KernelDeadlock", "lastHeartbeatTime": "2026-01-31T03:00:31Z"},
+        {"type": "ReadonlyFilesystem", "lastHeartbeatTime": FAILED},
+    ]}});
+    let made = |at: &str| json!({"metadata": {"creationTimestamp": at}});
+    let stamp = stamped(owns_problem, "2026-01-31T02:00:00Z");
+    let all = |at| heard(with(with(ahead.clone(), stamp.clone()), made(at)));
+    assert_eq!(
+        all("2026-01-31T01:58:59Z"),
+        detector(if FAILED > "2026-01-31T02:00:00Z" { FAILED } else { "2026-01-31T02:00:00Z" })
+    );
+    assert_eq!(all("2026-01-31T01:59:00Z"), detector("2026-01-31T03:00:31Z"));
+}
+
+#[test]
+fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
+    let server = |host: &str, identity: &str| {
+        let labels = json!({"apiserver.kubernetes.io/identity": identity, "kubernetes.io/hostname": host});
+        with(
+            lease("apiserver-x"),
+            json!({"metadata": {"namespace": "kube-system", "labels": labels}, "spec": {"renewTime": NOW, "leaseDurationSeconds": 3600}}),
+        )
+    };
+    let master = |ready: &str| {
+        let labels = json!({"node-role.kubernetes.io/control-plane": "", "kubernetes.io/hostname": "CP-1"});
+        with(node("cp-1.example", ready), json!({"metadata": {"labels": labels}}))
+    };
+    let facts = |objects: Vec<Value>| {
+        facts(&cluster_with(objects.into_iter().chain([pod("a")]))).nodes["cp-1.example"]
+            .known()
+            .unwrap()
+            .clone()
+    };
+    let by = |objects| {
+        let node = facts(objects);
+        (node.heard.iter().map(|heard| heard.by).collect::<Vec<_>>(), node.no_api_server)
+    };
+    let found = (vec![SignBy::ApiServer], false);
+    assert_eq!(by(vec![master("Unknown"), server("cp-1", "kube-apiserver")]), found, "by its label's name");
+    assert_eq!(by(vec![master("Unknown"), server("CP-1.example", "kube-apiserver")]), found, "by its own");
+    let none = (vec![], true);
+    assert_eq!(by(vec![master("Unknown")]), none);
+    assert_eq!(by(vec![master("Unknown"), server("cp-2", "kube-apiserver")]), none, "another host");
+    assert_eq!(by(vec![master("Unknown"), server("cp-1", "aggregated")]), none, "another server");
+    assert_eq!(by(vec![master("True")]), (vec![], false), "nobody asks");
+    let worker = with(node("cp-1.example", "Unknown"), json!({}));
+    assert_eq!(
+        by(vec![worker, server("cp-1.example", "kube-apiserver")]),
+        (vec![], false),
+        "no control plane"
+    );
+    let bad = with(server("cp-1", "kube-apiserver"), json!({"spec": {"renewTime": 1}}));
+    assert!(facts(vec![master("Unknown"), bad]).unheard.is_some(), "one that could not be read may be it");
+}
+
+#[test]
+fn a_mark_of_fencing_has_the_time_by_which_it_was_set() {
+    let selectors = NodeSelectors {
+        fenced: ["taint:off", "annotation:out", "dead=yes,!alive"].map(|it| it.parse().unwrap()).into(),
+        ..NodeSelectors::default()
+    };
+    let stamp = |time: &str, fields: Value| json!({"manager": "m", "time": time, "fieldsV1": fields});
+    let node = facts_of(
+        json!({
+            "metadata": {
+                "labels": {"dead": "yes"}, "annotations": {"fencing/state": "fenced", "out": ""},
+                "managedFields": [
+                    stamp(FAILED, json!({"f:metadata": {"f:annotations": {"f:fencing/state": {}}, "f:labels": {"f:dead": {}}}})),
+                    stamp(NOW, json!({"f:spec": {"f:taints": {}}})),
+                ],
+            },
+            "spec": {"taints": [{"key": "off", "effect": "NoSchedule"}, {"key": "other", "timeAdded": FAILED}]},
+        }),
+        selectors,
+    );
+    let set_by = node.fenced.iter().map(|mark| mark.set_by.map(|at| at.to_string())).collect::<Vec<_>>();
+    let [failed, now] = [FAILED, NOW].map(|at| Some(moment(at).to_string()));
+    assert_eq!(set_by, [failed.clone(), now, None, failed], "{:?}", node.fenced);
 }
 
 // Claims.
@@ -1293,9 +1384,77 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
         with(claim("web-0-scratch", "pv-local"), json!({"metadata": {"ownerReferences": owner}}))
     };
     let local = || with(volume("pv-local"), json!({"spec": {"local": {"path": "/mnt"}}}));
-    assert_eq!(looked_up(user(), [owned_by("uid-web-0"), local()]).state, ClaimState::Own);
-    let another = looked_up(user(), [owned_by("uid-before"), local()]).state;
-    assert!(matches!(another, ClaimState::Bound { .. }), "{another:?}");
+    assert!(looked_up(user(), [owned_by("uid-web-0"), local()]).owned);
+    assert!(!looked_up(user(), [owned_by("uid-before"), local()]).owned);
+}
+
+/// A `StatefulSet` that is scaled down makes its pod the owner of the claims, with `whenScaled: Delete`.
+#[test]
+fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may() {
+    let owner = |kind: &str, name: &str| json!([{"apiVersion": if kind == "Pod" { "v1" } else { "apps/v1" }, "kind": kind, "name": name, "uid": format!("uid-{name}"), "controller": true}]);
+    let user = || {
+        with(
+            pod_with_claim("web-1", "data-web-1"),
+            json!({"metadata": {"ownerReferences": owner("StatefulSet", "web")}}),
+        )
+    };
+    let goes =
+        with(claim("data-web-1", "pv-1"), json!({"metadata": {"ownerReferences": owner("Pod", "web-1")}}));
+    let set = |name: &str, replicas: u64| json!({"kind": "StatefulSet", "metadata": {"name": name, "namespace": "data", "uid": format!("uid-{name}")}, "spec": {"replicas": replicas}});
+    let unwanted =
+        |more: Vec<Value>| looked_up(user(), [goes.clone(), volume("pv-1")].into_iter().chain(more)).unwanted;
+    assert_eq!(unwanted(vec![set("web", 1)]), Ok(()), "scaled down");
+    assert_eq!(unwanted(vec![set("other", 1)]), Ok(()), "gone");
+    assert!(unwanted(vec![set("web", 2)]).is_err(), "scaled up again");
+    assert!(unwanted(vec![]).is_err(), "not saved");
+    let bad = json!({"kind": "StatefulSet", "metadata": {"name": 1}});
+    assert!(unwanted(vec![set("other", 1), bad]).is_err(), "one that could not be read may be it");
+}
+
+#[test]
+fn volumes_that_two_pods_may_use_at_once_are_known_by_kind() {
+    let facts = |volume: Value| {
+        let volume = with(json!({"name": "v"}), volume);
+        gathered(&cluster_with([with(pod("a"), json!({"spec": {"volumes": [volume]}}))])).pods.remove(0)
+    };
+    for kind in [
+        "configMap",
+        "secret",
+        "projected",
+        "downwardAPI",
+        "emptyDir",
+        "image",
+        "hostPath",
+        "nfs",
+        "ephemeral",
+    ] {
+        assert_eq!(facts(json!({kind: {}})).own_volume, None, "{kind}");
+    }
+    assert_eq!(
+        facts(json!({"persistentVolumeClaim": {"claimName": "c"}})).own_volume,
+        None,
+        "a claim has rules of its own"
+    );
+    for kind in ["csi", "iscsi", "fc", "rbd", "cephfs", "awsElasticBlockStore", "gitRepo", "newInKubernetes2"]
+    {
+        assert_eq!(facts(json!({kind: {}})).own_volume.as_deref(), Some("volume v"), "{kind}");
+    }
+    for (volume, disk) in [
+        (json!({"iscsi": {"lun": 0}}), Some("its volume v is iSCSI")),
+        (json!({"fc": {"readOnly": false}}), Some("its volume v is Fibre Channel")),
+        (json!({"iscsi": {"readOnly": true}}), None),
+        (json!({"fc": {"readOnly": true}}), None),
+        (json!({"rbd": {}}), None),
+    ] {
+        assert_eq!(facts(volume.clone()).own_disk.as_deref(), disk, "{volume}");
+        let objects = [
+            pod_with_claim("web-0", "c"),
+            claim("c", "pv-1"),
+            with(super::tests::volume("pv-1"), json!({"spec": volume})),
+        ];
+        let reaps = reaped(&cluster_with(objects)).len() == 1;
+        assert_eq!(reaps, disk.is_none(), "as a PersistentVolume: {volume}");
+    }
 }
 
 #[test]

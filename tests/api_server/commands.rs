@@ -1,5 +1,7 @@
 //! The commands that the report prints work when they are pasted.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -186,6 +188,35 @@ fn the_steps_for_finalizers_and_unverified_volumes_run() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("no-such-volume"));
     assert!(paste(&cluster, &force).status.success());
     assert!(cluster.try_get(&pod_path("apps", "dangling")).is_none());
+}
+
+/// With an empty kubeconfig a kubectl inside a pod asks the cluster of that pod, which has a namesake.
+#[test]
+fn the_way_to_a_leaf_cluster_ends_nowhere_else_and_its_credentials_are_private() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let path = pod_path(six_nodes::REMOTE.0, six_nodes::REMOTE.1);
+    let run = run(&cluster.kubeconfig, &SHORT);
+    let way = commands(&run, &uid(&cluster.get(&path))).pop().expect("it comes last");
+    // An interactive zsh runs parts of a comment.
+    assert!(way.lines().all(|line| !line.trim_start().starts_with('#')), "{way}");
+    let credentials = format!("base64 {}", cluster.kubeconfig.display());
+    for shell in SHELLS {
+        for (get, ends_there) in [(credentials.as_str(), true), ("false", false), (":", false)] {
+            let around = format!(
+                "umask 0; mkdir -p creds; export TMPDIR=$PWD/creds
+                kubectl() {{ ls -l creds >&2; echo \"asked: $*\" >&2
+                case \"$*\" in *clusters.kosmos.io*) {get} ;; *) command kubectl \"$@\" ;; esac; }}\n"
+            );
+            let output = paste_into(shell, &cluster, &format!("{around}{way}"));
+            let shown = shown(&output);
+            assert_eq!(output.status.success(), ends_there, "{shell}, {get}: {shown}");
+            assert_eq!(shown.contains("asked: get pod"), ends_there, "{shell}, {get}: {shown}");
+            assert_eq!(shown.contains(six_nodes::LEAF), ends_there, "{shell}, {get}: {shown}");
+            assert!(shown.contains("-rw------- ") && !shown.contains("-rw-r"), "{shell}, {get}: {shown}");
+            assert_eq!(fs::read_dir(cluster.dir.join("creds")).expect("ours").count(), 0, "{shell}, {get}");
+        }
+    }
 }
 
 /// Pastes the lines of the text report, which are broken to its width.

@@ -73,9 +73,9 @@ fn nodes(cluster: &ControlPlane) {
         .label("example.org/rack", "r1")
         .create(cluster);
     Node::ready("says-false").condition("False", "KubeletNotReady", 3600).lease_renewed(2).create(cluster);
-    Node::not_ready("recovering", 3600).lease_renewed(2).create(cluster);
+    Node::not_ready("recovering", 300).lease_renewed(2).create(cluster);
     // Wrong clocks: the server's stamp of the renewal counts, not the time that the node wrote.
-    Node::not_ready("clock-behind", 3600).lease_renewed(2).lease_says(3600).create(cluster);
+    Node::not_ready("clock-behind", 300).lease_renewed(2).lease_says(3600).create(cluster);
     Node::not_ready("clock-ahead", 3600).lease_renewed(3600).lease_says(-3600).create(cluster);
     Node::not_ready("just-failed", 10).lease_renewed(100).create(cluster);
     // Its row shows Unknown, which is not Ready either.
@@ -118,7 +118,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     cast.add("mounts-host", REAP, 1, |pod| pod.host_path("/var/log"));
     cast.add("marked-by-kosmos-itself", REAP, 1, |pod| pod.label("kosmos-io/pod", "true"));
     cast.add("not-really-skipped", REAP, 1, |pod| pod.annotation("pod-reaper.io/skip", "false"));
-    cast.add_on("says-false", "kubelet-lives", REAP, 1, |pod| pod);
+    cast.add_on("says-false", "kubelet-lives", "kubelet-alive", 1, |pod| pod);
     cast.add_on("says-false", "another-kubelet-lives", REAP, 1, |pod| pod.owned_by("Job", "job"));
     cast.add_on("clock-ahead", "lease-from-the-future", REAP, 1, |pod| pod);
     cast.add("claim-is-gone", REAP, 1, |pod| pod.claim("nowhere"));

@@ -114,7 +114,7 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
             .to_owned(),
         "kosmos-apps Warning KosmosLeaf Pod web-0 Not force-deleted: it needs a person. Its node stands for the Kosmos \
          leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name \
-         prefix kosmos-). There, NotReady means that the link is cut: the pod may well be running. See: pod-reaper \
+         prefix kosmos-). There, NotReady mostly means that the link is cut: the pod may well be running. See: pod-reaper \
          explain kosmos-apps/web-0"
             .to_owned(),
     ];

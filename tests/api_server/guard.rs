@@ -141,17 +141,23 @@ pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> boo
 
 /// Gives a user the rules of a new `ClusterRole`.
 fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
-    let group = "rbac.authorization.k8s.io";
-    let api_version = format!("{group}/v1");
-    let meta = json!({"name": name});
-    let role = json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": meta, "rules": rules});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name}, "rules": rules});
     cluster.create(&format!("{RBAC}/clusterroles"), role);
+    bind(cluster, ("ClusterRoleBinding", "clusterrolebindings"), name, user);
+}
+
+/// Of a role in one namespace.
+const IN_APPS: (&str, &str) = ("RoleBinding", "namespaces/apps/rolebindings");
+
+fn bind(cluster: &ControlPlane, (kind, place): (&str, &str), role: &str, user: &str) {
+    let group = "rbac.authorization.k8s.io";
     let binding = json!({
-        "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": meta,
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": role},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
     });
-    cluster.create(&format!("{RBAC}/clusterrolebindings"), binding);
+    cluster.create(&format!("{RBAC}/{place}"), binding);
 }
 
 /// Grants every verb on pods, so that only the guard can refuse.
@@ -722,6 +728,13 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     back();
     guarded();
 
+    let elsewhere = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "apps"}}});
+    let back = replaced(&cluster, &binding, |now| now["spec"]["matchResources"] = elsewhere);
+    until("it leaves this namespace out", || ask().0 == 200);
+    refused("it leaves this namespace out", "or a matchResources leaves this namespace out");
+    back();
+    guarded();
+
     let without = |verb: &'static str| {
         move |now: &mut Value| {
             let rules = now["rules"].as_array_mut().unwrap();
@@ -947,15 +960,7 @@ fn it_stops_no_other_account() {
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
     namespace(&cluster, "apps");
     grant(&cluster, "gitops", "gitops", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
-    // All rights in one namespace.
-    let api_version = "rbac.authorization.k8s.io/v1";
-    let role = json!({"apiVersion": api_version, "kind": "Role", "metadata": {"name": "owner"},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
-    cluster.create(&format!("{RBAC}/namespaces/apps/roles"), role);
-    let binding = json!({"apiVersion": api_version, "kind": "RoleBinding", "metadata": {"name": "owner"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "owner"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "owner"}]});
-    cluster.create(&format!("{RBAC}/namespaces/apps/rolebindings"), binding);
+    bind(&cluster, IN_APPS, "gitops", "owner");
     let service_accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
     let others: [(&str, &[&str]); 7] = [
         ("admin", &["system:masters"]),
@@ -1013,6 +1018,12 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     }
     assert_eq!((delete(controller, "by-name"), delete(ACCOUNT, "by-name")), (403, 200));
     assert_eq!((fail(controller, &taken_up), fail(ACCOUNT, &taken_up)), (200, 403));
+    // Rights count in their namespace, as in the other guard: the marker, and the wildcards of an administrator.
+    bind(&cluster, IN_APPS, "pod-reaper", "reaper-of-apps");
+    until("it has the rights", || delete("reaper-of-apps", "ordinary") == 200);
+    assert_eq!(delete("reaper-of-apps", "taken-up"), 403);
+    bind(&cluster, IN_APPS, "cluster-admin", ACCOUNT);
+    until("it is an administrator there", || delete(ACCOUNT, "taken-up") == 200);
     cluster.delete(&pod_path("apps", "taken-up"), dry);
 }
 

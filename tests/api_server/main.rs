@@ -16,6 +16,7 @@ mod events;
 mod explain;
 mod faults;
 mod guard;
+mod heard;
 mod load;
 mod manifests;
 mod metrics;

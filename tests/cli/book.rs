@@ -323,7 +323,9 @@ fn quoted(text: &str) -> Vec<String> {
 }
 
 /// Options of other programs that the pages name.
-const FOREIGN: [&str; 10] = [
+const FOREIGN: [&str; 11] = [
+    // Of 0.2.0.
+    "--unreachable-only",
     "--insecure-ignore-tlog",
     "--wait",
     "--node-monitor-grace-period",

@@ -37,12 +37,7 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
         ("neither yes nor no", &[], &[("DRY_RUN", "maybe")], ["for 'DRY_RUN'", "server"]),
         ("a number", &[], &[("DRY_RUN", "1")], ["for 'DRY_RUN'", "server"]),
         ("empty", &["--dry-run="], &[], ["--dry-run", "server"]),
-        (
-            "neither yes nor no",
-            &[],
-            &[("UNREACHABLE_ONLY", "maybe")],
-            ["for 'UNREACHABLE_ONLY'", "true, false"],
-        ),
+        ("neither yes nor no", &[], &[("REAP_SCRATCH", "maybe")], ["for 'REAP_SCRATCH'", "true, false"]),
         ("neither yes nor no", &[], &[("EXIT_ON_MANUAL", "maybe")], ["for 'EXIT_ON_MANUAL'", "true, false"]),
         (
             "no share",
@@ -84,10 +79,22 @@ fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
             ["for 'KUBELET_ALIVE'", "hold-unique, hold, reap"],
         ),
         (
-            "two that contradict each other",
+            "an option that is gone",
             &["--unreachable-only"],
-            &[("KUBELET_ALIVE", "reap")],
-            ["--unreachable-only", "KUBELET_ALIVE=reap"],
+            &[],
+            ["--unreachable-only no longer exists", "--kubelet-alive=hold"],
+        ),
+        (
+            "typed as what it was by default",
+            &["--unreachable-only=false"],
+            &[],
+            ["--unreachable-only no longer exists", "--kubelet-alive=hold"],
+        ),
+        (
+            "its variable, with whatever it means",
+            &["what-if", "ds06"],
+            &[("UNREACHABLE_ONLY", "yes")],
+            ["UNREACHABLE_ONLY no longer exists", "KUBELET_ALIVE=hold"],
         ),
         ("empty", &["--manual-owner-kind", ""], &[], ["--manual-owner-kind", "StatefulSet"]),
         (
@@ -277,15 +284,6 @@ fn variables_set_what_options_set_and_options_beat_them() {
             json!(0),
         ),
         (
-            "UNREACHABLE_ONLY",
-            "true",
-            "--unreachable-only=false",
-            "unreachableOnly",
-            json!(true),
-            json!(false),
-        ),
-        ("UNREACHABLE_ONLY", "false", "--unreachable-only", "unreachableOnly", json!(false), json!(true)),
-        (
             "MANUAL_OWNER_KIND",
             "StatefulSet,Job",
             "--manual-owner-kind=ReplicaSet",
@@ -340,21 +338,23 @@ fn variables_set_what_options_set_and_options_beat_them() {
 fn words_are_read_in_any_case() {
     let run =
         audit(&["--output=JSON", "--dry-run=Server"]).env("LOG_FORMAT", "Json").env("LOG_LEVEL", "INFO");
-    let ended = run.env("UNREACHABLE_ONLY", "True").env("DRY_RUN", "FALSE").run().exits(0);
-    assert_eq!(ended.report()["settings"]["unreachableOnly"], true);
+    // The first was an option until 0.2.0: what it was by default changes nothing.
+    let run = run.env("UNREACHABLE_ONLY", "False").env("REAP_SCRATCH", "True");
+    let ended = run.env("DRY_RUN", "FALSE").run().exits(0);
+    assert_eq!(ended.report()["settings"]["reapScratch"], true);
     assert!(ended.err.starts_with('{'), "{}", ended.err);
     let ended =
         audit(&["-o", "json"]).env("KUBELET_ALIVE", "Reap").env("REAP_SCRATCH", "FALSE").run().exits(0);
     assert_eq!(ended.report()["settings"]["kubeletAlive"], "reap");
     for value in ["yes", "1", "on", " true"] {
-        reaper(&[]).env("UNREACHABLE_ONLY", value).run().exits(2).shows_on_stderr(&["UNREACHABLE_ONLY"]);
+        reaper(&[]).env("REAP_SCRATCH", value).run().exits(2).shows_on_stderr(&["REAP_SCRATCH"]);
     }
 }
 
 #[test]
 fn the_value_of_an_option_that_has_to_be_joined_to_it_is_not_taken_for_a_command() {
     reaper(&["--dry-run", "server"]).run().exits(2).shows_on_stderr(&["--dry-run=server"]);
-    reaper(&["--unreachable-only", "True"]).run().exits(2).shows_on_stderr(&["--unreachable-only=True"]);
+    reaper(&["--reap-scratch", "True"]).run().exits(2).shows_on_stderr(&["--reap-scratch=True"]);
     let asked = reaper(&["explain", "a/b", "--reap-scratch", "true"]);
     asked.run().exits(2).shows_on_stderr(&["--reap-scratch=true"]);
 }

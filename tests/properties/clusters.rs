@@ -6,14 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     cli::Cli,
     facts::{
-        AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Identity, JOB_TRACKING, Leaf,
-        LeafKind, Lease, NodeFacts, NodeRead, Owner, PodFacts, ReadError, Ready, Requirement, Sign, SignBy,
-        Standing, Storage, Unread, VolumeFacts,
+        AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, FencingMark, Heard, Identity,
+        JOB_TRACKING, Leaf, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, ReadError, Ready, Requirement,
+        SignBy, Standing, Storage, Unread, VolumeFacts,
     },
     outcome::{Outcome, OutcomeCode},
     settings::Settings,
     source::Gathered,
 };
+use pod_reaper_test_support::oracle::standing;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 /// A cluster, the options, and the outcomes of the pods.
@@ -42,17 +43,22 @@ const MOST_PODS: usize = 8;
 
 pub fn case() -> impl Strategy<Value = Case> {
     let outcomes = (0..OutcomeCode::ALL.len(), text()).prop_map(|(kind, says)| outcome(kind, says));
-    let standing = (often(9), often(1), often(2)).prop_map(|(ready, leaf, control_plane)| Standing {
-        ready,
-        leaf,
-        control_plane,
-    });
-    (gathered(), vec(standing, 0..16), args(), vec(outcomes, 1..4), vec(0..u32::MAX, MOST_PODS)).prop_map(
+    let marks = (often(1), often(2), often(1), often(2));
+    let further = (often(9), marks, option::weighted(0.8, age()), any::<bool>()).prop_map(
+        |(ready, (leaf, control_plane, reserved, cordoned), since, terminating)| {
+            let since = since.map(at_age).filter(|_| !ready);
+            // Of one that failed, mostly that it was put away.
+            let cordoned = cordoned || !ready && since.is_some();
+            Standing { ready, leaf, control_plane, reserved, cordoned, since, terminating }
+        },
+    );
+    (gathered(), vec(further, 0..16), args(), vec(outcomes, 1..4), vec(0..u32::MAX, MOST_PODS)).prop_map(
         |(mut gathered, further_nodes, args, outcomes, order)| {
             let facts = &mut gathered.facts;
             if let Census::Counted { .. } = facts.census {
                 let known = facts.nodes.values().filter_map(NodeRead::known);
-                facts.census = Census::count(known.map(Standing::from).chain(further_nodes.iter().copied()));
+                let known = known.map(|node| standing(node, facts.now, true));
+                facts.census = Census::count(facts.now, known.chain(further_nodes.iter().copied()));
             }
             Case { gathered, further_nodes, args, outcomes, order }
         },
@@ -62,7 +68,7 @@ pub fn case() -> impl Strategy<Value = Case> {
 fn gathered() -> impl Strategy<Value = Gathered> {
     let census = prop_oneof![
         8 => Just(Census::NotNeeded),
-        6 => Just(Census::count([])),
+        6 => Just(Census::count(now(), [])),
         1 => text().prop_map(|why| Census::Unread(Unread(why))),
     ];
     let attachments = vec(option::of(text()), 0..3)
@@ -114,8 +120,6 @@ fn args() -> impl Strategy<Value = Vec<String>> {
         1 => Just(vec!["--kubelet-alive=hold-unique"]),
         1 => Just(vec!["--kubelet-alive=hold"]),
         3 => Just(vec!["--kubelet-alive=reap"]),
-        1 => Just(vec!["--unreachable-only"]),
-        1 => Just(vec!["--unreachable-only=true", "--kubelet-alive=hold-unique"]),
     ];
     // What they select is a mark of the nodes already.
     let selectors = (
@@ -155,26 +159,29 @@ fn node() -> impl Strategy<Value = NodeRead> {
         marks,
         cluster,
     });
-    let lease = prop_oneof![
-        2 => Just(Ok(None)),
-        10 => (option::weighted(0.9, age()), select(vec![10, 40])).prop_map(|(renewed, duration)| {
-            Ok(Some(Lease { renewed: renewed.map(at_age), duration: SignedDuration::from_secs(duration) }))
-        }),
-        1 => text().prop_map(|why| Err(Unread(why))),
-    ];
-    let by = select(vec![SignBy::ProblemDetector, SignBy::VirtHandler]);
-    let heartbeat = (by, age()).prop_map(|(by, age)| Sign { by, at: at_age(age) });
-    let heartbeats = prop_oneof![3 => Just(vec![]), 2 => vec(heartbeat, 1..4)];
-    let fenced = option::weighted(0.3, text());
-    // How much later than the node's NotReady-since its reports are, in milliseconds.
-    let since_then = option::weighted(0.15, -1..=1_i64);
+    // Ages, or how much later than the node's NotReady-since, in milliseconds.
+    let when = prop_oneof![5 => age().prop_map(Ok), 2 => (-1..=1_i64).prop_map(Err)];
+    let heard = SOURCES.map(|(by, period)| (Just(by), Just(period), when.clone()));
+    let [lease, problem, agent, virt, server] = heard;
+    let some = |often, source| option::weighted(often, source);
+    let heard = (
+        some(0.8, lease),
+        any::<bool>(),
+        some(0.2, problem),
+        some(0.1, agent),
+        some(0.1, virt),
+        some(0.1, server),
+    );
+    // By how much later than the last that was heard a mark was set, where that is known.
+    let mark = (text(), option::weighted(0.6, prop_oneof![-1..=1_i64, Just(HOUR), Just(-30_000)]));
+    let fenced = prop_oneof![7 => Just(vec![]), 3 => vec(mark, 1..3)];
     let known = (
         ready,
         option::of(text()),
         (option::weighted(0.95, age()), option::weighted(0.5, age())),
         hostname,
-        (heartbeats, lease, since_then),
-        (fenced, often(1)),
+        (heard, option::weighted(0.05, text())),
+        (fenced, often(1), often(1), often(2)),
         option::weighted(0.1, leaf),
         often(2),
         opt_out(),
@@ -185,22 +192,28 @@ fn node() -> impl Strategy<Value = NodeRead> {
                 ready_reason,
                 (since, tainted),
                 hostname,
-                reports,
-                fenced,
+                ((lease, short, problem, agent, virt, server), unheard),
+                (fenced, out_of_service, reserved, cordoned),
                 leaf,
                 control_plane,
                 skip,
             )| {
-                let (mut heartbeats, mut lease, since_then) = reports;
-                if let (Some(later), Some(since)) = (since_then, since.into_iter().chain(tainted).min()) {
-                    for heartbeat in &mut heartbeats {
-                        heartbeat.at = at_age(since - later);
-                    }
-                    if let Ok(Some(lease)) = &mut lease {
-                        lease.renewed = Some(at_age(since - later));
-                    }
-                }
-                let (fenced, out_of_service) = fenced;
+                let of_lease = if short { 10_000 } else { 40_000 };
+                let lease = lease.map(|(by, _, when)| (by, of_lease, when));
+                let failed =
+                    since.filter(|age| *age >= 0).into_iter().chain(tainted).min().unwrap_or_default();
+                let heard = [lease, problem, agent, virt, server].into_iter().flatten();
+                let heard = heard.map(|(by, period, when)| Heard {
+                    by,
+                    at: at_age(when.unwrap_or_else(|later| failed - later)),
+                    period: SignedDuration::from_millis(period),
+                });
+                let heard = heard.collect::<Vec<_>>();
+                let last = heard.iter().map(|heard| heard.at).max().unwrap_or(at_age(HOUR));
+                let marks = fenced.into_iter().map(|(mark, later)| FencingMark {
+                    mark,
+                    set_by: later.map(|later| last + SignedDuration::from_millis(later)),
+                });
                 NodeRead::Known(NodeFacts {
                     name: String::new(),
                     uid: "node".to_owned(),
@@ -209,13 +222,16 @@ fn node() -> impl Strategy<Value = NodeRead> {
                     ready_since: since.map(at_age),
                     tainted_since: tainted.map(at_age),
                     hostname: hostname.map(str::to_owned),
-                    heartbeats,
-                    fenced,
+                    no_api_server: control_plane && heard.iter().all(|heard| heard.by != SignBy::ApiServer),
+                    heard,
+                    unheard: unheard.map(Unread),
+                    fenced: marks.collect(),
                     out_of_service,
                     leaf,
                     control_plane,
+                    reserved,
+                    cordoned,
                     opted_out: skip,
-                    lease,
                 })
             },
         );
@@ -225,6 +241,15 @@ fn node() -> impl Strategy<Value = NodeRead> {
         1 => text().prop_map(|why| NodeRead::Unread(Unread(why))),
     ]
 }
+
+/// Who reports from a node, and for how long silence means nothing, in milliseconds; the lease says it itself.
+const SOURCES: [(SignBy, i64); 5] = [
+    (SignBy::Lease, 40_000),
+    (SignBy::ProblemDetector, 660_000),
+    (SignBy::NodeMonitoring, 660_000),
+    (SignBy::VirtHandler, 300_000),
+    (SignBy::ApiServer, 60_000),
+];
 
 fn pod() -> impl Strategy<Value = PodFacts> {
     let node = prop_oneof![1 => Just(None), 30 => (0..=LOOKED_AT).prop_map(|at| Some(format!("n{at}")))];
@@ -243,8 +268,22 @@ fn pod() -> impl Strategy<Value = PodFacts> {
     let claims = prop_oneof![2 => Just(vec![]), 3 => vec(claim(), 1..3)];
     let identity = (select(vec!["shop", "bank"]), text(), node, owners, age());
     let marks = (seldom(), opt_out(), namespace_opted_out, any::<bool>(), option::weighted(0.2, text()));
-    (identity, marks, select(vec![None, Some(0), Some(30)]), finalizers, (claims, any::<bool>())).prop_map(
-        |((namespace, name, node, owners, age), marks, grace_seconds, finalizers, (claims, indexed))| {
+    // A disk that it may write is a volume of its own.
+    let volumes = prop_oneof![
+        7 => Just((None, None)),
+        1 => text().prop_map(|volume| (Some(volume), None)),
+        1 => (text(), text()).prop_map(|(volume, disk)| (Some(volume), Some(disk))),
+    ];
+    let rest = (claims, any::<bool>(), volumes);
+    (identity, marks, select(vec![None, Some(0), Some(30)]), finalizers, rest).prop_map(
+        |(
+            (namespace, name, node, owners, age),
+            marks,
+            grace_seconds,
+            finalizers,
+            (claims, indexed, volumes),
+        )| {
+            let (own_volume, own_disk) = volumes;
             let (owned, workload) = owners;
             let (owner, controller) = owned.unzip();
             let controller = controller.flatten();
@@ -268,6 +307,8 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 namespace_opted_out,
                 after_reap,
                 claims,
+                own_volume,
+                own_disk,
                 indexed,
             }
         },
@@ -276,14 +317,12 @@ fn pod() -> impl Strategy<Value = PodFacts> {
 
 /// An owner, and its identity where it is the controller.
 fn owner() -> impl Strategy<Value = (Owner, Option<Identity>)> {
-    let interchangeable = vec![
-        ("ReplicaSet", "apps/v1"),
-        ("ReplicationController", "v1"),
-        ("Job", "batch/v1"),
-        ("DaemonSet", "apps/v1"),
-    ];
+    let interchangeable =
+        vec![("ReplicaSet", "apps/v1"), ("ReplicationController", "v1"), ("Job", "batch/v1")];
     let other = vec![
         ("StatefulSet", "apps/v1"),
+        ("DaemonSet", "apps/v1"),
+        ("Pod", "v1"),
         ("VirtualMachineInstance", "kubevirt.io/v1"),
         ("Übersetzung", "example.org/v1"),
         // Namesakes in other groups.
@@ -294,7 +333,8 @@ fn owner() -> impl Strategy<Value = (Owner, Option<Identity>)> {
         ("replicaset", "apps/v1"),
     ];
     let kind = prop_oneof![3 => select(interchangeable), 2 => select(other)];
-    (kind, text(), often(8)).prop_map(|((kind, api_version), name, controls)| {
+    (kind, text(), often(8), often(5)).prop_map(|((kind, api_version), name, controls, launches)| {
+        let name = if kind == "Pod" && launches { format!("virt-launcher-{name}") } else { name };
         let identity = Identity { api_version: api_version.to_owned(), uid: "owner".to_owned() };
         (Owner { kind: kind.to_owned(), name }, controls.then_some(identity))
     })
@@ -307,7 +347,6 @@ fn claim() -> impl Strategy<Value = ClaimFacts> {
             ClaimState::Bound { uid, shared_disk, scratch, volume }
         }),
         2 => Just(ClaimState::Absent),
-        3 => Just(ClaimState::Own),
         1 => Just(ClaimState::NotLookedUp),
         1 => text().prop_map(|why| ClaimState::Unread(Unread(why))),
         1 => (option::of(text()), option::of(text()))
@@ -315,9 +354,15 @@ fn claim() -> impl Strategy<Value = ClaimFacts> {
     ];
     let users = prop_oneof![9 => Just(vec![]), 1 => vec(text(), 1..3)];
     let renewed = prop_oneof![9 => Just(Ok(())), 1 => text().prop_map(Err)];
-    (text(), often(3), users, renewed, state).prop_map(|(name, ephemeral, users, renewed, state)| {
-        ClaimFacts { name, users, ephemeral: ephemeral || state == ClaimState::Own, renewed, state }
-    })
+    let owned = (often(3), often(3), renewed.clone());
+    (text(), owned, users, renewed, state).prop_map(
+        |(name, (ephemeral, owned, unwanted), users, renewed, state)| {
+            // One that was not found has no owner.
+            let found = !matches!(state, ClaimState::NotLookedUp | ClaimState::Absent)
+                && !(TEMP && ephemeral && matches!(state, ClaimState::Unread(_)));
+            ClaimFacts { name, users, ephemeral, renewed, owned: owned && found, unwanted, state }
+        },
+    )
 }
 
 fn volume() -> impl Strategy<Value = VolumeFacts> {
@@ -328,11 +373,13 @@ fn volume() -> impl Strategy<Value = VolumeFacts> {
         24 => Just(Storage::Driver),
     ];
     let affinity = prop_oneof![3 => Just(vec![]), 4 => vec(term(), 1..3)];
-    (text(), option::of(select(vec!["Retain", "Delete"])), storage, affinity).prop_map(
-        |(name, policy, storage, affinity)| VolumeFacts {
+    let disk = option::weighted(0.1, select(vec!["Fibre Channel", "iSCSI"]));
+    (text(), option::of(select(vec!["Retain", "Delete"])), storage, disk, affinity).prop_map(
+        |(name, policy, storage, disk, affinity)| VolumeFacts {
             name,
             reclaim_policy: policy.map(str::to_owned),
             storage,
+            disk,
             affinity,
         },
     )
@@ -391,6 +438,7 @@ fn named(mut node: NodeRead, at: usize) -> (String, NodeRead) {
 
 fn placed(mut pod: PodFacts, at: usize, nodes: &BTreeMap<String, NodeRead>) -> PodFacts {
     pod.uid = format!("uid-{at}");
+    pod.claims.iter_mut().enumerate().for_each(|(number, claim)| claim.name.push_str(&format!("{number}")));
     let name = pod.node.as_deref().unwrap_or("n0").to_owned();
     let known = nodes.get(&name).and_then(NodeRead::known);
     let hostname = known.and_then(|node| node.hostname.clone()).unwrap_or_else(|| "another".to_owned());
@@ -438,13 +486,29 @@ fn at_age(milliseconds: i64) -> Timestamp {
     now() - SignedDuration::from_millis(milliseconds)
 }
 
+const HOUR: i64 = 3_600_000;
+
 /// An age in milliseconds: long ago, or at, just before or just after each moment from which on it means something else:
-/// the thresholds, the durations of leases and heartbeats, and what clocks may differ by.
-fn age() -> impl Strategy<Value = i64> {
-    const HOUR: i64 = 3_600_000;
-    let edges = vec![-30_000, 0, 10_000, 40_000, 60_000, 300_000, 600_000, 660_000];
+/// the thresholds, the periods of the sources, twelve times those of a lease, what clocks may differ by, and the day after
+/// which a node was put away.
+fn age() -> impl Strategy<Value = i64> + Clone {
+    let edges = vec![
+        -30_000,
+        0,
+        10_000,
+        40_000,
+        60_000,
+        300_000,
+        600_000,
+        660_000,
+        120_000,
+        480_000,
+        720_000,
+        7_200_000,
+        24 * HOUR,
+    ];
     let edge = (select(edges), -1..=1_i64).prop_map(|(edge, by)| edge + by);
-    prop_oneof![24 => HOUR..=HOUR + 3, 6 => edge, 1 => Just(-HOUR)]
+    prop_oneof![20 => HOUR..=HOUR + 3, 4 => Just(3 * HOUR), 8 => edge, 1 => Just(-HOUR)]
 }
 
 fn often(tenths: u32) -> impl Strategy<Value = bool> {
@@ -478,3 +542,5 @@ fn text() -> impl Strategy<Value = String> {
     let any = vec(any::<char>(), 0..30).prop_map(String::from_iter);
     prop_oneof![12 => name.prop_map(str::to_owned), 2 => select(unusual), 1 => any]
 }
+
+pub const TEMP: bool = true;

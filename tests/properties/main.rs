@@ -17,7 +17,7 @@ use pod_reaper::{
     advice::{Command, Step},
     cli::Output,
     decide::{Reason, ReasonCode, decide, evaluate, to_ask},
-    facts::{Census, ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts, Ready, Standing, Unread},
+    facts::{Census, ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts, Ready, Unread},
     limits::{Judged, Limits, Plan, natural},
     questions::what_if::suppose,
     report::{PodEntry, Render as _, Report, text::Screen},
@@ -25,7 +25,8 @@ use pod_reaper::{
     source::Gathered,
 };
 use pod_reaper_test_support::oracle::{
-    Place, alive, certainly_off, first_reason, objections, outage, place_of, shares_a_disk, two_must_not_run,
+    Place, alive, certainly_off, first_reason, is_unverified, objections, outage, place_of, shares_a_disk,
+    standing, two_must_not_run,
 };
 use proptest::{
     prelude::*,
@@ -92,7 +93,9 @@ fn breaker_holds(case: &Case, max_percent: u8) -> bool {
         Census::Unread(_) => max_percent < 100,
         Census::Counted { .. } => {
             let looked_at = case.gathered.facts.nodes.values().filter_map(NodeRead::known);
-            outage(looked_at.map(Standing::from).chain(case.further_nodes.iter().copied()), max_percent)
+            let now = case.gathered.facts.now;
+            let looked_at = looked_at.map(|node| standing(node, now, true));
+            outage(looked_at.chain(case.further_nodes.iter().copied()), now, max_percent)
         }
     }
 }
@@ -182,7 +185,10 @@ fn the_first_rule_that_holds_gives_the_reason() {
                 _ => continue,
             };
             let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
-            let such = pod.claims.iter().filter(|claim| place_of(claim, node) == place);
+            let such = pod.claims.iter().filter(|claim| match place {
+                Place::Unverified => is_unverified(claim, node),
+                place => place_of(claim, node) == place,
+            });
             prop_assert_eq!(named, such.map(|claim| &claim.name).collect::<Vec<_>>(), "{}", pod.uid);
         }
         Ok(())
@@ -196,13 +202,12 @@ fn what_may_live_is_not_reaped_where_two_would_do_harm() {
         let (settings, facts) = (case.settings(), &case.gathered.facts);
         for pod in plan(&settings, &case.gathered).reaps() {
             let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
-            if two_must_not_run(pod) && alive(node, facts.now) {
+            if two_must_not_run(pod) && alive(node, &settings.policy, facts.now) {
                 prop_assert_eq!(settings.policy.kubelet_alive, KubeletAlive::Reap, "{}", pod.uid);
-                prop_assert!(!settings.policy.unreachable_only, "{}", pod.uid);
                 unique.set(unique.get() + 1);
             }
             if shares_a_disk(pod) {
-                prop_assert!(certainly_off(node, facts.now), "{}", pod.uid);
+                prop_assert!(certainly_off(node, &settings.policy, facts.now), "{}", pod.uid);
                 shared.set(shared.get() + 1);
             }
         }
@@ -240,11 +245,17 @@ fn the_answers_that_are_not_asked_for_change_nothing() {
 #[test]
 fn the_report_says_which_nodes_live_and_which_are_off() {
     for_every_cluster(|case| {
-        let facts = &case.gathered.facts;
-        for entry in report(case, &case.settings(), &case.gathered).nodes {
+        let (settings, facts) = (case.settings(), &case.gathered.facts);
+        for entry in report(case, &settings, &case.gathered).nodes {
             let Some(node) = facts.nodes.get(&entry.name).and_then(NodeRead::known) else { continue };
-            prop_assert_eq!(!entry.signs_of_life.is_empty(), alive(node, facts.now), "{}", entry.name);
-            prop_assert_eq!(entry.fenced.is_some(), certainly_off(node, facts.now), "{}", entry.name);
+            prop_assert_eq!(
+                !entry.signs_of_life.is_empty(),
+                alive(node, &settings.policy, facts.now),
+                "{}",
+                entry.name
+            );
+            let off = certainly_off(node, &settings.policy, facts.now);
+            prop_assert_eq!(entry.fenced.is_some(), off, "{}", entry.name);
         }
         Ok(())
     });
@@ -279,12 +290,15 @@ fn a_failed_read_adds_nothing() {
         |it, why| {
             for node in it.facts.nodes.values_mut() {
                 if let NodeRead::Known(node) = node {
-                    node.lease = Err(why.clone());
+                    node.unheard = Some(why.clone());
                 }
             }
         },
         |it, why| {
             for claim in it.pods.iter_mut().flat_map(|pod| &mut pod.claims) {
+                if clusters::TEMP && claim.ephemeral && claim.owned {
+                    continue;
+                }
                 claim.state = ClaimState::Unread(why.clone());
             }
         },
@@ -327,9 +341,9 @@ fn the_order_of_the_facts_does_not_matter() {
 }
 
 /// Whether the node of this name was read and shows a sign of life, or might if its lease were read.
-fn lives(gathered: &Gathered, node: Option<&str>) -> bool {
+fn lives(settings: &Settings, gathered: &Gathered, node: Option<&str>) -> bool {
     let node = node.and_then(|name| gathered.facts.nodes.get(name)).and_then(NodeRead::known);
-    node.is_some_and(|node| node.lease.is_err() || alive(node, gathered.facts.now))
+    node.is_some_and(|node| node.unheard.is_some() || alive(node, &settings.policy, gathered.facts.now))
 }
 
 /// The script does to each pod what the pod's own command does.
@@ -434,7 +448,11 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 |claim: &ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.users.is_empty();
             let shared = pod.claims.iter().any(shared);
             prop_assert!(!shared || !entry.steps.iter().any(gives_up_a_claim), "{}: others use it", pod.uid);
-            prop_assert!(!lives(&case.gathered, pod.node.as_deref()), "{} gets such a command", pod.uid);
+            prop_assert!(
+                !lives(&settings, &case.gathered, pod.node.as_deref()),
+                "{} gets such a command",
+                pod.uid
+            );
             let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
             objections.retain(|objection| !may_remain.contains(objection));
             prop_assert!(objections.is_empty(), "{} gets such a command, but {objections:?}", pod.uid);
@@ -442,7 +460,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         // Commands for a node are allowed only where one of its pods shows that it is not expected back.
         for entry in report.nodes.iter().filter(|node| node.steps.iter().any(destroys)) {
             let mut pods = case.gathered.pods.iter().filter(|pod| pod.node.as_ref() == Some(&entry.name));
-            prop_assert!(!lives(&case.gathered, Some(&entry.name)), "{}", entry.name);
+            prop_assert!(!lives(&settings, &case.gathered, Some(&entry.name)), "{}", entry.name);
             let shows = |pod: &PodFacts| {
                 let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
                 objections
@@ -520,7 +538,9 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
         let dead = BTreeSet::from(["n0".to_owned(), "n1".to_owned()]);
         let on_dead = |pod: &PodFacts| pod.node.as_ref().is_some_and(|node| dead.contains(node));
         let known = case.gathered.facts.nodes.iter().filter_map(|(name, node)| Some((name, node.known()?)));
-        let mut standings = known.map(|(name, node)| (name.clone(), node.into())).collect::<BTreeMap<_, _>>();
+        let now = case.gathered.facts.now;
+        let known = known.map(|(name, node)| (name.clone(), standing(node, now, true)));
+        let mut standings = known.collect::<BTreeMap<_, _>>();
         for (number, standing) in case.further_nodes.iter().copied().enumerate() {
             standings.insert(format!("further-{number}"), standing);
         }
@@ -533,17 +553,17 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
         for node in &dead {
             if let Some(NodeRead::Known(node)) = after.facts.nodes.get_mut(node) {
                 (node.ready, node.ready_since, node.tainted_since) = (Ready::Unknown, Some(ago), Some(ago));
-                node.heartbeats.clear();
-                if let Ok(Some(lease)) = &mut node.lease {
-                    lease.renewed = Some(ago);
+                node.heard.iter_mut().for_each(|heard| heard.at = ago);
+                if clusters::TEMP {
+                    node.heard.clear();
                 }
             }
         }
         after.pods.iter_mut().for_each(|pod| pod.deletion_deadline = ago);
         if !matches!(after.facts.census, Census::Unread(_)) {
             let counted = after.facts.nodes.values().filter_map(NodeRead::known);
-            after.facts.census =
-                Census::count(counted.map(Standing::from).chain(case.further_nodes.iter().copied()));
+            let counted = counted.map(|node| standing(node, now, true));
+            after.facts.census = Census::count(now, counted.chain(case.further_nodes.iter().copied()));
         }
 
         suppose(&mut before, &standings, &dead);

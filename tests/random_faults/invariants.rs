@@ -6,28 +6,25 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use pod_reaper::{
     decide::{ReasonCode, Verdict},
     exit::CouldNotRun,
-    facts::{
-        AffinityTerm, ClaimState, JOB_TRACKING, KubeletAlive, NodeRead, PodFacts, Ready, Standing, Storage,
-        VolumeFacts,
-    },
+    facts::{JOB_TRACKING, NodeRead, PodFacts, Ready},
     outcome::OutcomeCode,
     report::{PodEntry, Report},
     settings::{Mode, Settings, Task},
 };
 use pod_reaper_test_support::{
-    oracle::{first_reason, objections, outage},
+    oracle::{first_reason, objections, outage, standing},
     simulated::{Kind, Request},
 };
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    node::{Node, asks, satisfies},
     watched::{Watched, Write},
-    world::{By, World, claim_state, no_facts, reached, start, unread},
+    world::{By, World, claim_state, no_facts, reached, start, unread, unwanted},
 };
 
 /// The maximum age of a read of the node at a write.
@@ -90,7 +87,14 @@ impl Watched {
         let percent = self.rules.settings.limits.max_not_ready_percent;
         let few = self.received.rows.iter().filter(|ready| !**ready).count() <= 2;
         let holds = match &self.received.census {
-            Some(nodes) => outage(nodes.iter().copied(), percent),
+            Some(nodes) => {
+                let now = self.world.date();
+                let nodes = nodes.iter().map(|node| {
+                    let terminating = self.received.terminating.get(&node.name);
+                    standing(node, now, terminating.copied().unwrap_or(true))
+                });
+                outage(nodes, now, percent)
+            }
             None => percent < 100 && !(few && self.received.real_ready),
         };
         if holds {
@@ -210,11 +214,15 @@ impl Watched {
         pod.namespace_opted_out = opted_out.ok_or_else(unread);
         let users = self.received.users.get(&pod.namespace);
         self.world.note_renewed(&mut pod, users);
+        let set = self.received.sets.get(&pod.namespace).map(Option::as_ref);
+        let unwanted = unwanted(&pod, set.ok_or_else(unread));
         for claim in &mut pod.claims {
             let found = self.received.claims.get(&(pod.namespace.clone(), claim.name.clone()));
             let found = found.map(Option::as_ref).ok_or_else(unread);
-            let own = claim.ephemeral.then_some(pod.uid.as_str());
-            claim.state = claim_state(found, own, |name| {
+            claim.owned =
+                found.as_ref().is_ok_and(|found| found.is_some_and(|it| it.owners.contains(&pod.uid)));
+            claim.unwanted = unwanted.clone();
+            claim.state = claim_state(found, |name| {
                 let volume = self.received.volumes.get(name).cloned().ok_or_else(unread)?;
                 Ok(volume.map(|volume| reached(volume, self.received.selected.values())))
             });
@@ -222,12 +230,12 @@ impl Watched {
         let mut facts = no_facts(start());
         let node = pod.node.clone().unwrap_or_default();
         if let Some(look) = self.received.looks.get(&node).filter(|look| look.taken.elapsed() <= FRESH) {
-            let mut read = look.node.facts.clone();
             let lease = self.received.leases.get(&node).filter(|(taken, _)| taken.elapsed() <= FRESH);
-            read.lease = lease.map(|(_, lease)| lease.clone()).ok_or_else(unread);
-            let lease = lease.and_then(|(_, lease)| lease.as_ref());
-            let alive = look.node.shows_life(look.date, lease);
-            wrong.extend(self.unsafe_on(&look.node, alive, &pod).into_iter().map(str::to_owned));
+            let mut seen = look.node.clone();
+            seen.lease = lease.and_then(|(_, lease)| lease.clone());
+            let down = seen.facts.control_plane && seen.facts.ready != Ready::True;
+            let servers = if down { self.received.servers.as_deref() } else { Some(&[][..]) };
+            let read = seen.at(look.date, servers.filter(|_| lease.is_some())).facts;
             if self.received.judged.get(&node) != Some(&read.uid) {
                 wrong.push("its node is not the one that was judged".to_owned());
             }
@@ -237,61 +245,6 @@ impl Watched {
         let objections = objections(&facts, &self.rules.settings.policy, &pod);
         wrong.extend(objections.into_iter().map(str::to_owned));
         wrong
-    }
-
-    /// The safety rules that a write to `pod` breaks on `node`, as the last look showed it.
-    fn unsafe_on(&self, node: &Node, alive: bool, pod: &PodFacts) -> Vec<&'static str> {
-        let policy = &self.rules.settings.policy;
-        let protected = match policy.kubelet_alive {
-            KubeletAlive::Hold => true,
-            KubeletAlive::HoldUnique => unique(pod),
-            KubeletAlive::Reap => false,
-        };
-        let may_report = node.facts.ready != Ready::Unknown || alive;
-        let states = || pod.claims.iter().map(|claim| &claim.state);
-        let fenced = node.facts.fenced.is_some() && !alive;
-        let shared = states().any(|state| matches!(state, ClaimState::Bound { shared_disk: true, .. }))
-            || pod.owner.as_ref().is_some_and(|owner| owner.kind == "VirtualMachineInstance");
-        let bound = |state: &ClaimState| match state {
-            ClaimState::Bound { scratch: Some(_), .. } if policy.reap_scratch => false,
-            ClaimState::Bound { volume, .. } => !self.free(volume, node),
-            ClaimState::Own | ClaimState::Absent => false,
-            _ => true,
-        };
-        [
-            ("its node is a leaf node", node.facts.leaf.is_some()),
-            ("its node lives", alive && protected),
-            ("its node's kubelet may report", may_report && policy.unreachable_only),
-            ("its disk is shared, and nobody has cut it off", shared && !fenced),
-            ("its volume may be on the node", states().any(bound)),
-        ]
-        .into_iter()
-        .filter_map(|(wrong, holds)| holds.then_some(wrong))
-        .collect()
-    }
-
-    /// Whether the program has seen that `volume` can be reached from elsewhere than `node`.
-    fn free(&self, volume: &VolumeFacts, node: &Node) -> bool {
-        let facts = &node.facts;
-        let own = |value: &String| *value == facts.name || Some(value) == facts.hostname.as_ref();
-        let names_it = |term: &&AffinityTerm| {
-            term.requirements.iter().any(|requirement| {
-                let of_many = requirement.key.ends_with("zone") || requirement.key.ends_with("region");
-                requirement.operator == "In" && !of_many && requirement.values.iter().all(own)
-            })
-        };
-        let others = self.received.selected.values().filter(|other| other.facts.name != facts.name);
-        let satisfied = |term: &AffinityTerm| {
-            let real = |other: &Node| other.facts.leaf.is_none();
-            !asks(term)
-                || others.clone().any(|other| real(other) && satisfies(term, &other.labels) == Some(true))
-        };
-        // A term without requirements matches no node.
-        let mut terms = volume.affinity.iter().filter(|term| term.fields || !term.requirements.is_empty());
-        volume.storage == Storage::Driver
-            && (volume.affinity.is_empty()
-                || !terms.clone().all(|term| names_it(&term))
-                    && terms.any(|term| !term.fields && satisfied(term)))
     }
 
     /// Checks an Event, or the list of earlier ones, when it is sent.
@@ -508,7 +461,7 @@ impl Ended<'_> {
                 // A node of which the lease is unread is not fenced for sure.
                 "facts-unread" | "volume-unverified" | "shared-disk" if trouble.is_faulty() => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
-                "mass-outage" => free && self.outage(),
+                "mass-outage" => free && self.outage(report.judged_at),
                 _ => !free && (entry.reason == exact || trouble.is_faulty()),
             };
             if !explained {
@@ -518,9 +471,15 @@ impl Ended<'_> {
         wrong
     }
 
-    fn outage(&self) -> bool {
-        let nodes = self.before.nodes.values().map(|node| Standing::from(&node.facts));
-        outage(nodes, self.state.rules.settings.limits.max_not_ready_percent)
+    fn outage(&self, now: Timestamp) -> bool {
+        let terminates = |node: &str| {
+            let mut pods = self.before.pods.values().filter(|pod| pod.terminating);
+            // What a fault hides may be Terminating.
+            self.state.trouble.is_faulty() || pods.any(|pod| pod.facts.node.as_deref() == Some(node))
+        };
+        let nodes = self.before.nodes.values().map(|node| &node.facts);
+        let nodes = nodes.map(|node| standing(node, now, terminates(&node.name)));
+        outage(nodes, now, self.state.rules.settings.limits.max_not_ready_percent)
     }
 
     /// Pods of a run without faults that were to be reaped and were not.
@@ -536,7 +495,11 @@ impl Ended<'_> {
         });
         let mut due = due.collect::<Vec<_>>();
         due.sort_by_key(|pod| (pod.deletion_deadline, &pod.namespace, &pod.name));
-        due.truncate(if self.outage() { 0 } else { settings.limits.max_deletes.unwrap_or(usize::MAX) });
+        due.truncate(if self.outage(report.judged_at) {
+            0
+        } else {
+            settings.limits.max_deletes.unwrap_or(usize::MAX)
+        });
         let lets_go_late = world.job_controller.is_none_or(|after| after > Duration::from_secs(9));
         let outcomes = report.pods.iter().filter_map(|pod| Some((pod.uid.as_str(), pod.outcome?.as_str())));
         let outcomes = outcomes.collect::<BTreeMap<_, _>>();
@@ -589,14 +552,4 @@ fn exit(report: &Report, on_manual: bool) -> u8 {
     } else {
         0
     }
-}
-
-/// Whether two of `pod` must not run at once.
-fn unique(pod: &PodFacts) -> bool {
-    let one_is_as_good = pod.owner.as_ref().is_none_or(|owner| {
-        let kinds = ["ReplicaSet", "ReplicationController", "Job", "DaemonSet"];
-        // Of other groups, the world's pods name the group.
-        kinds.contains(&owner.kind.as_str()) && pod.controller.is_none()
-    });
-    !one_is_as_good || pod.claims.iter().any(|claim| !claim.ephemeral)
 }

@@ -7,22 +7,34 @@ use pod_reaper::facts::{AffinityTerm, Attachment, Ready, Requirement, Storage, V
 use serde_json::{Value, json};
 
 use crate::{
-    node::{Node, Reporter, Skip, Stamps},
+    node::{Lease, Node, Place, Reporter, Skip, made},
     watched::Facts,
-    world::{Claim, Pod, SET, start},
+    world::{Claim, Pod, SET, Set},
 };
 
 /// virt-handler's heartbeat.
 const HEARTBEAT: &str = "kubevirt.io/heartbeat";
 
 pub fn node_and_facts(node: &Node, now: Timestamp) -> (Value, Facts) {
-    let node = node.at(now);
+    let node = node.at(now, Some([]));
     (self::node(&node, now), Facts::Node(Arc::new(node)))
 }
 
-pub fn lease_and_facts(node: &Node, now: Timestamp) -> Option<(Value, Facts)> {
-    let node = node.at(now);
-    Some((lease(&node)?, Facts::Lease(node.facts.lease.clone().ok().flatten())))
+/// The lease of a kubelet, and the one of an API server.
+pub fn leases_and_facts(node: &Node, now: Timestamp) -> [Option<(Value, Facts)>; 2] {
+    let facts =
+        |lease: &Lease, named: Value| (self::lease(&lease.at(now), &named), Facts::Lease(lease.at(now)));
+    let name = &node.facts.name;
+    let own = json!({"name": name, "namespace": "kube-node-lease"});
+    let of_server = |lease: &Lease| {
+        let labels = json!({"kubernetes.io/hostname": lease.host,
+            "apiserver.kubernetes.io/identity": "kube-apiserver"});
+        facts(
+            lease,
+            json!({"name": format!("apiserver-{name}"), "namespace": "kube-system", "labels": labels}),
+        )
+    };
+    [node.lease.as_ref().map(|lease| facts(lease, own)), node.server.as_ref().map(of_server)]
 }
 
 pub fn pod_and_facts(pod: &Pod) -> (Value, Facts) {
@@ -36,8 +48,17 @@ fn node(node: &Node, now: Timestamp) -> Value {
         labels["node-role.kubernetes.io/control-plane"] = json!("");
     }
     skip(node.skip, &mut labels, &mut annotations);
-    let taint = |(key, value): &(String, String)| json!({"key": key, "value": value, "effect": "NoSchedule"});
+    let set = |wanted: &str| {
+        let of_taint = |(place, set): &(Place, Option<Timestamp>)| {
+            set.filter(|_| place.key() == ("taint", wanted)).map(time)
+        };
+        node.fences.iter().find_map(of_taint)
+    };
+    let taint = |(key, value): &(String, String)| json!({"key": key, "value": value, "effect": "NoSchedule", "timeAdded": set(key)});
     let mut taints = node.taints.iter().map(taint).collect::<Vec<_>>();
+    if facts.reserved {
+        taints.push(json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}));
+    }
     let tainted = |key: &str, effect: &str, since: String| json!({"key": format!("node.kubernetes.io/{key}"), "effect": effect, "timeAdded": since});
     if let Some(since) = facts.tainted_since {
         let key = if facts.ready == Ready::False { "not-ready" } else { "unreachable" };
@@ -53,7 +74,7 @@ fn node(node: &Node, now: Timestamp) -> Value {
     let mut written = vec![entry("kube-controller-manager", now, &json!({"f:spec": {"f:taints": {}}}))];
     let mut conditions = vec![json!({"type": "MemoryPressure", "status": "Unknown"})];
     for beat in &node.beats {
-        let by_itself = time(beat.at + SignedDuration::from_secs(beat.stamped.unwrap_or_default()));
+        let by_itself = time(beat.said());
         let owned = match beat.by {
             Reporter::Virt => {
                 annotations[HEARTBEAT] = json!(by_itself);
@@ -82,6 +103,14 @@ fn node(node: &Node, now: Timestamp) -> Value {
             written.push(entry("before", beat.at - SignedDuration::from_hours(9), &owned));
         }
     }
+    for (place, set) in &node.fences {
+        let fields = match place.key() {
+            ("label", key) => json!({"f:labels": {format!("f:{key}"): {}}}),
+            ("annotation", key) => json!({"f:annotations": {format!("f:{key}"): {}}}),
+            _ => continue,
+        };
+        written.extend(set.map(|set| entry("somebody", set, &json!({"f:metadata": fields}))));
+    }
     if facts.ready != Ready::Absent {
         let ready = json!({
             "type": "Ready",
@@ -105,11 +134,12 @@ fn node(node: &Node, now: Timestamp) -> Value {
         "metadata": {
             "name": facts.name,
             "uid": facts.uid,
+            "creationTimestamp": time(made()),
             "labels": labels,
             "annotations": annotations,
             "managedFields": written,
         },
-        "spec": {"taints": taints, "unschedulable": node.cordoned, "providerID": node.provider},
+        "spec": {"taints": taints, "unschedulable": facts.cordoned, "providerID": node.provider},
         "status": {
             "conditions": conditions,
             "nodeInfo": {"kubeletVersion": node.version, "machineID": machine, "systemUUID": machine},
@@ -129,30 +159,18 @@ fn skip(skip: Skip, labels: &mut Value, annotations: &mut Value) {
     }
 }
 
-/// The lease of a node that has one.
-fn lease(node: &Node) -> Option<Value> {
-    let lease = node.facts.lease.as_ref().ok()?.as_ref()?;
-    let by_node = lease.renewed.map(|renewed| time(renewed + SignedDuration::from_secs(node.skew)));
-    let fields = json!({"f:spec": {"f:renewTime": {}}});
-    // Long before the run: a stamp of a young lease may be that of a renewal.
-    let made = start() - SignedDuration::from_hours(240);
-    let stamped = match node.stamps {
-        Stamps::None => None,
-        Stamps::First => Some(made),
-        Stamps::Each => lease.renewed,
-    };
-    let stamp = stamped.map(|at| json!({"time": time(at), "fieldsV1": fields}));
-    Some(json!({
+fn lease(lease: &Lease, named: &Value) -> Value {
+    let stamp =
+        lease.stamped().map(|at| json!({"time": time(at), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}));
+    let mut metadata = named.clone();
+    metadata["creationTimestamp"] = json!(time(made()));
+    metadata["managedFields"] = json!(stamp.map(|stamp| vec![stamp]));
+    json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {
-            "name": node.facts.name,
-            "namespace": "kube-node-lease",
-            "creationTimestamp": time(made),
-            "managedFields": stamp.map(|stamp| vec![stamp]),
-        },
-        "spec": {"renewTime": by_node, "leaseDurationSeconds": lease.duration.as_secs()},
-    }))
+        "metadata": metadata,
+        "spec": {"renewTime": lease.said().map(time), "leaseDurationSeconds": lease.duration},
+    })
 }
 
 pub fn pod(pod: &Pod) -> Value {
@@ -168,7 +186,12 @@ pub fn pod(pod: &Pod) -> Value {
             (false, false) => vec![named],
         }
     });
-    let volumes = volumes.chain([json!({"name": "token", "projected": {}})]).collect::<Vec<_>>();
+    let own = match (&facts.own_volume, &facts.own_disk) {
+        (_, Some(_)) => json!({"name": "own", "fc": {"lun": 0}}),
+        (Some(_), None) => json!({"name": "own", "iscsi": {"readOnly": true}}),
+        (None, None) => json!({"name": "shared", "nfs": {}}),
+    };
+    let volumes = volumes.chain([json!({"name": "token", "projected": {}}), own]).collect::<Vec<_>>();
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -239,13 +262,13 @@ pub fn claim(namespace: &str, name: &str, claim: &Claim) -> Value {
     })
 }
 
-pub fn set(namespace: &str, templates: &[String]) -> Value {
+pub fn set(namespace: &str, Set { templates, replicas }: &Set) -> Value {
     let templates = templates.iter().map(|name| json!({"metadata": {"name": name}})).collect::<Vec<_>>();
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"namespace": namespace, "name": SET, "uid": "uid-of-owner"},
-        "spec": {"volumeClaimTemplates": templates},
+        "spec": {"volumeClaimTemplates": templates, "replicas": replicas},
     })
 }
 
@@ -274,6 +297,12 @@ pub fn volume(volume: &VolumeFacts) -> Value {
             let attributes = json!({"dataLocality": "strict-local"});
             spec["csi"] = json!({"driver": "csi.example", "volumeAttributes": attributes});
         }
+    }
+    // One that is only read is shared by all.
+    match volume.disk {
+        Some("iSCSI") => spec["iscsi"] = json!({"lun": 0, "readOnly": false}),
+        Some(_) => spec["fc"] = json!({"lun": 0}),
+        None => spec["iscsi"] = json!({"lun": 0, "readOnly": true}),
     }
     if !terms.is_empty() {
         spec["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});

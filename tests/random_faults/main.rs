@@ -76,11 +76,10 @@ fn args(dice: &mut Dice) -> Vec<String> {
     // Odd as well. The wait only reads, after all writes.
     args.extend(dice.permille(300).then(|| "--wait-for-replacements=30001ms".to_owned()));
     args.extend(SELECTORS.map(str::to_owned));
-    let alive: &[&str] = match dice.weigh(&[(6, 0), (2, 1), (2, 2), (1, 3)]) {
+    let alive: &[&str] = match dice.weigh(&[(6, 0), (2, 1), (3, 2)]) {
         0 => &[],
         1 => &["--kubelet-alive=hold"],
-        2 => &["--kubelet-alive=reap"],
-        _ => &["--unreachable-only"],
+        _ => &["--kubelet-alive=reap"],
     };
     args.extend(alive.iter().map(|arg| (*arg).to_owned()));
     let further: [(usize, &str); 8] = [

@@ -4,8 +4,12 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use pod_reaper::facts::{AffinityTerm, Leaf, LeafKind, Lease, NodeFacts, Ready, Requirement, Sign, SignBy};
+use pod_reaper::facts::{
+    AffinityTerm, FencingMark, Heard, Leaf, LeafKind, NodeFacts, Ready, Requirement, SignBy,
+};
 use pod_reaper_test_support::simulated::Dice;
+
+use crate::world::{start, unread};
 
 /// What the operator says of nodes.
 pub const SELECTORS: [&str; 6] = [
@@ -16,6 +20,66 @@ pub const SELECTORS: [&str; 6] = [
     "--fenced-node-selector=annotation:example.org/off",
     "--fenced-node-selector=taint:example.org/off=yes",
 ];
+
+/// A lease, of a kubelet or of an API server.
+#[derive(Debug, Clone)]
+pub struct Lease {
+    pub renewed: Option<Timestamp>,
+    /// In seconds.
+    pub duration: i64,
+    /// What of it the server stamps, and by how many seconds the clock of who renews it is wrong.
+    pub stamps: Stamps,
+    pub skew: i64,
+    /// Whether it is renewed, every 10 s.
+    pub goes_on: bool,
+    /// The host that it names, where it is an API server's.
+    pub host: String,
+}
+
+/// When all leases and nodes were made: long before the run, since a stamp of a young object may be that of a renewal.
+pub fn made() -> Timestamp {
+    start() - SignedDuration::from_hours(240)
+}
+
+impl Lease {
+    /// What the node itself says.
+    pub fn said(&self) -> Option<Timestamp> {
+        Some(self.renewed? + SignedDuration::from_secs(self.skew))
+    }
+
+    pub fn stamped(&self) -> Option<Timestamp> {
+        match self.stamps {
+            Stamps::None => None,
+            Stamps::First => Some(made()),
+            Stamps::Each => self.renewed,
+        }
+    }
+
+    /// It as it is at `now`.
+    pub fn at(&self, now: Timestamp) -> Self {
+        let renewed = self.renewed.map(|renewed| if self.goes_on { last(renewed, 10, now) } else { renewed });
+        Self { renewed, ..self.clone() }
+    }
+
+    fn heard(&self, by: SignBy, period: i64, now: Timestamp) -> Option<Heard> {
+        let at = heard(self.said(), self.stamped(), now)?;
+        Some(Heard { by, at, period: SignedDuration::from_secs(period) })
+    }
+}
+
+/// The later of what was said and what was stamped. What is too far ahead counts only where the stamp is not newer than the
+/// object.
+fn heard(said: Option<Timestamp>, stamped: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    let ahead = |said: &Timestamp| said.duration_since(now) > SignedDuration::from_secs(LATER);
+    let newer = stamped.is_some_and(|stamped| stamped > made());
+    said.filter(|said| !ahead(said) || !newer).max(stamped)
+}
+
+/// The last at `now` of what comes every so many seconds.
+fn last(first: Timestamp, every: i64, now: Timestamp) -> Timestamp {
+    let passed = now.as_second() - first.as_second();
+    first.max(first + SignedDuration::from_secs(passed - passed.rem_euclid(every)))
+}
 
 /// Which writes of a lease an API server stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +93,7 @@ pub enum Stamps {
 
 /// Where something is said of a node.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+pub enum Place {
     Label(&'static str, &'static str),
     Annotation(&'static str, &'static str),
     Taint(&'static str, &'static str),
@@ -117,13 +181,12 @@ const PROBLEMS: [&str; 9] = [
     "FrequentUnregisterNetDevice",
     "CorruptDockerOverlay2",
 ];
+const MONITORED: [&str; 5] =
+    ["KernelReady", "NetworkingReady", "StorageReady", "ContainerRuntimeReady", "AcceleratedHardwareReady"];
 /// Conditions that the control plane writes.
 const NOT_ITS_OWN: [&str; 2] = ["NetworkUnavailable", "Drained"];
 
-/// How long a report shows that its machine lives, in seconds.
-const PROBLEM_LASTS: i64 = 11 * 60;
-const HEARTBEAT_LASTS: i64 = 5 * 60;
-/// By how many seconds the stamp of an object may be later than the `Date` of an answer that was on its way.
+/// By how many seconds a word may be ahead of now.
 const LATER: i64 = 30;
 
 #[derive(Debug, Clone)]
@@ -141,12 +204,11 @@ pub struct Node {
     pub provider: Option<&'static str>,
     pub skip: Skip,
     pub beats: Vec<Beat>,
-    /// Whether its kubelet renews the lease, every 10 s.
-    pub renews: bool,
-    pub cordoned: bool,
-    /// What of its lease the server stamps, and by how many seconds the node's own clock is wrong.
-    pub stamps: Stamps,
-    pub skew: i64,
+    pub lease: Option<Lease>,
+    /// That of its API server.
+    pub server: Option<Lease>,
+    /// Where it is said that it is off, and when that was stamped.
+    pub fences: Vec<(Place, Option<Timestamp>)>,
     /// Whether it changed since the run began.
     pub changed: bool,
 }
@@ -253,23 +315,20 @@ impl Node {
         }
     }
 
-    /// Says that it is off.
-    pub fn fence(&mut self, dice: &mut Dice) {
-        if dice.permille(600) {
-            self.put(dice.pick(&FENCES));
-        } else {
-            self.put(Taint(SHUTDOWN, ""));
+    /// Says that it is off; `set` is when that is stamped.
+    pub fn fence(&mut self, dice: &mut Dice, set: Option<Timestamp>) {
+        let place = if dice.permille(600) { dice.pick(&FENCES) } else { Taint(SHUTDOWN, "") };
+        self.put(place);
+        if matches!(place, Taint(SHUTDOWN, _)) {
             self.provider = Some(dice.pick(&["aws:///eu-1a/i-1", "openstack:///1"]));
-            if self.facts.name.starts_with("fargate-") {
-                return;
-            }
         }
-        self.facts.fenced = Some("somebody says so".to_owned());
+        self.fences.retain(|(other, _)| other.key() != place.key());
+        self.fences.push((place, set));
     }
 
     /// The same in a way that is not sure.
     pub fn fence_unsurely(&mut self, dice: &mut Dice) {
-        if self.facts.fenced.is_none() {
+        if self.fences.is_empty() {
             self.put(Taint(SHUTDOWN, ""));
             self.provider =
                 dice.pick(&[None, Some("gce://p/z/n"), Some("vsphere://1"), Some("harvester://1")]);
@@ -280,7 +339,7 @@ impl Node {
         self.annotations.retain(|key, _| !key.starts_with("fencing/") && key != "example.org/off");
         self.labels.retain(|key, _| key != "example.org/off");
         self.taints.retain(|(key, _)| key != SHUTDOWN && key != "example.org/off");
-        self.facts.fenced = None;
+        self.fences.clear();
     }
 
     /// A report of somebody, in place of that one's last.
@@ -291,8 +350,9 @@ impl Node {
 
     /// Somebody reports from it from now on.
     pub fn show_life(&mut self, dice: &mut Dice, at: Timestamp) {
-        let (by, every) = match dice.below(3) {
+        let (by, every) = match dice.below(4) {
             0 => (Reporter::Virt, 60),
+            1 => (Reporter::Problem(dice.pick(&MONITORED)), 300),
             _ => (Reporter::Problem(dice.pick(&PROBLEMS)), 300),
         };
         let stamped = dice.permille(700).then(|| dice.pick(&[0, 0, -7_200, 7_200]));
@@ -312,62 +372,73 @@ impl Node {
 
     /// Its lease is renewed.
     pub fn renew(&mut self, now: Timestamp, again: bool) {
-        self.renews = again;
-        self.facts.lease = Ok(Some(Lease { renewed: Some(now), duration: SignedDuration::from_secs(40) }));
+        let stamps = self.lease.as_ref().map_or(Stamps::Each, |lease| lease.stamps);
+        let host = String::new();
+        self.lease = Some(Lease { renewed: Some(now), duration: 40, stamps, skew: 0, goes_on: again, host });
     }
 
-    /// It as it is at `now`: with the last of the reports that go on.
-    pub fn at(&self, now: Timestamp) -> Self {
+    /// It as it is at `now`: with the last of the reports that go on. Of API servers, `servers` are the leases, where they
+    /// could be read.
+    pub fn at<'a>(&self, now: Timestamp, servers: Option<impl IntoIterator<Item = &'a Lease>>) -> Self {
         let mut node = self.clone();
-        let last = |first: Timestamp, every: i64| {
-            let passed = now.as_second() - first.as_second();
-            first + SignedDuration::from_secs(passed - passed.rem_euclid(every))
-        };
         for beat in &mut node.beats {
-            if let Some(every) = beat.every {
-                beat.at = last(beat.at, every).max(beat.at);
-            }
+            beat.at = beat.every.map_or(beat.at, |every| last(beat.at, every, now));
         }
-        if node.renews
-            && let Ok(Some(lease)) = &mut node.facts.lease
-        {
-            lease.renewed = lease.renewed.map(|renewed| last(renewed, 10).max(renewed));
-        }
-        let sign = |beat: &Beat| {
-            let by = match beat.by {
-                Reporter::Problem(_) => SignBy::ProblemDetector,
-                Reporter::Virt => SignBy::VirtHandler,
+        node.lease = node.lease.map(|lease| lease.at(now));
+        node.facts.unheard = servers.is_none().then(unread);
+        let down = node.facts.ready != Ready::True && node.facts.control_plane;
+        let names = |lease: &&Lease| {
+            let host = lease.host.to_lowercase();
+            down && (host == node.facts.name || node.labels.get("kubernetes.io/hostname") == Some(&host))
+        };
+        let servers = servers.into_iter().flatten().filter(names);
+        let servers = servers.filter_map(|lease| lease.at(now).heard(SignBy::ApiServer, 60, now));
+        let own = node.lease.iter().filter_map(|lease| lease.heard(SignBy::Lease, lease.duration, now));
+        let beats = node.beats.iter().filter_map(|beat| {
+            let (by, minutes) = match beat.by {
+                Reporter::Problem(kind) if MONITORED.contains(&kind) => (SignBy::NodeMonitoring, 11),
+                Reporter::Problem(_) => (SignBy::ProblemDetector, 11),
+                Reporter::Virt => (SignBy::VirtHandler, 5),
                 Reporter::Others(_) => return None,
             };
-            Some(Sign { by, at: beat.at })
-        };
-        node.facts.heartbeats = node.beats.iter().filter_map(sign).collect();
+            let at = heard(Some(beat.said()), beat.stamped.map(|_| beat.at), now)?;
+            Some(Heard { by, at, period: SignedDuration::from_mins(minutes) })
+        });
+        node.facts.heard = own.chain(beats).chain(servers).collect();
+        // Whoever writes the node's taints has just done so.
+        let fences = node.fences.iter().filter(|(place, _)| {
+            !(matches!(place, Taint(SHUTDOWN, _)) && node.facts.name.starts_with("fargate-"))
+        });
+        let fences = fences.map(|(place, set)| FencingMark {
+            mark: String::new(),
+            set_by: if matches!(place, Taint(..)) { set.or(Some(now)) } else { *set },
+        });
+        node.facts.fenced = fences.collect();
         node
     }
 
     /// Whether reports of it go on, so that it changes by itself.
     pub fn lives(&self) -> bool {
-        self.renews || self.beats.iter().any(|beat| beat.every.is_some())
+        [&self.lease, &self.server].into_iter().flatten().any(|lease| lease.goes_on)
+            || self.beats.iter().any(|beat| beat.every.is_some())
     }
+}
 
-    /// Whether it shows a sign of life at `now`, beside `lease`.
-    pub fn shows_life(&self, now: Timestamp, lease: Option<&Lease>) -> bool {
-        if self.facts.ready == Ready::True {
-            return false;
+impl Beat {
+    /// What the reporter says itself.
+    pub fn said(&self) -> Timestamp {
+        self.at + SignedDuration::from_secs(self.stamped.unwrap_or_default())
+    }
+}
+
+impl Place {
+    pub fn key(self) -> (&'static str, &'static str) {
+        match self {
+            Label(key, _) => ("label", key),
+            Annotation(key, _) => ("annotation", key),
+            Taint(key, _) => ("taint", key),
+            Version(_) | Name => ("", ""),
         }
-        let condition = self.facts.ready_since.filter(|since| *since <= now);
-        let since = condition.max(self.facts.tainted_since);
-        let counts = |at: Timestamp, lasts: i64| {
-            let age = now.as_second() - at.as_second();
-            (-LATER..=lasts).contains(&age) && since.is_none_or(|since| at > since)
-        };
-        let renewed = lease.and_then(|lease| Some((lease.renewed?, lease.duration.as_secs())));
-        renewed.is_some_and(|(renewed, duration)| counts(renewed, duration))
-            || self.beats.iter().any(|beat| match beat.by {
-                Reporter::Problem(_) => counts(beat.at, PROBLEM_LASTS),
-                Reporter::Virt => counts(beat.at, HEARTBEAT_LASTS),
-                Reporter::Others(_) => false,
-            })
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pod_reaper::facts::{Lease, PodFacts, Ready, Standing, VolumeFacts};
+use pod_reaper::facts::{NodeFacts, PodFacts, Ready, VolumeFacts};
 use pod_reaper_test_support::simulated::{
     Cluster, Content, Delivery, Dice, Fault, Kind, Refusal, Request, Resource, Trouble, Whole,
 };
@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use crate::{
     invariants::Rules,
     json,
-    node::Node,
-    world::{Claim, Key, Pod, SET, World},
+    node::{Lease, Node},
+    world::{Claim, Key, Pod, SET, Set, World},
 };
 
 pub struct Watched {
@@ -70,8 +70,13 @@ pub struct Received {
     /// Whether each node's row shows Ready.
     pub rows: Vec<bool>,
     /// All nodes.
-    pub census: Option<Vec<Standing>>,
-    /// Whether some node was seen that is Ready and no leaf node.
+    pub census: Option<Vec<NodeFacts>>,
+    /// By node, whether the last complete list of its pods showed a Terminating one.
+    pub terminating: BTreeMap<String, bool>,
+    /// The leases of API servers, in the last complete list; none where that was forbidden.
+    pub servers: Option<Vec<Lease>>,
+    pub sets: BTreeMap<String, Option<Set>>,
+    /// Whether some real node was seen on which a pod could start.
     pub real_ready: bool,
     /// The first UID of each node, which is that of the judged node.
     pub judged: BTreeMap<String, String>,
@@ -105,7 +110,8 @@ pub struct Look {
 #[derive(Debug, Clone)]
 pub enum Facts {
     Node(Arc<Node>),
-    Lease(Option<Lease>),
+    Lease(Lease),
+    Set(Set),
     /// A pod, Terminating or not.
     Pod(Arc<PodFacts>, bool),
     Namespace(String, Option<String>),
@@ -158,7 +164,9 @@ impl Cluster for Watched {
         let World { nodes, pods, namespaces, claims, volumes, attachments, .. } = &self.world;
         match resource {
             Resource::Nodes => nodes.values().map(|node| json::node_and_facts(node, now)).collect(),
-            Resource::Leases => nodes.values().filter_map(|node| json::lease_and_facts(node, now)).collect(),
+            Resource::Leases => {
+                nodes.values().flat_map(|node| json::leases_and_facts(node, now)).flatten().collect()
+            }
             Resource::Pods => {
                 let node = selector.strip_prefix("spec.nodeName=");
                 let may_match = |pod: &&crate::world::Pod| {
@@ -202,7 +210,10 @@ impl Cluster for Watched {
         let (key, now) = ((namespace.to_owned(), name.to_owned()), self.world.date());
         match resource {
             Resource::Nodes => self.world.nodes.get(name).map(|node| json::node_and_facts(node, now)),
-            Resource::Leases => self.world.nodes.get(name).and_then(|node| json::lease_and_facts(node, now)),
+            Resource::Leases => {
+                let [own, _] = json::leases_and_facts(self.world.nodes.get(name)?, now);
+                own
+            }
             Resource::Pods => self.world.pods.get(&key).map(json::pod_and_facts),
             Resource::Claims => {
                 let claim = self.world.claims.get(&key)?;
@@ -213,8 +224,8 @@ impl Cluster for Watched {
                 Some((json::volume(volume), Facts::Volume(volume.clone())))
             }
             Resource::StatefulSets => {
-                let templates = self.world.sets.get(namespace).filter(|_| name == SET)?;
-                Some((json::set(namespace, templates), Facts::Nothing))
+                let set = self.world.sets.get(namespace).filter(|_| name == SET)?;
+                Some((json::set(namespace, set), Facts::Set(set.clone())))
             }
             Resource::ReplicaSets | Resource::Jobs => None,
             Resource::Namespaces | Resource::Attachments | Resource::Events => {
@@ -278,6 +289,9 @@ impl Cluster for Watched {
     }
 
     fn answered(&mut self, request: &Request, status: u16, fault: Option<Fault>) {
+        if request.kind == Kind::ServerLeases && status == 403 {
+            self.received.servers = Some(Vec::new());
+        }
         if let Some(write) = self.write_of(request) {
             write.answered = Some(status);
             write.denied = matches!(status, 403 | 422) || fault == Some(Fault::Webhook);
@@ -296,6 +310,11 @@ fn selected<'a>(pods: &'a BTreeMap<Key, Pod>, selector: &'a str) -> impl Iterato
         .filter(move |pod| node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node))
 }
 
+/// Whether a pod could start on a real node.
+fn is_open(node: &NodeFacts) -> bool {
+    node.ready == Ready::True && node.leaf.is_none() && !node.cordoned && !node.reserved
+}
+
 impl Received {
     fn note(&mut self, request: &Request, delivery: Delivery<Facts>) {
         let Delivery { taken, now, dated, content } = delivery;
@@ -307,13 +326,19 @@ impl Received {
             (Kind::Node, Content::Object(Facts::Node(node))) if dated => {
                 let facts = &node.facts;
                 self.judged.entry(name.clone()).or_insert_with(|| facts.uid.clone());
-                self.real_ready |= facts.ready == Ready::True && facts.leaf.is_none();
+                self.real_ready |= is_open(facts);
                 let node = Arc::unwrap_or_clone(node);
                 self.looks.insert(name, Look { taken, date: now, node });
             }
             (Kind::Lease, Content::Absent) => drop(self.leases.insert(name, (taken, None))),
             (Kind::Lease, Content::Object(Facts::Lease(lease))) => {
-                self.leases.insert(name, (taken, lease));
+                self.leases.insert(name, (taken, Some(lease)));
+            }
+            (Kind::StatefulSet, Content::Absent) if name == SET => {
+                self.sets.insert(request.namespace.clone(), None);
+            }
+            (Kind::StatefulSet, Content::Object(Facts::Set(set))) => {
+                self.sets.insert(request.namespace.clone(), Some(set));
             }
             (Kind::Claim, Content::Absent) => drop(self.claims.insert(key(), None)),
             (Kind::Claim, Content::Object(Facts::Claim(claim))) => {
@@ -349,12 +374,23 @@ impl Received {
 
     fn list(&mut self, request: &Request, Whole { readable, malformed }: Whole<Facts>) {
         let nodes = readable.iter().filter_map(|facts| match facts {
-            Facts::Node(node) => Some(Standing::from(&node.facts)),
+            Facts::Node(node) => Some(node.facts.clone()),
             _ => None,
         });
         match request.kind {
-            Kind::NodeRows => self.rows = nodes.map(|node| node.ready).collect(),
+            Kind::NodeRows => self.rows = nodes.map(|node| node.ready == Ready::True).collect(),
             Kind::Nodes if !malformed => self.census = Some(nodes.collect()),
+            Kind::ServerLeases if !malformed => {
+                let leases = readable.into_iter().filter_map(|facts| match facts {
+                    Facts::Lease(lease) => Some(lease),
+                    _ => None,
+                });
+                self.servers = Some(leases.collect());
+            }
+            Kind::Pods if let Some(node) = request.of_node() => {
+                let terminating = readable.iter().any(|facts| matches!(facts, Facts::Pod(_, true)));
+                self.terminating.insert(node.to_owned(), terminating || malformed);
+            }
             Kind::Namespaces => {
                 let pairs = readable.into_iter().filter_map(|facts| match facts {
                     Facts::Namespace(name, opted_out) => Some((name, opted_out)),

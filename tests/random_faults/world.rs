@@ -6,14 +6,14 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{
-    AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Identity, JOB_TRACKING, Lease,
+    AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Identity, JOB_TRACKING,
     NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
 };
 use pod_reaper::source::Gathered;
 use pod_reaper_test_support::simulated::{Dice, Refusal};
 use tokio::time::Instant;
 
-use crate::node::{Node, Skip, Stamps, asks, satisfies};
+use crate::node::{Lease, Node, Skip, Stamps, asks, satisfies};
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -31,8 +31,8 @@ pub struct World {
     pub attachments: Vec<(String, Attachment)>,
     /// How long the Job controller takes to remove its finalizer from a failed pod.
     pub job_controller: Option<Duration>,
-    /// The claim templates of the `StatefulSet` of each namespace.
-    pub sets: BTreeMap<String, Vec<String>>,
+    /// The `StatefulSet` of each namespace.
+    pub sets: BTreeMap<String, Set>,
     /// UIDs of pods that are gone, and whether the program's delete removed them.
     pub gone: BTreeMap<String, By>,
 }
@@ -69,6 +69,21 @@ pub struct Claim {
     pub terminating: bool,
 }
 
+#[derive(Debug, Clone)]
+pub struct Set {
+    /// Its claim templates.
+    pub templates: Vec<String>,
+    /// How many pods it wants; nothing is all.
+    pub replicas: Option<u64>,
+}
+
+impl Set {
+    fn wants(&self, pod: &str) -> bool {
+        let ordinal = pod.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse::<u64>().ok());
+        ordinal.is_some_and(|ordinal| self.replicas.is_none_or(|replicas| ordinal < replicas))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Us,
@@ -103,8 +118,9 @@ impl World {
             world.namespaces.insert(namespace.to_owned(), Skip::random(dice));
             let templates = ["data0", "data1"].into_iter().filter(|_| dice.permille(900));
             let templates = templates.map(str::to_owned).collect();
+            let replicas = dice.weigh(&[(12, None), (2, Some(0)), (2, Some(130)), (1, Some(999))]);
             if dice.permille(950) {
-                world.sets.insert(namespace.to_owned(), templates);
+                world.sets.insert(namespace.to_owned(), Set { templates, replicas });
             }
         }
         let dead = dice.weigh(&[(8, 1), (8, 2), (2, 3), (1, 4), (1, 0)]);
@@ -161,18 +177,35 @@ impl World {
         // What still reports although it is not Ready: nobody, its kubelet, or something else.
         let life = if dead { dice.weigh(&[(16, 0), (2, 1), (2, 2), (3, 3)]) } else { 1 };
         let ready = if dead && life == 1 { Ready::False } else { ready };
+        let cordoned = dice.permille(150);
         let since = |dice: &mut Dice| {
             // Before what reports now.
             let age = if matches!(life, 1 | 2) { LONG + dice.pick(&[0, 1, -3_000]) } else { age(dice) };
             // One of the near future would count only after a moment, with which the verdict changes by itself.
             let age = if age == -1 { 0 } else { age };
+            // Put away for just a day.
+            let age =
+                if cordoned && dice.permille(400) { 86_400 + dice.pick(&[-30, 0, 1, 900]) } else { age };
             start() - SignedDuration::from_secs(age)
         };
         let renewed = if life == 1 { 4 } else { age(dice) };
-        let lease = Lease {
+        let lease = |dice: &mut Dice, renewed: i64, goes_on, host: String| Lease {
             renewed: dice.permille(950).then(|| start() - SignedDuration::from_secs(renewed)),
-            duration: SignedDuration::from_secs(dice.pick(&[10, 40])),
+            duration: dice.pick(&[10, 40]),
+            stamps: dice.weigh(&[(2, Stamps::None), (2, Stamps::First), (6, Stamps::Each)]),
+            skew: dice.weigh(&[(12, 0), (1, -1_200), (1, 1_200), (1, 20)]),
+            goes_on,
+            host,
         };
+        let own_lease = dice.permille(850).then(|| lease(dice, renewed, life == 1, String::new()));
+        let control_plane = dice.permille(250);
+        // Its API server may call the host otherwise.
+        let host = dice.pick(&["h", "H", "x"]);
+        let heard = age(dice);
+        let server = (control_plane && dice.permille(700)).then(|| {
+            let goes_on = dead && dice.permille(150);
+            lease(dice, if goes_on { 4 } else { heard }, goes_on, format!("{host}{number}"))
+        });
         let skip = Skip::random(dice);
         let mut node = Node {
             facts: NodeFacts {
@@ -183,13 +216,16 @@ impl World {
                 ready_since: dice.permille(970).then(|| since(dice)),
                 tainted_since: dice.permille(700).then(|| since(dice)),
                 hostname: dice.permille(800).then(|| format!("h{number}")),
-                heartbeats: Vec::new(),
-                fenced: None,
+                heard: Vec::new(),
+                unheard: None,
+                no_api_server: false,
+                fenced: Vec::new(),
                 out_of_service: false,
                 leaf: None,
-                control_plane: dice.permille(200),
+                control_plane,
+                reserved: dice.permille(if control_plane { 700 } else { 30 }),
+                cordoned,
                 opted_out: skip.opted_out(),
-                lease: Ok(dice.permille(850).then_some(lease)),
             },
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
@@ -199,10 +235,9 @@ impl World {
             provider: dice.pick(&[None, Some("aws:///eu-1a/i-0"), Some("gce://p/z/n")]),
             skip,
             beats: Vec::new(),
-            renews: life == 1,
-            cordoned: dice.permille(100),
-            stamps: dice.weigh(&[(2, Stamps::None), (2, Stamps::First), (6, Stamps::Each)]),
-            skew: 0,
+            lease: own_lease,
+            server,
+            fences: Vec::new(),
             changed: false,
         };
         node.label("disk", dice.pick(&["", "ssd", "hdd"]));
@@ -215,15 +250,12 @@ impl World {
         if node.facts.ready == Ready::Absent {
             (node.facts.ready_reason, node.facts.ready_since) = (None, None);
         }
-        if node.stamps == Stamps::Each {
-            // The node's own clock must not count where the server's stamp exists.
-            node.skew = dice.pick(&[0, 0, -1_200, 1_200]);
-        }
         if leaf {
             node.mark_as_leaf(dice, by_name);
         }
         if dice.permille(150) {
-            node.fence(dice);
+            let set = dice.pick(&[None, Some(LONG), Some(LONG + 2), Some(20), Some(2 * LONG)]);
+            node.fence(dice, set.map(|age| start() - SignedDuration::from_secs(age)));
         } else if dice.permille(50) {
             node.fence_unsurely(dice);
         }
@@ -289,13 +321,15 @@ impl World {
                 claim = shared;
             }
             let (users, renewed, state) = (Vec::new(), not_asked(), ClaimState::NotLookedUp);
-            claims.push(ClaimFacts { name: claim, ephemeral, users, renewed, state });
+            let (owned, unwanted) = (false, not_asked());
+            claims.push(ClaimFacts { name: claim, ephemeral, users, renewed, owned, unwanted, state });
         }
         let names_its_own = dice.permille(30) && !of_set;
         for claim in claims.iter_mut().filter(|_| names_its_own) {
             claim.ephemeral = false;
         }
         let skip = Skip::random(dice);
+        let volume = dice.weigh(&[(12, (false, false)), (1, (true, false)), (1, (true, true))]);
         let facts = PodFacts {
             namespace: namespace.clone(),
             name: name.clone(),
@@ -304,8 +338,6 @@ impl World {
             node,
             owner,
             workload,
-            // Of Kubernetes' own kinds it is missing, so that each Event about a deleted pod is about the pod itself and
-            // can be checked.
             controller: api_version
                 .map(|version| Identity { api_version: version.to_owned(), uid: "uid-of-owner".to_owned() }),
             siblings: None,
@@ -318,6 +350,8 @@ impl World {
             namespace_opted_out: Ok(None),
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
             claims,
+            own_volume: volume.0.then(|| "one".to_owned()),
+            own_disk: volume.1.then(|| "one".to_owned()),
             // By a controller before 1.28, no pod is.
             indexed: of_set && dice.permille(930),
         };
@@ -363,8 +397,9 @@ impl World {
         };
         if dice.permille(950) {
             let reclaim_policy = Some("Delete".to_owned());
-            self.volumes
-                .insert(volume.clone(), VolumeFacts { name: volume, reclaim_policy, storage, affinity });
+            let disk = dice.weigh(&[(16, None), (1, Some("iSCSI")), (1, Some("Fibre Channel"))]);
+            let facts = VolumeFacts { name: volume.clone(), reclaim_policy, storage, disk, affinity };
+            self.volumes.insert(volume, facts);
         }
         if exists {
             let claim = Claim {
@@ -396,10 +431,13 @@ impl World {
             let users =
                 users.map(|user| (user.facts.uid.clone(), claims_of(&user.facts))).collect::<Vec<_>>();
             self.note_renewed(&mut facts, Some(&users));
+            let unwanted = unwanted(&facts, Ok(self.sets.get(&facts.namespace)));
             for claim in &mut facts.claims {
+                let unwanted = unwanted.clone();
                 let found = self.claims.get(&(facts.namespace.clone(), claim.name.clone()));
-                let own = claim.ephemeral.then_some(facts.uid.as_str());
-                claim.state = claim_state(Ok(found), own, |volume| {
+                claim.owned = found.is_some_and(|found| found.owners.contains(&facts.uid));
+                claim.unwanted = unwanted;
+                claim.state = claim_state(Ok(found), |volume| {
                     let volume = self.volumes.get(volume).cloned();
                     Ok(volume.map(|volume| reached(volume, self.nodes.values())))
                 });
@@ -409,12 +447,17 @@ impl World {
         let mut nodes = self
             .nodes
             .iter()
-            .map(|(name, node)| (name.clone(), NodeRead::Known(node.at(now).facts)))
+            .map(|(name, node)| (name.clone(), NodeRead::Known(node.at(now, Some(self.servers())).facts)))
             .collect::<BTreeMap<_, _>>();
         for name in self.pods.values().filter_map(|pod| pod.facts.node.clone()) {
             nodes.entry(name).or_insert(NodeRead::Gone);
         }
         Gathered { facts: ClusterFacts { nodes, ..no_facts(now) }, pods: pods.collect() }
+    }
+
+    /// The leases of API servers.
+    pub fn servers(&self) -> impl Iterator<Item = &Lease> {
+        self.nodes.values().filter_map(|node| node.server.as_ref())
     }
 
     /// Records which claims of `pod` are recreated for it alone; `users` are the pods of its namespace, where they were
@@ -423,11 +466,12 @@ impl World {
         let of_set = pod.indexed
             && pod.controller.is_some()
             && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
-        let templates = self.sets.get(&pod.namespace).filter(|_| of_set);
+        let set = self.sets.get(&pod.namespace).filter(|_| of_set);
         for claim in &mut pod.claims {
             let of_template = claim.name.strip_suffix(&format!("-{}", pod.name));
-            let made =
-                templates.is_some_and(|known| known.iter().any(|name| Some(name.as_str()) == of_template));
+            let made = set.is_some_and(|set| {
+                set.wants(&pod.name) && set.templates.iter().any(|name| Some(name.as_str()) == of_template)
+            });
             let alone = users.is_some_and(|users| {
                 users.iter().all(|(uid, claims)| *uid == pod.uid || !claims.contains(&claim.name))
             });
@@ -575,7 +619,7 @@ impl World {
                     node.renew(now, true);
                 }
                 8 | 9 => node.show_life(dice, now),
-                10 => node.fence(dice),
+                10 => node.fence(dice, Some(now)),
                 11 => node.unfence(),
                 _ => {
                     self.nodes.remove(&name);
@@ -645,6 +689,15 @@ impl World {
 /// The `StatefulSet` that exists in its namespace.
 pub const SET: &str = "set";
 
+/// Whether nothing wants the claims that the pod owns, by the `StatefulSet` of the name [`SET`], as far as that was read.
+pub fn unwanted(pod: &PodFacts, set: Read<Option<&Set>>) -> Result<(), String> {
+    match set {
+        _ if pod.owner.as_ref().is_none_or(|owner| owner.name != SET) => Ok(()),
+        Ok(set) if !set.is_some_and(|set| set.wants(&pod.name)) => Ok(()),
+        Ok(_) | Err(_) => not_asked(),
+    }
+}
+
 fn not_asked() -> Result<(), String> {
     Err("not known".to_owned())
 }
@@ -653,23 +706,27 @@ fn claims_of(pod: &PodFacts) -> Vec<String> {
     pod.claims.iter().map(|claim| claim.name.clone()).collect()
 }
 
-/// Owner, workload, template hash and the API version of another group.
+/// Owner, workload, template hash and the owner's API version.
 type RandomOwner = (Option<Owner>, Option<Owner>, Option<&'static str>, Option<&'static str>);
 
 fn random_owner(dice: &mut Dice) -> RandomOwner {
     let owner = |kind: &str, name: &str| Some(Owner { kind: kind.to_owned(), name: name.to_owned() });
-    let same = |owner: Option<Owner>| (owner.clone(), owner, None, None);
+    let same = |owner: Option<Owner>, version| (owner.clone(), owner, None, Some(version));
     let kinds = [(6, 0), (3, 1), (3, 2), (3, 3), (2, 4), (2, 5), (1, 6), (1, 7), (1, 8), (1, 9), (9, 10)];
     match dice.weigh(&kinds) {
-        0 => same(owner("StatefulSet", "owner")),
-        1 => same(owner("ReplicaSet", "owner")),
-        2 => (owner("ReplicaSet", "web-7d9c"), owner("Deployment", "web"), Some("7d9c"), None),
-        3 => same(owner("Job", "owner")),
-        4 => (owner("Job", "nightly-29481234"), owner("CronJob", "nightly"), None, None),
-        5 => same(None),
-        6 => same(owner("VirtualMachineInstance", "vm")),
-        7 => same(owner("DaemonSet", "owner")),
-        8 => same(owner("ReplicationController", "owner")),
+        0 => same(owner("StatefulSet", "owner"), "apps/v1"),
+        1 => same(owner("ReplicaSet", "owner"), "apps/v1"),
+        2 => (owner("ReplicaSet", "web-7d9c"), owner("Deployment", "web"), Some("7d9c"), Some("apps/v1")),
+        3 => same(owner("Job", "owner"), "batch/v1"),
+        4 => (owner("Job", "nightly-29481234"), owner("CronJob", "nightly"), None, Some("batch/v1")),
+        5 => (None, None, None, None),
+        6 => {
+            let owners = [("VirtualMachineInstance", "vm"), ("Pod", "virt-launcher-vm"), ("Pod", "driver")];
+            let (kind, name) = dice.pick(&owners);
+            same(owner(kind, name), "v1")
+        }
+        7 => same(owner("DaemonSet", "owner"), "apps/v1"),
+        8 => same(owner("ReplicationController", "owner"), "v1"),
         10 => (owner("StatefulSet", SET), owner("StatefulSet", SET), None, Some("apps/v1")),
         // Of the same name in another group, where each pod may be one of its kind.
         _ => (owner("ReplicaSet", "owner"), owner("ReplicaSet", "owner"), None, Some("example.org/v1")),
@@ -730,10 +787,9 @@ pub fn reached<'a>(mut volume: VolumeFacts, nodes: impl Iterator<Item = &'a Node
     volume
 }
 
-/// The state of a claim, from the objects that were found. `own`: the UID of the pod whose ephemeral volume it is to be.
+/// The state of a claim, from the objects that were found.
 pub fn claim_state(
     claim: Read<Option<&Claim>>,
-    own: Option<&str>,
     volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
 ) -> ClaimState {
     let claim = match claim {
@@ -741,9 +797,6 @@ pub fn claim_state(
         Ok(None) => return ClaimState::Absent,
         Ok(Some(claim)) => claim,
     };
-    if own.is_some_and(|own| claim.owners.iter().any(|owner| owner == own)) {
-        return ClaimState::Own;
-    }
     let without = ClaimState::WithoutVolume { missing: claim.volume.clone(), phase: None };
     let Some(name) = &claim.volume else { return without };
     match volume(name) {

@@ -95,6 +95,7 @@ affinity:
         - {key: vcluster.loft.sh/fake-node, operator: NotIn, values: ["true"]}
         - {key: openyurt.io/is-edge-worker, operator: NotIn, values: ["true"]}
         - {key: superedge.io/node-edge, operator: NotIn, values: [enable]}
+        - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [hybrid]}
         {{- with .root.Values.architectures }}
         - {key: kubernetes.io/arch, operator: In, values: {{ toJson . }}}
         {{- end }}

@@ -17,7 +17,7 @@ use crate::codes::codes;
 use crate::decide::{Reason, ReasonCode, Verdict};
 use crate::exit::{CouldNotRun, Exit, Result};
 use crate::facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay};
-use crate::limits::{Judged, Plan, hold};
+use crate::limits::{FEW_NODES, Judged, Plan};
 use crate::questions::{Judgement, joined};
 use crate::report::text::Screen;
 use crate::report::{BreakerEntry, Render, SettingsEntry, VERSION, notes};
@@ -26,8 +26,8 @@ use crate::source::snapshot::{self, Pods};
 use crate::source::{Gathered, Whole, live};
 use crate::stop::Stop;
 
-/// Kubernetes' own share of NotReady nodes, of a zone, at which it stops evicting or slows down.
-const KUBERNETES_PERCENT: u8 = 55;
+/// The share of a zone's nodes from which on Kubernetes evicts slowly, or not at all.
+const KUBERNETES_PERCENT: usize = 55;
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,7 +50,7 @@ pub struct WhatIf {
     pub namespace_exclude_regex: Option<String>,
     /// Set where the breaker would hold the run.
     pub breaker: Option<BreakerEntry>,
-    /// Whether Kubernetes itself would stop evicting, or slow down.
+    /// Whether Kubernetes itself may stop evicting, or slow down: so many nodes would be NotReady, all zones taken together.
     pub kubernetes_stops_evicting: bool,
     /// Nodes that would be NotReady, leaf nodes included.
     pub nodes_not_ready: Option<usize>,
@@ -171,13 +171,14 @@ pub fn suppose(
         if let NodeRead::Known(node) = read
             && dead.contains(name)
         {
+            // A node that is Ready is heard now.
+            let alive = (node.ready == Ready::True).then_some(facts.now);
+            let heard = alive.or_else(|| node.last_heard().map(|heard| heard.at));
+            node.fenced.retain(|mark| mark.stands(heard));
             node.ready = Ready::Unknown;
             node.ready_reason = Some("NodeStatusUnknown".to_owned());
             (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
-            node.heartbeats.clear();
-            if let Ok(Some(lease)) = &mut node.lease {
-                lease.renewed = Some(Timestamp::MIN);
-            }
+            (node.heard, node.no_api_server) = (Vec::new(), false);
         }
     }
     for pod in pods {
@@ -188,9 +189,11 @@ pub fn suppose(
     if !matches!(facts.census, Census::Unread(_)) {
         let then = |(name, standing): (&String, &Standing)| Standing {
             ready: standing.ready && !dead.contains(name),
+            // It has only just died: nobody has put it away.
+            since: standing.since.filter(|_| !dead.contains(name)),
             ..*standing
         };
-        facts.census = Census::count(standings.iter().map(then));
+        facts.census = Census::count(facts.now, standings.iter().map(then));
     }
 }
 
@@ -234,9 +237,9 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
     pods.sort_by_cached_key(order);
     let silent = |(name, standing): (&String, &Standing)| !standing.ready || dead.contains(name);
     // Kubernetes counts leaf nodes too.
-    let all =
-        standings.iter().map(|each| Standing { ready: !silent(each), leaf: false, control_plane: false });
-    let stops = !standings.is_empty() && hold(&Census::count(all), KUBERNETES_PERCENT).is_some();
+    let (all, not_ready) = (standings.len(), standings.iter().filter(|each| silent(*each)).count());
+    let stops =
+        all > 0 && (not_ready == all || not_ready > FEW_NODES && 100 * not_ready >= KUBERNETES_PERCENT * all);
     let unread =
         plan.pods.iter().any(|judged| judged.code() == ReasonCode::FactsUnread) || !facts.errors.is_empty();
     let SettingsEntry { namespace_regex, namespace_exclude_regex, .. } = settings.into();
@@ -251,8 +254,7 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
         namespace_exclude_regex,
         breaker: plan.hold.as_ref().map(BreakerEntry::from),
         kubernetes_stops_evicting: stops,
-        nodes_not_ready: (!standings.is_empty())
-            .then(|| standings.iter().filter(|each| silent(*each)).count()),
+        nodes_not_ready: (all > 0).then_some(not_ready),
         nodes_total: facts.node_count,
         workloads: without_second_replica(&summaries, &standings, dead, settings),
         left_out: left_out.into_iter().filter(|pod| pod.evicted()).count(),

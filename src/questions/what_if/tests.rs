@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{facts::ClusterFacts, kubernetes::RawPod, limits::HoldReason};
+use crate::{
+    facts::ClusterFacts,
+    kubernetes::RawPod,
+    limits::{HoldReason, hold},
+};
 
 fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
     let owners = owner.map(|(kind, name)| json!([{"kind": kind, "name": name, "controller": true}]));
@@ -64,7 +68,7 @@ fn without_a_controller_nothing_comes_back() {
 
 #[test]
 fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
-    let standing = |ready| Standing { ready, leaf: false, control_plane: false };
+    let standing = |ready| Standing { ready, terminating: true, ..Standing::default() };
     let standings = BTreeMap::from(
         [("a", true), ("b", true), ("c", true), ("d", false)]
             .map(|(name, ready)| (name.to_owned(), standing(ready))),

@@ -70,8 +70,9 @@ fn breaker(page: &mut Page, answer: &WhatIf) {
     }
     if answer.kubernetes_stops_evicting {
         let says = format!(
-            "{count}, counted over all zones: Kubernetes itself stops evicting at this point, or slows down (it \
-             counts by zone), so pods may not become Terminating at all."
+            "{count}. In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
+             all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as a \
+             whole, beside healthy ones, is evicted at full speed."
         );
         page.paragraph(ITEM, ITEM, CAUTION, &says);
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     codes::codes,
-    decide::{Policy, Reason, ReasonCode, Verdict, same_kind, spoken},
+    decide::{Policy, Reason, ReasonCode, Verdict, same_kind, signs_of_life, spoken},
     facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
     limits::{HoldReason, Judged, Limit, Plan, and_more},
     settings::{Settings, Task},
@@ -28,6 +28,8 @@ codes! {
         TimeOfTheFile = "time-of-the-file",
         /// Pods that Kubernetes leaves on a dead node because they belong to it.
         StaysWithNode = "stays-with-node",
+        /// No API server's lease tells whether control plane nodes live.
+        ApiServerUnknown = "api-server-unknown",
         /// Terminating pods on Ready nodes, which are not looked at.
         OnReadyNodes = "on-ready-nodes",
     }
@@ -72,7 +74,8 @@ const NAMES: usize = 10;
 
 /// The notices of a run.
 pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
-    let (mut notices, stay) = unasked(facts);
+    let (mut notices, stay) = unasked(&settings.policy, facts);
+    notices.extend(without_api_server(facts));
     notices.extend(long_waits(&settings.policy, facts, plan));
     if let (Some(count), true) = (facts.unmatched_namespaces, plan.pods.is_empty()) {
         let detail = format!(
@@ -109,7 +112,7 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
 
 /// The pods of dead nodes that Kubernetes has not asked to go: first those that should not be there, then those that belong
 /// there. A leaf node's pods run on.
-fn unasked(facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
+fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
     let (mut never, mut stay, mut staying) = (Vec::new(), Vec::new(), 0);
     let known = |name| facts.nodes.get(name).and_then(NodeRead::known);
     let nodes = facts.unasked.iter().filter_map(|(name, pods)| Some((known(name)?, pods)));
@@ -132,7 +135,7 @@ fn unasked(facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
                 (_, Some(_)) => {}
             }
         }
-        let down = if node.signs_of_life(facts.now).is_empty() {
+        let down = if signs_of_life(facts.now, policy, node).is_empty() {
             "Each is down, unless the node is only cut off"
         } else {
             "Each may still be running, since the node shows signs of life"
@@ -158,6 +161,20 @@ fn unasked(facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
         format!("Pods that belong to their NotReady node stay there, as expected: {}.", listed(stay));
     let code = NoticeCode::StaysWithNode;
     (never, (staying > 0).then_some(Notice { code, node: None, count: staying, detail }))
+}
+
+/// The control plane nodes of which nobody knows whether their API server lives.
+fn without_api_server(facts: &ClusterFacts) -> Option<Notice> {
+    let nodes = facts.nodes.values().filter_map(NodeRead::known).filter(|node| node.no_api_server);
+    let nodes = nodes.map(|node| node.name.clone()).collect::<Vec<_>>();
+    let (code, count) = (NoticeCode::ApiServerUnknown, nodes.len());
+    let detail = format!(
+        "Whether the API server of a control plane node that is not Ready still works is unknown: {}. No API server's lease \
+         in kube-system has the node's host name. Kubernetes writes such leases since 1.26, and the account needs the \
+         right to list them.",
+        listed(nodes)
+    );
+    (count > 0).then_some(Notice { code, node: None, count: 1, detail })
 }
 
 fn never_evicted(node: &NodeFacts, mut pods: Vec<&Unasked>, why: &str) -> Option<Notice> {

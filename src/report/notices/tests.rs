@@ -248,10 +248,10 @@ fn a_long_wait_says_why() {
     alive["spec"] = json!({"renewTime": "2026-01-31T02:59:56Z", "leaseDurationSeconds": 40});
     check(
         &live(),
-        &with_node(node("ds06", "Unknown"), [alive, stuck("db-0")]),
+        &with_node(failed("ds06", "Unknown", "2026-01-31T01:30:00Z"), [alive, stuck("db-0")]),
         &expect![[r#"
-        long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node's kubelet renews its lease, but the node's Ready stays Unknown: look at that kubelet.
-    "#]],
+            long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node's kubelet renews its lease, but the node's Ready stays Unknown: look at that kubelet.
+        "#]],
     );
 
     let capped = Settings { limits: Limits { max_deletes: Some(1), max_not_ready_percent: 55 }, ..live() };

@@ -1,6 +1,5 @@
-//! The conditions under which the design forbids a delete, written from its text and not from the code of the rules.
-
-use std::collections::BTreeSet;
+//! The conditions under which the design forbids a delete, written from its text and not from the code of the rules. Only
+//! the plain fields of the facts are used, none of their functions.
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
@@ -13,230 +12,231 @@ use pod_reaper::{
 
 /// The objections to the delete of `pod`, without the limits. A pod without an objection must be deleted.
 pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<&'static str> {
-    held(facts, policy, pod).map(|(_, objection)| objection).collect()
+    rules(facts, policy, pod).into_iter().map(|(objection, _)| objection).collect()
 }
 
-/// The reason by which `pod` is judged, without the limits: that of the first rule that holds.
+/// The reason of the first rule that holds, without the limits.
 pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> ReasonCode {
-    let node = pod.node.as_ref().and_then(|name| facts.nodes.get(name)).and_then(NodeRead::known);
-    let pinned =
-        node.is_some_and(|node| pod.claims.iter().any(|claim| place_of(claim, node) == Place::Pinned));
-    let free = if pinned { ReasonCode::Scratch } else { ReasonCode::Stuck };
-    held(facts, policy, pod).next().map_or(free, |(code, _)| code)
+    let pinned = || {
+        let node = pod.node.as_ref().and_then(|name| facts.nodes.get(name));
+        let Some(NodeRead::Known(node)) = node else { return false };
+        pod.claims.iter().any(|claim| place_of(claim, node) == Place::Pinned)
+    };
+    match rules(facts, policy, pod).first() {
+        Some((_, reason)) => *reason,
+        None if pinned() => ReasonCode::Scratch,
+        None => ReasonCode::Stuck,
+    }
 }
 
-/// What holds `pod`, in the order of the rules.
-fn held(
-    facts: &ClusterFacts,
-    policy: &Policy,
-    pod: &PodFacts,
-) -> impl Iterator<Item = (ReasonCode, &'static str)> {
+/// The rules that hold, in the order of the design's table.
+fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static str, ReasonCode)> {
     let now = facts.now;
-    let node = pod.node.as_ref().and_then(|name| facts.nodes.get(name));
-    let known = match node {
-        Some(NodeRead::Known(node)) => Some(node),
+    let looked_at = pod.node.as_ref().map(|name| facts.nodes.get(name));
+    let node = match looked_at {
+        Some(Some(NodeRead::Known(node))) => Some(node),
         _ => None,
     };
-    let on = |holds: &dyn Fn(&NodeFacts) -> bool| known.is_some_and(holds);
-    let unread = pod.node.is_some() && matches!(node, None | Some(NodeRead::Unread(_)));
-    let gone = matches!(node, Some(NodeRead::Gone));
-    let finalizers = pod.finalizers.iter().any(|finalizer| finalizer != JOB_TRACKING);
-    let leaf = match known.and_then(|node| node.leaf.as_ref()).map(|leaf| leaf.kind) {
-        Some(LeafKind::Kosmos) => ReasonCode::KosmosLeaf,
+    let gone = matches!(looked_at, None | Some(Some(NodeRead::Gone)));
+    let foreign = pod.finalizers.iter().any(|finalizer| finalizer != JOB_TRACKING);
+    let out = |opted: &Option<String>| opted.is_some();
+    let opted_out = out(&pod.opted_out)
+        || pod.namespace_opted_out.as_ref().is_ok_and(out)
+        || node.is_some_and(|node| out(&node.opted_out));
+    let is = |test: &dyn Fn(&NodeFacts) -> bool| node.is_some_and(test);
+    // Of one that says itself that it is not Ready, no rule needs more.
+    let may_be_heard = |node: &NodeFacts| node.unheard.is_some() && node.ready != Ready::False;
+    let unread = !gone && (node.is_none() || pod.namespace_opted_out.is_err() || is(&may_be_heard));
+    let leaf = match node.and_then(|node| node.leaf.as_ref()).map(|leaf| leaf.kind) {
         Some(LeafKind::Virtual) => ReasonCode::VirtualNode,
         Some(LeafKind::Edge) => ReasonCode::EdgeNode,
-        Some(LeafKind::Selected) | None => ReasonCode::LeafNode,
+        Some(LeafKind::Selected) => ReasonCode::LeafNode,
+        Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
-    let volumes = |place: Place| on(&|node| pod.claims.iter().any(|claim| place_of(claim, node) == place));
-    let manual = |kind: &str| policy.manual_owner_kinds.iter().any(|listed| names_kind(listed, kind));
-    let by_kind = pod.owner.iter().chain(&pod.workload).any(|owner| manual(&owner.kind));
-    let by_disk = shares_a_disk(pod) && on(&|node| !certainly_off(node, now));
-    // Scratch goes only with a pod that no later rule keeps.
-    let kept_anyway = volumes(Place::Confined) || volumes(Place::Unverified) || by_disk || by_kind;
-    [
-        (ReasonCode::MirrorPod, "it is a mirror pod", pod.mirror),
-        (ReasonCode::OptedOut, "it is opted out", pod.opted_out.is_some()),
-        (ReasonCode::OptedOut, "its namespace is opted out", matches!(pod.namespace_opted_out, Ok(Some(_)))),
-        (ReasonCode::OptedOut, "its node is opted out", on(&|node| node.opted_out.is_some())),
-        // Finalizers keep the pod garbage collector from its work: then they are the objection.
-        (ReasonCode::NodeGone, "it has no node", pod.node.is_none() && !finalizers),
-        (ReasonCode::NodeGone, "its node is gone", gone && !finalizers),
-        (ReasonCode::NodeReady, "its node is Ready", on(&|node| node.ready == Ready::True)),
-        (
-            ReasonCode::NotOverdue,
-            "it is not stuck",
-            !passed(now, pod.deletion_deadline, policy.reap_older_than),
-        ),
-        (leaf, "its node is a leaf node", on(&|node| node.leaf.is_some())),
-        (ReasonCode::FactsUnread, "its node is unread", unread),
-        (
-            ReasonCode::FactsUnread,
-            "its namespace is unread",
-            known.is_some() && pod.namespace_opted_out.is_err(),
-        ),
-        (
-            ReasonCode::FactsUnread,
-            "the lease is unread",
-            on(&|node| node.lease.is_err() && (node.ready == Ready::Unknown || protected(pod, policy))),
-        ),
-        (
-            ReasonCode::NodeRecovering,
-            "the lease holds",
-            on(&|node| node.ready == Ready::Unknown && lease_held(node, now).is_some()),
-        ),
-        (
-            ReasonCode::NodeJustFailed,
-            "the node has just failed",
-            on(&|node| {
-                not_ready_since(node, now).is_none_or(|since| !passed(now, since, policy.node_not_ready_for))
-            }),
-        ),
-        (
-            ReasonCode::KubeletAlive,
-            "the node shows a sign of life",
-            protected(pod, policy) && on(&|node| alive(node, now)),
-        ),
-        (
-            ReasonCode::KubeletAlive,
-            "the kubelet may report",
-            policy.unreachable_only && on(&|node| node.ready != Ready::Unknown),
-        ),
-        (
-            ReasonCode::AlreadyForced,
-            "it was forced, and a finalizer holds it",
-            finalizers && pod.grace_seconds == Some(0) && !pod.finished,
-        ),
-        (ReasonCode::Finalizers, "a finalizer holds it", finalizers),
-        (
-            ReasonCode::LocalVolume,
-            "a volume is pinned",
-            volumes(Place::Pinned)
-                && (!policy.reap_scratch || kept_anyway || !on(&|node| all_is_scratch(pod, node))),
-        ),
-        (ReasonCode::VolumeConfined, "a volume is confined", volumes(Place::Confined)),
-        (ReasonCode::VolumeUnverified, "a volume is unverified", volumes(Place::Unverified)),
-        (ReasonCode::SharedDisk, "two machines could write its disk", by_disk),
-        (ReasonCode::OwnerKind, "its owner's kind is manual", by_kind),
-    ]
-    .into_iter()
-    .filter_map(|(code, objection, holds)| holds.then_some((code, objection)))
-}
-
-/// Whether each claim of `pod` on `node` is declared scratch, and recreated for it alone.
-pub fn all_is_scratch(pod: &PodFacts, node: &NodeFacts) -> bool {
-    let goes = |claim: &ClaimFacts| {
-        let declared = matches!(&claim.state, ClaimState::Bound { scratch: Some(_), .. });
-        declared && claim.renewed.is_ok()
+    let just_failed = |node: &NodeFacts| {
+        not_ready_since(node, now).is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
     };
-    pod.claims.iter().filter(|claim| place_of(claim, node) == Place::Pinned).all(goes)
-}
-
-/// Whether so many of `nodes` are NotReady that nothing may be deleted.
-pub fn outage(nodes: impl IntoIterator<Item = Standing>, max_percent: u8) -> bool {
-    let mut ready = Vec::new();
-    let mut workers_ready = Vec::new();
-    for Standing { ready: is_ready, leaf, control_plane } in nodes {
-        if !leaf {
-            ready.push(is_ready);
-        }
-        if !leaf && !control_plane {
-            workers_ready.push(is_ready);
-        }
-    }
-    let too_many = |ready: &[bool]| {
-        let dead = ready.iter().filter(|ready| !**ready).count();
-        // dead / all >= percent / 100, in whole numbers.
-        dead >= 3 && 100 * dead >= ready.len() * usize::from(max_percent)
-    };
-    max_percent < 100 && (!ready.contains(&true) || too_many(&ready) || too_many(&workers_ready))
-}
-
-/// Whether at `now` at least `span` has passed since `start`.
-fn passed(now: Timestamp, start: Timestamp, span: SignedDuration) -> bool {
-    start.as_nanosecond() + span.as_nanos() <= now.as_nanosecond()
-}
-
-/// When the lease was renewed, where that renewal still holds. However far in the future it may be.
-fn lease_held(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
-    let lease = node.lease.as_ref().ok()?.as_ref()?;
-    let renewed = lease.renewed?;
-    (now.as_nanosecond() <= renewed.as_nanosecond() + lease.duration.as_nanos()).then_some(renewed)
-}
-
-/// The condition's time is the kubelet's own, so one in the future is none; the taint's is the control plane's.
-fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
-    let condition = node.ready_since.filter(|since| *since <= now);
-    condition.into_iter().chain(node.tainted_since).max()
-}
-
-/// Whether something that only the machine of `node`, which is not Ready, can have written shows at `now` that it lives.
-pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
-    let heartbeats = node.heartbeats.iter().filter(|heartbeat| {
-        let most = match heartbeat.by {
-            SignBy::ProblemDetector => SignedDuration::from_mins(11),
-            SignBy::VirtHandler => SignedDuration::from_mins(5),
-            SignBy::Lease => return false,
-        };
-        let skew = SignedDuration::from_secs(30);
-        heartbeat.at.as_nanosecond() + most.as_nanos() >= now.as_nanosecond()
-            && heartbeat.at.as_nanosecond() <= now.as_nanosecond() + skew.as_nanos()
-    });
-    let mut reports = heartbeats.map(|heartbeat| heartbeat.at).chain(lease_held(node, now));
-    let since = not_ready_since(node, now);
-    node.ready != Ready::True && reports.any(|at| since.is_none_or(|since| since < at))
-}
-
-/// Whether `node` is fenced: marked so, and nothing speaks against it, or could if it were read.
-pub fn certainly_off(node: &NodeFacts, now: Timestamp) -> bool {
-    node.fenced.is_some() && node.lease.is_ok() && !alive(node, now)
-}
-
-/// Whether a sign of life on its node would protect `pod`.
-fn protected(pod: &PodFacts, policy: &Policy) -> bool {
-    match policy.kubelet_alive {
-        _ if policy.unreachable_only => true,
+    let protected = match policy.kubelet_alive {
         KubeletAlive::Hold => true,
         KubeletAlive::HoldUnique => two_must_not_run(pod),
         KubeletAlive::Reap => false,
+    };
+    let place = |place: Place| is(&|node| pod.claims.iter().any(|claim| place_of(claim, node) == place));
+    let unverified = is(&|node| pod.claims.iter().any(|claim| is_unverified(claim, node)));
+    let kinds = [&pod.owner, &pod.workload].into_iter().flatten().map(|owner| owner.kind.as_str());
+    let flagged = kinds.flat_map(|kind| policy.manual_owner_kinds.iter().map(move |listed| (listed, kind)));
+    let flagged = flagged.into_iter().any(|(listed, kind)| singular(listed) == singular(kind));
+    let shared = shares_a_disk(pod) && !is(&|node| certainly_off(node, policy, now));
+    // Rule 13 lets pass what it alone keeps.
+    let others = place(Place::Confined) || unverified || shared || flagged;
+    let given_up = policy.reap_scratch && !others && is(&|node| all_is_scratch(pod, node));
+    let ready = |node: &NodeFacts| node.ready == Ready::True;
+    let was_forced = pod.grace_seconds == Some(0) && !pod.finished;
+    [
+        (pod.mirror, "it is a mirror pod", ReasonCode::MirrorPod),
+        (opted_out, "it is opted out", ReasonCode::OptedOut),
+        (gone && !foreign, "its node is gone", ReasonCode::NodeGone),
+        (is(&ready), "its node is ready", ReasonCode::NodeReady),
+        (
+            now.duration_since(pod.deletion_deadline) < policy.reap_older_than,
+            "it is not overdue",
+            ReasonCode::NotOverdue,
+        ),
+        (is(&|node| node.leaf.is_some()), "its node is a leaf node", leaf),
+        (unread, "a fact was not read", ReasonCode::FactsUnread),
+        (
+            is(&|node| !ready(node) && recovers(node, policy, now)),
+            "its node recovers",
+            ReasonCode::NodeRecovering,
+        ),
+        (is(&|node| !ready(node) && just_failed(node)), "its node just failed", ReasonCode::NodeJustFailed),
+        (
+            protected && is(&|node| alive(node, policy, now)),
+            "its node shows a sign of life",
+            ReasonCode::KubeletAlive,
+        ),
+        (foreign && was_forced, "a finalizer holds it after a force delete", ReasonCode::AlreadyForced),
+        (foreign, "a finalizer holds it", ReasonCode::Finalizers),
+        (place(Place::Pinned) && !given_up, "a volume is pinned", ReasonCode::LocalVolume),
+        (place(Place::Confined), "a volume is confined", ReasonCode::VolumeConfined),
+        (unverified, "a volume is unverified", ReasonCode::VolumeUnverified),
+        (shared, "two machines could write its disk", ReasonCode::SharedDisk),
+        (flagged, "its owner's kind is manual", ReasonCode::OwnerKind),
+        (node.is_none(), "its node was not read", ReasonCode::FactsUnread),
+    ]
+    .into_iter()
+    .filter(|(holds, ..)| *holds)
+    .map(|(_, objection, reason)| (objection, reason))
+    .collect()
+}
+
+/// Kinds are compared without case, and without the `s` of a plural.
+fn singular(kind: &str) -> String {
+    kind.to_ascii_lowercase().trim_end_matches('s').to_owned()
+}
+
+/// The later of the condition's time, unless it is of the future, and the taint's.
+fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
+    match (node.ready_since.filter(|since| *since <= now), node.tainted_since) {
+        (Some(said), Some(tainted)) => Some(if said > tainted { said } else { tainted }),
+        (said, tainted) => said.or(tainted),
     }
 }
 
-/// Whether `pod` is unique.
+/// What was written on the node's machine later than NotReady-since: who wrote, when, and for how long that shows life.
+fn heard_since<'a>(
+    node: &'a NodeFacts,
+    policy: &'a Policy,
+    now: Timestamp,
+) -> impl Iterator<Item = (SignBy, SignedDuration, SignedDuration)> + 'a {
+    let since = not_ready_since(node, now);
+    // One that is ahead of now is later than anything that this clock has seen.
+    let later = node.heard.iter().filter(move |heard| since.is_none_or(|since| heard.at > since));
+    later.map(move |heard| {
+        let lasts = [heard.period, policy.node_not_ready_for].into_iter().max().unwrap_or_default();
+        (heard.by, now.duration_since(heard.at), lasts)
+    })
+}
+
+/// Rule 8: its kubelet has renewed the lease since, and not for too long already.
+fn recovers(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
+    let down = not_ready_since(node, now).map(|since| now.duration_since(since));
+    node.ready != Ready::False
+        && heard_since(node, policy, now).any(|(by, age, lasts)| {
+            by == SignBy::Lease && age < lasts && down.is_some_and(|down| down < lasts * 12)
+        })
+}
+
+/// Whether a node that is not Ready shows a sign of life.
+pub fn alive(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
+    match node.ready {
+        Ready::True => false,
+        Ready::False => true,
+        Ready::Unknown | Ready::Absent => heard_since(node, policy, now).any(|(_, age, lasts)| age < lasts),
+    }
+}
+
+/// Whether a node is fenced: by a mark that nothing which was heard later refutes.
+pub fn certainly_off(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
+    let later = |set: Timestamp| node.heard.iter().any(|heard| heard.at > set);
+    !alive(node, policy, now)
+        && node.unheard.is_none()
+        && node.fenced.iter().any(|mark| !mark.set_by.is_some_and(later))
+}
+
+/// Whether the pod is unique: not interchangeable.
 pub fn two_must_not_run(pod: &PodFacts) -> bool {
-    let by_owner = pod.owner.as_ref().is_some_and(|owner| {
-        let versioned = match owner.kind.as_str() {
-            "ReplicaSet" | "DaemonSet" => "apps/",
-            "Job" => "batch/",
-            // The core group has no name, and no slash after it.
-            "ReplicationController" => "",
-            _ => return true,
-        };
-        let Some(controller) = &pod.controller else { return false };
-        match controller.api_version.rfind('/') {
-            Some(slash) => controller.api_version[..=slash] != *versioned,
-            None => !versioned.is_empty(),
-        }
-    });
-    by_owner || !pod.claims.iter().all(|claim| claim.ephemeral)
+    let kind = pod.owner.as_ref().map_or("", |owner| owner.kind.as_str());
+    let group =
+        pod.controller.as_ref().map(|its| its.api_version.split_once('/').map_or("", |(group, _)| group));
+    let lets_go = !pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING);
+    let made = match (group, kind) {
+        (Some("apps"), "ReplicaSet") | (Some(""), "ReplicationController") => true,
+        (Some("batch"), "Job") => lets_go,
+        _ => false,
+    };
+    !made || pod.own_volume.is_some() || pod.claims.iter().any(|claim| !claim.ephemeral)
 }
 
-/// Whether two machines could write one disk of `pod`.
+/// Whether two machines could write a disk of the pod.
 pub fn shares_a_disk(pod: &PodFacts) -> bool {
-    let machine = pod.owner.as_ref().is_some_and(|owner| owner.kind == "VirtualMachineInstance");
-    machine
-        || pod.claims.iter().any(|claim| matches!(claim.state, ClaimState::Bound { shared_disk: true, .. }))
+    let of_claim = |claim: &ClaimFacts| match &claim.state {
+        ClaimState::Bound { shared_disk, volume, .. } => *shared_disk || volume.disk.is_some(),
+        _ => false,
+    };
+    let machine = pod.owner.as_ref().is_some_and(|owner| {
+        owner.kind == "VirtualMachineInstance"
+            || owner.kind == "Pod" && owner.name.starts_with("virt-launcher-")
+    });
+    machine || pod.own_disk.is_some() || pod.claims.iter().any(of_claim)
 }
 
-/// Whether `listed` is the kind, or its plural, in any case.
-fn names_kind(listed: &str, kind: &str) -> bool {
-    let (listed, kind) = (listed.to_lowercase(), kind.to_lowercase());
-    listed == kind || listed == format!("{kind}s") || format!("{listed}s") == kind
+/// Whether all pinned claims of the pod may be given up as scratch, and there are some.
+pub fn all_is_scratch(pod: &PodFacts, node: &NodeFacts) -> bool {
+    // That it is made anew says too that no other pod uses it.
+    let mut pinned = pod.claims.iter().filter(|claim| place_of(claim, node) == Place::Pinned).peekable();
+    let scratch = |claim: &ClaimFacts| {
+        claim.renewed.is_ok() && matches!(claim.state, ClaimState::Bound { scratch: Some(_), .. })
+    };
+    pinned.peek().is_some() && pinned.all(scratch)
 }
 
-/// From where a claim's data can be reached.
+/// Whether the breaker holds.
+pub fn outage(nodes: impl IntoIterator<Item = Standing>, now: Timestamp, max_percent: u8) -> bool {
+    let day = SignedDuration::from_hours(24);
+    let put_away = |node: &Standing| {
+        let long = node.since.is_some_and(|since| now.duration_since(since) > day);
+        !node.ready && node.cordoned && long && !node.terminating
+    };
+    let real = nodes.into_iter().filter(|node| !node.leaf && !put_away(node)).collect::<Vec<_>>();
+    let too_many = |of: &[&Standing]| {
+        let failed = of.iter().filter(|node| !node.ready).count();
+        failed > 2 && failed * 100 >= of.len() * usize::from(max_percent)
+    };
+    let all = real.iter().collect::<Vec<_>>();
+    let workers = real.iter().filter(|node| !node.control_plane).collect::<Vec<_>>();
+    let room = real.iter().any(|node| node.ready && !node.cordoned && !node.reserved);
+    max_percent < 100 && (too_many(&all) || too_many(&workers) || !room)
+}
+
+/// What a node counts as for the breaker.
+pub fn standing(node: &NodeFacts, now: Timestamp, terminating: bool) -> Standing {
+    let ready = node.ready == Ready::True;
+    Standing {
+        ready,
+        leaf: node.leaf.is_some(),
+        control_plane: node.control_plane,
+        reserved: node.reserved,
+        cordoned: node.cordoned,
+        since: if ready { None } else { not_ready_since(node, now) },
+        terminating,
+    }
+}
+
+/// From where the data of a claim can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// From another node, or there is none.
+    /// From elsewhere, or there is none that could be missed.
     Free,
     /// It is on this node.
     Pinned,
@@ -249,81 +249,74 @@ pub enum Place {
 /// From where the data of `claim`, used on `node`, can be reached.
 pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
     match &claim.state {
+        ClaimState::Absent => Place::Free,
+        // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
+        ClaimState::Bound { .. } | ClaimState::WithoutVolume { .. } if claim.ephemeral && claim.owned => {
+            Place::Free
+        }
         ClaimState::Bound { volume, .. } => place_of_volume(volume, node),
-        ClaimState::Absent | ClaimState::Own => Place::Free,
         ClaimState::NotLookedUp | ClaimState::Unread(_) | ClaimState::WithoutVolume { .. } => {
             Place::Unverified
         }
     }
 }
 
+/// Whether rule 15 holds for `claim`: also where it goes with its pod, although it is wanted.
+pub fn is_unverified(claim: &ClaimFacts, node: &NodeFacts) -> bool {
+    let wanted = claim.owned && !claim.ephemeral && claim.unwanted.is_err();
+    wanted && claim.state != ClaimState::Absent || place_of(claim, node) == Place::Unverified
+}
+
 fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {
-    match volume.storage {
-        Storage::Local(_) | Storage::HostPath(_) | Storage::StrictLocal => return Place::Pinned,
-        Storage::Driver if volume.affinity.is_empty() => return Place::Free,
-        Storage::Driver => {}
-    }
-    // A term that asks for nothing matches no node.
-    let asks = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
-    let terms = volume.affinity.iter().filter(asks).collect::<Vec<_>>();
-    if !terms.is_empty() && terms.iter().all(|term| names_only(term, node)) {
+    if volume.storage != Storage::Driver {
         return Place::Pinned;
     }
-    let places = terms.iter().map(|term| place_of_term(term, node)).collect::<Vec<_>>();
-    // One term is enough to reach it, and one that is not known may be that one.
-    [Place::Free, Place::Unverified]
-        .into_iter()
-        .find(|place| places.contains(place))
-        .unwrap_or(Place::Confined)
-}
-
-fn place_of_term(term: &AffinityTerm, node: &NodeFacts) -> Place {
-    let mut left = term.requirements.iter().filter(|requirement| !speaks_of_zones(requirement)).peekable();
-    if term.fields {
-        return Place::Unverified;
-    }
-    if left.peek().is_none() {
+    if volume.affinity.is_empty() {
         return Place::Free;
     }
-    match &term.satisfied_by {
-        Some(Ok(names)) if left.all(expressible) => {
-            if names.iter().any(|name| *name != node.name) {
-                Place::Free
-            } else {
-                Place::Confined
-            }
-        }
-        _ => Place::Unverified,
+    let of_many =
+        |requirement: &Requirement| requirement.key.ends_with("zone") || requirement.key.ends_with("region");
+    let own = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
+    let names_it = |term: &&AffinityTerm| {
+        term.requirements.iter().any(|asked| {
+            asked.operator == "In"
+                && !of_many(asked)
+                && !asked.values.is_empty()
+                && asked.values.iter().all(own)
+        })
+    };
+    // A term without any requirement matches no node.
+    let terms = volume.affinity.iter().filter(|term| term.fields || !term.requirements.is_empty());
+    if terms.clone().count() > 0 && terms.clone().all(|term| names_it(&term)) {
+        return Place::Pinned;
     }
+    let reached = terms.map(|term| match &term.satisfied_by {
+        _ if term.fields || !term.requirements.iter().all(can_be_asked) => Place::Unverified,
+        _ if term.requirements.iter().all(of_many) => Place::Free,
+        Some(Ok(names)) if names.iter().any(|name| *name != node.name) => Place::Free,
+        Some(Ok(_)) => Place::Confined,
+        Some(Err(_)) | None => Place::Unverified,
+    });
+    let reached = reached.collect::<Vec<_>>();
+    let first = [Place::Free, Place::Unverified].into_iter().find(|place| reached.contains(place));
+    first.unwrap_or(Place::Confined)
 }
 
-/// Whether `term` asks for `node` by its name or hostname, and for no other.
-fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
-    let mut own = BTreeSet::from([&node.name]);
-    own.extend(&node.hostname);
-    term.requirements.iter().any(|requirement| {
-        let named = requirement.values.iter().collect::<BTreeSet<_>>();
-        requirement.operator == "In"
-            && !speaks_of_zones(requirement)
-            && !named.is_empty()
-            && named.is_subset(&own)
-    })
-}
-
-fn speaks_of_zones(requirement: &Requirement) -> bool {
-    ["zone", "region"].iter().any(|end| requirement.key.ends_with(end))
-}
-
-/// Whether a label selector can ask for it.
-fn expressible(requirement: &Requirement) -> bool {
-    let Requirement { key: _, operator, values } = requirement;
-    let label =
-        |value: &String| value.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
-    let number = |value: &String| value.parse::<i64>().is_ok();
-    match operator.as_str() {
-        "In" | "NotIn" => !values.is_empty() && values.iter().all(label),
+/// Whether a label selector can say it. Zones and regions are left out.
+fn can_be_asked(requirement: &Requirement) -> bool {
+    let Requirement { key, operator, values } = requirement;
+    let plain =
+        |word: &String| word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter));
+    let counts = match operator.as_str() {
+        "In" | "NotIn" => !values.is_empty(),
         "Exists" | "DoesNotExist" => values.is_empty(),
-        "Gt" | "Lt" => values.len() == 1 && values.iter().all(number),
+        "Gt" | "Lt" => values.len() == 1,
         _ => false,
-    }
+    };
+    of_many(requirement) || counts && !key.is_empty() && plain(key) && values.iter().all(plain)
+}
+
+/// Whether it asks for a zone or a region, which hold many nodes.
+fn of_many(requirement: &Requirement) -> bool {
+    requirement.key.ends_with("zone") || requirement.key.ends_with("region")
 }

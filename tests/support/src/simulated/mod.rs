@@ -314,7 +314,9 @@ impl<C: Cluster> State<C> {
             (self.lists.len() - 1, 0)
         });
         let all = &self.lists[list].items;
-        let to = from.saturating_add(self.page.min(request.limit)).min(all.len());
+        // A list without a limit has no pages.
+        let most = if request.limit == usize::MAX { usize::MAX } else { self.page.min(request.limit) };
+        let to = from.saturating_add(most).min(all.len());
         let mut page = all[from..to].iter().map(|(item, _)| item.clone()).collect::<Vec<_>>();
         let malformed = (malformed && from < to).then(|| pick % (to - from));
         if let Some(at) = malformed {

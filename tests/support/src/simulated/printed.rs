@@ -31,6 +31,7 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
             Kind::Nodes | Kind::NodesWith => "NodeList",
             Kind::Pods | Kind::PodsIn | Kind::PodsWith => "PodList",
             Kind::Events => "EventList",
+            Kind::ServerLeases => "LeaseList",
             _ => "PartialObjectMetadataList",
         };
         return json!({"kind": kind, "metadata": metadata, "items": items});
@@ -54,7 +55,7 @@ fn cells(kind: Kind, object: &Value) -> Value {
     let name = &object["metadata"]["name"];
     let text = |value: &Value, absent: &str| value.as_str().unwrap_or(absent).to_owned();
     match kind {
-        Kind::NodeRows => json!([name, node_status(object), "<none>", "1d", "v1"]),
+        Kind::NodeRows => json!([name, node_status(object), roles(object), "1d", "v1"]),
         Kind::PodRows => {
             let node = text(&object["spec"]["nodeName"], "<none>");
             json!([name, "1/1", pod_status(object), "0", "1d", "<none>", node])
@@ -77,6 +78,14 @@ fn node_status(node: &Value) -> String {
         (None, None) => "Unknown",
     };
     format!("{status}{}", if node["spec"]["unschedulable"] == true { ",SchedulingDisabled" } else { "" })
+}
+
+fn roles(node: &Value) -> String {
+    let labels = node["metadata"]["labels"].as_object();
+    let roles =
+        labels.into_iter().flatten().filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
+    let roles = roles.collect::<Vec<_>>().join(",");
+    if roles.is_empty() { "<none>".to_owned() } else { roles }
 }
 
 fn pod_status(pod: &Value) -> &str {

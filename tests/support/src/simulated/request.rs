@@ -32,6 +32,8 @@ pub enum Kind {
     Events,
     Node,
     Lease,
+    /// The leases of API servers.
+    ServerLeases,
     Pod,
     StatefulSet,
     ReplicaSet,
@@ -88,7 +90,7 @@ pub struct Request {
 }
 
 impl Kind {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::NodeRows,
         Self::PodRows,
         Self::AttachmentRows,
@@ -101,6 +103,7 @@ impl Kind {
         Self::Events,
         Self::Node,
         Self::Lease,
+        Self::ServerLeases,
         Self::Pod,
         Self::StatefulSet,
         Self::ReplicaSet,
@@ -135,6 +138,7 @@ impl Kind {
                     | Self::PodsWith
                     | Self::PodUids
                     | Self::Events
+                    | Self::ServerLeases
             )
     }
 
@@ -152,7 +156,7 @@ impl Kind {
             Self::AttachmentRows => Resource::Attachments,
             Self::Namespaces => Resource::Namespaces,
             Self::Events | Self::Event => Resource::Events,
-            Self::Lease => Resource::Leases,
+            Self::Lease | Self::ServerLeases => Resource::Leases,
             Self::Claim | Self::DeleteClaim => Resource::Claims,
             Self::StatefulSet => Resource::StatefulSets,
             Self::ReplicaSet => Resource::ReplicaSets,
@@ -218,6 +222,11 @@ impl Request {
             ["api", "v1", "nodes"] if few && !metadata && with_labels.is_some() => (Kind::NodesWith, "", ""),
             ["api", "v1", "namespaces", namespace, "pods"] if list && !metadata && with_labels.is_some() => {
                 (Kind::PodsWith, namespace, "")
+            }
+            ["apis", "coordination.k8s.io", "v1", "namespaces", "kube-system", "leases"]
+                if get && limit.is_none() && !metadata && with_labels.is_some() =>
+            {
+                (Kind::ServerLeases, "kube-system", "")
             }
             _ if with_labels.is_some() => return None,
             ["apis", "storage.k8s.io", "v1", "volumeattachments"] if rows => (Kind::AttachmentRows, "", ""),
@@ -301,7 +310,7 @@ impl Request {
             body,
             dry_run,
             cached,
-            limit: limit.unwrap_or(OBJECTS),
+            limit: limit.unwrap_or(usize::MAX),
             page,
         })
     }

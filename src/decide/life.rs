@@ -1,0 +1,41 @@
+//! Does the machine of a NotReady node live?
+//!
+//! Silence may be death; a heartbeat is not. A dead machine was last heard before its node became NotReady.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Policy;
+use crate::facts::{Heard, NodeFacts, Ready, Sign, SignBy};
+
+/// For how long something that was heard counts as a sign of life. With a patience shorter than the source's period, a
+/// verdict would depend on the moment of the run.
+pub(super) fn counts_for(heard: &Heard, policy: &Policy) -> SignedDuration {
+    heard.period.max(policy.node_not_ready_for)
+}
+
+/// What shows at `now` that the machine of `node`, which is not Ready, lives: of each source the last.
+pub fn signs_of_life(now: Timestamp, policy: &Policy, node: &NodeFacts) -> Vec<Sign> {
+    if node.ready == Ready::True {
+        return Vec::new();
+    }
+    let since = node.not_ready_since(now);
+    let shows = |heard: &&Heard| {
+        since.is_none_or(|since| heard.at > since) && now.duration_since(heard.at) < counts_for(heard, policy)
+    };
+    let heard = node.heard.iter().filter(shows).map(|heard| heard.sign(now));
+    // Kubernetes makes Unknown of it as soon as the kubelet falls silent.
+    let kubelet = (node.ready == Ready::False).then_some(Sign { by: SignBy::Kubelet, at: now });
+    heard.chain(kubelet).collect()
+}
+
+/// Whether its machine lives, or may, as far as reports tell: one that could not be read may be a sign of life.
+pub fn may_live(now: Timestamp, policy: &Policy, node: &NodeFacts) -> bool {
+    node.unheard.is_some() || !signs_of_life(now, policy, node).is_empty()
+}
+
+/// The mark by which it is certainly off. A machine that lives is not, whatever the mark says.
+pub fn fenced<'a>(now: Timestamp, policy: &Policy, node: &'a NodeFacts) -> Option<&'a str> {
+    let heard = node.last_heard().map(|heard| heard.at);
+    let mark = node.fenced.iter().find(|mark| mark.stands(heard))?;
+    (!may_live(now, policy, node)).then_some(mark.mark.as_str())
+}
