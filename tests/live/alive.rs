@@ -9,8 +9,10 @@ use crate::{
     support::{program::commands, proxy},
 };
 
-/// The pods on the failing node of which two must not run at once. All are of a StatefulSet, and one has a disk.
-const UNIQUE: [&str; 4] = [
+/// The pods on the failing node of which two must not run at once. One is of a Job that forbids it, the others are of a
+/// StatefulSet, and one has a disk.
+const UNIQUE: [&str; 5] = [
+    "compute-hive01/import",
     "compute-hive01/huebackend-0",
     "impala-impala01/huebackend-0",
     "impala-impala01/impala-executor-000-0",
@@ -19,6 +21,9 @@ const UNIQUE: [&str; 4] = [
 
 /// The one on a local disk.
 const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
+
+/// How long a lease lasts in `scripts/controlplane/start`.
+const LEASE: Duration = Duration::from_secs(8);
 
 const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
 
@@ -133,6 +138,71 @@ fn alive_between_the_decision_and_the_deletes() {
         seen.is_change() && unique.iter().any(|pod| seen.path.ends_with(&format!("/pods/{}", pod.name)))
     };
     assert!(!proxy.seen().iter().any(is_of_a_unique_pod), "{:?}", proxy.seen());
+}
+
+/// A kubelet is started again and again. Its container runtime does not answer, so each time it renews its lease and ends
+/// without a report. In between its lease runs out, and no run takes that for its death. When nothing starts it any more,
+/// its pods are reaped.
+#[test]
+fn a_kubelet_starts_again_and_again() {
+    let case = Case::start("a_kubelet_starts_again_and_again");
+    let silence = Duration::from_secs(11);
+    let options = [&OPTIONS[..], &["--node-not-ready-for", "11s"]].concat();
+    let until_silent_for = |seconds: Duration| {
+        case.until("the kubelet is silent for so long", || {
+            let silent = Timestamp::now().duration_since(case.lease_says(FAILING));
+            // One second more, because the server's `Date` has whole seconds.
+            (silent.unsigned_abs() > seconds + Duration::from_secs(1)).then_some(())
+        });
+    };
+    case.restart_without_runtime(FAILING);
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    let (unique, others) = by_uniqueness(evicted);
+    let recovers_until = case.ready_since(FAILING) + 12 * silence;
+
+    // Whether a person is asked.
+    let judge = |how: &[&str]| {
+        let renewed = case.lease_says(FAILING);
+        let run = case.reap(&[&options[..], how].concat());
+        assert_eq!(run.code, 0);
+        let judged_at: Timestamp = run.report["judgedAt"].as_str().unwrap().parse().expect("a time");
+        let asked = run.reason_and_outcome(&unique[0].uid).0 == "kubelet-alive";
+        // The taint, whose time counts too, is put on after the condition.
+        let not_yet = judged_at < recovers_until + Duration::from_mins(1);
+        assert!(if asked { judged_at >= recovers_until } else { not_yet }, "{judged_at}, {recovers_until}");
+        if judged_at >= renewed + silence {
+            return false;
+        }
+        let reason = if asked { "kubelet-alive" } else { "node-recovering" };
+        for pod in unique.iter().chain(others.iter().filter(|_| !asked)) {
+            assert_eq!(run.reason_and_outcome(&pod.uid), (reason, None), "{}", pod.called());
+        }
+        asked
+    };
+    loop {
+        case.restart_without_runtime(FAILING);
+        let asked = judge(&[]);
+        assert_eq!(case.ready(FAILING), "Unknown", "a lease makes no node Ready");
+        case.stop(FAILING);
+        until_silent_for(LEASE);
+        // A dry run, because if the machine of the test stands still now, the silence becomes a death.
+        if judge(&["--dry-run"]) && asked {
+            break;
+        }
+    }
+    assert_eq!(case.evictable_on(FAILING), unique);
+
+    until_silent_for(silence);
+    let run = case.reap(&options);
+    assert_eq!(run.code, 0);
+    let (on_disk, moved): (Vec<_>, Vec<_>) = unique.into_iter().partition(|pod| pod.called() == ON_DISK);
+    for pod in &moved {
+        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
+    }
+    case.until_replaced(&[moved, others].concat());
+    assert_eq!(case.evictable_on(FAILING), on_disk);
 }
 
 /// A kubelet whose clock is an hour late reports that its node became NotReady an hour ago. The taint has the control
@@ -305,7 +375,8 @@ fn by_uniqueness(pods: Vec<Seen>) -> (Vec<Seen>, Vec<Seen>) {
         kinds.sort();
         kinds
     };
-    assert_eq!(kinds(&unique), ["StatefulSet"; 4], "{unique:?}");
-    assert_eq!(kinds(&others), ["Job", "Job", "ReplicaSet"], "{others:?}");
+    let stateful = "StatefulSet";
+    assert_eq!(kinds(&unique), ["Job", stateful, stateful, stateful, stateful], "{unique:?}");
+    assert_eq!(kinds(&others), ["Job", "ReplicaSet"], "{others:?}");
     (unique, others)
 }

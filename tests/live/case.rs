@@ -217,6 +217,17 @@ impl Live {
         self.signal("USR2", node);
     }
 
+    /// Starts the kubelet anew, also a stopped one. Its runtime does not answer: it renews its lease, and reports nothing.
+    pub fn restart_without_runtime(self, node: &str) {
+        let arguments = || fs::read(format!("/proc/{}/cmdline", self.kubelets[node])).expect("it runs");
+        let before = arguments();
+        self.signal("HUP", node);
+        self.resume(node);
+        self.until("the kubelet is started anew", || (arguments() != before).then_some(()));
+        let started = Timestamp::now();
+        self.until("it renews its lease", || (self.lease_says(node) > started).then_some(()));
+    }
+
     fn signal(self, signal: &str, node: &str) {
         let pid = self.kubelets[node].to_string();
         let status = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill is there");

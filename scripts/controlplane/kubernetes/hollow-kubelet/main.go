@@ -5,6 +5,9 @@
 //
 // SIGUSR1 makes the container runtime fail, and SIGUSR2 restores it. In between the kubelet runs, renews its lease, and
 // reports that its node is not Ready.
+//
+// SIGHUP starts the kubelet anew beside a container runtime that does not answer: it renews its lease, and reports
+// nothing.
 package main
 
 import (
@@ -40,6 +43,7 @@ func main() {
 	labels := flag.String("labels", "", "the node's own labels: KEY=VALUE[,KEY=VALUE...]")
 	leaseSeconds := flag.Int("lease-seconds", 40, "how long a lease lasts; it is renewed four times as often")
 	clockOffset := flag.Duration("clock-offset", 0, "how far the node's clock is off; below zero, it is late")
+	muteRuntime := flag.Bool("mute-runtime", false, "the container runtime does not answer")
 	flag.Parse()
 	if *name == "" || *kubeconfig == "" {
 		flag.Usage()
@@ -75,11 +79,18 @@ func main() {
 	settings.NodeStatusUpdateFrequency.Duration = time.Second
 
 	containers := cri.NewFakeRuntimeService()
-	containers.FakeStatus = runtimeIs(true)
+	containers.FakeStatus = runtimeIs(!*muteRuntime)
+	manager := cm.NewStubContainerManager()
+	if *muteRuntime {
+		manager = mute{manager}
+	}
 	go func() {
 		signals := make(chan os.Signal, 1)
-		signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+		signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP)
 		for received := range signals {
+			if received == syscall.SIGHUP {
+				check(syscall.Exec("/proc/self/exe", append(os.Args, "--mute-runtime"), os.Environ()))
+			}
 			containers.Lock()
 			containers.FakeStatus = runtimeIs(received == syscall.SIGUSR2)
 			containers.Unlock()
@@ -87,7 +98,7 @@ func main() {
 	}()
 	kubelet := any(kubemark.NewHollowKubelet(
 		flags, settings, client, heartbeats,
-		&cadvisor.Fake{NodeName: *name}, cri.NewFakeImageService(), containers, cm.NewStubContainerManager(),
+		&cadvisor.Fake{NodeName: *name}, cri.NewFakeImageService(), containers, manager,
 	))
 	// Older versions take no context.
 	switch kubelet := kubelet.(type) {
@@ -117,6 +128,12 @@ func runtimeIs(ready bool) *runtimeapi.RuntimeStatus {
 	network := &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}
 	return &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{runtime, network}}
 }
+
+// mute keeps the kubelet in its first report for ever, as a runtime does that does not answer. Its lease is renewed all
+// the same.
+type mute struct{ cm.ContainerManager }
+
+func (mute) Status() cm.Status { select {} }
 
 // otherClock shifts the times of the node's conditions and of its lease, as on a node whose clock is wrong. The kubelet
 // sets them only to the current time, and a patch holds only changes, so no time is shifted twice.
