@@ -24,7 +24,7 @@ pub(super) enum Place {
 use Place::{Annotation, Annotations, Label, Provider, Taint, Version};
 
 /// What a node is, who makes such nodes, and the mark.
-pub(super) const MARKS: [(LeafKind, &str, Place); 33] = [
+pub(super) const MARKS: [(LeafKind, &str, Place); 35] = [
     // Two spellings; label and taint share one key.
     (Kosmos, "Kosmos", Label("kosmos.io/node", None)),
     (Kosmos, "Kosmos", Annotation(KOSMOS_OWNER, None)),
@@ -62,12 +62,15 @@ pub(super) const MARKS: [(LeafKind, &str, Place); 33] = [
     // At the customer's site: the kubelet ends no pod while it does not reach AWS (aws/eks-hybrid).
     (Edge, "EKS Hybrid Nodes", Label("eks.amazonaws.com/compute-type", Some("hybrid"))),
     (Edge, "EKS Hybrid Nodes", Provider("eks-hybrid:///")),
+    (Edge, "ACK Edge", Label("alibabacloud.com/is-edge-worker", Some("true"))),
+    (Edge, "ACK Edge", Annotation("node.alibabacloud.com/autonomy-duration", None)),
     (Edge, "SuperEdge", Label("superedge.io/node-edge", Some("enable"))),
 ];
 /// Its value is the leaf cluster's name.
 pub(super) const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
 /// An empty value of these does not count.
-pub(super) const NOT_EMPTY: [&str; 1] = ["node.openyurt.io/autonomy-duration"];
+pub(super) const NOT_EMPTY: [&str; 2] =
+    ["node.openyurt.io/autonomy-duration", "node.alibabacloud.com/autonomy-duration"];
 
 /// `v1.15.2-vk-v1.11.0`
 fn is_virtual_kubelet(version: &str) -> bool {

@@ -174,9 +174,10 @@ fn owns_a_claim(pod: &PodFacts) -> bool {
 }
 
 /// Whether nothing wants the claims again that `pod` owns; else why that is not known, as a phrase. A `StatefulSet` makes its
-/// pod the owner when it is scaled down (`whenScaled: Delete`), and takes that back only once the pod is gone.
+/// pod the owner when it is scaled down (`whenScaled: Delete`), and takes that back only once the pod is gone. One that was
+/// replaced by another of its name, its pods left, does not control the pod any more.
 fn unwanted(pod: &PodFacts, sets: &Sets) -> Result<(), String> {
-    let Some(set) = set_of(pod) else { return Ok(()) };
+    let set = set_of(pod).ok_or("no StatefulSet controls it, which would say whether it is wanted again")?;
     match sets.get(&set) {
         Some(Ok(set)) if set.wants(&pod.name) => Err("its StatefulSet wants the pod again".to_owned()),
         Some(Err(Unread(why))) => Err(format!("its StatefulSet could not be read: {why}")),

@@ -1,6 +1,6 @@
 //! The other source of facts: a saved cluster state.
 //!
-//! Reads what `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json` prints, any subset of
+//! Reads what `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields` prints, any subset of
 //! it, as one list, as lists in lists, or as several documents in a row. A kind without any object in the file counts
 //! as not saved: what it would have shown is then unknown, never assumed.
 
@@ -30,8 +30,7 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// That of the leases of API servers.
 const SERVER_NAMESPACE: &str = "kube-system";
 /// The command that makes a snapshot.
-const SAVES_ONE: &str =
-    "kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json";
+const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
 
 /// Why a snapshot cannot be judged.
 #[derive(Debug, thiserror::Error)]
@@ -197,7 +196,9 @@ impl Saved {
         match kind {
             "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
             "Node" => self.keep(kind, text, |saved, node: RawNode| {
-                Some(saved.nodes.insert(node.metadata.name.clone()?, node.without_idle_stamps()))
+                // What is supposed of a node that is Ready may need its stamps.
+                let kept = if saved.every_pod { node } else { node.without_idle_stamps() };
+                Some(saved.nodes.insert(kept.metadata.name.clone()?, kept))
             }),
             "Pod" => self.keep(kind, text, |saved, pod: RawPod| {
                 saved.pod_namespaces.insert(pod.metadata.namespace.clone().unwrap_or_default());

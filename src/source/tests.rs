@@ -168,7 +168,7 @@ fn without_volumes_no_claim_is_verified() {
         plain stuck-on-not-ready-node
         web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-web-0: volumes were not saved in the snapshot.
         unseen: The file lacks pv. This saves all:
-        unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
     "#]]
     .assert_eq(&verdicts(&text));
 }
@@ -180,7 +180,7 @@ fn without_claims_none_counts_as_absent() {
         plain stuck-on-not-ready-node
         web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-web-0: claims were not saved in the snapshot.
         unseen: The file lacks pvc. This saves all:
-        unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
     "#]]
     .assert_eq(&verdicts(&text));
 }
@@ -260,7 +260,7 @@ fn without_namespaces_the_opt_outs_are_named_as_unseen() {
         a stuck-on-not-ready-node
         c stuck-on-not-ready-node
         unseen: The file lacks namespaces (whether they are opted out). This saves all:
-        unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
     "#]]
     .assert_eq(&verdicts(&text));
 }
@@ -280,7 +280,7 @@ fn without_leases_recoveries_are_named_as_unseen() {
     let expected = expect![[r#"
         a stuck-on-not-ready-node
         unseen: The file lacks leases (whether a node lives). This saves all:
-        unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
     "#]];
     expected.assert_eq(&verdicts(&without("Lease", cluster().into_iter().chain([pod("a")]))));
     // Leases of other namespaces are leader elections, not heartbeats of nodes.
@@ -295,9 +295,9 @@ fn without_leases_recoveries_are_named_as_unseen() {
 #[test]
 fn without_nodes_or_pods_nothing_is_judged() {
     let refused = |text: &str| gathered_at(Some(NOW), text).expect_err("it is refused").to_string();
-    expect!["it holds no nodes; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json`"]
+    expect!["it holds no nodes; save it with `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields`"]
     .assert_eq(&refused(&without("Node", cluster().into_iter().chain([pod("a")]))));
-    expect!["it holds no pods; save it with `kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json`"]
+    expect!["it holds no pods; save it with `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields`"]
     .assert_eq(&refused(&cluster_with([])));
     assert!(matches!(gathered_at(Some(NOW), "").expect_err("nothing"), SnapshotError::Missing("nodes")));
     assert!(matches!(gathered_at(Some(NOW), " \n").expect_err("nothing"), SnapshotError::Missing("nodes")));
@@ -710,7 +710,7 @@ fn a_malformed_object_that_a_pod_depends_on_is_named_and_holds_the_pod() {
                 a facts-unread: A fact that the decision needs could not be read: the namespace: the snapshot's Namespace could not be read: a field has an unexpected type.
                 error: Namespace data: a field has an unexpected type
                 unseen: The file lacks pods of other namespaces, if there are any (-A). This saves all:
-                unseen: kubectl get nodes,namespaces,pods,pvc,pv,leases,volumeattachments,statefulsets -A -o json
+                unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
             "#]],
         ),
     ];
@@ -1405,6 +1405,9 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
         |more: Vec<Value>| looked_up(user(), [goes.clone(), volume("pv-1")].into_iter().chain(more)).unwanted;
     assert_eq!(unwanted(vec![set("web", 1)]), Ok(()), "scaled down");
     assert_eq!(unwanted(vec![set("other", 1)]), Ok(()), "gone");
+    let orphan = with(user(), json!({"metadata": {"ownerReferences": null}}));
+    let objects = [goes.clone(), volume("pv-1"), set("web", 1)];
+    assert!(looked_up(orphan, objects).unwanted.is_err(), "its set was made anew");
     assert!(unwanted(vec![set("web", 2)]).is_err(), "scaled up again");
     assert!(unwanted(vec![]).is_err(), "not saved");
     let bad = json!({"kind": "StatefulSet", "metadata": {"name": 1}});

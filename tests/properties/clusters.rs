@@ -150,7 +150,7 @@ fn args() -> impl Strategy<Value = Vec<String>> {
 
 fn node() -> impl Strategy<Value = NodeRead> {
     let ready = prop_oneof![
-        1 => Just(Ready::True), 5 => Just(Ready::False), 12 => Just(Ready::Unknown), 1 => Just(Ready::Absent)
+        1 => Just(Ready::True), 2 => Just(Ready::False), 15 => Just(Ready::Unknown), 1 => Just(Ready::Absent)
     ];
     let hostname = option::of(select(vec!["h0", "h1", "n0", "n1", "node.example"]));
     let kind = select(vec![LeafKind::Kosmos, LeafKind::Virtual, LeafKind::Edge, LeafKind::Selected]);

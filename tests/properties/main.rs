@@ -549,8 +549,12 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
         let ago = after.facts.now - SignedDuration::from_hours(2);
         for node in &dead {
             if let Some(NodeRead::Known(node)) = after.facts.nodes.get_mut(node) {
+                // All that it wrote, and all marks, are older than that. One that was Ready was heard until then.
+                let (lived, older) = (node.ready == Ready::True, SignedDuration::from_hours(4));
+                let times = node.heard.iter_mut().map(|heard| &mut heard.at);
+                times.for_each(|at| *at = if lived { ago } else { *at - older });
+                node.fenced.iter_mut().filter_map(|mark| mark.set_by.as_mut()).for_each(|at| *at -= older);
                 (node.ready, node.ready_since, node.tainted_since) = (Ready::Unknown, Some(ago), Some(ago));
-                node.heard.iter_mut().for_each(|heard| heard.at = ago);
             }
         }
         after.pods.iter_mut().for_each(|pod| pod.deletion_deadline = ago);

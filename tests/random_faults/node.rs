@@ -104,7 +104,7 @@ pub enum Place {
 use Place::{Annotation, Label, Name, Taint, Version};
 
 /// Each makes it a leaf node.
-const LEAF_MARKS: [(LeafKind, Place); 35] = [
+const LEAF_MARKS: [(LeafKind, Place); 36] = [
     (LeafKind::Kosmos, Name),
     (LeafKind::Kosmos, Label("kosmos.io/node", "true")),
     (LeafKind::Kosmos, Annotation("kosmos-io/owned-by-cluster", "leaf")),
@@ -134,6 +134,7 @@ const LEAF_MARKS: [(LeafKind, Place); 35] = [
     (LeafKind::Edge, Annotation("apps.openyurt.io/binding", "true")),
     (LeafKind::Edge, Annotation("node.beta.openyurt.io/autonomy", "true")),
     (LeafKind::Edge, Annotation("node.openyurt.io/autonomy-duration", "10m")),
+    (LeafKind::Edge, Label("alibabacloud.com/is-edge-worker", "true")),
     (LeafKind::Edge, Label("superedge.io/node-edge", "enable")),
     (LeafKind::Selected, Label("type", "stands-for-another")),
     (LeafKind::Selected, Annotation("example.org/leaf", "")),

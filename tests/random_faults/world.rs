@@ -692,10 +692,16 @@ pub const SET: &str = "set";
 /// Whether nothing wants the claims that the pod owns, by the `StatefulSet` of the name [`SET`], as far as that was read.
 pub fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> Result<(), String> {
     match set {
+        _ if !is_of_a_set(pod) => not_asked(),
         _ if pod.owner.as_ref().is_none_or(|owner| owner.name != SET) => Ok(()),
         Ok(set) if !set.is_some_and(|set| set.wants(&pod.name)) => Ok(()),
         Ok(_) | Err(_) => not_asked(),
     }
+}
+
+fn is_of_a_set(pod: &PodFacts) -> bool {
+    let is_set = pod.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
+    is_set && pod.controller.as_ref().is_some_and(|it| it.api_version.starts_with("apps/"))
 }
 
 fn not_asked() -> Result<(), String> {

@@ -125,6 +125,7 @@ affinity:
         - {key: type, operator: NotIn, values: [kwok]}
         - {key: vcluster.loft.sh/fake-node, operator: NotIn, values: ["true"]}
         - {key: openyurt.io/is-edge-worker, operator: NotIn, values: ["true"]}
+        - {key: alibabacloud.com/is-edge-worker, operator: NotIn, values: ["true"]}
         - {key: superedge.io/node-edge, operator: NotIn, values: [enable]}
         - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [hybrid]}
         {{- end }}

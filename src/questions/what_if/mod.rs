@@ -171,10 +171,10 @@ pub fn suppose(
         if let NodeRead::Known(node) = read
             && dead.contains(name)
         {
-            // A node that is Ready is heard now.
-            let alive = (node.ready == Ready::True).then_some(facts.now);
-            let heard = alive.or_else(|| node.last_heard().map(|heard| heard.at));
-            node.fenced.retain(|mark| mark.stands(heard));
+            // One that is Ready is heard until it dies, and so later than any mark was set.
+            let heard = node.last_heard().map(|heard| heard.at);
+            let refuted = node.ready == Ready::True && heard.is_some();
+            node.fenced.retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
             node.ready = Ready::Unknown;
             node.ready_reason = Some("NodeStatusUnknown".to_owned());
             (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
