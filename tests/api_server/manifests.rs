@@ -257,7 +257,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     let controller = thread::spawn(move || {
         let started = Instant::now();
         while cluster.get(&path)["status"]["phase"] != "Failed" {
-            assert!(started.elapsed() < Duration::from_secs(30), "it was not set to Failed");
+            assert!(started.elapsed() < Duration::from_mins(5), "it was not set to Failed");
             thread::sleep(Duration::from_millis(20));
         }
         cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));

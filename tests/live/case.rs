@@ -35,7 +35,7 @@ pub const THRESHOLD: Duration = Duration::from_secs(10);
 pub const OPTIONS: [&str; 2] = ["--reap-older-than", "10s"];
 
 /// Longest wait for Kubernetes in one step: four times the longest step, which is the detection.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 const WORKLOADS: &str = include_str!("workloads.yaml");
 

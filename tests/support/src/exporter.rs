@@ -14,7 +14,7 @@ use std::{
 use crate::{in_repository, program::shown};
 
 /// Longest start of a server, and longest answer. Both take a tenth of a second.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A server of one test, which ends with the test.
 pub struct Exporter {

@@ -26,7 +26,7 @@ pub const ONE_OF_MANY: &str = "cronjob/overlays/one-of-many";
 pub const ONE_OFF: &str = "cronjob/overlays/one-off";
 
 /// Longest wait for the servers. A policy or a role is in force within a second, a namespace is gone within ten.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A folder of the tree, wherever the test was started.
 pub fn folder(name: &str) -> String {
