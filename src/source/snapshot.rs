@@ -30,7 +30,8 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// That of the leases of API servers.
 const SERVER_NAMESPACE: &str = "kube-system";
 /// The command that makes a snapshot.
-const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
+const SAVES_ONE: &str =
+    "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
 
 /// Why a snapshot cannot be judged.
 #[derive(Debug, thiserror::Error)]

@@ -76,7 +76,8 @@ fn a_snapshot_in_another_form_is_named_with_what_to_do() {
 /// `kubectl get nodes,pods -o json`, as most type it first, holds one namespace and nothing of what keeps a pod.
 #[test]
 fn what_a_snapshot_lacks_is_said_with_the_command_that_saves_all() {
-    let whole = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
+    let whole =
+        "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
     let lacks = |state: &Value, args: &[&str]| {
         let run = reaper(&[&["--snapshot", "-", "-o", "json"], args].concat()).input(state.to_string());
         let unseen = run.run().exits(0).report()["unseen"].clone();
