@@ -1,5 +1,9 @@
 //! The speed of the parts that only compute: deciding, and reading a snapshot. Run it with `cargo bench`.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark stops where it cannot go on")]
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a benchmark stops where it cannot go on"
+)]
 
 use std::{hint::black_box, io::Read};
 
@@ -25,12 +29,28 @@ fn settings() -> Settings {
 
 /// A dead node, and a pod that is to be reaped: the one verdict for which every rule is evaluated.
 fn stuck() -> (Timestamp, NodeRead, PodFacts) {
-    let objects =
-        [node("ds06", "Unknown"), namespace("impala"), lease("ds06"), pod("impala", "catalogd-0", "ds06")];
-    let options = Options { now: Some(NOW.parse().unwrap()), ..Options::default() };
-    let saved = Saved::read(list(objects).to_string().as_bytes(), options, Pods::Terminating).unwrap();
+    let objects = [
+        node("ds06", "Unknown"),
+        namespace("impala"),
+        lease("ds06"),
+        pod("impala", "catalogd-0", "ds06"),
+    ];
+    let options = Options {
+        now: Some(NOW.parse().unwrap()),
+        ..Options::default()
+    };
+    let saved = Saved::read(
+        list(objects).to_string().as_bytes(),
+        options,
+        Pods::Terminating,
+    )
+    .unwrap();
     let mut gathered = saved.gather(&settings().wanted(), None).unwrap();
-    (gathered.facts.now, gathered.facts.nodes.remove("ds06").unwrap(), gathered.pods.remove(0))
+    (
+        gathered.facts.now,
+        gathered.facts.nodes.remove("ds06").unwrap(),
+        gathered.pods.remove(0),
+    )
 }
 
 fn deciding(criterion: &mut Criterion) {
@@ -43,7 +63,12 @@ fn deciding(criterion: &mut Criterion) {
     group.bench_function("pods to be reaped", |bencher| {
         bencher.iter(|| {
             for _ in 0..PODS {
-                black_box(decide(now, &settings.policy, black_box(Some(&node)), black_box(&pod)));
+                black_box(decide(
+                    now,
+                    &settings.policy,
+                    black_box(Some(&node)),
+                    black_box(&pod),
+                ));
             }
         });
     });
@@ -53,7 +78,8 @@ fn deciding(criterion: &mut Criterion) {
 /// A list of living pods, as kubectl prints it.
 fn saved() -> String {
     let setting =
-        r#"{"name":"SETTING","value":"a value of the length that such values tend to have"},"#.repeat(100);
+        r#"{"name":"SETTING","value":"a value of the length that such values tend to have"},"#
+            .repeat(100);
     let pod = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p","namespace":"n","uid":"u","creationTimestamp":"2026-01-31T01:00:00Z"}},
 "spec":{{"nodeName":"n","containers":[{{"name":"main","env":[{setting}{{}}]}}]}},"status":{{"phase":"Running"}}}}"#
@@ -65,7 +91,9 @@ fn saved() -> String {
 fn reading(criterion: &mut Criterion) {
     let text = saved();
     let mut group = criterion.benchmark_group("snapshot");
-    group.throughput(Throughput::Bytes(text.len() as u64)).sample_size(10);
+    group
+        .throughput(Throughput::Bytes(text.len() as u64))
+        .sample_size(10);
     group.bench_function("living pods", |bencher| {
         bencher.iter(|| {
             let mut text = black_box(text.as_bytes());

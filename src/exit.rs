@@ -88,8 +88,14 @@ mod tests {
 
     #[test]
     fn the_most_severe_wins() {
-        let by_severity =
-            [Exit::Usage, Exit::CouldNotRun, Exit::Held, Exit::Incomplete, Exit::Manual, Exit::Done];
+        let by_severity = [
+            Exit::Usage,
+            Exit::CouldNotRun,
+            Exit::Held,
+            Exit::Incomplete,
+            Exit::Manual,
+            Exit::Done,
+        ];
         assert_eq!(by_severity.map(Exit::code), [2, 1, 4, 3, 5, 0]);
         for (place, severe) in by_severity.into_iter().enumerate() {
             for milder in &by_severity[place..] {

@@ -55,7 +55,9 @@ impl ClusterFacts {
 
     /// Whether `pod` is on a node that is Ready: such pods are looked at only where all are asked for.
     pub fn on_ready_node(&self, pod: &PodFacts) -> bool {
-        self.node_of(pod).and_then(NodeRead::known).is_some_and(|node| node.ready == Ready::True)
+        self.node_of(pod)
+            .and_then(NodeRead::known)
+            .is_some_and(|node| node.ready == Ready::True)
     }
 }
 
@@ -63,9 +65,15 @@ impl ClusterFacts {
 pub type Namespaces = BTreeMap<String, Option<String>>;
 
 /// That value for one of them, by a list that may have failed. One that is missing may be a malformed one.
-pub fn opted_out<E: Display>(namespaces: &Result<Namespaces, E>, name: &str) -> Read<Option<String>> {
+pub fn opted_out<E: Display>(
+    namespaces: &Result<Namespaces, E>,
+    name: &str,
+) -> Read<Option<String>> {
     match namespaces {
-        Ok(known) => known.get(name).cloned().ok_or_else(|| Unread("it was not in the list".to_owned())),
+        Ok(known) => known
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Unread("it was not in the list".to_owned())),
         Err(failure) => Err(Unread(failure.to_string())),
     }
 }
@@ -104,7 +112,10 @@ impl NodeRead {
 
 /// A node.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
@@ -150,10 +161,23 @@ impl NodeFacts {
 
     /// What it counts as. A pod of it may be Terminating: that is not known from it.
     pub fn standing(&self, now: Timestamp) -> Standing {
-        let Self { control_plane, reserved, cordoned, .. } = *self;
+        let Self {
+            control_plane,
+            reserved,
+            cordoned,
+            ..
+        } = *self;
         let (ready, leaf) = (self.ready == Ready::True, self.leaf.is_some());
         let since = self.not_ready_since(now).filter(|_| !ready);
-        Standing { ready, leaf, control_plane, reserved, cordoned, since, terminating: true }
+        Standing {
+            ready,
+            leaf,
+            control_plane,
+            reserved,
+            cordoned,
+            since,
+            terminating: true,
+        }
     }
 
     /// The last that was heard of its machine.
@@ -192,7 +216,10 @@ pub struct Heard {
 impl Heard {
     /// As a person reads it at `now`: not in the future.
     pub fn sign(&self, now: Timestamp) -> Sign {
-        Sign { by: self.by, at: self.at.min(now) }
+        Sign {
+            by: self.by,
+            at: self.at.min(now),
+        }
     }
 }
 
@@ -209,7 +236,9 @@ impl FencingMark {
     /// Whether it may still be true where the machine was last heard at that time. A mark may be left behind: a machine that
     /// was heard since is on.
     pub fn stands(&self, heard: Option<Timestamp>) -> bool {
-        self.set_by.zip(heard).is_none_or(|(set_by, heard)| heard <= set_by)
+        self.set_by
+            .zip(heard)
+            .is_none_or(|(set_by, heard)| heard <= set_by)
     }
 }
 
@@ -344,8 +373,9 @@ impl Census {
     /// Counts the real nodes among `nodes` that were not put away by `now`.
     pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = Standing>) -> Self {
         let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
-        for node in
-            nodes.into_iter().filter(|node| !node.leaf && (node.terminating || !node.may_be_put_away(now)))
+        for node in nodes
+            .into_iter()
+            .filter(|node| !node.leaf && (node.terminating || !node.may_be_put_away(now)))
         {
             all.add(node.ready);
             if !node.control_plane {
@@ -367,7 +397,10 @@ impl Tally {
 
 /// What a node counts as, for the breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 pub struct Standing {
     /// Its `Ready` is `True`.
     pub ready: bool,
@@ -403,7 +436,11 @@ const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// A `VolumeAttachment` left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "AttachmentEntry"))]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(rename = "AttachmentEntry")
+)]
 pub struct Attachment {
     /// `metadata.name`.
     pub name: String,
@@ -475,7 +512,11 @@ impl PodFacts {
 
     /// The finalizers other than the Job controller's.
     pub fn foreign_finalizers(&self) -> Vec<String> {
-        self.finalizers.iter().filter(|finalizer| *finalizer != JOB_TRACKING).cloned().collect()
+        self.finalizers
+            .iter()
+            .filter(|finalizer| *finalizer != JOB_TRACKING)
+            .cloned()
+            .collect()
     }
 
     /// Whether another may run beside it: its controller makes such pods, and it has no storage of its own. A Job that
@@ -491,12 +532,17 @@ impl PodFacts {
     /// Whether its controller is of that kind, in that API group.
     pub fn made_by(&self, kind: &str, group: &str) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.kind == kind)
-            && self.controller.as_ref().is_some_and(|its| its.group() == group)
+            && self
+                .controller
+                .as_ref()
+                .is_some_and(|its| its.group() == group)
     }
 
     /// Whether the Job controller still holds it.
     pub fn held_by_job(&self) -> bool {
-        self.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING)
+        self.finalizers
+            .iter()
+            .any(|finalizer| finalizer == JOB_TRACKING)
     }
 
     /// Notes what a look at its claims found, by namespace and name.
@@ -519,16 +565,22 @@ impl PodFacts {
 
     /// The same, to complete them.
     pub fn volumes_mut(&mut self) -> impl Iterator<Item = &mut VolumeFacts> {
-        self.claims.iter_mut().filter_map(|claim| match &mut claim.state {
-            ClaimState::Bound { volume, .. } => Some(volume),
-            _ => None,
-        })
+        self.claims
+            .iter_mut()
+            .filter_map(|claim| match &mut claim.state {
+                ClaimState::Bound { volume, .. } => Some(volume),
+                _ => None,
+            })
     }
 }
 
 /// When a deletion was asked for that has to be over at `deadline` after so much grace.
 pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Timestamp> {
-    (grace_seconds >= 0).then(|| deadline.checked_sub(SignedDuration::from_secs(grace_seconds)).ok())?
+    (grace_seconds >= 0).then(|| {
+        deadline
+            .checked_sub(SignedDuration::from_secs(grace_seconds))
+            .ok()
+    })?
 }
 
 /// What is known about any pod, Terminating or not, before something happens to it.
@@ -621,7 +673,9 @@ pub struct Identity {
 impl Identity {
     /// The API's group, without its version.
     pub fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
     }
 }
 
@@ -658,7 +712,10 @@ pub struct ClaimLook {
 impl From<ClaimState> for ClaimLook {
     /// A claim that was not found has no owner.
     fn from(state: ClaimState) -> Self {
-        Self { owners: Vec::new(), state }
+        Self {
+            owners: Vec::new(),
+            state,
+        }
     }
 }
 
@@ -748,10 +805,15 @@ impl Requirement {
     }
 
     fn selector(&self) -> Read<String> {
-        let Self { key, operator, values } = self;
+        let Self {
+            key,
+            operator,
+            values,
+        } = self;
         // Nothing that would mean more, inside of a selector, than one word.
         let plain = |word: &String| {
-            word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
+            word.chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
         };
         let all = values.join(",");
         let selector = match (operator.as_str(), values.as_slice()) {
@@ -761,10 +823,16 @@ impl Requirement {
             ("DoesNotExist", []) => format!("!{key}"),
             ("Gt", [value]) => format!("{key}>{value}"),
             ("Lt", [value]) => format!("{key}<{value}"),
-            _ => return Err(Unread(format!("no label selector says {key} {operator} ({all})"))),
+            _ => {
+                return Err(Unread(format!(
+                    "no label selector says {key} {operator} ({all})"
+                )));
+            }
         };
         if key.is_empty() || !plain(key) || !values.iter().all(plain) {
-            return Err(Unread(format!("{key} {operator} ({all}) is not a valid label requirement")));
+            return Err(Unread(format!(
+                "{key} {operator} ({all}) is not a valid label requirement"
+            )));
         }
         Ok(selector)
     }
@@ -777,7 +845,10 @@ impl AffinityTerm {
         if self.fields {
             return Err(Unread("it asks for a field of the node".to_owned()));
         }
-        let parts = self.requirements.iter().filter(|requirement| !requirement.of_zone());
+        let parts = self
+            .requirements
+            .iter()
+            .filter(|requirement| !requirement.of_zone());
         let parts = parts.map(Requirement::selector).collect::<Read<Vec<_>>>()?;
         Ok((!parts.is_empty()).then(|| parts.join(",")))
     }

@@ -19,7 +19,9 @@ fn main() -> ExitCode {
     let settings = Settings::from(cli);
     log::start(settings.form.log_format, settings.form.log_level);
     cli::warn_of_near_variables();
-    start(&settings).unwrap_or_else(|error| complain(&error)).into()
+    start(&settings)
+        .unwrap_or_else(|error| complain(&error))
+        .into()
 }
 
 /// Says why there is no answer, and gives the exit code.
@@ -29,11 +31,15 @@ fn complain(error: &CouldNotRun) -> Exit {
 }
 
 fn start(settings: &Settings) -> Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let exit = runtime.block_on(async {
         let stop = Stop::listen(settings.deadline)?;
         let mut metrics = Metrics::begin(settings);
-        let exit = answer(settings, &stop, &mut metrics).await.unwrap_or_else(|error| complain(&error));
+        let exit = answer(settings, &stop, &mut metrics)
+            .await
+            .unwrap_or_else(|error| complain(&error));
         metrics.deliver(exit, &stop).await;
         Ok(exit)
     });
@@ -46,8 +52,12 @@ fn start(settings: &Settings) -> Result<Exit> {
 async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit> {
     let form = &settings.form;
     Ok(match &settings.command {
-        Command::WhatIf(nodes) => output::write(what_if::run(settings, nodes, stop).await?, form, stop).await,
-        Command::Explain(pod) => output::write(explain::run(settings, pod, stop).await?, form, stop).await,
+        Command::WhatIf(nodes) => {
+            output::write(what_if::run(settings, nodes, stop).await?, form, stop).await
+        }
+        Command::Explain(pod) => {
+            output::write(explain::run(settings, pod, stop).await?, form, stop).await
+        }
         _ => {
             let report = run::run(settings, stop).await?;
             metrics.take(&report);

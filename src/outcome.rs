@@ -73,7 +73,10 @@ outcomes! {
 impl OutcomeCode {
     /// Whether the pod could not be handled, which exit code 3 says.
     pub fn is_failure(self) -> bool {
-        matches!(self, Self::Denied | Self::Failed | Self::StillThere | Self::Unverified | Self::Interrupted)
+        matches!(
+            self,
+            Self::Denied | Self::Failed | Self::StillThere | Self::Unverified | Self::Interrupted
+        )
     }
 
     /// Whether the pod is gone, or would be, as it should.
@@ -107,7 +110,11 @@ codes! {
 
 /// The pod that the controller started, or should start, for one that was reaped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ReplacementEntry"))]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(rename = "ReplacementEntry")
+)]
 pub struct Replacement {
     /// How far it has come.
     pub state: ReplacementState,
@@ -126,12 +133,23 @@ pub struct Replacement {
 impl Replacement {
     /// For where there is no pod.
     pub fn without_pod(state: ReplacementState, cause: impl Into<String>) -> Self {
-        Self { state, name: None, uid: None, node: None, since: None, cause: Some(cause.into()) }
+        Self {
+            state,
+            name: None,
+            uid: None,
+            node: None,
+            since: None,
+            cause: Some(cause.into()),
+        }
     }
 
     /// Adds to its cause.
     pub fn add(&mut self, more: &str) {
-        let said = self.cause.take().map(|cause| cause + "; ").unwrap_or_default();
+        let said = self
+            .cause
+            .take()
+            .map(|cause| cause + "; ")
+            .unwrap_or_default();
         self.cause = Some(said + more);
     }
 }

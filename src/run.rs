@@ -24,15 +24,35 @@ use crate::stop::Stop;
 
 /// Runs as `settings` say, until `stop` says otherwise.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
-    let (namespaces, reap_older_than) = (&settings.namespaces, spoken(settings.policy.reap_older_than));
+    let (namespaces, reap_older_than) = (
+        &settings.namespaces,
+        spoken(settings.policy.reap_older_than),
+    );
     tracing::info!(%reap_older_than, "Looking for stuck Terminating pods; namespaces: {namespaces}");
     match &settings.task {
-        Task::Audit { snapshot: file, now } => {
+        Task::Audit {
+            snapshot: file,
+            now,
+        } => {
             let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Terminating);
-            let gathered = stop.or_stopped(saved).await?.gather(&settings.wanted(), None);
+            let gathered = stop
+                .or_stopped(saved)
+                .await?
+                .gather(&settings.wanted(), None);
             let gathered = gathered.map_err(snapshot::in_snapshot(file))?;
-            let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
-            Ok(Report::new(settings, &gathered.facts, &plan, &BTreeMap::new(), &BTreeMap::new()))
+            let plan = Plan::new(
+                &gathered.facts,
+                gathered.pods,
+                &settings.policy,
+                &settings.limits,
+            );
+            Ok(Report::new(
+                settings,
+                &gathered.facts,
+                &plan,
+                &BTreeMap::new(),
+                &BTreeMap::new(),
+            ))
         }
         Task::Reap { target, mode } => {
             let cluster = Cluster::connect(target, stop, &settings.node_selectors);
@@ -42,15 +62,28 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
 }
 
 /// Runs on a cluster that is connected already.
-pub async fn run_on(cluster: &Cluster, settings: &Settings, mode: Mode, stop: &Stop) -> Result<Report> {
+pub async fn run_on(
+    cluster: &Cluster,
+    settings: &Settings,
+    mode: Mode,
+    stop: &Stop,
+) -> Result<Report> {
     // 1. to 3. What is known, and the pods to be judged. The guard proves itself beside that: nothing is written before.
     let wanted = settings.wanted();
     let gathered = async {
-        tokio::try_join!(Box::pin(live::gather(cluster, &wanted, None)), guard(settings, cluster, mode))
+        tokio::try_join!(
+            Box::pin(live::gather(cluster, &wanted, None)),
+            guard(settings, cluster, mode)
+        )
     };
     let (gathered, ()) = stop.or_stopped(gathered).await?;
     // 4. and 5. Decide each pod, then limit the run.
-    let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
+    let plan = Plan::new(
+        &gathered.facts,
+        gathered.pods,
+        &settings.policy,
+        &settings.limits,
+    );
     // 6. and 7. Delete, and look whether it worked.
     let outcomes = act(settings, cluster, stop, mode, &gathered.facts, &plan).await;
     let outcome = |pod: &PodFacts| outcomes.get(&pod.uid).map(Outcome::code);
@@ -59,9 +92,19 @@ pub async fn run_on(cluster: &Cluster, settings: &Settings, mode: Mode, stop: &S
             && matches!(outcome(pod), Some(OutcomeCode::Deleted | OutcomeCode::Gone))
     };
     let reaped = plan.reaps().filter(gone).collect::<Vec<_>>();
-    let (wait, bar) = (settings.wait_for_replacements, Progress::of_replacements(reaped.len()));
-    let replacements = replacements(cluster, stop, &reaped, wait, &|settled| bar.set(settled)).await;
-    Ok(Report::new(settings, &gathered.facts, &plan, &outcomes, &replacements))
+    let (wait, bar) = (
+        settings.wait_for_replacements,
+        Progress::of_replacements(reaped.len()),
+    );
+    let replacements =
+        replacements(cluster, stop, &reaped, wait, &|settled| bar.set(settled)).await;
+    Ok(Report::new(
+        settings,
+        &gathered.facts,
+        &plan,
+        &outcomes,
+        &replacements,
+    ))
 }
 
 /// Has the guard prove itself, where it is required and something may be written.
@@ -71,10 +114,17 @@ async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<()>
     }
     for (least, refusal, what) in [
         (RequireGuard::True, REFUSAL, "the delete of a running pod"),
-        (RequireGuard::Nodes, NODE_REFUSAL, "the delete of a pod on a Ready node"),
+        (
+            RequireGuard::Nodes,
+            NODE_REFUSAL,
+            "the delete of a pod on a Ready node",
+        ),
     ] {
         if settings.require_guard >= least {
-            cluster.prove(refusal).await.map_err(CouldNotRun::Unguarded)?;
+            cluster
+                .prove(refusal)
+                .await
+                .map_err(CouldNotRun::Unguarded)?;
             tracing::info!("The guard is proved: it refuses this account {what}");
         }
     }
@@ -92,25 +142,51 @@ async fn act(
 ) -> BTreeMap<String, Outcome> {
     let since = Instant::now();
     let pods = plan.reaps().collect::<Vec<_>>();
-    let all = |outcome: Outcome| pods.iter().map(|pod| (pod.uid.clone(), outcome.clone())).collect();
+    let all = |outcome: Outcome| {
+        pods.iter()
+            .map(|pod| (pod.uid.clone(), outcome.clone()))
+            .collect()
+    };
     let write = match mode {
         Mode::ClientDryRun => return all(Outcome::WouldDelete),
         Mode::ServerDryRun => WriteMode::DryRun,
         Mode::Delete { ask: true }
-            if !pods.is_empty() && !prompt::confirm(&cluster.place, &pods, facts.now, stop).await =>
+            if !pods.is_empty()
+                && !prompt::confirm(&cluster.place, &pods, facts.now, stop).await =>
         {
             tracing::info!("Nothing was deleted: the answer was not yes");
-            let interrupted = stop.reason().map(|why| Outcome::Interrupted(why.to_owned()));
+            let interrupted = stop
+                .reason()
+                .map(|why| Outcome::Interrupted(why.to_owned()));
             return all(interrupted.unwrap_or(Outcome::WouldDelete));
         }
         Mode::Delete { .. } => WriteMode::Real,
     };
     let bar = Progress::of(pods.len());
-    let outcomes = execute(cluster, stop, &settings.policy, write, facts, &pods, &|| bar.step()).await;
+    let outcomes = execute(
+        cluster,
+        stop,
+        &settings.policy,
+        write,
+        facts,
+        &pods,
+        &|| bar.step(),
+    )
+    .await;
     if write == WriteMode::Real && settings.events {
         let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
-        events::write(cluster, stop, &RunRecord { facts, plan, outcomes: &outcomes, at }).await;
+        events::write(
+            cluster,
+            stop,
+            &RunRecord {
+                facts,
+                plan,
+                outcomes: &outcomes,
+                at,
+            },
+        )
+        .await;
     }
     outcomes
 }

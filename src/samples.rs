@@ -38,12 +38,19 @@ pub fn node() -> NodeFacts {
 
 /// A lease that was renewed at `at`.
 pub fn lease(at: Timestamp) -> Heard {
-    Heard { by: SignBy::Lease, at, period: SignedDuration::from_secs(40) }
+    Heard {
+        by: SignBy::Lease,
+        at,
+        period: SignedDuration::from_secs(40),
+    }
 }
 
 /// A pod of ds06 that only the last rule applies to.
 pub fn pod() -> PodFacts {
-    let owner = Some(Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() });
+    let owner = Some(Owner {
+        kind: "StatefulSet".to_owned(),
+        name: "db".to_owned(),
+    });
     PodFacts {
         namespace: "shop".to_owned(),
         name: "db-0".to_owned(),
@@ -52,7 +59,10 @@ pub fn pod() -> PodFacts {
         node: Some("ds06".to_owned()),
         workload: owner.clone(),
         owner,
-        controller: Some(Identity { api_version: "apps/v1".to_owned(), uid: "o-1".to_owned() }),
+        controller: Some(Identity {
+            api_version: "apps/v1".to_owned(),
+            uid: "o-1".to_owned(),
+        }),
         siblings: None,
         deletion_deadline: an_hour_ago(),
         grace_seconds: Some(30),

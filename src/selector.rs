@@ -30,8 +30,13 @@ pub struct NamespaceFilter {
 impl NamespaceFilter {
     /// Whether pods of `namespace` are looked at.
     pub fn matches(&self, namespace: &str) -> bool {
-        self.include.as_ref().is_none_or(|regex| regex.is_match(namespace))
-            && !self.exclude.as_ref().is_some_and(|regex| regex.is_match(namespace))
+        self.include
+            .as_ref()
+            .is_none_or(|regex| regex.is_match(namespace))
+            && !self
+                .exclude
+                .as_ref()
+                .is_some_and(|regex| regex.is_match(namespace))
     }
 }
 
@@ -74,7 +79,9 @@ impl FromStr for NodeSelector {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         let key_and_value = |text: &str| {
-            let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
+            let (key, value) = text
+                .split_once('=')
+                .map_or((text, None), |(key, value)| (key, Some(value)));
             Ok::<_, String>((label_key(key)?, value.map(str::to_owned)))
         };
         if let Some(annotation) = text.strip_prefix("annotation:") {
@@ -82,7 +89,10 @@ impl FromStr for NodeSelector {
             Ok(Self::Annotation(key, value))
         } else if let Some(taint) = text.strip_prefix("taint:") {
             let (key, value) = key_and_value(taint)?;
-            Ok(Self::Taint(key, value.as_deref().map(label_value).transpose()?))
+            Ok(Self::Taint(
+                key,
+                value.as_deref().map(label_value).transpose()?,
+            ))
         } else {
             text.parse().map(Self::Labels)
         }
@@ -122,25 +132,33 @@ pub struct Selector {
 impl Selector {
     /// The keys that it asks about.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.requirements.iter().map(|requirement| requirement.key.as_str())
+        self.requirements
+            .iter()
+            .map(|requirement| requirement.key.as_str())
     }
 
     /// Whether every requirement holds on `labels`. A label that is absent is not in any set, as in Kubernetes.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.iter().all(|Requirement { key, operator, values }| {
-            let value = labels.get(key);
-            let number = |value: Option<&String>| value?.parse::<i64>().ok();
-            let numbers = || number(value).zip(number(values.first()));
-            match operator.as_str() {
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                "In" => value.is_some_and(|value| values.contains(value)),
-                "NotIn" => value.is_none_or(|value| !values.contains(value)),
-                "Gt" => numbers().is_some_and(|(number, least)| number > least),
-                "Lt" => numbers().is_some_and(|(number, most)| number < most),
-                _ => false,
-            }
-        })
+        self.requirements.iter().all(
+            |Requirement {
+                 key,
+                 operator,
+                 values,
+             }| {
+                let value = labels.get(key);
+                let number = |value: Option<&String>| value?.parse::<i64>().ok();
+                let numbers = || number(value).zip(number(values.first()));
+                match operator.as_str() {
+                    "Exists" => value.is_some(),
+                    "DoesNotExist" => value.is_none(),
+                    "In" => value.is_some_and(|value| values.contains(value)),
+                    "NotIn" => value.is_none_or(|value| !values.contains(value)),
+                    "Gt" => numbers().is_some_and(|(number, least)| number > least),
+                    "Lt" => numbers().is_some_and(|(number, most)| number < most),
+                    _ => false,
+                }
+            },
+        )
     }
 }
 
@@ -155,8 +173,14 @@ impl FromStr for Selector {
 
     /// Reads `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`, separated by commas.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let requirements = split(text)?.into_iter().map(requirement).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { text: text.trim().to_owned(), requirements })
+        let requirements = split(text)?
+            .into_iter()
+            .map(requirement)
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            text: text.trim().to_owned(),
+            requirements,
+        })
     }
 }
 
@@ -171,20 +195,33 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
         letter == ',' && !inside
     });
     let parts = parts.collect();
-    if balanced && !inside { Ok(parts) } else { Err(format!("unbalanced parenthesis in {text:?}")) }
+    if balanced && !inside {
+        Ok(parts)
+    } else {
+        Err(format!("unbalanced parenthesis in {text:?}"))
+    }
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {
     let text = text.trim();
     let (key, operator, values) = if let Some(set) = text.strip_suffix(')') {
-        let (head, set) = set.split_once('(').ok_or_else(|| format!("no set in {text:?}"))?;
+        let (head, set) = set
+            .split_once('(')
+            .ok_or_else(|| format!("no set in {text:?}"))?;
         let mut words = head.split_whitespace();
         let (key, operator) = (words.next().unwrap_or_default(), words.next());
-        let values = set.split(',').map(|value| label_value(value.trim())).collect::<Result<_, _>>()?;
+        let values = set
+            .split(',')
+            .map(|value| label_value(value.trim()))
+            .collect::<Result<_, _>>()?;
         match (operator, words.next()) {
             (Some("in"), None) => (key, "In", values),
             (Some("notin"), None) => (key, "NotIn", values),
-            _ => return Err(format!("expected \"key in (…)\" or \"key notin (…)\", not {text:?}")),
+            _ => {
+                return Err(format!(
+                    "expected \"key in (…)\" or \"key notin (…)\", not {text:?}"
+                ));
+            }
         }
     } else if let Some((key, value)) = text.split_once("!=") {
         (key, "NotIn", vec![label_value(value.trim())?])
@@ -192,25 +229,50 @@ fn requirement(text: &str) -> Result<Requirement, String> {
         (key, "In", vec![label_value(value.trim())?])
     } else if let Some(at) = text.find(['>', '<']) {
         let (key, value) = (&text[..at], &text[at + 1..]);
-        let number = value.trim().parse::<i64>().map_err(|_| format!("{value:?} is not a whole number"))?;
-        (key, if text[at..].starts_with('>') { "Gt" } else { "Lt" }, vec![number.to_string()])
+        let number = value
+            .trim()
+            .parse::<i64>()
+            .map_err(|_| format!("{value:?} is not a whole number"))?;
+        (
+            key,
+            if text[at..].starts_with('>') {
+                "Gt"
+            } else {
+                "Lt"
+            },
+            vec![number.to_string()],
+        )
     } else if let Some(key) = text.strip_prefix('!') {
         (key, "DoesNotExist", Vec::new())
     } else {
         (text, "Exists", Vec::new())
     };
-    Ok(Requirement { key: label_key(key.trim())?, operator: operator.to_owned(), values })
+    Ok(Requirement {
+        key: label_key(key.trim())?,
+        operator: operator.to_owned(),
+        values,
+    })
 }
 
 fn label_key(key: &str) -> Result<String, String> {
     // A prefix, where there is one, and the name.
-    let plain = key.splitn(2, '/').all(|part| !part.is_empty() && part.chars().all(is_label_letter));
-    if plain { Ok(key.to_owned()) } else { Err(format!("{key:?} is not a valid label key")) }
+    let plain = key
+        .splitn(2, '/')
+        .all(|part| !part.is_empty() && part.chars().all(is_label_letter));
+    if plain {
+        Ok(key.to_owned())
+    } else {
+        Err(format!("{key:?} is not a valid label key"))
+    }
 }
 
 fn label_value(value: &str) -> Result<String, String> {
     let plain = value.chars().all(is_label_letter);
-    if plain { Ok(value.to_owned()) } else { Err(format!("{value:?} is not a valid label value")) }
+    if plain {
+        Ok(value.to_owned())
+    } else {
+        Err(format!("{value:?} is not a valid label value"))
+    }
 }
 
 fn is_label_letter(letter: char) -> bool {
@@ -231,12 +293,19 @@ mod tests {
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
     fn selects_as_kubernetes_does() {
-        let node = labels(&[("type", "virtual-kubelet"), ("example.com/zone", "a"), ("disks", "3")]);
+        let node = labels(&[
+            ("type", "virtual-kubelet"),
+            ("example.com/zone", "a"),
+            ("disks", "3"),
+        ]);
         for (selector, matches) in [
             ("type=virtual-kubelet", true),
             ("type==virtual-kubelet", true),
@@ -267,13 +336,24 @@ mod tests {
 
     #[test]
     fn nodes_are_selected_by_annotation_and_taint_too() {
-        for text in
-            ["type=edge,!spare", "annotation:example.org/off", "annotation:a=b c", "taint:a/b=c", "taint:a"]
-        {
+        for text in [
+            "type=edge,!spare",
+            "annotation:example.org/off",
+            "annotation:a=b c",
+            "taint:a/b=c",
+            "taint:a",
+        ] {
             let selector: NodeSelector = text.parse().expect(text);
             assert_eq!(selector.typed(), text);
         }
-        for text in ["annotation:", "taint:", "annotation:a b", "taint:a=b c", "annotation:=b", "label:a"] {
+        for text in [
+            "annotation:",
+            "taint:",
+            "annotation:a b",
+            "taint:a=b c",
+            "annotation:=b",
+            "label:a",
+        ] {
             assert!(text.parse::<NodeSelector>().is_err(), "{text:?}");
         }
     }

@@ -83,9 +83,18 @@ impl Task {
     /// What may be changed.
     pub fn mode(&self) -> ModeCode {
         match self {
-            Self::Reap { mode: Mode::Delete { .. }, .. } => ModeCode::Delete,
-            Self::Reap { mode: Mode::ServerDryRun, .. } => ModeCode::ServerDryRun,
-            Self::Reap { mode: Mode::ClientDryRun, .. } => ModeCode::ClientDryRun,
+            Self::Reap {
+                mode: Mode::Delete { .. },
+                ..
+            } => ModeCode::Delete,
+            Self::Reap {
+                mode: Mode::ServerDryRun,
+                ..
+            } => ModeCode::ServerDryRun,
+            Self::Reap {
+                mode: Mode::ClientDryRun,
+                ..
+            } => ModeCode::ClientDryRun,
             Self::Audit { .. } => ModeCode::Snapshot,
         }
     }
@@ -100,7 +109,9 @@ impl Task {
 
     /// The file, as reports name it.
     pub fn snapshot(&self) -> Option<String> {
-        let Self::Audit { snapshot, .. } = self else { return None };
+        let Self::Audit { snapshot, .. } = self else {
+            return None;
+        };
         Some(snapshot.display().to_string())
     }
 }
@@ -144,12 +155,19 @@ impl Settings {
 
     /// What is to be gathered.
     pub fn wanted(&self) -> Wanted<'_> {
-        Wanted { policy: &self.policy, namespaces: &self.namespaces, all: self.all }
+        Wanted {
+            policy: &self.policy,
+            namespaces: &self.namespaces,
+            all: self.all,
+        }
     }
 
     /// How a snapshot is to be read, to be judged at `now`.
     pub fn snapshot_options(&self, now: Option<Timestamp>) -> snapshot::Options {
-        snapshot::Options { now, selectors: self.node_selectors.clone() }
+        snapshot::Options {
+            now,
+            selectors: self.node_selectors.clone(),
+        }
     }
 }
 
@@ -158,7 +176,11 @@ impl From<Cli> for Settings {
         // Every field by name: an option that nothing uses would not compile.
         let cli::Options {
             common,
-            thresholds: cli::Thresholds { reap_older_than, node_not_ready_for },
+            thresholds:
+                cli::Thresholds {
+                    reap_older_than,
+                    node_not_ready_for,
+                },
             dry_run,
             yes,
             require_guard,
@@ -191,19 +213,31 @@ impl From<Cli> for Settings {
             kubeconfig,
         } = common;
         let mode = match dry_run {
-            DryRun::None => Mode::Delete { ask: !yes && std::io::stdin().is_terminal() },
+            DryRun::None => Mode::Delete {
+                ask: !yes && std::io::stdin().is_terminal(),
+            },
             DryRun::Server => Mode::ServerDryRun,
             DryRun::Client => Mode::ClientDryRun,
         };
-        let signed = |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        let signed =
+            |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         let reap_older_than = reap_older_than.into();
         Self {
             command,
             task: match snapshot {
                 Some(snapshot) => Task::Audit { snapshot, now },
-                None => Task::Reap { target: Target { kubeconfig, context }, mode },
+                None => Task::Reap {
+                    target: Target {
+                        kubeconfig,
+                        context,
+                    },
+                    mode,
+                },
             },
-            namespaces: NamespaceFilter { include: namespace_regex, exclude: namespace_exclude_regex },
+            namespaces: NamespaceFilter {
+                include: namespace_regex,
+                exclude: namespace_exclude_regex,
+            },
             policy: Policy {
                 reap_older_than: signed(reap_older_than),
                 node_not_ready_for: signed(node_not_ready_for.map_or(reap_older_than, Into::into)),
@@ -211,8 +245,14 @@ impl From<Cli> for Settings {
                 manual_owner_kinds: manual_owner_kind,
                 reap_scratch,
             },
-            limits: Limits { max_deletes: (max_deletes > 0).then_some(max_deletes), max_not_ready_percent },
-            node_selectors: NodeSelectors { leaf: leaf_node_selector, fenced: fenced_node_selector },
+            limits: Limits {
+                max_deletes: (max_deletes > 0).then_some(max_deletes),
+                max_not_ready_percent,
+            },
+            node_selectors: NodeSelectors {
+                leaf: leaf_node_selector,
+                fenced: fenced_node_selector,
+            },
             require_guard,
             all,
             deadline: deadline.into(),

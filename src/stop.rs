@@ -32,8 +32,10 @@ impl Stop {
     /// process at once.
     pub fn listen(deadline: Duration) -> std::io::Result<Self> {
         let (sender, stop) = Self::manual(deadline);
-        let (mut terminate, mut interrupt) =
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (mut terminate, mut interrupt) = (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        );
         tokio::spawn(async move {
             let mut next = async || {
                 tokio::select! {
@@ -55,7 +57,14 @@ impl Stop {
         let deadline = deadline.min(FAR);
         let end = Instant::now() + deadline;
         let last_start = end - RESERVE.min(deadline / 4);
-        (sender, Self { signalled, last_start, end })
+        (
+            sender,
+            Self {
+                signalled,
+                last_start,
+                end,
+            },
+        )
     }
 
     /// Why nothing new may be begun, once that is so.
@@ -92,7 +101,11 @@ impl Stop {
     /// Waits until a signal has come and nothing more is waited for, not even the reader of the report.
     pub async fn given_up(&self) {
         let mut signalled = self.signalled.clone();
-        match signalled.wait_for(Option::is_some).await.map(|signal| *signal) {
+        match signalled
+            .wait_for(Option::is_some)
+            .await
+            .map(|signal| *signal)
+        {
             Ok(Some((_, at))) => tokio::time::sleep_until(at + RESERVE).await,
             _ => std::future::pending().await,
         }
@@ -120,7 +133,10 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(stop.reason(), Some("the deadline"));
         assert_eq!(stop.stopped().await, "the deadline");
-        assert_eq!(stop.at_most(Duration::from_mins(1)), Duration::from_secs(20));
+        assert_eq!(
+            stop.at_most(Duration::from_mins(1)),
+            Duration::from_secs(20)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -130,6 +146,9 @@ mod tests {
         assert_eq!(stop.reason(), Some("SIGTERM"));
         assert_eq!(stop.stopped().await, "SIGTERM");
         tokio::time::advance(Duration::from_secs(15)).await;
-        assert_eq!(stop.at_most(Duration::from_secs(10)), Duration::from_secs(5));
+        assert_eq!(
+            stop.at_most(Duration::from_secs(10)),
+            Duration::from_secs(5)
+        );
     }
 }

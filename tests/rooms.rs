@@ -1,7 +1,11 @@
 //! The order of the rooms of `src/`: each imports only rooms below it.
 //!
 //! This list is the only definition of the order. CONTRIBUTING.md shows it, and is compared with it here.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,26 +15,62 @@ use std::{
 
 /// The rooms and their contents, bottom first.
 const ROOMS: [(&str, &str); 22] = [
-    ("codes", "words of the contract: an enum whose variants each have one spelling"),
-    ("glossary", "what those words mean, as docs/reasons.md has it"),
+    (
+        "codes",
+        "words of the contract: an enum whose variants each have one spelling",
+    ),
+    (
+        "glossary",
+        "what those words mean, as docs/reasons.md has it",
+    ),
     ("facts", "what was read, as plain types"),
-    ("selector", "what an operator selects: a cluster, namespaces, nodes"),
+    (
+        "selector",
+        "what an operator selects: a cluster, namespaces, nodes",
+    ),
     ("outcome", "what happened to a pod that was to be reaped"),
     ("exit", "how a run ends, as a process"),
     ("stop", "when a run has to end: a signal, or its deadline"),
-    ("decide", "the rules; every reason, its code and its sentence"),
+    (
+        "decide",
+        "the rules; every reason, its code and its sentence",
+    ),
     ("limits", "breaker and cap; the plan"),
     ("advice", "what a person should do: risk and commands"),
-    ("kubernetes", "what the API says, by kind, and how it becomes facts: marks, annotations, defaults"),
-    ("cluster", "the only user of the client: connect, request, failure, guard, read, write, events"),
-    ("source", "gather: facts and pods, from a cluster or a snapshot"),
-    ("cli", "what may be typed: commands, options, variables, help"),
+    (
+        "kubernetes",
+        "what the API says, by kind, and how it becomes facts: marks, annotations, defaults",
+    ),
+    (
+        "cluster",
+        "the only user of the client: connect, request, failure, guard, read, write, events",
+    ),
+    (
+        "source",
+        "gather: facts and pods, from a cluster or a snapshot",
+    ),
+    (
+        "cli",
+        "what may be typed: commands, options, variables, help",
+    ),
     ("settings", "what was typed, as what the program needs"),
     ("execute", "acting on a plan, and looking whether it worked"),
-    ("report", "the report, and one writer a format; phrases.rs has what they say alike"),
-    ("questions", "what-if and explain: other questions to the same rules and limits"),
-    ("notify", "what a run did, as Kubernetes Events and as metrics"),
-    ("console", "the log, the question, the bar, and standard output"),
+    (
+        "report",
+        "the report, and one writer a format; phrases.rs has what they say alike",
+    ),
+    (
+        "questions",
+        "what-if and explain: other questions to the same rules and limits",
+    ),
+    (
+        "notify",
+        "what a run did, as Kubernetes Events and as metrics",
+    ),
+    (
+        "console",
+        "the log, the question, the bar, and standard output",
+    ),
     ("run", "one run, top to bottom"),
     ("main", "parse, log, run, write, exit code"),
 ];
@@ -52,7 +92,10 @@ fn room_of(file: &Path) -> Option<String> {
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for entry in fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if entry.is_dir() {
             sources(&entry, found);
         } else if entry.extension().is_some_and(|extension| extension == "rs") {
@@ -72,7 +115,9 @@ fn code(file: &Path) -> String {
 /// The first name of every path that begins with `start`, such as `crate::`; all first names of a braced group.
 fn first_names(code: &str, start: &str) -> BTreeSet<String> {
     let name = |text: &str| {
-        let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(text.len());
+        let end = text
+            .find(|letter: char| !letter.is_alphanumeric() && letter != '_')
+            .unwrap_or(text.len());
         text[..end].to_owned()
     };
     let mut names = BTreeSet::new();
@@ -110,16 +155,24 @@ fn first_names(code: &str, start: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_room_imports_only_rooms_below_it() {
-    let places = ROOMS.iter().enumerate().map(|(place, (room, _))| (*room, place));
+    let places = ROOMS
+        .iter()
+        .enumerate()
+        .map(|(place, (room, _))| (*room, place));
     let places = places.collect::<BTreeMap<_, _>>();
     let mut files = Vec::new();
     sources(&root().join("src"), &mut files);
     let (mut wrong, mut seen, mut imports) = (Vec::new(), BTreeSet::new(), 0);
     for file in &files {
         let Some(room) = room_of(file) else { continue };
-        let tests = file.file_name().is_some_and(|name| name == "tests.rs" || name == "samples.rs");
+        let tests = file
+            .file_name()
+            .is_some_and(|name| name == "tests.rs" || name == "samples.rs");
         let Some(own) = places.get(room.as_str()) else {
-            wrong.push(format!("{}: the room {room} has no place in the order", file.display()));
+            wrong.push(format!(
+                "{}: the room {room} has no place in the order",
+                file.display()
+            ));
             continue;
         };
         seen.insert(room.clone());
@@ -127,18 +180,29 @@ fn every_room_imports_only_rooms_below_it() {
             continue;
         }
         let code = code(file);
-        let start = if room == "main" { "pod_reaper::" } else { "crate::" };
+        let start = if room == "main" {
+            "pod_reaper::"
+        } else {
+            "crate::"
+        };
         for name in first_names(&code, start) {
             imports += 1;
             if name != room && places.get(name.as_str()).is_none_or(|place| place >= own) {
-                wrong.push(format!("{}: {room} imports {name}, which is not below it", file.display()));
+                wrong.push(format!(
+                    "{}: {room} imports {name}, which is not below it",
+                    file.display()
+                ));
             }
         }
         // `super::` can leave a room too: at once from the room's first file, by two steps from the others.
         let room_itself = root().join("src").join(&room).join("mod.rs");
-        let first = *file == room_itself || file.parent().is_some_and(|folder| folder.ends_with("src"));
+        let first =
+            *file == room_itself || file.parent().is_some_and(|folder| folder.ends_with("src"));
         if code.contains("super::super") || first && code.contains("super::") {
-            wrong.push(format!("{}: write the path from the crate on", file.display()));
+            wrong.push(format!(
+                "{}: write the path from the crate on",
+                file.display()
+            ));
         }
         let client = room == "cluster" || file.ends_with("src/notify/metrics/push.rs");
         if !client && code.contains("kube::") {
@@ -154,36 +218,62 @@ fn every_room_imports_only_rooms_below_it() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let rooms = ROOMS.map(|(room, _)| room.to_owned());
-    assert_eq!(seen, BTreeSet::from(rooms), "the order names exactly the rooms that there are");
+    assert_eq!(
+        seen,
+        BTreeSet::from(rooms),
+        "the order names exactly the rooms that there are"
+    );
     assert!(imports > 100, "only {imports} imports were read");
 }
 
 #[test]
 fn imports_are_read_as_the_compiler_reads_them() {
     let code = "use crate::{\n    a::{b, c},\n    d,\n    e::F as G,\n};\nfn f() { crate::h::i(); }\nuse other_crate::j;";
-    assert_eq!(first_names(code, "crate::"), BTreeSet::from(["a", "d", "e", "h"].map(str::to_owned)));
+    assert_eq!(
+        first_names(code, "crate::"),
+        BTreeSet::from(["a", "d", "e", "h"].map(str::to_owned))
+    );
 }
 
 /// Rewritten with `UPDATE_EXPECT=1`.
 #[test]
 fn contributing_shows_this_order() {
-    let widest = ROOMS.iter().map(|(room, _)| file(room).len()).max().unwrap();
-    let lines = ROOMS.iter().rev().map(|(room, about)| format!("    {:widest$}  {about}\n", file(room)));
+    let widest = ROOMS
+        .iter()
+        .map(|(room, _)| file(room).len())
+        .max()
+        .unwrap();
+    let lines = ROOMS
+        .iter()
+        .rev()
+        .map(|(room, about)| format!("    {:widest$}  {about}\n", file(room)));
     let order = lines.collect::<String>();
     let path = root().join("CONTRIBUTING.md");
     let page = fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- rooms: made by tests/rooms.rs -->\n\n", "<!-- end of rooms -->");
-    let (head, rest) = page.split_once(begin).expect("the place where the order stands");
+    let (begin, end) = (
+        "<!-- rooms: made by tests/rooms.rs -->\n\n",
+        "<!-- end of rooms -->",
+    );
+    let (head, rest) = page
+        .split_once(begin)
+        .expect("the place where the order stands");
     let (_, tail) = rest.split_once(end).expect("its end");
     let current = format!("{head}{begin}{order}\n{end}{tail}");
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(&path, &current).unwrap();
     } else {
-        assert!(page == current, "CONTRIBUTING.md shows another order; UPDATE_EXPECT=1 rewrites it");
+        assert!(
+            page == current,
+            "CONTRIBUTING.md shows another order; UPDATE_EXPECT=1 rewrites it"
+        );
     }
 }
 
 fn file(room: &str) -> String {
     let folder = root().join("src").join(room).is_dir();
-    if folder { format!("src/{room}/") } else { format!("src/{room}.rs") }
+    if folder {
+        format!("src/{room}/")
+    } else {
+        format!("src/{room}.rs")
+    }
 }

@@ -22,11 +22,19 @@ const STATUS: [u16; 8] = [200, 200, 200, 404, 410, 429, 500, 503];
 const NOT_FOUND: &[u8] = br#"{"kind":"Status","reason":"NotFound"}"#;
 
 fuzz_target!(|data: &[u8]| {
-    let [question, status, rest @ ..] = data else { return };
+    let [question, status, rest @ ..] = data else {
+        return;
+    };
     let mut lines = rest.splitn(2, |byte| *byte == b'\n');
-    let head = lines.next().and_then(|line| HeaderValue::from_bytes(line).ok());
+    let head = lines
+        .next()
+        .and_then(|line| HeaderValue::from_bytes(line).ok());
     let mut bodies = lines.next().unwrap_or_default().split(|byte| *byte == 0xff);
-    let bodies = bodies.by_ref().map(<[u8]>::to_vec).rev().collect::<Vec<_>>();
+    let bodies = bodies
+        .by_ref()
+        .map(<[u8]>::to_vec)
+        .rev()
+        .collect::<Vec<_>>();
     let bodies = Arc::new(Mutex::new(bodies));
     let status = STATUS[usize::from(*status) % STATUS.len()];
     let serve = move |_: Request<Body>| {
@@ -46,7 +54,10 @@ fuzz_target!(|data: &[u8]| {
             Ok::<_, Infallible>(response)
         }
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     let Ok(runtime) = runtime else { return };
     runtime.block_on(async {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
@@ -58,7 +69,10 @@ fuzz_target!(|data: &[u8]| {
             2 => drop(cluster.node("n").await),
             3 => {
                 // As in a run, listed objects become facts.
-                if let Ok((listed, _)) = cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await {
+                if let Ok((listed, _)) = cluster
+                    .terminating_pods(&PodsOf::Node("n".to_owned()))
+                    .await
+                {
                     for pod in listed.items {
                         let _ = pod.into_facts(Ok(None));
                     }

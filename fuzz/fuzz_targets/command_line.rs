@@ -7,7 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use pod_reaper::{cli::Cli, settings::Settings};
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let args = iter::once("pod-reaper").chain(text.lines()).map(Into::into);
     let _ = Cli::try_from_args(args).map(Settings::from);
 });

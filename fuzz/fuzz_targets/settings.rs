@@ -11,15 +11,23 @@ use pod_reaper::{
 };
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     if let Ok(selector) = text.parse::<Selector>() {
         let labels = BTreeMap::from([("type".to_owned(), "virtual-kubelet".to_owned())]);
         selector.matches(&labels);
         // A value reads back as it is printed.
-        assert_eq!(selector.to_string().parse::<Selector>().as_ref(), Ok(&selector));
+        assert_eq!(
+            selector.to_string().parse::<Selector>().as_ref(),
+            Ok(&selector)
+        );
     }
     if let Ok(selector) = text.parse::<NodeSelector>() {
-        assert_eq!(selector.typed().parse::<NodeSelector>().as_ref(), Ok(&selector));
+        assert_eq!(
+            selector.typed().parse::<NodeSelector>().as_ref(),
+            Ok(&selector)
+        );
     }
     let _ = text.parse::<Span>();
     let _ = DryRun::from_str(text, false);

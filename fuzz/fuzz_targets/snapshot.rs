@@ -11,20 +11,29 @@ use pod_reaper::{
 };
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(cli) = Cli::try_from_args(["pod-reaper".into()]) else { return };
+    let Ok(cli) = Cli::try_from_args(["pod-reaper".into()]) else {
+        return;
+    };
     let mut settings = Settings::from(cli);
     let selectors = NodeSelectors {
         leaf: ["type=virtual-kubelet", "annotation:leaf"]
             .iter()
             .filter_map(|text| text.parse().ok())
             .collect(),
-        fenced: ["off", "taint:off=yes"].iter().filter_map(|text| text.parse().ok()).collect(),
+        fenced: ["off", "taint:off=yes"]
+            .iter()
+            .filter_map(|text| text.parse().ok())
+            .collect(),
     };
     for (now, all) in [(None, true), (Some(Timestamp::UNIX_EPOCH), false)] {
         settings.all = all;
         for pods in [Pods::Terminating, Pods::Every] {
-            let options = Options { now, selectors: selectors.clone() };
-            let _ = Saved::read(data, options, pods).map(|saved| saved.gather(&settings.wanted(), None));
+            let options = Options {
+                now,
+                selectors: selectors.clone(),
+            };
+            let _ = Saved::read(data, options, pods)
+                .map(|saved| saved.gather(&settings.wanted(), None));
         }
     }
 });

@@ -31,11 +31,17 @@ pub struct Advice {
 
 impl Advice {
     fn new(risk: impl Into<String>, steps: Vec<Step>) -> Self {
-        Self { risk: Some(risk.into()), steps }
+        Self {
+            risk: Some(risk.into()),
+            steps,
+        }
     }
 
     fn without_risk(step: Step) -> Self {
-        Self { risk: None, steps: vec![step] }
+        Self {
+            risk: None,
+            steps: vec![step],
+        }
     }
 }
 
@@ -79,7 +85,10 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self.lines().map(|words| words.join(" ")).collect::<Vec<_>>();
+        let lines = self
+            .lines()
+            .map(|words| words.join(" "))
+            .collect::<Vec<_>>();
         formatter.write_str(&lines.join(Self::NEXT))
     }
 }
@@ -98,7 +107,10 @@ impl Kubectl {
     fn words<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut all = vec!["kubectl".to_owned()];
         if let Some(kubeconfig) = &self.0.kubeconfig {
-            all.extend(["--kubeconfig".to_owned(), quoted(&kubeconfig.to_string_lossy())]);
+            all.extend([
+                "--kubeconfig".to_owned(),
+                quoted(&kubeconfig.to_string_lossy()),
+            ]);
         }
         if let Some(context) = &self.0.context {
             all.extend(["--context".to_owned(), quoted(context)]);
@@ -113,7 +125,10 @@ impl Kubectl {
 
     fn get_pods(&self, alike: &Alike<'_>, options: &[&str]) -> Command {
         let names = alike.pods().map(|pod| pod.name.as_str());
-        let words = ["get", "pod"].into_iter().chain(names).chain(["-n", alike.namespace]);
+        let words = ["get", "pod"]
+            .into_iter()
+            .chain(names)
+            .chain(["-n", alike.namespace]);
         self.command(words.chain(options.iter().copied()))
     }
 
@@ -132,8 +147,21 @@ impl Kubectl {
         let mut words = self.words(["get", "pvc", claim, "-n", namespace, "-o", "json"]);
         words.push("|".to_owned());
         let patch = without.to_string();
-        words.extend(self.words(["patch", "--local", "-f", "-", "--type=merge", "-p", &patch, "-o", "yaml"]));
-        let (part, file) = (format!("{namespace}.{claim}.part"), format!("{namespace}.{claim}.yaml"));
+        words.extend(self.words([
+            "patch",
+            "--local",
+            "-f",
+            "-",
+            "--type=merge",
+            "-p",
+            &patch,
+            "-o",
+            "yaml",
+        ]));
+        let (part, file) = (
+            format!("{namespace}.{claim}.part"),
+            format!("{namespace}.{claim}.yaml"),
+        );
         words.extend([">", &part, "&&", "mv", &part, &file].map(str::to_owned));
         Command(words)
     }
@@ -143,7 +171,9 @@ impl Kubectl {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
         let mut judged = node.uid.clone();
         if node.ready != Ready::Absent {
-            let since = node.ready_since.map(|since| since.strftime("%FT%TZ").to_string());
+            let since = node
+                .ready_since
+                .map(|since| since.strftime("%FT%TZ").to_string());
             judged += &format!("/{}/{}", node.ready.as_str(), since.unwrap_or_default());
         }
         let mut words = self.words(["get", "node", &node.name, "-o", status]);
@@ -176,7 +206,10 @@ reap_pod() {{ name=$1 uid=$2 version=$3; shift 3
 failed=0"#
         );
         let lines = |text: &str| {
-            let lines = text.split('\n').flat_map(|line| [Command::NEXT, line]).skip(1);
+            let lines = text
+                .split('\n')
+                .flat_map(|line| [Command::NEXT, line])
+                .skip(1);
             lines.map(str::to_owned).collect::<Vec<_>>()
         };
         let mut script = lines(&before);
@@ -185,10 +218,18 @@ failed=0"#
         script.extend(lines(&after));
         script.push(Command::NEXT.to_owned());
         for judged in *all {
-            let PodFacts { name, uid, resource_version, .. } = &judged.pod;
+            let PodFacts {
+                name,
+                uid,
+                resource_version,
+                ..
+            } = &judged.pod;
             script.extend(["reap_pod", name, uid, resource_version].map(str::to_owned));
-            script
-                .extend(given_up(judged).iter().map(|claim| format!("{}={}", claim.claim, claim.claim_uid)));
+            script.extend(
+                given_up(judged)
+                    .iter()
+                    .map(|claim| format!("{}={}", claim.claim, claim.claim_uid)),
+            );
             script.push(Command::NEXT.to_owned());
         }
         script.push("[ $failed = 0 ] )".to_owned());
@@ -198,17 +239,41 @@ failed=0"#
 
 /// Ends the pods of `alike`, by a script that [`Kubectl::finish`] writes.
 fn finish(what: String, alike: &Alike<'_>, node: &NodeFacts, kubectl: &Kubectl) -> Step {
-    let claims = alike.all.iter().flat_map(|judged| given_up(judged)).collect::<Vec<_>>();
-    let is_lost = claims.iter().any(|claim| claim.reclaim_policy.as_deref() != Some("Retain"));
-    let claims = claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(" ");
-    let pods = alike.pods().map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(" ");
+    let claims = alike
+        .all
+        .iter()
+        .flat_map(|judged| given_up(judged))
+        .collect::<Vec<_>>();
+    let is_lost = claims
+        .iter()
+        .any(|claim| claim.reclaim_policy.as_deref() != Some("Retain"));
+    let claims = claims
+        .iter()
+        .map(|claim| claim.claim.as_str())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let pods = alike
+        .pods()
+        .map(|pod| pod.name.as_str())
+        .collect::<Vec<_>>()
+        .join(" ");
     let within = kubectl.words(["-n", alike.namespace]).join(" ");
     let mut plain = format!("{within} delete pod {pods} --grace-period=0 --force");
     if !claims.is_empty() {
         plain = format!("{within} delete pvc {claims}\n{plain}");
     }
-    let harm = Some(Harm { word: if is_lost { "Destroys data" } else { "Force-deletes" }, plain });
-    Step { harm, ..step(what, kubectl.finish(alike, node)) }
+    let harm = Some(Harm {
+        word: if is_lost {
+            "Destroys data"
+        } else {
+            "Force-deletes"
+        },
+        plain,
+    });
+    Step {
+        harm,
+        ..step(what, kubectl.finish(alike, node))
+    }
 }
 
 /// The claims that are given up with a pod. One that nothing replaces, or only on its own node, keeps its data.
@@ -234,29 +299,50 @@ impl<'a> Alike<'a> {
 
     /// "the pod", or "the pods".
     fn them(&self) -> &'static str {
-        if self.all.len() == 1 { "the pod" } else { "the pods" }
+        if self.all.len() == 1 {
+            "the pod"
+        } else {
+            "the pods"
+        }
     }
 }
 
 /// What speaks against a script that destroys, as steps to take instead.
 fn against(judged: &Judged, node: &NodeFacts, kubectl: &Kubectl) -> Vec<Step> {
-    let PodFacts { namespace, name, uid, resource_version, .. } = &judged.pod;
+    let PodFacts {
+        namespace,
+        name,
+        uid,
+        resource_version,
+        ..
+    } = &judged.pod;
     let claims = given_up(judged);
-    let words = claims.iter().flat_map(|claim| [&claim.claim, &claim.claim_uid]);
+    let words = claims
+        .iter()
+        .flat_map(|claim| [&claim.claim, &claim.claim_uid]);
     let mut words = words.chain([namespace, name, uid, resource_version, &node.name]);
     if !words.all(|word| is_name(word)) {
-        return vec![remark("No command is printed: one of the names is not one that an API server gives.")];
+        return vec![remark(
+            "No command is printed: one of the names is not one that an API server gives.",
+        )];
     }
     if judged.pod.held_by_job() && !judged.pod.finished {
-        let why =
-            "No command is printed: the Job controller's finalizer holds the pod until its status is Failed.";
+        let why = "No command is printed: the Job controller's finalizer holds the pod until its status is Failed.";
         return vec![remark(why)];
     }
-    let doubts = if claims.is_empty() { Vec::new() } else { doubts(&judged.pod.claims, node) };
+    let doubts = if claims.is_empty() {
+        Vec::new()
+    } else {
+        doubts(&judged.pod.claims, node)
+    };
     let doubt = |(claim, why): (String, String)| {
-        let what =
-            format!("No command that gives claims up is printed: claim {claim} {why}. See what uses it.");
-        step(what, kubectl.command(["describe", "pvc", &claim, "-n", namespace]))
+        let what = format!(
+            "No command that gives claims up is printed: claim {claim} {why}. See what uses it."
+        );
+        step(
+            what,
+            kubectl.command(["describe", "pvc", &claim, "-n", namespace]),
+        )
     };
     doubts.into_iter().map(doubt).collect()
 }
@@ -266,15 +352,30 @@ fn against(judged: &Judged, node: &NodeFacts, kubectl: &Kubectl) -> Vec<Step> {
 pub fn alike(all: &[Judged], facts: &ClusterFacts) -> Vec<Vec<usize>> {
     let mut groups = Vec::<Vec<usize>>::new();
     let mut groups_by_key = BTreeMap::new();
-    for (place, judged) in all.iter().enumerate().filter(|(_, judged)| judged.verdict() == Verdict::Manual) {
-        let PodFacts { namespace, uid, node, controller, .. } = &judged.pod;
+    for (place, judged) in all
+        .iter()
+        .enumerate()
+        .filter(|(_, judged)| judged.verdict() == Verdict::Manual)
+    {
+        let PodFacts {
+            namespace,
+            uid,
+            node,
+            controller,
+            ..
+        } = &judged.pod;
         let known = facts.node_of(&judged.pod).and_then(NodeRead::known);
         let alone = known.is_none_or(|node| !against(judged, node, &Kubectl::default()).is_empty());
         // What is said of volumes differs in their names alone.
         let says = Some(judged.sentence()).filter(|_| !judged.reason.names_claims());
-        let ends = (controller.is_none(), given_up(judged).is_empty(), alone.then_some(uid));
-        let group =
-            *groups_by_key.entry((judged.code(), namespace, node, says, ends)).or_insert(groups.len());
+        let ends = (
+            controller.is_none(),
+            given_up(judged).is_empty(),
+            alone.then_some(uid),
+        );
+        let group = *groups_by_key
+            .entry((judged.code(), namespace, node, says, ends))
+            .or_insert(groups.len());
         groups.resize(groups.len().max(group + 1), Vec::new());
         groups[group].push(place);
     }
@@ -293,16 +394,23 @@ const BINDING: [&str; 5] = [
 fn quoted(word: &str) -> String {
     // shlex is stricter than any shell: it would quote pods,pvc and --tail=50 too.
     if !word.is_empty()
-        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter))
+        && word
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter))
     {
         return word.to_owned();
     }
     // shlex refuses nothing but NUL, which no shell could pass on anyway.
-    shlex::try_quote(&word.replace('\0', "")).map_or_else(|_| String::new(), std::borrow::Cow::into_owned)
+    shlex::try_quote(&word.replace('\0', ""))
+        .map_or_else(|_| String::new(), std::borrow::Cow::into_owned)
 }
 
 fn step(what: impl Into<String>, command: Command) -> Step {
-    Step { what: what.into(), command: Some(command), harm: None }
+    Step {
+        what: what.into(),
+        command: Some(command),
+        harm: None,
+    }
 }
 
 /// What to do about `all`, which have the same reason, namespace and node, by the `facts` that they were judged by. While
@@ -314,22 +422,35 @@ pub fn advise(
     hold: Option<&Hold>,
     kubectl: &Kubectl,
 ) -> Advice {
-    let Some(Judged { pod, reason, .. }) = all.first() else { return Advice::default() };
-    let alike = Alike { namespace: &pod.namespace, all };
+    let Some(Judged { pod, reason, .. }) = all.first() else {
+        return Advice::default();
+    };
+    let alike = Alike {
+        namespace: &pod.namespace,
+        all,
+    };
     // Finalizers are for a person where the node is gone, too.
     if let Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } = reason {
         return held_by_finalizers(&alike, finalizers, kubectl);
     }
     // The other rules that are for a person hold on a node that was read.
-    let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { return Advice::default() };
+    let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
+        return Advice::default();
+    };
     match reason {
         Reason::LeafNode(leaf) => return leaf_node(&alike, &node.name, leaf, kubectl),
         Reason::KubeletAlive { .. } => return kubelet_alive(node, kubectl),
         Reason::VolumeConfined { .. } => return volume_confined(&alike, &node.name, kubectl),
         _ => {}
     }
-    let force_delete =
-        |when: &str| finish(format!("{when}orce-delete {}.", alike.them()), &alike, node, kubectl);
+    let force_delete = |when: &str| {
+        finish(
+            format!("{when}orce-delete {}.", alike.them()),
+            &alike,
+            node,
+            kubectl,
+        )
+    };
     let mut advice = match reason {
         Reason::LocalVolume { .. } if given_up(all[0]).is_empty() => {
             Advice::without_risk(force_delete("Its claims keep their data. To remove it, f"))
@@ -337,14 +458,19 @@ pub fn advise(
         Reason::LocalVolume { .. } => local_volume(&alike, node, kubectl),
         Reason::VolumeUnverified { .. } => {
             let mut advice = volume_unverified(&alike, &node.name, kubectl);
-            advice.steps.push(force_delete("Once you know that none is bound there, and not before, f"));
+            advice.steps.push(force_delete(
+                "Once you know that none is bound there, and not before, f",
+            ));
             advice
         }
         Reason::SharedDisk(_) => {
             let automatic = "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or \
                              what --fenced-node-selector selects) and unmark it when it is back: a run then takes \
                              such pods itself.";
-            Advice { risk: None, steps: vec![force_delete("Only after that, f"), remark(automatic)] }
+            Advice {
+                risk: None,
+                steps: vec![force_delete("Only after that, f"), remark(automatic)],
+            }
         }
         Reason::OwnerKind { .. } => {
             let risk = format!(
@@ -361,17 +487,34 @@ pub fn advise(
             "while the node is alive, or may be: repair it, or power it off"
         }
         None => {
-            let against = all.iter().flat_map(|judged| against(judged, node, kubectl)).collect::<Vec<_>>();
+            let against = all
+                .iter()
+                .flat_map(|judged| against(judged, node, kubectl))
+                .collect::<Vec<_>>();
             if !against.is_empty() {
-                return Advice { risk: None, steps: against };
+                return Advice {
+                    risk: None,
+                    steps: against,
+                };
             }
             if pod.controller.is_none() {
-                let nothing = format!("Nothing brings {} back: there is no controller.", alike.them());
-                advice.risk = Some(advice.risk.map_or(nothing.clone(), |more| format!("{more} {nothing}")));
+                let nothing = format!(
+                    "Nothing brings {} back: there is no controller.",
+                    alike.them()
+                );
+                advice.risk = Some(
+                    advice
+                        .risk
+                        .map_or(nothing.clone(), |more| format!("{more} {nothing}")),
+                );
             }
             let off = fenced(facts.now, policy, node).is_some();
             let shared = alike.pods().any(|pod| shared_disk(pod).is_some());
-            return if off || !shared { advice } else { with_shared_disk(&node.name, advice) };
+            return if off || !shared {
+                advice
+            } else {
+                with_shared_disk(&node.name, advice)
+            };
         }
         Some(HoldReason::MassOutage(_)) => {
             "while so many nodes are NotReady: find out first what they have in common"
@@ -394,12 +537,23 @@ fn named(noun: &str, names: &[&str]) -> String {
 
 /// Something to do or to know for which there is nothing to paste.
 fn remark(what: impl Into<String>) -> Step {
-    Step { what: what.into(), command: None, harm: None }
+    Step {
+        what: what.into(),
+        command: None,
+        harm: None,
+    }
 }
 
-fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, kubectl: &Kubectl) -> Advice {
+fn kubelet_alive(
+    NodeFacts {
+        name: node, ready, ..
+    }: &NodeFacts,
+    kubectl: &Kubectl,
+) -> Advice {
     let restart = match ready {
-        Ready::Unknown => "restart the kubelet (systemctl restart kubelet), and see what its log says",
+        Ready::Unknown => {
+            "restart the kubelet (systemctl restart kubelet), and see what its log says"
+        }
         _ => "restart what the condition names, mostly the container runtime, then the kubelet",
     };
     let see = "See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk).";
@@ -421,9 +575,17 @@ fn kubelet_alive(NodeFacts { name: node, ready, .. }: &NodeFacts, kubectl: &Kube
 fn volume_confined(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice {
     let mut steps = Vec::new();
     for judged in alike.all {
-        let Reason::VolumeConfined { claims } = &judged.reason else { continue };
-        for ConfinedClaim { claim, volume, place } in claims {
-            let what = format!("See where the data of claim {claim} is: volume {volume} needs {place}.");
+        let Reason::VolumeConfined { claims } = &judged.reason else {
+            continue;
+        };
+        for ConfinedClaim {
+            claim,
+            volume,
+            place,
+        } in claims
+        {
+            let what =
+                format!("See where the data of claim {claim} is: volume {volume} needs {place}.");
             steps.push(step(what, kubectl.command(["describe", "pv", volume])));
         }
     }
@@ -442,7 +604,11 @@ fn with_shared_disk(node: &str, mut advice: Advice) -> Advice {
         "If {node} still runs, its machine and the replacement's would write to one disk at once, which destroys its \
          data."
     );
-    advice.risk = Some(advice.risk.map_or(risk.clone(), |more| format!("{risk} {more}")));
+    advice.risk = Some(
+        advice
+            .risk
+            .map_or(risk.clone(), |more| format!("{risk} {more}")),
+    );
     let power_off = format!(
         "Power {node} off, or cut off its disks, and check that at the machine itself, not by what the cluster says."
     );
@@ -452,13 +618,19 @@ fn with_shared_disk(node: &str, mut advice: Advice) -> Advice {
 
 fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Advice {
     let (Alike { namespace, all }, node) = (*alike, &judged.name);
-    let claims = all.iter().flat_map(|judged| given_up(judged).iter().map(|claim| (&judged.pod, claim)));
+    let claims = all
+        .iter()
+        .flat_map(|judged| given_up(judged).iter().map(|claim| (&judged.pod, claim)));
     let mut steps = Vec::new();
     // A StatefulSet names the claims of its templates so, and creates only those again.
     let is_kept = |(pod, claim): &(&PodFacts, &PinnedClaim)| {
         !pod.made_by("StatefulSet", "apps") || !claim.claim.ends_with(&format!("-{}", pod.name))
     };
-    let kept = claims.clone().filter(is_kept).map(|(_, claim)| claim.claim.as_str()).collect::<Vec<_>>();
+    let kept = claims
+        .clone()
+        .filter(is_kept)
+        .map(|(_, claim)| claim.claim.as_str())
+        .collect::<Vec<_>>();
     for claim in &kept {
         let what = format!(
             "Keep the manifest of claim {claim}: Kubernetes does not create it again (an operator may: check that \
@@ -466,11 +638,23 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
         );
         // It becomes the name of a file.
         let command = is_name(claim).then(|| kubectl.keep_claim(namespace, claim));
-        steps.push(Step { command, ..remark(what) });
+        steps.push(Step {
+            command,
+            ..remark(what)
+        });
     }
-    let names = named("claim", &claims.clone().map(|(_, claim)| claim.claim.as_str()).collect::<Vec<_>>());
-    let and_then =
-        if kept.is_empty() { " A StatefulSet that still wants the replica creates both again." } else { "" };
+    let names = named(
+        "claim",
+        &claims
+            .clone()
+            .map(|(_, claim)| claim.claim.as_str())
+            .collect::<Vec<_>>(),
+    );
+    let and_then = if kept.is_empty() {
+        " A StatefulSet that still wants the replica creates both again."
+    } else {
+        ""
+    };
     let what = format!(
         "Give up {names}, and force-delete {}. Nothing is done to a pod that has changed by then, or once {node} has.{and_then}",
         alike.them()
@@ -478,8 +662,12 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
     steps.push(finish(what, alike, judged, kubectl));
     for claim in kept {
         let file = format!("{namespace}.{claim}.yaml");
-        let command = is_name(claim).then(|| kubectl.command(["create", "-n", namespace, "-f", &file]));
-        steps.push(Step { command, ..remark(format!("When claim {claim} is gone, recreate it, empty.")) });
+        let command =
+            is_name(claim).then(|| kubectl.command(["create", "-n", namespace, "-f", &file]));
+        steps.push(Step {
+            command,
+            ..remark(format!("When claim {claim} is gone, recreate it, empty."))
+        });
     }
     steps.push(step(
         format!("See {} come up again, on another node.", alike.them()),
@@ -487,7 +675,10 @@ fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Adv
     ));
     let mut volumes = BTreeMap::<_, Vec<_>>::new();
     for (_, claim) in claims {
-        volumes.entry(claim.reclaim_policy.as_deref()).or_default().push(claim.volume.as_str());
+        volumes
+            .entry(claim.reclaim_policy.as_deref())
+            .or_default()
+            .push(claim.volume.as_str());
     }
     let lost = volumes.into_iter().map(|(policy, volumes)| {
         let data = format!("the data of {}", named("volume", &volumes));
@@ -513,7 +704,12 @@ fn volume_unverified(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice
         Reason::VolumeUnverified { claims } => claims.as_slice(),
         _ => &[],
     });
-    for UnverifiedClaim { claim, missing_volume, .. } in claims {
+    for UnverifiedClaim {
+        claim,
+        missing_volume,
+        ..
+    } in claims
+    {
         let claim_of = |output| kubectl.words(["get", "pvc", claim, "-n", namespace, "-o", output]);
         let what = format!("See claim {claim} and the volume that it names.");
         steps.push(step(what, Command(claim_of("wide"))));
@@ -525,9 +721,15 @@ fn volume_unverified(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice
             steps.push(remark(what));
         } else {
             let mut describe = kubectl.words(["describe", "pv"]);
-            describe.push(format!("\"$({})\"", claim_of("jsonpath={.spec.volumeName}").join(" ")));
+            describe.push(format!(
+                "\"$({})\"",
+                claim_of("jsonpath={.spec.volumeName}").join(" ")
+            ));
             let what = "See where it is: local, hostPath or node affinity to";
-            steps.push(step(format!("{what} {node} alone would bind it there."), Command(describe)));
+            steps.push(step(
+                format!("{what} {node} alone would bind it there."),
+                Command(describe),
+            ));
         }
     }
     let risk = format!(
@@ -537,23 +739,31 @@ fn volume_unverified(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice
 }
 
 fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubectl) -> Advice {
-    let what =
-        "See what set them (under managedFields, the manager of each f:finalizers), and look at its log.";
-    let who = step(what, kubectl.get_pods(alike, &["--show-managed-fields", "-o", "yaml"]));
+    let what = "See what set them (under managedFields, the manager of each f:finalizers), and look at its log.";
+    let who = step(
+        what,
+        kubectl.get_pods(alike, &["--show-managed-fields", "-o", "yaml"]),
+    );
     let them = alike.them();
-    let what =
-        format!("See what still holds {them}; a pod goes by itself with the last one, or at the next run.");
+    let what = format!(
+        "See what still holds {them}; a pod goes by itself with the last one, or at the next run."
+    );
     let columns = "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers";
     let risk = format!(
         "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
         finalizers.join(", ")
     );
-    Advice::new(risk, vec![who, step(what, kubectl.get_pods(alike, &["-o", columns]))])
+    Advice::new(
+        risk,
+        vec![who, step(what, kubectl.get_pods(alike, &["-o", columns]))],
+    )
 }
 
 fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let look =
-        step("See what this cluster knows about the leaf node.", kubectl.command(["describe", "node", node]));
+    let look = step(
+        "See what this cluster knows about the leaf node.",
+        kubectl.command(["describe", "node", node]),
+    );
     let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
                   start a second copy.";
     let maker = leaf.maker;
@@ -565,7 +775,8 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
                 "See why the program that runs the pods of {node} ({maker}) does not report: its process, its \
                  credentials, its provider. When it is back, it ends by itself the pods whose deletion was requested."
             );
-            let risk = format!("{unseen} When it is back, the node may delete the first copy by name.");
+            let risk =
+                format!("{unseen} When it is back, the node may delete the first copy by name.");
             Advice::new(risk, vec![look, remark(repair)])
         }
         LeafKind::Edge => {
@@ -581,23 +792,48 @@ fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> A
 fn kosmos_leaf(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
     let look = "See whether the link is cut: while Kosmos renews the lease, it is not.";
     let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
-    let see = "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
-    let mut steps =
-        vec![step(look, kubectl.command(["describe", "node", node])), step(see, kubectl.command(log))];
+    let see =
+        "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
+    let mut steps = vec![
+        step(look, kubectl.command(["describe", "node", node])),
+        step(see, kubectl.command(log)),
+    ];
     if let Some(cluster) = &leaf.cluster {
         // With an empty kubeconfig kubectl would ask the cluster that it runs in; with one that names a context it does not.
-        let begin = [r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&"#, Command::NEXT];
-        let get = kubectl.words(["get", "clusters.kosmos.io", cluster, "-o", "jsonpath={.spec.kubeconfig}"]);
+        let begin = [
+            r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&"#,
+            Command::NEXT,
+        ];
+        let get = kubectl.words([
+            "get",
+            "clusters.kosmos.io",
+            cluster,
+            "-o",
+            "jsonpath={.spec.kubeconfig}",
+        ]);
         let check = r#"kubectl --kubeconfig "$creds" config current-context &&"#;
-        let check = [r#"| base64 -d > "$creds" &&"#, Command::NEXT, check, Command::NEXT];
+        let check = [
+            r#"| base64 -d > "$creds" &&"#,
+            Command::NEXT,
+            check,
+            Command::NEXT,
+        ];
         let there = Kubectl::default().get_pods(alike, &["-o", "wide"]).0;
-        let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let owned = |words: &[&str]| {
+            words
+                .iter()
+                .map(|&word| word.to_owned())
+                .collect::<Vec<_>>()
+        };
         let end = owned(&[r#"--kubeconfig "$creds" )"#]);
         let what = format!(
             "Look for {} in leaf cluster {cluster}. If the link is cut from here too, do so from within it.",
             alike.them()
         );
-        steps.push(step(what, Command([owned(&begin), get, owned(&check), there, end].concat())));
+        steps.push(step(
+            what,
+            Command([owned(&begin), get, owned(&check), there, end].concat()),
+        ));
     }
     steps.push(remark(format!(
         "Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node {node}, not its pods. \
@@ -630,7 +866,8 @@ pub fn advise_node(
 ) -> Vec<Step> {
     let name = node.name.as_str();
     let mut steps = Vec::new();
-    if reaped && signs_of_life(now, policy, node).is_empty() && fenced(now, policy, node).is_none() {
+    if reaped && signs_of_life(now, policy, node).is_empty() && fenced(now, policy, node).is_none()
+    {
         steps.push(power_off(name));
     }
     if attached > 0 && node.out_of_service {
@@ -644,7 +881,10 @@ pub fn advise_node(
         let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
         let plain = kubectl.words(["taint", "nodes", name, out_of_service]);
         taint.extend(plain.iter().cloned());
-        let harm = Some(Harm { word: "Force-deletes", plain: plain.join(" ") });
+        let harm = Some(Harm {
+            word: "Force-deletes",
+            plain: plain.join(" "),
+        });
         let what = format!(
             "Volumes still attached to {name}: {attached}. Kubernetes detaches each 6 minutes after its pod is gone, \
              or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \
@@ -652,7 +892,10 @@ pub fn advise_node(
              then detaches them at once, and evicts and force-deletes every pod on {name} that does not tolerate the \
              taint, including those that need you. Remove it when the pods run elsewhere and the machine works again."
         );
-        steps.push(Step { harm, ..step(what, Command(taint)) });
+        steps.push(Step {
+            harm,
+            ..step(what, Command(taint))
+        });
     }
     steps
 }

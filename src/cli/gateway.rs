@@ -36,13 +36,20 @@ impl FromStr for PushGateway {
         // Such a sign in a password ends the authority before its time: the rest of the password, or all of it, would
         // then count as host, port or path, and be shown.
         let whole = !text.contains(['#', '?']) && !uri.path().contains('@');
-        let authority = uri.authority().filter(|_| known && whole).ok_or(wrong)?.as_str();
+        let authority = uri
+            .authority()
+            .filter(|_| known && whole)
+            .ok_or(wrong)?
+            .as_str();
         let split = authority.rsplit_once('@');
         let (login, host) = split.map_or((None, authority), |(login, host)| (Some(login), host));
         let plain = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let login = login.map(|login| {
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
-            Login { user: plain(user), password: plain(password) }
+            Login {
+                user: plain(user),
+                password: plain(password),
+            }
         });
         let mut parts = uri.clone().into_parts();
         let host = host.parse::<Authority>().map_err(|_| wrong)?;
@@ -50,7 +57,10 @@ impl FromStr for PushGateway {
             return Err(wrong);
         }
         parts.authority = Some(host);
-        Ok(Self { url: Uri::from_parts(parts).map_err(|_| wrong)?, login })
+        Ok(Self {
+            url: Uri::from_parts(parts).map_err(|_| wrong)?,
+            login,
+        })
     }
 }
 
@@ -72,7 +82,9 @@ mod tests {
 
     #[test]
     fn a_password_is_used_and_never_shown() {
-        let gateway = "https://reaper:s%40cret@gw.example:9091/push".parse::<PushGateway>().unwrap();
+        let gateway = "https://reaper:s%40cret@gw.example:9091/push"
+            .parse::<PushGateway>()
+            .unwrap();
         assert_eq!(gateway.login.as_ref().unwrap().user, "reaper");
         assert_eq!(gateway.login.as_ref().unwrap().password, "s@cret");
         assert_eq!(

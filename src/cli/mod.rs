@@ -118,13 +118,26 @@ impl Cli {
         let program = args.first().map(OsString::as_os_str);
         let mut command = everywhere(whole(program), forget_empty_variable);
         // A variable is meant for runs, where the subcommand does not take it.
-        command = if asks { command.mut_args(without_variable) } else { command };
-        let matches = command.try_get_matches_from_mut(&args).map_err(|error| match error.kind() {
-            // Help shows every variable, an empty one too.
-            ErrorKind::DisplayHelp => whole(program).try_get_matches_from(&args).err().unwrap_or(error),
-            _ => explain(error, &args, &mut command),
-        })?;
-        let Line { subcommand, options } = Line::from_arg_matches(&matches)?;
+        command = if asks {
+            command.mut_args(without_variable)
+        } else {
+            command
+        };
+        let matches =
+            command
+                .try_get_matches_from_mut(&args)
+                .map_err(|error| match error.kind() {
+                    // Help shows every variable, an empty one too.
+                    ErrorKind::DisplayHelp => whole(program)
+                        .try_get_matches_from(&args)
+                        .err()
+                        .unwrap_or(error),
+                    _ => explain(error, &args, &mut command),
+                })?;
+        let Line {
+            subcommand,
+            options,
+        } = Line::from_arg_matches(&matches)?;
         let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
         Self::new(subcommand, options)
             .checked(inner)
@@ -133,15 +146,38 @@ impl Cli {
 
     fn new(subcommand: Option<Typed>, run: Options) -> Self {
         // A question changes nothing.
-        let asked = Options { dry_run: DryRun::Client, ..run };
+        let asked = Options {
+            dry_run: DryRun::Client,
+            ..run
+        };
         let (command, options) = match subcommand {
-            None => (Command::Run, Options { dry_run: run.dry_run, ..asked }),
-            Some(Typed::WhatIf { nodes, node, common }) => {
-                (Command::WhatIf([nodes, node].concat()), Options { common, ..asked })
-            }
-            Some(Typed::Explain { pod, common, thresholds }) => {
-                (Command::Explain(pod), Options { common, thresholds, ..asked })
-            }
+            None => (
+                Command::Run,
+                Options {
+                    dry_run: run.dry_run,
+                    ..asked
+                },
+            ),
+            Some(Typed::WhatIf {
+                nodes,
+                node,
+                common,
+            }) => (
+                Command::WhatIf([nodes, node].concat()),
+                Options { common, ..asked },
+            ),
+            Some(Typed::Explain {
+                pod,
+                common,
+                thresholds,
+            }) => (
+                Command::Explain(pod),
+                Options {
+                    common,
+                    thresholds,
+                    ..asked
+                },
+            ),
             Some(Typed::Completions { shell }) => (Command::Completions(shell), asked),
             Some(Typed::Man) => (Command::Man, asked),
             Some(Typed::Version) => (Command::Version, asked),
@@ -155,20 +191,33 @@ impl Cli {
         if let Command::Explain(PodName { namespace, name }) = &mut self.command {
             // As kubectl names it. `-n` is then no filter.
             let bare = ["", "po", "pod", "pods"].contains(&namespace.as_str());
-            *namespace = common.namespace.take_if(|_| bare).unwrap_or_else(|| std::mem::take(namespace));
+            *namespace = common
+                .namespace
+                .take_if(|_| bare)
+                .unwrap_or_else(|| std::mem::take(namespace));
             if namespace.is_empty() {
-                return Err(format!("{name} in which namespace? Add -n NAMESPACE, or write vault/{name}"));
+                return Err(format!(
+                    "{name} in which namespace? Add -n NAMESPACE, or write vault/{name}"
+                ));
             }
         }
         // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable, and clashes with the option.
         if common.all_namespaces || common.namespace.is_some() {
             if typed(matches, "namespace_regex") {
-                return Err("--namespace-regex cannot be combined with -n or -A; leave one out".to_owned());
+                return Err(
+                    "--namespace-regex cannot be combined with -n or -A; leave one out".to_owned(),
+                );
             }
-            let only = common.namespace.as_ref().map(|name| format!("^{}$", regex::escape(name)));
+            let only = common
+                .namespace
+                .as_ref()
+                .map(|name| format!("^{}$", regex::escape(name)));
             common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
         }
-        let set = common.unreachable_only.as_ref().is_some_and(|value| !value.eq_ignore_ascii_case("false"));
+        let set = common
+            .unreachable_only
+            .as_ref()
+            .is_some_and(|value| !value.eq_ignore_ascii_case("false"));
         if set || typed(matches, "unreachable_only") {
             let gone = spelled(matches, "unreachable_only");
             return Err(format!(
@@ -178,9 +227,14 @@ impl Cli {
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.
         if common.snapshot.is_some() {
-            if let Some(id) = ["push_gateway", "metrics_file"].into_iter().find(|id| typed(matches, id)) {
+            if let Some(id) = ["push_gateway", "metrics_file"]
+                .into_iter()
+                .find(|id| typed(matches, id))
+            {
                 let option = spelled(matches, id);
-                return Err(format!("{option} cannot be combined with --snapshot: metrics are about runs"));
+                return Err(format!(
+                    "{option} cannot be combined with --snapshot: metrics are about runs"
+                ));
             }
             self.options.metrics = MetricsTo::default();
         }
@@ -192,8 +246,13 @@ impl Cli {
 fn whole(program: Option<&OsStr>) -> clap::Command {
     let file = program.map(Path::new).and_then(Path::file_stem);
     let plugin = PLUGIN.iter().any(|name| file == Some(OsStr::new(name)));
-    let whole = everywhere(Line::command(), shaped).mut_subcommands(|command| command.mut_args(of_question));
-    if plugin { whole.bin_name("kubectl pod-reaper") } else { whole }
+    let whole = everywhere(Line::command(), shaped)
+        .mut_subcommands(|command| command.mut_args(of_question));
+    if plugin {
+        whole.bin_name("kubectl pod-reaper")
+    } else {
+        whole
+    }
 }
 
 /// What options of a kind have in common.
@@ -205,9 +264,15 @@ fn shaped(arg: Arg) -> Arg {
         ArgAction::SetTrue if arg.get_env().is_none() => arg,
         // What a variable switches on, the option can switch off.
         ArgAction::SetTrue => {
-            let arg =
-                arg.action(ArgAction::Set).num_args(0..=1).require_equals(true).value_name("true|false");
-            let arg = arg.default_value("false").default_missing_value("true").hide_possible_values(true);
+            let arg = arg
+                .action(ArgAction::Set)
+                .num_args(0..=1)
+                .require_equals(true)
+                .value_name("true|false");
+            let arg = arg
+                .default_value("false")
+                .default_missing_value("true")
+                .hide_possible_values(true);
             arg.ignore_case(true).value_parser(values::boolean())
         }
         _ => {
@@ -221,7 +286,11 @@ fn shaped(arg: Arg) -> Arg {
 /// A subcommand has few options: its short help is the long one. It answers in two forms.
 fn of_question(arg: Arg) -> Arg {
     let arg = arg.hide_short_help(false);
-    if arg.get_id() == "output" { arg.value_name("text|json").value_parser(values::answer()) } else { arg }
+    if arg.get_id() == "output" {
+        arg.value_name("text|json").value_parser(values::answer())
+    } else {
+        arg
+    }
 }
 
 /// Puts the subcommand, where there is one, before the options, of which it takes its share. Gives whether there is one.
@@ -229,7 +298,9 @@ fn subcommand_first(args: &mut [OsString]) -> bool {
     let options = Options::augment_args(clap::Command::new("")).allow_external_subcommands(true);
     let options = everywhere(options, |arg| without_variable(shaped(arg))).ignore_errors(true);
     let matches = options.try_get_matches_from(&*args).ok();
-    let Some((name, rest)) = matches.as_ref().and_then(ArgMatches::subcommand) else { return false };
+    let Some((name, rest)) = matches.as_ref().and_then(ArgMatches::subcommand) else {
+        return false;
+    };
     let before = args.len() - rest.get_raw("").map_or(0, Iterator::count);
     let known = Line::command().find_subcommand(name).is_some();
     if known {
@@ -240,12 +311,17 @@ fn subcommand_first(args: &mut [OsString]) -> bool {
 
 /// Whether the option stands on the command line. A subcommand may not know it.
 fn typed(matches: &ArgMatches, id: &str) -> bool {
-    matches.ids().any(|known| known == id) && matches.value_source(id) == Some(ValueSource::CommandLine)
+    matches.ids().any(|known| known == id)
+        && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 /// An option as it was set: on the command line, or by its variable.
 fn spelled(matches: &ArgMatches, id: &str) -> String {
-    if typed(matches, id) { format!("--{}", id.replace('_', "-")) } else { id.to_uppercase() }
+    if typed(matches, id) {
+        format!("--{}", id.replace('_', "-"))
+    } else {
+        id.to_uppercase()
+    }
 }
 
 /// What clap alone says too little about. The subcommand, where there is one, is the first of `args`.
@@ -254,30 +330,52 @@ fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
         Some(subcommand) => (subcommand.get_name(), subcommand),
         None => ("", &*command),
     };
-    let word = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
-    let Some(ContextValue::String(word)) = word.cloned() else { return error };
+    let word = error
+        .get(ContextKind::InvalidArg)
+        .or_else(|| error.get(ContextKind::InvalidSubcommand));
+    let Some(ContextValue::String(word)) = word.cloned() else {
+        return error;
+    };
     let is = |arg: &Arg, typed: &OsString| {
-        let option = typed.to_str().and_then(|typed| typed.split('=').next()?.strip_prefix("--"));
+        let option = typed
+            .to_str()
+            .and_then(|typed| typed.split('=').next()?.strip_prefix("--"));
         option.is_some() && option == arg.get_long()
     };
     if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
-        if let Some(variable) = arg.get_env().filter(|_| !args.iter().any(|typed| is(arg, typed))) {
+        if let Some(variable) = arg
+            .get_env()
+            .filter(|_| !args.iter().any(|typed| is(arg, typed)))
+        {
             let variable = ContextValue::String(variable.to_string_lossy().into_owned());
             error.insert(ContextKind::InvalidArg, variable);
         }
         // It may hold a password.
         if arg.get_id() == "push_gateway" {
-            error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+            error.insert(
+                ContextKind::InvalidValue,
+                ContextValue::String("…".to_owned()),
+            );
         }
         return error;
     }
-    let joined =
-        |typed: &OsString| asked.get_arguments().any(|arg| arg.is_require_equals_set() && is(arg, typed));
+    let joined = |typed: &OsString| {
+        asked
+            .get_arguments()
+            .any(|arg| arg.is_require_equals_set() && is(arg, typed))
+    };
     // What kubectl's users type first.
-    let before = args.windows(2).find(|pair| pair[1] == *word && joined(&pair[0]));
-    let of_run = command.get_arguments().any(|arg| arg.get_long() == word.strip_prefix("--"));
+    let before = args
+        .windows(2)
+        .find(|pair| pair[1] == *word && joined(&pair[0]));
+    let of_run = command
+        .get_arguments()
+        .any(|arg| arg.get_long() == word.strip_prefix("--"));
     let says = if let Some(pair) = before {
-        format!("{word:?} is not joined to its option; write {}={word}", pair[0].display())
+        format!(
+            "{word:?} is not joined to its option; write {}={word}",
+            pair[0].display()
+        )
     } else if of_run && !name.is_empty() {
         format!("{word} cannot be used with {name}: it would not change the answer; leave it out")
     } else {
@@ -289,7 +387,10 @@ fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
 /// Warns of variables that are nearly ours: they change nothing.
 pub fn warn_of_near_variables() {
     let options = Line::command();
-    let ours = options.get_arguments().filter_map(|arg| arg.get_env()?.to_str()).collect::<Vec<_>>();
+    let ours = options
+        .get_arguments()
+        .filter_map(|arg| arg.get_env()?.to_str())
+        .collect::<Vec<_>>();
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
         // A pod has several variables for each Service of its namespace.
@@ -303,13 +404,19 @@ pub fn warn_of_near_variables() {
 
 /// Changes the arguments of the run, and of its subcommands.
 fn everywhere(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
-    command.mut_args(change).mut_subcommands(|subcommand| subcommand.mut_args(change))
+    command
+        .mut_args(change)
+        .mut_subcommands(|subcommand| subcommand.mut_args(change))
 }
 
 /// A variable that is set to nothing counts as not set: that is how manifests unset one.
 fn forget_empty_variable(arg: Arg) -> Arg {
     let value = arg.get_env().and_then(std::env::var_os);
-    if value.is_some_and(|value| value.is_empty()) { without_variable(arg) } else { arg }
+    if value.is_some_and(|value| value.is_empty()) {
+        without_variable(arg)
+    } else {
+        arg
+    }
 }
 
 fn without_variable(arg: Arg) -> Arg {

@@ -19,7 +19,10 @@ const METRICS: &str = "Metrics";
 
 /// The options of a run.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct Options {
     /// The options that a question takes too.
     #[command(flatten)]
@@ -157,11 +160,23 @@ pub struct Common {
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
     /// How long past its deletion deadline (grace included) a pod counts as stuck
-    #[arg(long, display_order = 7, env, value_name = "DURATION", default_value = "10m")]
+    #[arg(
+        long,
+        display_order = 7,
+        env,
+        value_name = "DURATION",
+        default_value = "10m"
+    )]
     pub reap_older_than: Span,
 
     /// How long its node must have been NotReady [default: same as --reap-older-than]
-    #[arg(long, display_order = 8, hide_short_help = true, env, value_name = "DURATION")]
+    #[arg(
+        long,
+        display_order = 8,
+        hide_short_help = true,
+        env,
+        value_name = "DURATION"
+    )]
     pub node_not_ready_for: Option<Span>,
 }
 

@@ -24,7 +24,9 @@ fn completions(shell: Shell) -> Vec<u8> {
     clap_complete::generate(shell, &mut whole(None), "pod-reaper", &mut bytes);
     // The script for bash names a program with a hyphen in two ways, and then finds no subcommand's options
     // (clap-rs/clap#6421).
-    String::from_utf8_lossy(&bytes).replace("pod__subcmd__reaper", "pod__reaper").into_bytes()
+    String::from_utf8_lossy(&bytes)
+        .replace("pod__subcmd__reaper", "pod__reaper")
+        .into_bytes()
 }
 
 /// The manual page: that of a run, with the options of each subcommand after it. An option that the short help leaves out
@@ -36,9 +38,13 @@ fn man() -> io::Result<Vec<u8>> {
     clap_mangen::Man::new(whole.clone()).render(&mut bytes)?;
     for name in ["what-if", "explain"] {
         if let Some(subcommand) = whole.find_subcommand(name) {
-            let named = subcommand.clone().display_name(format!("pod-reaper {name}"));
+            let named = subcommand
+                .clone()
+                .display_name(format!("pod-reaper {name}"));
             let page = clap_mangen::Man::new(named);
-            bytes.extend_from_slice(format!(".SH \"POD-REAPER {}\"\n", name.to_uppercase()).as_bytes());
+            bytes.extend_from_slice(
+                format!(".SH \"POD-REAPER {}\"\n", name.to_uppercase()).as_bytes(),
+            );
             page.render_synopsis_section(&mut bytes)?;
             page.render_options_section(&mut bytes)?;
         }

@@ -19,13 +19,31 @@ fn the_options_do_not_contradict_each_other() {
 #[test]
 fn every_option_has_its_variable_except_those_that_must_not_come_from_a_stray_one() {
     // A stray NAMESPACE is common, and would narrow a run unnoticed.
-    let without =
-        ["yes", "now", "snapshot", "context", "kubeconfig", "all", "output", "namespace", "all_namespaces"];
+    let without = [
+        "yes",
+        "now",
+        "snapshot",
+        "context",
+        "kubeconfig",
+        "all",
+        "output",
+        "namespace",
+        "all_namespaces",
+    ];
     for arg in Line::command().get_arguments() {
         let id = arg.get_id().as_str();
         let expected = (!without.contains(&id)).then(|| id.to_uppercase());
-        assert_eq!(arg.get_env().map(|name| name.to_string_lossy().into_owned()), expected, "{id}");
-        assert_eq!(arg.get_long().map(str::to_owned), Some(id.replace('_', "-")), "{id}");
+        assert_eq!(
+            arg.get_env()
+                .map(|name| name.to_string_lossy().into_owned()),
+            expected,
+            "{id}"
+        );
+        assert_eq!(
+            arg.get_long().map(str::to_owned),
+            Some(id.replace('_', "-")),
+            "{id}"
+        );
     }
 }
 
@@ -42,7 +60,11 @@ fn a_duration_has_a_unit() {
         ("1d", 86_400),
         ("0s", 0),
     ] {
-        assert_eq!(text.parse::<Span>().map(Duration::from), Ok(Duration::from_secs(seconds)), "{text:?}");
+        assert_eq!(
+            text.parse::<Span>().map(Duration::from),
+            Ok(Duration::from_secs(seconds)),
+            "{text:?}"
+        );
     }
     for (text, why) in [
         ("", "it is empty"),
@@ -65,7 +87,10 @@ fn a_duration_has_a_unit() {
     ] {
         let error = text.parse::<Span>().expect_err(text);
         assert!(error.starts_with(why), "{text:?}: {error}");
-        assert!(error.ends_with("write it with a unit, such as 10m or 1h 30m"), "{text:?}: {error}");
+        assert!(
+            error.ends_with("write it with a unit, such as 10m or 1h 30m"),
+            "{text:?}: {error}"
+        );
     }
 }
 
@@ -105,7 +130,9 @@ fn a_dry_run_is_never_guessed() {
     ] {
         assert_eq!(DryRun::from_str(text, false), Ok(mode), "{text}");
     }
-    for text in ["", " ", "True", "TRUE", "yes", "no", "1", "0", "on", "off", " true", "Server", "all"] {
+    for text in [
+        "", " ", "True", "TRUE", "yes", "no", "1", "0", "on", "off", " true", "Server", "all",
+    ] {
         assert!(DryRun::from_str(text, false).is_err(), "{text:?}");
     }
 }
@@ -129,9 +156,14 @@ fn the_forms_of_the_report() {
 #[test]
 fn a_regular_expression_is_not_anchored() {
     let prod = regex("prod-|^compute$").expect("an expression");
-    assert!(prod.is_match("my-prod-1") && prod.is_match("compute") && !prod.is_match("compute-hive01"));
+    assert!(
+        prod.is_match("my-prod-1") && prod.is_match("compute") && !prod.is_match("compute-hive01")
+    );
     for (text, why) in [
-        ("", "it is empty; leave it out for all, or write one such as ^prod-"),
+        (
+            "",
+            "it is empty; leave it out for all, or write one such as ^prod-",
+        ),
         (" ", "it is empty"),
         ("[", "unclosed character class; write"),
         ("*", "repetition operator missing expression; write"),
@@ -156,9 +188,21 @@ fn an_owner_kind_is_a_word() {
 #[test]
 fn a_moment_has_a_zone() {
     let read = |text| moment(text).map(|moment| moment.to_string());
-    assert_eq!(read("2026-01-31T03:00:00Z").as_deref(), Ok("2026-01-31T03:00:00Z"));
-    assert_eq!(read("2026-01-31T04:00:00+01:00").as_deref(), Ok("2026-01-31T03:00:00Z"));
-    for text in ["", "yesterday", "2026-01-31", "2026-01-31T03:00:00", "1769828400"] {
+    assert_eq!(
+        read("2026-01-31T03:00:00Z").as_deref(),
+        Ok("2026-01-31T03:00:00Z")
+    );
+    assert_eq!(
+        read("2026-01-31T04:00:00+01:00").as_deref(),
+        Ok("2026-01-31T03:00:00Z")
+    );
+    for text in [
+        "",
+        "yesterday",
+        "2026-01-31",
+        "2026-01-31T03:00:00",
+        "1769828400",
+    ] {
         let error = moment(text).expect_err(text);
         assert!(error.contains("2026-01-31T03:00:00Z"), "{text:?}: {error}");
     }

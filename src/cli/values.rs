@@ -37,14 +37,19 @@ impl FromStr for Span {
         let wrong = [
             (trimmed.is_empty(), "it is empty"),
             (trimmed.starts_with('-'), "it is negative"),
-            (trimmed.chars().all(|letter| letter.is_ascii_digit()), "a bare number has no unit"),
+            (
+                trimmed.chars().all(|letter| letter.is_ascii_digit()),
+                "a bare number has no unit",
+            ),
             // humantime reads M as months of 30.44 days; here it is a slip for m.
             (trimmed.contains('M'), "M would be months"),
         ];
         if let Some((_, why)) = wrong.into_iter().find(|(is, _)| *is) {
             return Err(format!("{why}; {example}"));
         }
-        humantime::parse_duration(trimmed).map(Self).map_err(|error| format!("{error}; {example}"))
+        humantime::parse_duration(trimmed)
+            .map(Self)
+            .map_err(|error| format!("{error}; {example}"))
     }
 }
 
@@ -113,7 +118,12 @@ pub(super) fn regex(text: &str) -> Result<Regex, String> {
     let text = filled("leave it out for all, or write one such as ^prod-")(text)?;
     Regex::new(&text).map_err(|error| {
         let cause = error.to_string();
-        let cause = cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let cause = cause
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
         format!("{cause}; write a regular expression such as ^prod- or ^(compute|impala)-")
     })
 }
@@ -123,26 +133,41 @@ pub(super) fn node_selector(text: &str) -> Result<NodeSelector, String> {
 }
 
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "write a time such as 2026-01-31T03:00:00Z".to_owned())
+    text.parse()
+        .map_err(|_| "write a time such as 2026-01-31T03:00:00Z".to_owned())
 }
 
 pub(super) fn count(text: &str) -> Result<usize, String> {
-    text.trim().parse().map_err(|_| "write a whole number such as 50; 0 is no limit".to_owned())
+    text.trim()
+        .parse()
+        .map_err(|_| "write a whole number such as 50; 0 is no limit".to_owned())
 }
 
 pub(super) fn percent(text: &str) -> Result<u8, String> {
-    let percent = text.trim().parse().ok().filter(|percent| (1..=100).contains(percent));
+    let percent = text
+        .trim()
+        .parse()
+        .ok()
+        .filter(|percent| (1..=100).contains(percent));
     percent.ok_or_else(|| "write a whole number from 1 to 100, such as 55".to_owned())
 }
 
 pub(super) fn cluster_name(text: &str) -> Result<String, String> {
     let is_name = !text.trim().is_empty() && !text.chars().any(char::is_control);
-    is_name.then(|| text.to_owned()).ok_or_else(|| "write a name such as prod-eu, in one line".to_owned())
+    is_name
+        .then(|| text.to_owned())
+        .ok_or_else(|| "write a name such as prod-eu, in one line".to_owned())
 }
 
 /// What holds more than blanks; else the `hint` says what to write.
 pub(super) fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
-    move |text| if text.trim().is_empty() { Err(format!("it is empty; {hint}")) } else { Ok(text.to_owned()) }
+    move |text| {
+        if text.trim().is_empty() {
+            Err(format!("it is empty; {hint}"))
+        } else {
+            Ok(text.to_owned())
+        }
+    }
 }
 
 pub(super) fn kind(text: &str) -> Result<String, String> {
@@ -155,7 +180,11 @@ pub(super) fn path(text: &str) -> Result<PathBuf, String> {
 
 /// A name of an object; else the `hint` says what to write.
 pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
-    move |text| is_name(text).then(|| text.to_owned()).ok_or(format!("it is not a Kubernetes name; {hint}"))
+    move |text| {
+        is_name(text)
+            .then(|| text.to_owned())
+            .ok_or(format!("it is not a Kubernetes name; {hint}"))
+    }
 }
 
 /// A node, for `what-if`.
@@ -167,8 +196,13 @@ pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
 pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
     let (namespace, pod) = text.split_once('/').unwrap_or(("", text));
     let right = is_name(pod) && (is_name(namespace) || pod == text);
-    let named = PodName { namespace: namespace.to_owned(), name: pod.to_owned() };
-    right.then_some(named).ok_or_else(|| "write namespace and pod, such as vault/vault-0".to_owned())
+    let named = PodName {
+        namespace: namespace.to_owned(),
+        name: pod.to_owned(),
+    };
+    right
+        .then_some(named)
+        .ok_or_else(|| "write namespace and pod, such as vault/vault-0".to_owned())
 }
 
 /// Those that completion is tested in.
@@ -189,7 +223,9 @@ pub(super) fn answer() -> impl TypedValueParser<Value = Output> {
 /// `--kubelet-alive`.
 pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
     PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str)).try_map(|word| {
-        let known = KubeletAlive::ALL.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(&word));
+        let known = KubeletAlive::ALL
+            .into_iter()
+            .find(|known| known.as_str().eq_ignore_ascii_case(&word));
         known.ok_or("it is not one of these")
     })
 }

@@ -32,10 +32,16 @@ impl Cluster {
         let client = tokio::task::spawn_blocking(move || client(config));
         let why = match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
             Ok(Ok(Ok(client))) => {
-                return Ok(Self { place, ..Self::new(client, stop.clone(), selectors.clone()) });
+                return Ok(Self {
+                    place,
+                    ..Self::new(client, stop.clone(), selectors.clone())
+                });
             }
             Ok(Ok(Err(error))) => {
-                format!("the credentials in the kubeconfig cannot be used ({})", kind(&error))
+                format!(
+                    "the credentials in the kubeconfig cannot be used ({})",
+                    kind(&error)
+                )
             }
             Ok(Err(_)) => "setting up the client by the kubeconfig failed".to_owned(),
             Err(_) => {
@@ -43,7 +49,9 @@ impl Cluster {
                 format!("the credential plugin of the kubeconfig did not answer within {limit} s")
             }
         };
-        Err(CouldNotRun::Source(format!("{why}; try `kubectl get nodes` with the same kubeconfig")))
+        Err(CouldNotRun::Source(format!(
+            "{why}; try `kubectl get nodes` with the same kubeconfig"
+        )))
     }
 }
 
@@ -101,15 +109,33 @@ async fn config(target: &Target) -> Result<(Config, String)> {
         };
         let why = "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
                    name one with --kubeconfig, or audit a saved state with --snapshot";
-        return Config::incluster().map(own).map_err(|_| CouldNotRun::Source(why.to_owned()));
+        return Config::incluster()
+            .map(own)
+            .map_err(|_| CouldNotRun::Source(why.to_owned()));
     };
     let proxy = proxy(&kubeconfig, target.context.as_ref());
-    let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
-    let context = target.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
-    let contexts = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>();
-    let contexts = if contexts.is_empty() { "none".to_owned() } else { contexts.join(", ") };
-    let mut config =
-        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
+    let options = KubeConfigOptions {
+        context: target.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let context = target
+        .context
+        .clone()
+        .or_else(|| kubeconfig.current_context.clone())
+        .unwrap_or_default();
+    let contexts = kubeconfig
+        .contexts
+        .iter()
+        .map(|context| context.name.clone())
+        .collect::<Vec<_>>();
+    let contexts = if contexts.is_empty() {
+        "none".to_owned()
+    } else {
+        contexts.join(", ")
+    };
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|error| match error {
             KubeconfigError::LoadContext(name) => CouldNotRun::Usage(format!(
                 "--context {name}: {named} has no such context; it has {contexts}"
             )),
@@ -127,7 +153,10 @@ async fn config(target: &Target) -> Result<(Config, String)> {
     }
     // kube would take a proxy from the environment as well, but cannot know which hosts it must not be used for.
     config.proxy_url = proxy;
-    let place = format!("context {context} ({})", config.cluster_url.host().unwrap_or_default());
+    let place = format!(
+        "context {context} ({})",
+        config.cluster_url.host().unwrap_or_default()
+    );
     Ok((config, place))
 }
 
@@ -139,7 +168,11 @@ fn read(path: &Path, by: &str) -> Result<(Kubeconfig, String)> {
             KubeconfigError::ReadConfig(error, _) => error.to_string(),
             // Only where: the text around it may be a token.
             KubeconfigError::Parse(error) if let Some(at) = error.location() => {
-                format!("not a kubeconfig, at line {}, column {}", at.line(), at.column())
+                format!(
+                    "not a kubeconfig, at line {}, column {}",
+                    at.line(),
+                    at.column()
+                )
             }
             _ => "not a kubeconfig".to_owned(),
         };
@@ -156,7 +189,12 @@ fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig> {
         match path.try_exists() {
             Ok(true) => {}
             Ok(false) => continue,
-            Err(error) => return Err(CouldNotRun::Usage(format!("KUBECONFIG {}: {error}", path.display()))),
+            Err(error) => {
+                return Err(CouldNotRun::Usage(format!(
+                    "KUBECONFIG {}: {error}",
+                    path.display()
+                )));
+            }
         }
         let (next, named) = read(path, "KUBECONFIG")?;
         let first = merged.unwrap_or_default();
@@ -164,7 +202,11 @@ fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig> {
         merged = Some(both.map_err(|error| CouldNotRun::Usage(format!("{named}: {error}")))?);
     }
     merged.ok_or_else(|| {
-        let names = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let names = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join(", ");
         let what = "no such file; name one that exists, or unset the variable";
         CouldNotRun::Usage(format!("KUBECONFIG {names}: {what}"))
     })
@@ -178,7 +220,22 @@ fn default_path() -> Option<PathBuf> {
 /// The proxy that the chosen cluster's entry names.
 fn proxy(kubeconfig: &Kubeconfig, context: Option<&String>) -> Option<http::Uri> {
     let name = context.or(kubeconfig.current_context.as_ref())?;
-    let context = kubeconfig.contexts.iter().find(|named| named.name == *name)?.context.as_ref()?;
-    let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster)?.cluster.as_ref()?;
-    cluster.proxy_url.as_ref().filter(|url| !url.is_empty())?.parse().ok()
+    let context = kubeconfig
+        .contexts
+        .iter()
+        .find(|named| named.name == *name)?
+        .context
+        .as_ref()?;
+    let cluster = kubeconfig
+        .clusters
+        .iter()
+        .find(|named| named.name == context.cluster)?
+        .cluster
+        .as_ref()?;
+    cluster
+        .proxy_url
+        .as_ref()
+        .filter(|url| !url.is_empty())?
+        .parse()
+        .ok()
 }

@@ -60,8 +60,17 @@ pub struct Reference {
 impl Cluster {
     /// Writes an Event, which came about `at` that moment; `instance` is the pod or machine that this program runs on. Sent
     /// once.
-    pub async fn create_event(&self, event: &Event, at: Timestamp, instance: &str) -> Result<(), Failure> {
-        let namespace = event.regarding.namespace.as_deref().unwrap_or(OF_THE_CLUSTER);
+    pub async fn create_event(
+        &self,
+        event: &Event,
+        at: Timestamp,
+        instance: &str,
+    ) -> Result<(), Failure> {
+        let namespace = event
+            .regarding
+            .namespace
+            .as_deref()
+            .unwrap_or(OF_THE_CLUSTER);
         let (kind, naming, name) = match &event.warning {
             Some(name) => ("Warning", "name", name.clone()),
             None => ("Normal", "generateName", format!("{CONTROLLER}-")),
@@ -84,7 +93,15 @@ impl Cluster {
         let path = format!("{GROUP}/namespaces/{}/events", encode(namespace));
         let payload = ("application/json", body.to_string().into_bytes());
         let until = Instant::now() + LIMIT;
-        self.send(Method::POST, &path, Form::Metadata, Some(payload), Some(until)).await.map(drop)
+        self.send(
+            Method::POST,
+            &path,
+            Form::Metadata,
+            Some(payload),
+            Some(until),
+        )
+        .await
+        .map(drop)
     }
 
     /// When the last of our own Warnings about each pod of `namespace` was written, by the pod's UID, as far as the API
@@ -94,15 +111,19 @@ impl Cluster {
         namespace: &str,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<BTreeMap<String, Timestamp>, Failure> {
-        let selector = format!("regarding.kind%3DPod,reportingController%3D{CONTROLLER},type%3DWarning");
+        let selector =
+            format!("regarding.kind%3DPod,reportingController%3D{CONTROLLER},type%3DWarning");
         let namespace = encode(namespace);
-        let path = format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
+        let path =
+            format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
         let limit = self.stop.at_most(LIMIT);
         let list = self.list(&path, Form::Object, |event: RawEvent| {
             let (uid, at) = event.regards()?;
             wanted(&uid).then_some((uid, at))
         });
-        let listed = tokio::time::timeout(limit, list).await.map_err(|_| Failure::Timeout(limit))??;
+        let listed = tokio::time::timeout(limit, list)
+            .await
+            .map_err(|_| Failure::Timeout(limit))??;
         // One that cannot be read may be about any pod.
         let mut warned = listed.whole()?;
         // The last of each pod is the one that stays.
@@ -114,8 +135,14 @@ impl Cluster {
     pub async fn last_warning(&self, namespace: &str, uid: &str) -> Option<(Timestamp, String)> {
         let (namespace, uid) = (encode(namespace), encode(uid));
         let selector = format!("regarding.uid%3D{uid},type%3DWarning");
-        let path = format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
-        self.list(&path, Form::Object, RawEvent::says).await.ok()?.items.into_iter().max()
+        let path =
+            format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
+        self.list(&path, Form::Object, RawEvent::says)
+            .await
+            .ok()?
+            .items
+            .into_iter()
+            .max()
     }
 }
 
@@ -123,7 +150,13 @@ impl Reference {
     /// To an object of the core API.
     fn core(kind: &str, namespace: Option<&String>, name: &str, uid: &str) -> Self {
         let [api_version, kind, name, uid] = ["v1", kind, name, uid].map(str::to_owned);
-        Self { api_version, kind, namespace: namespace.cloned(), name, uid }
+        Self {
+            api_version,
+            kind,
+            namespace: namespace.cloned(),
+            name,
+            uid,
+        }
     }
 
     /// To a node.

@@ -57,7 +57,11 @@ pub enum Failure {
 }
 
 fn colon(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(": {message}") }
+    if message.is_empty() {
+        String::new()
+    } else {
+        format!(": {message}")
+    }
 }
 
 impl Failure {
@@ -126,22 +130,40 @@ impl Failure {
 /// Kind and message of a Status object. A body that is not one is not repeated: it may hold anything.
 pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     let answered = serde_json::from_slice::<Value>(body).unwrap_or_default();
-    let answered = if answered["kind"] == "Status" { answered } else { Value::Null };
-    let causes = answered["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let answered = if answered["kind"] == "Status" {
+        answered
+    } else {
+        Value::Null
+    };
+    let causes = answered["details"]["causes"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     // The cause of an internal error has no reason, only the error's text.
     let webhook = |cause: &Value| {
-        cause["message"].as_str().is_some_and(|text| text.starts_with("failed calling webhook"))
+        cause["message"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("failed calling webhook"))
     };
     let kind = match (status.as_u16(), answered["reason"].as_str()) {
         (404, Some("NotFound")) => StatusKind::NotFound,
         (500, Some("InternalError")) if causes.iter().any(webhook) => StatusKind::Webhook,
-        (403, _) if causes.iter().any(|cause| cause["reason"] == "NamespaceTerminating") => {
+        (403, _)
+            if causes
+                .iter()
+                .any(|cause| cause["reason"] == "NamespaceTerminating") =>
+        {
             StatusKind::NamespaceTerminating
         }
         _ => StatusKind::Other,
     };
-    let message = answered["message"].as_str().map(|message| message.chars().take(MESSAGE_LIMIT).collect());
-    (kind, message.unwrap_or_else(|| status.canonical_reason().unwrap_or_default().to_owned()))
+    let message = answered["message"]
+        .as_str()
+        .map(|message| message.chars().take(MESSAGE_LIMIT).collect());
+    (
+        kind,
+        message.unwrap_or_else(|| status.canonical_reason().unwrap_or_default().to_owned()),
+    )
 }
 
 /// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not

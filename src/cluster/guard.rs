@@ -19,7 +19,8 @@ use crate::kubernetes::RawObject;
 /// may refuse.
 pub const REFUSAL: &str = "pod-reaper's guard lets it touch only pods that are Terminating already";
 /// The message of the rule in `cronjob/components/node-guard/node-guard.yaml`.
-pub const NODE_REFUSAL: &str = "pod-reaper's node guard lets it touch only pods whose node is not Ready";
+pub const NODE_REFUSAL: &str =
+    "pod-reaper's node guard lets it touch only pods whose node is not Ready";
 /// For how long a guard that is not seen yet is asked again: the API server takes about a second to put a policy in force.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two tries.
@@ -44,9 +45,18 @@ impl Cluster {
     /// Returns once the guard that has this message has refused this account the delete of its own pod; else says what was
     /// found instead.
     pub async fn prove(&self, refusal: &str) -> Result<(), String> {
-        let named = |variable| env::var(variable).ok().filter(|name| !name.is_empty()).ok_or(NO_POD);
+        let named = |variable| {
+            env::var(variable)
+                .ok()
+                .filter(|name| !name.is_empty())
+                .ok_or(NO_POD)
+        };
         let (namespace, name) = (named("POD_NAMESPACE")?, named("POD_NAME")?);
-        let path = format!("/api/v1/namespaces/{}/pods/{}", encode(&namespace), encode(&name));
+        let path = format!(
+            "/api/v1/namespaces/{}/pods/{}",
+            encode(&namespace),
+            encode(&name)
+        );
         let until = Instant::now() + self.stop.at_most(PATIENCE);
         loop {
             let last = Instant::now() + PAUSE > until;
@@ -64,7 +74,9 @@ impl Cluster {
                 }
                 Err(NoProof::LetThrough) if last => {
                     let why = self.what_is_missing().await;
-                    return Err(format!("the API server would let this account delete a running pod: {why}"));
+                    return Err(format!(
+                        "the API server would let this account delete a running pod: {why}"
+                    ));
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
@@ -74,25 +86,39 @@ impl Cluster {
     /// Asks once. The pod is read each time: its kubelet writes to it while it starts.
     async fn ask(&self, refusal: &str, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
-            let hint =
-                if failure.is(StatusKind::NotFound) { NO_POD } else { "it needs the right to get pods" };
+            let hint = if failure.is(StatusKind::NotFound) {
+                NO_POD
+            } else {
+                "it needs the right to get pods"
+            };
             NoProof::Never(format!("its own pod could not be read: {failure}; {hint}"))
         };
         let read = self.get(path, Form::Metadata).await.map_err(unread)?;
         let own = read.parse::<RawObject>().map_err(unread)?.metadata;
         let (Some(uid), Some(version)) = (&own.uid, &own.resource_version) else {
-            return Err(unread(Failure::Unreadable("it has no UID or no resource version".to_owned())));
+            return Err(unread(Failure::Unreadable(
+                "it has no UID or no resource version".to_owned(),
+            )));
         };
         if own.terminating() {
             let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
             return Err(NoProof::Never(why.to_owned()));
         }
         // Of two policies that refuse, the API server names either. This is the form that the guard leaves to the node guard.
-        let propagation = if refusal == NODE_REFUSAL { "Orphan" } else { "Background" };
+        let propagation = if refusal == NODE_REFUSAL {
+            "Orphan"
+        } else {
+            "Background"
+        };
         let payload = delete_options(uid, version, true, propagation);
         let path = format!("{path}{DRY_RUN}");
-        let answer = self.send(Method::DELETE, &path, Form::Metadata, Some(payload), None).await;
-        answer.map_or_else(|failure| judge(refusal, &failure), |_| Err(NoProof::LetThrough))
+        let answer = self
+            .send(Method::DELETE, &path, Form::Metadata, Some(payload), None)
+            .await;
+        answer.map_or_else(
+            |failure| judge(refusal, &failure),
+            |_| Err(NoProof::LetThrough),
+        )
     }
 
     /// What the guard lacks, as far as this account may look. It is recognised by its words, since a prefix changes its name.
@@ -102,7 +128,8 @@ impl Cluster {
             let list = self.get(&path, Form::Object).await?.parse::<Value>()?;
             Ok::<_, Failure>(list["items"].as_array().cloned().unwrap_or_default())
         };
-        let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings")) {
+        let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings"))
+        {
             Ok(lists) => lists,
             Err(failure) if failure.is(StatusKind::NotFound) => {
                 return "it serves no ValidatingAdmissionPolicy, which needs Kubernetes 1.30; cronjob/base needs none".to_owned();
@@ -114,15 +141,27 @@ impl Cluster {
                 );
             }
         };
-        let ours = policies.iter().filter(|policy| policy["spec"]["validations"][0]["message"] == REFUSAL);
-        let ours = ours.map(|policy| &policy["metadata"]["name"]).collect::<Vec<_>>();
+        let ours = policies
+            .iter()
+            .filter(|policy| policy["spec"]["validations"][0]["message"] == REFUSAL);
+        let ours = ours
+            .map(|policy| &policy["metadata"]["name"])
+            .collect::<Vec<_>>();
         let Some(policy) = ours.first() else {
-            return "the guard's policy is not installed; apply cronjob/components/guard".to_owned();
+            return "the guard's policy is not installed; apply cronjob/components/guard"
+                .to_owned();
         };
-        let bound = bindings.iter().filter(|binding| ours.contains(&&binding["spec"]["policyName"]));
-        let mut actions = bound.map(|binding| &binding["spec"]["validationActions"]).collect::<Vec<_>>();
-        let denies =
-            |actions: &&Value| actions.as_array().is_some_and(|actions| actions.contains(&json!("Deny")));
+        let bound = bindings
+            .iter()
+            .filter(|binding| ours.contains(&&binding["spec"]["policyName"]));
+        let mut actions = bound
+            .map(|binding| &binding["spec"]["validationActions"])
+            .collect::<Vec<_>>();
+        let denies = |actions: &&Value| {
+            actions
+                .as_array()
+                .is_some_and(|actions| actions.contains(&json!("Deny")))
+        };
         if actions.iter().any(denies) {
             return format!(
                 "the guard's policy {policy} does not apply to this account, which needs the right be-guarded on \
@@ -139,7 +178,11 @@ impl Cluster {
 
 /// What a refusal proves.
 pub(super) fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
-    let message = if let Failure::Status { message, .. } = failure { message.as_str() } else { "" };
+    let message = if let Failure::Status { message, .. } = failure {
+        message.as_str()
+    } else {
+        ""
+    };
     if message.ends_with(&format!("denied request: {refusal}")) {
         return Ok(());
     }
@@ -165,6 +208,11 @@ pub(super) fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
         _ => "it was not answered",
     };
     let why = format!("{what}: {failure}");
-    let again = message.contains(NOT_READY) || failure.code() == Some(409) || failure.pause(1).is_some();
-    Err(if again { NoProof::NotYet(why) } else { NoProof::Never(why) })
+    let again =
+        message.contains(NOT_READY) || failure.code() == Some(409) || failure.pause(1).is_some();
+    Err(if again {
+        NoProof::NotYet(why)
+    } else {
+        NoProof::Never(why)
+    })
 }

@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use super::request::{Answer, Form};
 use super::{Cluster, Failure, Reference, StatusKind};
 use crate::facts::{
-    Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing, Traits,
-    Unasked, Unread,
+    Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
+    Traits, Unasked, Unread,
 };
 use crate::kubernetes::{
-    KOSMOS_PREFIX, ListMeta, NodeLeases, RawClaim, RawController, RawLease, RawList, RawNode, RawObject,
-    RawPod, RawStatefulSet, RawVolume, identity_of_malformed, malformed,
+    KOSMOS_PREFIX, ListMeta, NodeLeases, RawClaim, RawController, RawLease, RawList, RawNode,
+    RawObject, RawPod, RawStatefulSet, RawVolume, identity_of_malformed, malformed,
 };
 use crate::outcome::{Replacement, ReplacementState as State};
 
@@ -42,7 +42,8 @@ const SERVER_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system
 const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
     CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
 /// Selects the pods whose phase is final: it is none of these.
-const FINISHED: &str = "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
+const FINISHED: &str =
+    "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
 /// The characters of a name that need no escape.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
@@ -112,14 +113,20 @@ pub struct Listed<T> {
 
 impl<T> Default for Listed<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), malformed: Vec::new() }
+        Self {
+            items: Vec::new(),
+            malformed: Vec::new(),
+        }
     }
 }
 
 impl<T> Listed<T> {
     /// The objects, where each could be read: one that could not may be any.
     pub fn whole(self) -> Result<Vec<T>, Failure> {
-        self.malformed.into_iter().next().map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
+        self.malformed
+            .into_iter()
+            .next()
+            .map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
     }
 }
 
@@ -156,7 +163,11 @@ impl Cluster {
             answer.rows(["Name", "Status", "Roles"], |[name, status, roles]| {
                 scan.nodes += 1;
                 let mut words = status.split(',');
-                let worker = || !roles.split(',').any(|role| ["control-plane", "master"].contains(&role));
+                let worker = || {
+                    !roles
+                        .split(',')
+                        .any(|role| ["control-plane", "master"].contains(&role))
+                };
                 if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
                     scan.not_ready.push(name);
                 } else if scan.ready.is_none()
@@ -175,14 +186,24 @@ impl Cluster {
     /// says that is not understood costs a look at its node's pods, so it cannot hide one.
     pub async fn places_of_terminating_pods(&self) -> Result<BTreeSet<PodsOf>, Failure> {
         let path = format!("/api/v1/pods?includeObject=None&limit={ROWS}");
-        let places = self.pages(&path, Form::Table, |answer, places: &mut BTreeSet<PodsOf>| {
-            answer.rows(["Status", "Node"], |[status, node]| {
-                if LIVING.split(' ').any(|living| living == status) || status.starts_with("Init:") {
-                    return;
-                }
-                places.insert(if node == "<none>" { PodsOf::NoNode } else { PodsOf::Node(node) });
-            })
-        });
+        let places = self.pages(
+            &path,
+            Form::Table,
+            |answer, places: &mut BTreeSet<PodsOf>| {
+                answer.rows(["Status", "Node"], |[status, node]| {
+                    if LIVING.split(' ').any(|living| living == status)
+                        || status.starts_with("Init:")
+                    {
+                        return;
+                    }
+                    places.insert(if node == "<none>" {
+                        PodsOf::NoNode
+                    } else {
+                        PodsOf::Node(node)
+                    });
+                })
+            },
+        );
         let mut places = places.await?;
         // The rows do not show these.
         places.insert(PodsOf::Finished);
@@ -191,13 +212,22 @@ impl Cluster {
 
     /// `VolumeAttachments` by node. They have no field selector for it, but their rows name it.
     pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
-        let path = format!("/apis/storage.k8s.io/v1/volumeattachments?includeObject=None&limit={ROWS}");
-        let by_node = self.pages(&path, Form::Table, |answer, by_node: &mut BTreeMap<_, Vec<_>>| {
-            answer.rows(["Name", "PV", "Node"], |[name, volume, node]| {
-                let volume = Some(volume).filter(|volume| !volume.is_empty() && volume != "<unset>");
-                by_node.entry(node).or_default().push(Attachment { name, volume });
-            })
-        });
+        let path =
+            format!("/apis/storage.k8s.io/v1/volumeattachments?includeObject=None&limit={ROWS}");
+        let by_node = self.pages(
+            &path,
+            Form::Table,
+            |answer, by_node: &mut BTreeMap<_, Vec<_>>| {
+                answer.rows(["Name", "PV", "Node"], |[name, volume, node]| {
+                    let volume =
+                        Some(volume).filter(|volume| !volume.is_empty() && volume != "<unset>");
+                    by_node
+                        .entry(node)
+                        .or_default()
+                        .push(Attachment { name, volume });
+                })
+            },
+        );
         let mut by_node = by_node.await?;
         for attachments in by_node.values_mut() {
             attachments.sort();
@@ -209,16 +239,33 @@ impl Cluster {
     pub async fn node(&self, name: &str) -> Result<Option<NodeLook>, Failure> {
         let at = Instant::now();
         let node_path = format!("/api/v1/nodes/{}", encode(name));
-        let (answer, lease) =
-            tokio::join!(self.get_any(&node_path, Form::Object), self.find::<RawLease>(NODE_LEASES, name));
-        let Some(answer) = answer? else { return Ok(None) };
-        let now = answer.date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
+        let (answer, lease) = tokio::join!(
+            self.get_any(&node_path, Form::Object),
+            self.find::<RawLease>(NODE_LEASES, name)
+        );
+        let Some(answer) = answer? else {
+            return Ok(None);
+        };
+        let now = answer
+            .date
+            .ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
         let node = answer.parse_named::<RawNode>(name)?;
-        let servers = if node.may_have_api_server() { self.api_servers().await } else { Ok(Vec::new()) };
+        let servers = if node.may_have_api_server() {
+            self.api_servers().await
+        } else {
+            Ok(Vec::new())
+        };
         let own = lease.map_err(|failure| Unread(failure.to_string()));
-        let leases = NodeLeases { own, api_servers: servers.as_deref() };
+        let leases = NodeLeases {
+            own,
+            api_servers: servers.as_deref(),
+        };
         let facts = node.into_facts(now, leases, &self.selectors);
-        Ok(Some(NodeLook { facts: facts.map_err(Failure::Unreadable)?, now, at }))
+        Ok(Some(NodeLook {
+            facts: facts.map_err(Failure::Unreadable)?,
+            now,
+            at,
+        }))
     }
 
     /// The leases of the API servers; none where they may not be listed: an account of an older installation lacks that right.
@@ -231,67 +278,120 @@ impl Cluster {
     }
 
     /// The Terminating ones of `pods`, and of the others what tells why they are not.
-    pub async fn terminating_pods(&self, pods: &PodsOf) -> Result<(Listed<RawPod>, Vec<Unasked>), Failure> {
-        let cached = if matches!(pods, PodsOf::Node(_)) { CACHED } else { "" };
-        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector={}{cached}", pods.selector());
-        let pages = self.pages(&path, Form::Object, |answer, (listed, unasked): &mut (_, Vec<_>)| {
-            let keep = |pod: RawPod| {
-                unasked.extend(pod.unasked());
-                pod.metadata.terminating().then(|| pod.lean())
-            };
-            answer.items(keep, listed)
-        });
+    pub async fn terminating_pods(
+        &self,
+        pods: &PodsOf,
+    ) -> Result<(Listed<RawPod>, Vec<Unasked>), Failure> {
+        let cached = if matches!(pods, PodsOf::Node(_)) {
+            CACHED
+        } else {
+            ""
+        };
+        let path = format!(
+            "/api/v1/pods?limit={PAGE}&fieldSelector={}{cached}",
+            pods.selector()
+        );
+        let pages = self.pages(
+            &path,
+            Form::Object,
+            |answer, (listed, unasked): &mut (_, Vec<_>)| {
+                let keep = |pod: RawPod| {
+                    unasked.extend(pod.unasked());
+                    pod.metadata.terminating().then(|| pod.lean())
+                };
+                answer.items(keep, listed)
+            },
+        );
         pages.await
     }
 
     /// The UIDs of all pods of `node`, as they are now: the cache may not know yet of a delete.
     pub async fn pod_uids(&self, node: &str) -> Result<Vec<String>, Failure> {
-        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}", encode(node));
+        let path = format!(
+            "/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}",
+            encode(node)
+        );
         // A pod that cannot be read could be any: then no absence is proved.
-        self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid).await?.whole()
+        self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid)
+            .await?
+            .whole()
     }
 
     /// One pod; `None` where it does not exist.
     pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
-        self.find(&format!("/api/v1/namespaces/{}/pods/", encode(namespace)), name).await
+        self.find(
+            &format!("/api/v1/namespaces/{}/pods/", encode(namespace)),
+            name,
+        )
+        .await
     }
 
     /// The pods that may have taken the place of `lost`: the one of its name, or those of its controller where that gives
     /// each a new name. These are asked for again and again, and nothing is written by them.
     pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>, Failure> {
-        let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref()) else {
-            let path = format!("/api/v1/namespaces/{}/pods/{}", encode(&lost.namespace), encode(&lost.name));
+        let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref())
+        else {
+            let path = format!(
+                "/api/v1/namespaces/{}/pods/{}",
+                encode(&lost.namespace),
+                encode(&lost.name)
+            );
             let namesake = self.get_any(&path, Form::Look).await?;
-            let namesake = namesake.map(|answer| answer.parse_named(&lost.name)).transpose()?;
+            let namesake = namesake
+                .map(|answer| answer.parse_named(&lost.name))
+                .transpose()?;
             // Its controller may have been created again, under the same name.
             let another = |pod: &RawPod| {
-                pod.metadata.uid.as_ref() != Some(&lost.uid) && pod.summary().controller == lost.owner
+                pod.metadata.uid.as_ref() != Some(&lost.uid)
+                    && pod.summary().controller == lost.owner
             };
             return Ok(namesake.into_iter().filter(another).collect());
         };
         let (namespace, labels) = (encode(&lost.namespace), encode(labels));
-        let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PAGE}&labelSelector={labels}{CACHED}");
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/pods?limit={PAGE}&labelSelector={labels}{CACHED}"
+        );
         let keep = |pod: RawPod| pod.metadata.controlled_by(&controller.uid).then_some(pod);
         Ok(self.list(&path, Form::Look, keep).await?.items)
     }
 
     /// What its controller, which has at least `has` pods, says of the replacement of `lost` that it has not made.
     pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement, Failure> {
-        let Reference { api_version, kind, name, uid, .. } = Reference::controller(lost);
+        let Reference {
+            api_version,
+            kind,
+            name,
+            uid,
+            ..
+        } = Reference::controller(lost);
         if !["apps/v1", "batch/v1"].contains(&&*api_version) {
-            let state = if lost.siblings.is_some() { State::Pending } else { State::Unknown };
-            let cause = format!("none was found; its {kind} was not asked, and may name new pods otherwise");
+            let state = if lost.siblings.is_some() {
+                State::Pending
+            } else {
+                State::Unknown
+            };
+            let cause = format!(
+                "none was found; its {kind} was not asked, and may name new pods otherwise"
+            );
             return Ok(Replacement::without_pod(state, cause));
         }
         // A StatefulSet that wants fewer pods does not want those of the highest ordinals.
-        let ordinal = lost.name.rsplit('-').next().filter(|_| kind == "StatefulSet").map(str::parse);
+        let ordinal = lost
+            .name
+            .rsplit('-')
+            .next()
+            .filter(|_| kind == "StatefulSet")
+            .map(str::parse);
         let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
         let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/");
         let found = self.find::<RawController>(&path, &name).await?;
         // One that was created again makes pods of the same names, or of other names.
-        let found = found.filter(|found| lost.siblings.is_none() || found.metadata.uid == Some(uid));
+        let found =
+            found.filter(|found| lost.siblings.is_none() || found.metadata.uid == Some(uid));
         let gone = || Replacement::without_pod(State::None, "its controller no longer exists");
-        Ok(found.map_or_else(gone, |it| it.missing(ordinal.and_then(Result::ok).unwrap_or(has))))
+        Ok(found.map_or_else(gone, |it| {
+            it.missing(ordinal.and_then(Result::ok).unwrap_or(has))
+        }))
     }
 
     /// The value by which each namespace is opted out, where it is.
@@ -306,13 +406,27 @@ impl Cluster {
     }
 
     /// A `StatefulSet`; `None` where it does not exist.
-    pub async fn stateful_set(&self, namespace: &str, name: &str) -> Result<Option<RawStatefulSet>, Failure> {
-        self.find(&format!("/apis/apps/v1/namespaces/{}/statefulsets/", encode(namespace)), name).await
+    pub async fn stateful_set(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<RawStatefulSet>, Failure> {
+        self.find(
+            &format!(
+                "/apis/apps/v1/namespaces/{}/statefulsets/",
+                encode(namespace)
+            ),
+            name,
+        )
+        .await
     }
 
     /// A claim and the volume it is bound to.
     pub async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
-        let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/", encode(namespace));
+        let path = format!(
+            "/api/v1/namespaces/{}/persistentvolumeclaims/",
+            encode(namespace)
+        );
         let claim = match self.find::<RawClaim>(&path, name).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return ClaimState::Absent.into(),
@@ -321,7 +435,9 @@ impl Cluster {
         let volume = match claim.volume_name() {
             None => Ok(None),
             Some(volume) => {
-                let found = self.find::<RawVolume>("/api/v1/persistentvolumes/", volume).await;
+                let found = self
+                    .find::<RawVolume>("/api/v1/persistentvolumes/", volume)
+                    .await;
                 found.map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
             }
         };
@@ -330,50 +446,78 @@ impl Cluster {
 
     /// The names of real nodes that the label selector selects: all of them, or two where there are more.
     pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
-        let path = format!("/api/v1/nodes?limit={FEW}&labelSelector={}", encode(selector));
+        let path = format!(
+            "/api/v1/nodes?limit={FEW}&labelSelector={}",
+            encode(selector)
+        );
         let pages = self.pages(&path, Form::Object, |answer, found: &mut Listed<String>| {
-            let real = |node: RawNode| node.metadata.name.clone().filter(|_| !node.is_leaf(&self.selectors));
+            let real = |node: RawNode| {
+                node.metadata
+                    .name
+                    .clone()
+                    .filter(|_| !node.is_leaf(&self.selectors))
+            };
             let next = answer.items(real, found)?;
             Ok(next.filter(|_| found.items.len() < 2))
         });
         let mut found = pages.await?;
         found.items.truncate(2);
         // One that could not be read may be one.
-        if found.items.len() < 2 { found.whole() } else { Ok(found.items) }
+        if found.items.len() < 2 {
+            found.whole()
+        } else {
+            Ok(found.items)
+        }
     }
 
     /// What every node counts as at `now`, and what they have, by reading all of them: rows do not show which are leaf nodes.
     /// A malformed one fails all: what it counts as is not known. No pods are read, so each may have one that is Terminating.
-    pub async fn standings(&self, now: Timestamp) -> Result<(BTreeMap<String, Standing>, Traits), Failure> {
+    pub async fn standings(
+        &self,
+        now: Timestamp,
+    ) -> Result<(BTreeMap<String, Standing>, Traits), Failure> {
         let path = format!("/api/v1/nodes?limit={PAGE}");
-        let pages = self.pages(&path, Form::Object, |answer, (listed, traits): &mut (_, Traits)| {
-            let keep = |node: RawNode| {
-                let standing = node.standing(&self.selectors, now);
-                node.count_traits(standing, traits);
-                node.metadata.name.map(|name| (name, standing))
-            };
-            answer.items(keep, listed)
-        });
+        let pages = self.pages(
+            &path,
+            Form::Object,
+            |answer, (listed, traits): &mut (_, Traits)| {
+                let keep = |node: RawNode| {
+                    let standing = node.standing(&self.selectors, now);
+                    node.count_traits(standing, traits);
+                    node.metadata.name.map(|name| (name, standing))
+                };
+                answer.items(keep, listed)
+            },
+        );
         let (listed, traits) = pages.await?;
         Ok((listed.whole()?.into_iter().collect(), traits))
     }
 
     /// All pods of `node`, Terminating or not, for an outlook: nothing is written by it.
     pub async fn pods_of(&self, node: &str) -> Result<Listed<RawPod>, Failure> {
-        let path =
-            format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}{CACHED}", encode(node));
+        let path = format!(
+            "/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}{CACHED}",
+            encode(node)
+        );
         self.list(&path, Form::Object, Some).await
     }
 
     /// What there is to know about every pod of `namespace`.
     pub async fn summaries(&self, namespace: &str) -> Result<Listed<PodSummary>, Failure> {
         let path = format!("/api/v1/namespaces/{}/pods?limit={PAGE}", encode(namespace));
-        self.list(&path, Form::Object, |pod: RawPod| Some(pod.summary())).await
+        self.list(&path, Form::Object, |pod: RawPod| Some(pod.summary()))
+            .await
     }
 
     /// The object of that name in `collection`; `None` where the API server says that there is none.
-    async fn find<T: DeserializeOwned>(&self, collection: &str, name: &str) -> Result<Option<T>, Failure> {
-        let answer = self.get_any(&format!("{collection}{}", encode(name)), Form::Object).await?;
+    async fn find<T: DeserializeOwned>(
+        &self,
+        collection: &str,
+        name: &str,
+    ) -> Result<Option<T>, Failure> {
+        let answer = self
+            .get_any(&format!("{collection}{}", encode(name)), Form::Object)
+            .await?;
         answer.map(|answer| answer.parse_named(name)).transpose()
     }
 
@@ -392,7 +536,8 @@ impl Cluster {
         form: Form,
         keep: impl Fn(T) -> Option<U>,
     ) -> Result<Listed<U>, Failure> {
-        self.pages(path, form, |answer, listed| answer.items(&keep, listed)).await
+        self.pages(path, form, |answer, listed| answer.items(&keep, listed))
+            .await
     }
 
     /// What `take` makes of all pages of a list, one after the other; it gives how to ask for the next. When a page's
@@ -406,9 +551,15 @@ impl Cluster {
         let (mut taken, mut next, mut restarted) = (S::default(), String::new(), false);
         loop {
             // A token says itself which version it continues. A server whose cache is not ready gives one.
-            let path = if next.is_empty() { path } else { path.trim_end_matches(CACHED) };
+            let path = if next.is_empty() {
+                path
+            } else {
+                path.trim_end_matches(CACHED)
+            };
             let answer = match self.get(&format!("{path}{next}"), form).await {
-                Err(failure) if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted => {
+                Err(failure)
+                    if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted =>
+                {
                     (taken, next, restarted) = (S::default(), String::new(), true);
                     continue;
                 }
@@ -427,7 +578,9 @@ impl Answer {
     /// would parse, and mean an object without volumes, affinity or marks.
     fn parse_named<T: DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
         if self.parse::<RawObject>()?.metadata.name.as_deref() != Some(name) {
-            return Err(Failure::Unreadable("it is not the object that was asked for".to_owned()));
+            return Err(Failure::Unreadable(
+                "it is not the object that was asked for".to_owned(),
+            ));
         }
         self.parse()
     }
@@ -441,15 +594,23 @@ impl Answer {
         let table = self.parse::<Table<'_>>()?;
         let mut at = [0; N];
         for (at, name) in at.iter_mut().zip(columns) {
-            let found = table.column_definitions.iter().position(|column| column.name == name);
-            *at = found.ok_or_else(|| Failure::Unreadable(format!("the table has no column {name}")))?;
+            let found = table
+                .column_definitions
+                .iter()
+                .position(|column| column.name == name);
+            *at = found
+                .ok_or_else(|| Failure::Unreadable(format!("the table has no column {name}")))?;
         }
         for row in table.rows.unwrap_or_default() {
             let mut picked = [const { String::new() }; N];
             for (picked, at) in picked.iter_mut().zip(at) {
-                let cell = row.cells.get(at).and_then(|cell| serde_json::from_str(cell.get()).ok());
-                *picked =
-                    cell.ok_or_else(|| Failure::Unreadable("a row of the table lacks a cell".to_owned()))?;
+                let cell = row
+                    .cells
+                    .get(at)
+                    .and_then(|cell| serde_json::from_str(cell.get()).ok());
+                *picked = cell.ok_or_else(|| {
+                    Failure::Unreadable("a row of the table lacks a cell".to_owned())
+                })?;
             }
             each(picked);
         }
@@ -471,9 +632,13 @@ impl Answer {
                 Ok(object) => listed.items.extend(keep(object)),
                 Err(error) => {
                     let (namespace, name) = identity_of_malformed(item.get());
-                    let namespace = namespace.map(|namespace| namespace + "/").unwrap_or_default();
+                    let namespace = namespace
+                        .map(|namespace| namespace + "/")
+                        .unwrap_or_default();
                     let name = name.unwrap_or_else(|| "an object without a name".to_owned());
-                    listed.malformed.push(format!("{namespace}{name}: {}", malformed(&error)));
+                    listed
+                        .malformed
+                        .push(format!("{namespace}{name}: {}", malformed(&error)));
                 }
             }
         }

@@ -47,7 +47,9 @@ impl Form {
         match self {
             Self::Object | Self::Look => "application/json",
             Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-            Self::MetadataList => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            Self::MetadataList => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+            }
             Self::Table => "application/json;as=Table;g=meta.k8s.io;v=v1",
         }
     }
@@ -56,7 +58,13 @@ impl Form {
 impl Cluster {
     /// Over a client that is already set up.
     pub fn new(client: Client, stop: Stop, selectors: NodeSelectors) -> Self {
-        Self { client, permits: Semaphore::new(MAX_IN_FLIGHT), stop, selectors, place: String::new() }
+        Self {
+            client,
+            permits: Semaphore::new(MAX_IN_FLIGHT),
+            stop,
+            selectors,
+            place: String::new(),
+        }
     }
 
     /// Reads `path`, trying again what may pass.
@@ -71,7 +79,9 @@ impl Cluster {
             tried += 1;
             // After a pause beyond the end of the run there would be no time left to ask.
             let worth_it = |pause: &Duration| tried < tries && self.stop.at_most(*pause) == *pause;
-            let Some(pause) = failure.pause(tried).filter(worth_it) else { return Err(failure) };
+            let Some(pause) = failure.pause(tried).filter(worth_it) else {
+                return Err(failure);
+            };
             tracing::debug!(path, tried, code = failure.code(), "asking again");
             tokio::time::sleep(pause).await;
         }
@@ -96,32 +106,61 @@ impl Cluster {
             request = request.header(header::CONTENT_TYPE, content_type);
             body = Body::from(bytes);
         }
-        let request = request.body(body).map_err(|error| Failure::Transport(error.to_string()))?;
-        let permit = self.permits.acquire().await.map_err(|error| Failure::Transport(error.to_string()))?;
+        let request = request
+            .body(body)
+            .map_err(|error| Failure::Transport(error.to_string()))?;
+        let permit = self
+            .permits
+            .acquire()
+            .await
+            .map_err(|error| Failure::Transport(error.to_string()))?;
         let mut limit = self.stop.at_most(REQUEST_LIMIT);
         // Renewing credentials and connecting come first and take their time too: what has not left by then, never does.
         if let Some(until) = fresh_until {
-            limit = limit.min(until.checked_duration_since(Instant::now()).ok_or(Failure::NotSent)?);
+            limit = limit.min(
+                until
+                    .checked_duration_since(Instant::now())
+                    .ok_or(Failure::NotSent)?,
+            );
         }
         // One limit around both, so that a body that never ends is cut off too, connection and all.
         let exchange = tokio::time::timeout(limit, async {
-            let response =
-                self.client.send(request).await.map_err(|error| Failure::Transport(root(&error)))?;
+            let response = self
+                .client
+                .send(request)
+                .await
+                .map_err(|error| Failure::Transport(root(&error)))?;
             let (parts, body) = response.into_parts();
-            let body = body.collect_bytes().await.map_err(|error| Failure::Transport(root(&error)))?;
+            let body = body
+                .collect_bytes()
+                .await
+                .map_err(|error| Failure::Transport(root(&error)))?;
             Ok((parts, body))
         });
         let answered = exchange.await;
         drop(permit);
         let (parts, body) = answered.map_err(|_| Failure::Timeout(limit))??;
-        let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let header = |name| {
+            parts
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
         if parts.status.is_success() {
-            Ok(Answer { date: header(header::DATE).and_then(http_date), body: body.into() })
+            Ok(Answer {
+                date: header(header::DATE).and_then(http_date),
+                body: body.into(),
+            })
         } else {
             let seconds = header(header::RETRY_AFTER).and_then(|value| value.trim().parse().ok());
             let retry_after = seconds.map(Duration::from_secs);
             let (kind, message) = status_of(parts.status, &body);
-            Err(Failure::Status { code: parts.status.as_u16(), message, kind, retry_after })
+            Err(Failure::Status {
+                code: parts.status.as_u16(),
+                message,
+                kind,
+                retry_after,
+            })
         }
     }
 }
@@ -130,11 +169,16 @@ impl Answer {
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let (line, column) = (error.line(), error.column());
-            Failure::Unreadable(format!("{} (line {line}, column {column})", malformed(&error)))
+            Failure::Unreadable(format!(
+                "{} (line {line}, column {column})",
+                malformed(&error)
+            ))
         })
     }
 }
 
 pub(super) fn http_date(value: &str) -> Option<Timestamp> {
-    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()
+    jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(value)
+        .ok()
 }

@@ -22,13 +22,24 @@ use super::{
 };
 
 fn status(code: u16) -> Failure {
-    Failure::Status { code, message: String::new(), kind: StatusKind::Other, retry_after: None }
+    Failure::Status {
+        code,
+        message: String::new(),
+        kind: StatusKind::Other,
+        retry_after: None,
+    }
 }
 
 fn webhook() -> Failure {
     let message =
-        r#"Internal error occurred: failed calling webhook "w": Post "https://w": refused"#.to_owned();
-    Failure::Status { code: 500, message, kind: StatusKind::Webhook, retry_after: None }
+        r#"Internal error occurred: failed calling webhook "w": Post "https://w": refused"#
+            .to_owned();
+    Failure::Status {
+        code: 500,
+        message,
+        kind: StatusKind::Webhook,
+        retry_after: None,
+    }
 }
 
 fn busy(seconds: u64) -> Failure {
@@ -55,8 +66,14 @@ fn unreadable() -> Failure {
 #[test]
 fn the_servers_clock_is_read_as_http_writes_it() {
     let read = |text| http_date(text).map(|moment| moment.to_string());
-    assert_eq!(read("Sat, 31 Jan 2026 03:00:00 GMT").as_deref(), Some("2026-01-31T03:00:00Z"));
-    assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT").as_deref(), Some("1994-11-06T08:49:37Z"));
+    assert_eq!(
+        read("Sat, 31 Jan 2026 03:00:00 GMT").as_deref(),
+        Some("2026-01-31T03:00:00Z")
+    );
+    assert_eq!(
+        read("Sun, 06 Nov 1994 08:49:37 GMT").as_deref(),
+        Some("1994-11-06T08:49:37Z")
+    );
     // Go writes no other form. A date that cannot be read counts as absent, and nothing is deleted without one.
     for text in [
         "",
@@ -75,10 +92,14 @@ fn the_servers_clock_is_read_as_http_writes_it() {
 
 #[test]
 fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
-    let said =
-        |code: u16, body: &str| status_of(StatusCode::from_u16(code).expect("a status"), body.as_bytes()).1;
-    let forbidden =
-        r#"{"kind":"Status","code":403,"message":"pods is forbidden","details":{"secret":"MARKER"}}"#;
+    let said = |code: u16, body: &str| {
+        status_of(
+            StatusCode::from_u16(code).expect("a status"),
+            body.as_bytes(),
+        )
+        .1
+    };
+    let forbidden = r#"{"kind":"Status","code":403,"message":"pods is forbidden","details":{"secret":"MARKER"}}"#;
     assert_eq!(said(403, forbidden), "pods is forbidden");
     for (name, body) in [
         ("nothing", ""),
@@ -86,7 +107,10 @@ fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
         ("another object", r#"{"kind":"Secret","message":"MARKER"}"#),
         ("no kind", r#"{"message":"MARKER"}"#),
         ("no message", r#"{"kind":"Status","reason":"MARKER"}"#),
-        ("a malformed message", r#"{"kind":"Status","message":["MARKER"]}"#),
+        (
+            "a malformed message",
+            r#"{"kind":"Status","message":["MARKER"]}"#,
+        ),
         ("cut off", r#"{"kind":"Status","message":"MARKER""#),
     ] {
         assert_eq!(said(502, body), "Bad Gateway", "{name}");
@@ -97,19 +121,38 @@ fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
 #[test]
 fn a_long_message_is_cut_between_letters() {
     let long = format!(r#"{{"kind":"Status","message":"{}"}}"#, "ü".repeat(1000));
-    assert_eq!(status_of(StatusCode::FORBIDDEN, long.as_bytes()).1, "ü".repeat(MESSAGE_LIMIT));
+    assert_eq!(
+        status_of(StatusCode::FORBIDDEN, long.as_bytes()).1,
+        "ü".repeat(MESSAGE_LIMIT)
+    );
 }
 
 #[test]
 fn bytes_that_are_no_text_have_no_message() {
-    assert_eq!(status_of(StatusCode::BAD_GATEWAY, &[0xff, 0xfe, b'{']).1, "Bad Gateway");
+    assert_eq!(
+        status_of(StatusCode::BAD_GATEWAY, &[0xff, 0xfe, b'{']).1,
+        "Bad Gateway"
+    );
 }
 
 #[test]
 fn a_passing_failure_is_retried_after_a_pause_that_doubles() {
-    let pauses = |failure: &Failure| (1..=4).map(|tried| failure.pause(tried)).collect::<Vec<_>>();
-    let doubling = [200, 400, 800, 1600].map(|milliseconds| Some(Duration::from_millis(milliseconds)));
-    for failure in [status(429), status(500), status(502), status(503), status(504), timeout(), transport()] {
+    let pauses = |failure: &Failure| {
+        (1..=4)
+            .map(|tried| failure.pause(tried))
+            .collect::<Vec<_>>()
+    };
+    let doubling =
+        [200, 400, 800, 1600].map(|milliseconds| Some(Duration::from_millis(milliseconds)));
+    for failure in [
+        status(429),
+        status(500),
+        status(502),
+        status(503),
+        status(504),
+        timeout(),
+        transport(),
+    ] {
         assert_eq!(pauses(&failure), doubling, "{failure:?}");
     }
     for code in [301, 400, 401, 403, 404, 409, 410, 422, 501] {
@@ -123,7 +166,11 @@ fn a_passing_failure_is_retried_after_a_pause_that_doubles() {
 #[test]
 fn a_retry_waits_as_long_as_the_server_asks_unless_that_is_too_long() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
-    assert_eq!(busy(0).pause(1), Some(Duration::from_millis(200)), "at least our own pause");
+    assert_eq!(
+        busy(0).pause(1),
+        Some(Duration::from_millis(200)),
+        "at least our own pause"
+    );
     assert_eq!(busy(1).pause(1), seconds(1));
     assert_eq!(busy(1).pause(4), Some(Duration::from_millis(1600)));
     assert_eq!(busy(5).pause(1), seconds(5));
@@ -135,14 +182,24 @@ fn a_retry_waits_as_long_as_the_server_asks_unless_that_is_too_long() {
 fn a_pause_is_bounded_after_any_number_of_tries() {
     for tried in [0, 1, 8, 9, 40, u32::MAX] {
         let pause = status(503).pause(tried).expect("it may pass");
-        assert!((FIRST_PAUSE..=LONGEST_PAUSE).contains(&pause), "{tried}: {pause:?}");
+        assert!(
+            (FIRST_PAUSE..=LONGEST_PAUSE).contains(&pause),
+            "{tried}: {pause:?}"
+        );
     }
 }
 
 #[test]
 fn a_write_that_was_not_clearly_refused_may_have_taken_effect() {
-    for failure in [status(500), status(502), status(503), status(504), timeout(), transport(), unreadable()]
-    {
+    for failure in [
+        status(500),
+        status(502),
+        status(503),
+        status(504),
+        timeout(),
+        transport(),
+        unreadable(),
+    ] {
         assert!(failure.may_have_taken_effect(), "{failure:?}");
     }
     for code in [301, 400, 401, 403, 404, 409, 422, 429] {
@@ -156,9 +213,15 @@ fn a_write_that_was_not_clearly_refused_may_have_taken_effect() {
 #[test]
 fn only_credentials_and_rights_forbid() {
     assert!(status(401).forbids() && status(403).forbids());
-    for failure in
-        [status(400), status(404), status(500), timeout(), transport(), unreadable(), Failure::NotSent]
-    {
+    for failure in [
+        status(400),
+        status(404),
+        status(500),
+        timeout(),
+        transport(),
+        unreadable(),
+        Failure::NotSent,
+    ] {
         assert!(!failure.forbids(), "{failure:?}");
     }
 }
@@ -171,8 +234,15 @@ fn failures_read_as_phrases() {
         kind: StatusKind::Other,
         retry_after: None,
     };
-    let said = [forbidden, status(599), timeout(), transport(), unreadable(), Failure::NotSent]
-        .map(|failure| failure.to_string());
+    let said = [
+        forbidden,
+        status(599),
+        timeout(),
+        transport(),
+        unreadable(),
+        Failure::NotSent,
+    ]
+    .map(|failure| failure.to_string());
     assert_eq!(
         said,
         [
@@ -194,26 +264,47 @@ fn what_a_parser_read_is_never_repeated() {
         number: u8,
     }
     for (body, cause) in [
-        (r#"{"number": "MARKER"}"#, "a field has an unexpected type (line 1, column 19)"),
-        ("{\n\"MARKER\": 1}", "a field has an unexpected type (line 2, column 12)"),
-        (r#"{"number": 1, "MARKER"#, "it ends too early (line 1, column 21)"),
+        (
+            r#"{"number": "MARKER"}"#,
+            "a field has an unexpected type (line 1, column 19)",
+        ),
+        (
+            "{\n\"MARKER\": 1}",
+            "a field has an unexpected type (line 2, column 12)",
+        ),
+        (
+            r#"{"number": 1, "MARKER"#,
+            "it ends too early (line 1, column 21)",
+        ),
         ("MARKER", "it is not JSON (line 1, column 1)"),
     ] {
-        let answer = Answer { date: None, body: body.as_bytes().to_vec() };
-        let failure = answer.parse::<Wanted>().expect_err("it is not what was wanted");
+        let answer = Answer {
+            date: None,
+            body: body.as_bytes().to_vec(),
+        };
+        let failure = answer
+            .parse::<Wanted>()
+            .expect_err("it is not what was wanted");
         assert_eq!(failure, Failure::Unreadable(cause.to_owned()), "{body}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_pause_between_tries_outlasts_the_run() {
-    let busy = Fate { fault: Some(Fault::Busy(503, Some(5))), ..Fate::default() };
+    let busy = Fate {
+        fault: Some(Fault::Busy(503, Some(5))),
+        ..Fate::default()
+    };
     let server = Server::with_faults(Objects::new(Timestamp::UNIX_EPOCH, []), move |_| busy);
     let (_signal, stop) = Stop::manual(Duration::from_secs(12));
     let cluster = Cluster::new(server.client(), stop, NodeSelectors::default());
     let begun = Instant::now();
     let failure = cluster.pod_uids("n").await.expect_err("the server is busy");
-    assert_eq!(failure.code(), Some(503), "the last answer, not a request without time");
+    assert_eq!(
+        failure.code(),
+        Some(503),
+        "the last answer, not a request without time"
+    );
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
 }
 
@@ -221,21 +312,34 @@ async fn no_pause_between_tries_outlasts_the_run() {
 fn two_pages() -> (Server<Objects>, Cluster) {
     let pods = ["a", "b"].map(|name| pod("shop", name, "n"));
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, pods)).page(1);
-    let cluster =
-        Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1, NodeSelectors::default());
+    let cluster = Cluster::new(
+        server.client(),
+        Stop::manual(Duration::from_mins(8)).1,
+        NodeSelectors::default(),
+    );
     (server, cluster)
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
     let (server, cluster) = two_pages();
-    let found =
-        cluster.terminating_pods(&PodsOf::Node("n".to_owned())).await.map(|(pods, _)| pods.items.len());
+    let found = cluster
+        .terminating_pods(&PodsOf::Node("n".to_owned()))
+        .await
+        .map(|(pods, _)| pods.items.len());
     let of_what_if = cluster.pods_of("n").await.map(|pods| pods.items.len());
     let list = "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dn";
     // A list that is continued has a version already.
-    let pages = ["&resourceVersion=0", "&continue=l0i1", "&resourceVersion=0", "&continue=l1i1"];
-    assert_eq!(server.lock().requests, pages.map(|page| format!("{list}{page}")));
+    let pages = [
+        "&resourceVersion=0",
+        "&continue=l0i1",
+        "&resourceVersion=0",
+        "&continue=l1i1",
+    ];
+    assert_eq!(
+        server.lock().requests,
+        pages.map(|page| format!("{list}{page}"))
+    );
     assert_eq!((found, of_what_if), (Ok(2), Ok(2)));
 }
 
@@ -243,14 +347,29 @@ async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
 async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache() {
     let (server, cluster) = two_pages();
     let uids = cluster.pod_uids("n").await.map(|uids| uids.len());
-    let places = cluster.places_of_terminating_pods().await.map(|places| places.len());
-    let unplaced = cluster.terminating_pods(&PodsOf::NoNode).await.map(|(pods, _)| pods.items.len());
-    let finished = cluster.terminating_pods(&PodsOf::Finished).await.map(|(pods, _)| pods.items.len());
+    let places = cluster
+        .places_of_terminating_pods()
+        .await
+        .map(|places| places.len());
+    let unplaced = cluster
+        .terminating_pods(&PodsOf::NoNode)
+        .await
+        .map(|(pods, _)| pods.items.len());
+    let finished = cluster
+        .terminating_pods(&PodsOf::Finished)
+        .await
+        .map(|(pods, _)| pods.items.len());
     let requests = server.lock().requests.clone();
-    let cached = requests.into_iter().filter(|sent| sent.contains("resourceVersion")).collect::<Vec<_>>();
+    let cached = requests
+        .into_iter()
+        .filter(|sent| sent.contains("resourceVersion"))
+        .collect::<Vec<_>>();
     assert_eq!(cached, Vec::<String>::new());
     // Without a phase, both count as finished.
-    assert_eq!([uids, places, unplaced, finished], [Ok(2), Ok(2), Ok(0), Ok(2)]);
+    assert_eq!(
+        [uids, places, unplaced, finished],
+        [Ok(2), Ok(2), Ok(0), Ok(2)]
+    );
 }
 
 /// An error with a cause.
@@ -274,17 +393,26 @@ fn the_root_cause_is_reported_but_not_what_a_credential_plugin_prints() {
     let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
     assert_eq!(root(&Outer(Outer(refused))), "connection refused");
     let plugin = || AuthError::AuthExec("MARKER".to_owned());
-    for said in [root(&plugin()), root(&Outer(plugin())), root(&Outer(Outer(plugin())))] {
+    for said in [
+        root(&plugin()),
+        root(&Outer(plugin())),
+        root(&Outer(Outer(plugin()))),
+    ] {
         assert_eq!(said, "the credentials could not be renewed");
     }
-    assert_eq!(root(&kube::Error::Auth(plugin())), "the credentials could not be renewed");
+    assert_eq!(
+        root(&kube::Error::Auth(plugin())),
+        "the credentials could not be renewed"
+    );
 }
 
 /// The program recognises the guard by the message of its first rule, so the manifest must have the same message.
 #[test]
 fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
     let manifest = include_str!("../../cronjob/components/guard/guard.yaml");
-    let mut messages = manifest.lines().filter_map(|line| line.trim_start().strip_prefix("message: "));
+    let mut messages = manifest
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("message: "));
     assert_eq!(messages.next(), Some(REFUSAL));
     assert!(messages.all(|message| !message.contains(REFUSAL)));
 }
@@ -299,12 +427,17 @@ fn only_the_message_of_the_guard_is_proof() {
             &Failure::Status {
                 code,
                 message: message.to_owned(),
-                kind: if message.starts_with("failed") { StatusKind::Webhook } else { StatusKind::Other },
+                kind: if message.starts_with("failed") {
+                    StatusKind::Webhook
+                } else {
+                    StatusKind::Other
+                },
                 retry_after: None,
             },
         )
     };
-    let policy = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: ";
+    let policy =
+        "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: ";
     for code in [403, 422] {
         assert_eq!(said(code, &format!("{policy}{REFUSAL}")), Ok(()));
     }
@@ -312,17 +445,33 @@ fn only_the_message_of_the_guard_is_proof() {
         (403, format!("{policy}no")),
         (403, format!("{policy}{REFUSAL}, or not")),
         (403, format!("pods \"{REFUSAL}\" is forbidden")),
-        (422, format!("{policy}expression '{REFUSAL}' resulted in error: no such key")),
+        (
+            422,
+            format!("{policy}expression '{REFUSAL}' resulted in error: no such key"),
+        ),
         (400, REFUSAL.to_owned()),
-        (500, format!("failed calling webhook \"denied request: {REFUSAL}\": EOF")),
+        (
+            500,
+            format!("failed calling webhook \"denied request: {REFUSAL}\": EOF"),
+        ),
         (403, String::new()),
     ] {
-        assert!(matches!(said(code, &message), Err(guard::NoProof::Never(_))), "{code} {message}");
+        assert!(
+            matches!(said(code, &message), Err(guard::NoProof::Never(_))),
+            "{code} {message}"
+        );
     }
-    for (code, message) in
-        [(403, "not yet ready to handle request"), (409, ""), (429, ""), (500, ""), (503, "")]
-    {
-        assert!(matches!(said(code, message), Err(guard::NoProof::NotYet(_))), "{code} {message}");
+    for (code, message) in [
+        (403, "not yet ready to handle request"),
+        (409, ""),
+        (429, ""),
+        (500, ""),
+        (503, ""),
+    ] {
+        assert!(
+            matches!(said(code, message), Err(guard::NoProof::NotYet(_))),
+            "{code} {message}"
+        );
     }
     assert!(matches!(
         guard::judge(REFUSAL, &Failure::Transport(REFUSAL.to_owned())),

@@ -43,7 +43,10 @@ pub struct StillDown {
 
 impl StillDown {
     /// Judges a new look at the node that was `judged` before. An error is the outcome of its pods.
-    pub fn prove(NodeLook { facts, now, at }: &NodeLook, judged: &NodeFacts) -> Result<Self, Outcome> {
+    pub fn prove(
+        NodeLook { facts, now, at }: &NodeLook,
+        judged: &NodeFacts,
+    ) -> Result<Self, Outcome> {
         let changed = |how: &str| Err(Outcome::NodeChanged(how.to_owned()));
         if facts.uid != judged.uid {
             return changed("Another node has registered under the name.");
@@ -54,18 +57,29 @@ impl StillDown {
         if facts.leaf.is_some() {
             return changed("The node carries the mark of a leaf node now.");
         }
-        Ok(Self { node: facts.name.clone(), now: *now, until: *at + NODE_FRESH_FOR })
+        Ok(Self {
+            node: facts.name.clone(),
+            now: *now,
+            until: *at + NODE_FRESH_FOR,
+        })
     }
 }
 
 impl Cluster {
     /// Force-deletes `pod`, if it still is at its resource version. Sent once; the answer says no more than that the
     /// server accepted it.
-    pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: WriteMode) -> Result<(), Failure> {
+    pub async fn delete_pod(
+        &self,
+        pod: &PodFacts,
+        node: &StillDown,
+        mode: WriteMode,
+    ) -> Result<(), Failure> {
         let dry = mode == WriteMode::DryRun;
         let payload = delete_options(&pod.uid, &pod.resource_version, dry, "Background");
         let path = format!("{}{}", path(pod), if dry { DRY_RUN } else { "" });
-        self.write(Method::DELETE, &path, payload, pod, node).await.map(drop)
+        self.write(Method::DELETE, &path, payload, pod, node)
+            .await
+            .map(drop)
     }
 
     /// Deletes a claim of `pod` that is declared scratch, if it still is at the resource version in which it is. The API
@@ -83,7 +97,9 @@ impl Cluster {
         let (namespace, name) = (encode(&pod.namespace), encode(&claim.claim));
         let query = if dry { DRY_RUN } else { "" };
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}{query}");
-        self.write(Method::DELETE, &path, payload, pod, node).await.map(drop)
+        self.write(Method::DELETE, &path, payload, pod, node)
+            .await
+            .map(drop)
     }
 
     /// Sets a pod that only the Job controller's finalizer holds to `Failed`, as the pod garbage collector does before
@@ -107,10 +123,17 @@ impl Cluster {
                 }],
             },
         });
-        let dry = if mode == WriteMode::DryRun { "&dryRun=All" } else { "" };
+        let dry = if mode == WriteMode::DryRun {
+            "&dryRun=All"
+        } else {
+            ""
+        };
         let path = format!("{}/status?fieldManager=pod-reaper{dry}", path(pod));
         // Strategic, so that the other conditions stay.
-        let payload = ("application/strategic-merge-patch+json", patch.to_string().into_bytes());
+        let payload = (
+            "application/strategic-merge-patch+json",
+            patch.to_string().into_bytes(),
+        );
         let answer = self.write(Method::PATCH, &path, payload, pod, node).await?;
         if mode == WriteMode::DryRun {
             return Ok(pod.resource_version.clone());
@@ -130,7 +153,14 @@ impl Cluster {
         if pod.node.as_deref() != Some(&node.node) {
             return Err(Failure::NotSent);
         }
-        self.send(method, path, Form::Metadata, Some(payload), Some(node.until)).await
+        self.send(
+            method,
+            path,
+            Form::Metadata,
+            Some(payload),
+            Some(node.until),
+        )
+        .await
     }
 }
 
@@ -158,5 +188,9 @@ pub(super) fn delete_options(
 }
 
 fn path(pod: &PodFacts) -> String {
-    format!("/api/v1/namespaces/{}/pods/{}", encode(&pod.namespace), encode(&pod.name))
+    format!(
+        "/api/v1/namespaces/{}/pods/{}",
+        encode(&pod.namespace),
+        encode(&pod.name)
+    )
 }

@@ -16,10 +16,15 @@ use crate::cli::LogFormat;
 pub fn start(format: LogFormat, level: LevelFilter) {
     let own = Targets::new().with_target("pod_reaper", level);
     let ansi = terminal::colour(std::io::stderr().is_terminal());
-    let layer = fmt::layer().with_writer(|| terminal::AboveTheBar).with_ansi(ansi).with_target(false);
+    let layer = fmt::layer()
+        .with_writer(|| terminal::AboveTheBar)
+        .with_ansi(ansi)
+        .with_target(false);
     let layer = match format {
         LogFormat::Text => layer.boxed(),
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
     };
-    tracing_subscriber::registry().with(layer.with_filter(own)).init();
+    tracing_subscriber::registry()
+        .with(layer.with_filter(own))
+        .init();
 }

@@ -10,7 +10,9 @@ use crate::{exit::Exit, report::Render, stop::Stop};
 /// exit code, or one that says that it could not be written.
 pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Stop) -> Exit {
     let exit = answer.exit();
-    let Form { output, log_format, .. } = *form;
+    let Form {
+        output, log_format, ..
+    } = *form;
     let written = tokio::task::spawn_blocking(move || {
         // Standard output's own buffer ends at each line.
         let mut out = BufWriter::new(io::stdout().lock());
@@ -35,7 +37,9 @@ pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Sto
 /// Writes a text that needs no run.
 pub fn write_text(text: io::Result<Vec<u8>>) -> Exit {
     let mut out = io::stdout().lock();
-    let written = text.and_then(|text| out.write_all(&text)).and_then(|()| out.flush());
+    let written = text
+        .and_then(|text| out.write_all(&text))
+        .and_then(|()| out.flush());
     settled(written, "it", "")
 }
 

@@ -55,33 +55,80 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
         let workload = pod.workload.as_ref().or(pod.owner.as_ref());
         let workload = workload.map_or("Pods".to_owned(), |it| format!("{} {}", it.kind, it.name));
         let marks = (pod.controller.is_some(), pod.interchangeable());
-        workloads.entry((marks, &pod.namespace, workload)).or_default().push(pod);
+        workloads
+            .entry((marks, &pod.namespace, workload))
+            .or_default()
+            .push(pod);
     }
-    let mut page = Page { text: String::new(), screen: Screen::default() };
-    for (((comes_back, interchangeable), namespace, workload), pods) in workloads.iter().take(PREVIEW) {
+    let mut page = Page {
+        text: String::new(),
+        screen: Screen::default(),
+    };
+    for (((comes_back, interchangeable), namespace, workload), pods) in
+        workloads.iter().take(PREVIEW)
+    {
         let named = pods.iter().take(NAMES);
-        let named = named.map(|pod| format!("{} on {}", pod.name, pod.node.as_deref().unwrap_or_default()));
-        let named = named.chain(and_more(pods.len(), NAMES)).collect::<Vec<_>>().join(", ");
-        let longest = pods.iter().map(|pod| pod.overdue(now)).max().map(spoken).unwrap_or_default();
-        let scratch = pods.iter().any(|pod| pod.claims.iter().any(|claim| claim.renewed.is_ok()));
-        let scratch = if scratch { "; scratch claims go too" } else { "" };
-        let back = if *comes_back { "" } else { "  [nothing brings it back]" };
+        let named = named.map(|pod| {
+            format!(
+                "{} on {}",
+                pod.name,
+                pod.node.as_deref().unwrap_or_default()
+            )
+        });
+        let named = named
+            .chain(and_more(pods.len(), NAMES))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let longest = pods
+            .iter()
+            .map(|pod| pod.overdue(now))
+            .max()
+            .map(spoken)
+            .unwrap_or_default();
+        let scratch = pods
+            .iter()
+            .any(|pod| pod.claims.iter().any(|claim| claim.renewed.is_ok()));
+        let scratch = if scratch {
+            "; scratch claims go too"
+        } else {
+            ""
+        };
+        let back = if *comes_back {
+            ""
+        } else {
+            "  [nothing brings it back]"
+        };
         let unique = if *interchangeable { "" } else { "  [unique]" };
-        let says =
-            format!("{namespace}: {workload}: {named}; overdue up to {longest}{scratch}{unique}{back}");
+        let says = format!(
+            "{namespace}: {workload}: {named}; overdue up to {longest}{scratch}{unique}{back}"
+        );
         page.paragraph("  ", "      ", Style::new(), &says);
     }
     if let Some(more) = and_more(workloads.len(), PREVIEW) {
-        page.line(&format!("  {more} workloads (see all with --dry-run=client)"));
+        page.line(&format!(
+            "  {more} workloads (see all with --dry-run=client)"
+        ));
     }
-    let nodes = pods.iter().filter(|pod| !pod.interchangeable()).filter_map(|pod| pod.node.as_deref());
-    let nodes = nodes.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+    let nodes = pods
+        .iter()
+        .filter(|pod| !pod.interchangeable())
+        .filter_map(|pod| pod.node.as_deref());
+    let nodes = nodes
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect::<Vec<_>>()
+        .join(", ");
     if !nodes.is_empty() {
-        let says =
-            format!("[unique]: two of it must not run at once. Make sure that these nodes are off: {nodes}.");
+        let says = format!(
+            "[unique]: two of it must not run at once. Make sure that these nodes are off: {nodes}."
+        );
         page.paragraph("  ", "      ", Style::new(), &says);
     }
-    let these = if pods.len() == 1 { "this pod".to_owned() } else { format!("these {} pods", pods.len()) };
+    let these = if pods.len() == 1 {
+        "this pod".to_owned()
+    } else {
+        format!("these {} pods", pods.len())
+    };
     page.text + &format!("Force-delete {these} in {place}? [y/N, within a minute] ")
 }
 
@@ -93,13 +140,20 @@ mod tests {
     #[test]
     fn only_a_yes_is_a_yes() {
         assert!(["y", "Y\n", "yes\n", " YES "].into_iter().all(is_yes));
-        assert!(!["", "\n", "n", "no", "ye", "yes please", "1", "true"].into_iter().any(is_yes));
+        assert!(
+            !["", "\n", "n", "no", "ye", "yes please", "1", "true"]
+                .into_iter()
+                .any(is_yes)
+        );
     }
 
     #[test]
     fn the_question_lists_workloads_and_what_is_lost_first() {
         let pod = |name: &str, kind: Option<&str>| {
-            let owner = kind.map(|kind| Owner { kind: kind.to_owned(), name: name.to_owned() });
+            let owner = kind.map(|kind| Owner {
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+            });
             let controller = owner.as_ref().and(samples::pod().controller);
             PodFacts {
                 name: name.to_owned(),
@@ -110,11 +164,15 @@ mod tests {
                 ..samples::pod()
             }
         };
-        let mut pods =
-            vec![pod("worker", Some("ReplicaSet")), pod("bare", None), pod("db", Some("StatefulSet"))];
-        pods.extend(
-            (0..7).map(|number| PodFacts { name: format!("web-{number}"), ..pod("web", Some("ReplicaSet")) }),
-        );
+        let mut pods = vec![
+            pod("worker", Some("ReplicaSet")),
+            pod("bare", None),
+            pod("db", Some("StatefulSet")),
+        ];
+        pods.extend((0..7).map(|number| PodFacts {
+            name: format!("web-{number}"),
+            ..pod("web", Some("ReplicaSet"))
+        }));
         pods.extend((0..19).map(|number| pod(&format!("x-{number:02}"), Some("ReplicaSet"))));
         let pods = pods.iter().collect::<Vec<_>>();
         let now = samples::now() + jiff::SignedDuration::from_mins(90);

@@ -28,7 +28,10 @@ pub fn screen() -> Screen {
         Some((terminal_size::Width(columns), _)) if columns > 0 => {
             Screen::of_terminal(colour(terminal), columns.into())
         }
-        _ => Screen { colour: colour(terminal), ..Screen::default() },
+        _ => Screen {
+            colour: colour(terminal),
+            ..Screen::default()
+        },
     }
 }
 
@@ -45,7 +48,11 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// Begins; few deletes get none.
     pub fn of(pods: usize) -> Self {
-        if pods > FEW_DELETES { Self::with(pods, "pods, {eta} left") } else { Self(ProgressBar::hidden()) }
+        if pods > FEW_DELETES {
+            Self::with(pods, "pods, {eta} left")
+        } else {
+            Self(ProgressBar::hidden())
+        }
     }
 
     /// The same for replacements that are waited for: a single one takes long enough.
@@ -54,7 +61,8 @@ impl Progress {
     }
 
     fn with(pods: usize, says: &str) -> Self {
-        let style = ProgressStyle::with_template(&format!("{{wide_bar}} {{pos}} of {{len}} {says}"));
+        let style =
+            ProgressStyle::with_template(&format!("{{wide_bar}} {{pos}} of {{len}} {says}"));
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         Self(BARS.add(ProgressBar::new(pods as u64).with_style(style)))
     }

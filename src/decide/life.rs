@@ -20,11 +20,15 @@ pub fn signs_of_life(now: Timestamp, policy: &Policy, node: &NodeFacts) -> Vec<S
     }
     let since = node.not_ready_since(now);
     let shows = |heard: &&Heard| {
-        since.is_none_or(|since| heard.at > since) && now.duration_since(heard.at) < counts_for(heard, policy)
+        since.is_none_or(|since| heard.at > since)
+            && now.duration_since(heard.at) < counts_for(heard, policy)
     };
     let heard = node.heard.iter().filter(shows).map(|heard| heard.sign(now));
     // Kubernetes makes Unknown of it as soon as the kubelet falls silent.
-    let kubelet = (node.ready == Ready::False).then_some(Sign { by: SignBy::Kubelet, at: now });
+    let kubelet = (node.ready == Ready::False).then_some(Sign {
+        by: SignBy::Kubelet,
+        at: now,
+    });
     heard.chain(kubelet).collect()
 }
 

@@ -15,8 +15,8 @@ use serde::Serialize;
 
 pub use self::life::{fenced, may_live, signs_of_life};
 pub use self::reason::{
-    ConfinedClaim, Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, heard, seen, spoken,
-    unread,
+    ConfinedClaim, Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, heard, seen,
+    spoken, unread,
 };
 use self::rules::{BEFORE_VOLUMES, Case, Finding, RULES};
 pub use self::rules::{last_heard, shared_disk};
@@ -50,7 +50,9 @@ impl Policy {
 
     /// Whether `--manual-owner-kind` names `kind`.
     fn flags(&self, kind: &str) -> bool {
-        self.manual_owner_kinds.iter().any(|listed| same_kind(listed, kind))
+        self.manual_owner_kinds
+            .iter()
+            .any(|listed| same_kind(listed, kind))
     }
 }
 
@@ -62,7 +64,12 @@ pub fn same_kind(one: &str, other: &str) -> bool {
 
 /// Judges `pod` at `now`. `node` is what was read of the pod's node, `None` where nothing was.
 pub fn decide(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> Reason {
-    let case = Case { now, policy, node, pod };
+    let case = Case {
+        now,
+        policy,
+        node,
+        pod,
+    };
     // Of a rule that needs an unknown node nothing follows but that a fact is missing.
     let decided = RULES.iter().find_map(|rule| match rule.finding(&case) {
         Finding::Holds(reason) => Some(reason),
@@ -73,15 +80,38 @@ pub fn decide(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &Po
 }
 
 /// Whether the rules before the volume rules let the pod through, so that its claims have to be looked up.
-pub fn needs_claims(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> bool {
-    let case = Case { now, policy, node, pod };
+pub fn needs_claims(
+    now: Timestamp,
+    policy: &Policy,
+    node: Option<&NodeRead>,
+    pod: &PodFacts,
+) -> bool {
+    let case = Case {
+        now,
+        policy,
+        node,
+        pod,
+    };
     let mut before_volumes = RULES.iter().take(BEFORE_VOLUMES);
     !pod.claims.is_empty() && before_volumes.all(|rule| matches!(rule.finding(&case), Finding::Not))
 }
 
 /// Whether `pod` may be one whose scratch claims are given up with it, so that more has to be known.
-pub fn asks_about_scratch(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> bool {
-    let declared = |claim: &ClaimFacts| matches!(claim.state, ClaimState::Bound { scratch: Some(_), .. });
+pub fn asks_about_scratch(
+    now: Timestamp,
+    policy: &Policy,
+    node: Option<&NodeRead>,
+    pod: &PodFacts,
+) -> bool {
+    let declared = |claim: &ClaimFacts| {
+        matches!(
+            claim.state,
+            ClaimState::Bound {
+                scratch: Some(_),
+                ..
+            }
+        )
+    };
     policy.reap_scratch
         && pod.claims.iter().any(declared)
         && decide(now, policy, node, pod).code() == ReasonCode::LocalVolume
@@ -105,12 +135,24 @@ pub struct Evaluation {
 
 /// Evaluates every rule on a pod, in order. The first that holds, or needs a node that is not known, is the one by which
 /// [`decide`] decides: both go over the same rules. The last holds wherever it is asked, so it is not evaluated after that.
-pub fn evaluate(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> Vec<Evaluation> {
-    let case = Case { now, policy, node, pod };
+pub fn evaluate(
+    now: Timestamp,
+    policy: &Policy,
+    node: Option<&NodeRead>,
+    pod: &PodFacts,
+) -> Vec<Evaluation> {
+    let case = Case {
+        now,
+        policy,
+        node,
+        pod,
+    };
     let mut decides = None;
     let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
         let (holds, seen) = match (rule.finding(&case), decides) {
-            (_, Some(decides)) if number == RULES.len() => (Some(false), format!("Rule {decides} decides.")),
+            (_, Some(decides)) if number == RULES.len() => {
+                (Some(false), format!("Rule {decides} decides."))
+            }
             (Finding::Holds(reason), _) => (Some(true), reason.sentence()),
             (Finding::Not, _) => (Some(false), (rule.otherwise)(&case)),
             (Finding::NodeUnknown, _) => (None, "Its node could not be read.".to_owned()),
@@ -119,7 +161,13 @@ pub fn evaluate(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &
             decides.get_or_insert(number);
         }
         let number = Some(number);
-        Evaluation { number, asks: rule.asks, holds, decides: decides == number, seen }
+        Evaluation {
+            number,
+            asks: rule.asks,
+            holds,
+            decides: decides == number,
+            seen,
+        }
     });
     evaluations.collect()
 }

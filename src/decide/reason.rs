@@ -290,7 +290,10 @@ impl Reason {
 
     /// Whether its sentence names claims.
     pub fn names_claims(&self) -> bool {
-        matches!(self, Self::LocalVolume { .. } | Self::VolumeConfined { .. } | Self::VolumeUnverified { .. })
+        matches!(
+            self,
+            Self::LocalVolume { .. } | Self::VolumeConfined { .. } | Self::VolumeUnverified { .. }
+        )
     }
 
     /// The sentence that explains it to a person.
@@ -426,16 +429,26 @@ pub fn seen(Sign { by, at }: &Sign, now: Timestamp) -> String {
 
 /// When something was heard, and from whom: "4s ago (lease)".
 pub fn heard(Sign { by, at }: &Sign, now: Timestamp) -> String {
-    format!("{} ago ({by})", spoken(now.duration_since(*at).max(SignedDuration::ZERO)))
+    format!(
+        "{} ago ({by})",
+        spoken(now.duration_since(*at).max(SignedDuration::ZERO))
+    )
 }
 
 /// The sentence for a needed fact that could not be read: `what`, and why.
 pub fn unread(what: &str) -> String {
-    format!("A fact that the decision needs could not be read: {}.", what.trim_end_matches('.'))
+    format!(
+        "A fact that the decision needs could not be read: {}.",
+        what.trim_end_matches('.')
+    )
 }
 
 fn listed(finalizers: &[String]) -> String {
-    let noun = if finalizers.len() == 1 { "finalizer" } else { "finalizers" };
+    let noun = if finalizers.len() == 1 {
+        "finalizer"
+    } else {
+        "finalizers"
+    };
     format!("{noun} {}", finalizers.join(", "))
 }
 
@@ -443,12 +456,24 @@ fn listed(finalizers: &[String]) -> String {
 pub fn spoken(duration: SignedDuration) -> String {
     let mut rest = duration.as_secs().unsigned_abs();
     let minus = if duration.as_secs() < 0 { "minus " } else { "" };
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)].into_iter().map(|(unit, length)| {
-        let count = rest / length;
-        rest %= length;
-        (count, unit)
-    });
-    let units = units.skip_while(|(count, _)| *count == 0).take(2).filter(|(count, _)| *count > 0);
-    let said = units.map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ");
-    if said.is_empty() { "0s".to_owned() } else { format!("{minus}{said}") }
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)]
+        .into_iter()
+        .map(|(unit, length)| {
+            let count = rest / length;
+            rest %= length;
+            (count, unit)
+        });
+    let units = units
+        .skip_while(|(count, _)| *count == 0)
+        .take(2)
+        .filter(|(count, _)| *count > 0);
+    let said = units
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect::<Vec<_>>()
+        .join(" ");
+    if said.is_empty() {
+        "0s".to_owned()
+    } else {
+        format!("{minus}{said}")
+    }
 }

@@ -78,7 +78,11 @@ impl<'a> Case<'a> {
 
     fn ready(&self) -> String {
         match self.known() {
-            Some(NodeFacts { ready, ready_reason: Some(reason), .. }) => {
+            Some(NodeFacts {
+                ready,
+                ready_reason: Some(reason),
+                ..
+            }) => {
                 format!("Node {}'s Ready is {ready} ({reason}).", self.node_name())
             }
             Some(node) => format!("Node {}'s Ready is {}.", self.node_name(), node.ready),
@@ -103,19 +107,24 @@ pub(super) static RULES: [Rule; 18] = [
     Rule {
         asks: "Is the pod, its namespace or its node opted out?",
         holds: Holds::Always(opted_out),
-        otherwise: |_| "None of those that could be read is opted out by pod-reaper.io/skip.".to_owned(),
+        otherwise: |_| {
+            "None of those that could be read is opted out by pod-reaper.io/skip.".to_owned()
+        },
     },
     Rule {
         asks: "Is its node gone, and no finalizer but the Job controller's left?",
         holds: Holds::Always(|case| {
             // Finalizers hold it, whoever deletes it.
             let held = !case.pod.foreign_finalizers().is_empty();
-            (case.nowhere() && !held).then(|| Reason::NodeGone { node: case.pod.node.clone() })
+            (case.nowhere() && !held).then(|| Reason::NodeGone {
+                node: case.pod.node.clone(),
+            })
         }),
         otherwise: |case| match case.known() {
             Some(node) => format!("Node {} exists.", node.name),
             None if case.nowhere() => {
-                "Its node is gone, but the garbage collector cannot remove what finalizers hold.".to_owned()
+                "Its node is gone, but the garbage collector cannot remove what finalizers hold."
+                    .to_owned()
             }
             None => format!("It is not known whether {} exists.", case.node_name()),
         },
@@ -123,7 +132,9 @@ pub(super) static RULES: [Rule; 18] = [
     Rule {
         asks: "Is its node Ready?",
         holds: Holds::Always(|case| {
-            case.known().is_some_and(|node| node.ready == Ready::True).then_some(Reason::NodeReady)
+            case.known()
+                .is_some_and(|node| node.ready == Ready::True)
+                .then_some(Reason::NodeReady)
         }),
         otherwise: |case| case.ready(),
     },
@@ -135,7 +146,10 @@ pub(super) static RULES: [Rule; 18] = [
         }),
         otherwise: |case| {
             let overdue = spoken(case.pod.overdue(case.now));
-            format!("It is {overdue} overdue; --reap-older-than is {}.", spoken(case.policy.reap_older_than))
+            format!(
+                "It is {overdue} overdue; --reap-older-than is {}.",
+                spoken(case.policy.reap_older_than)
+            )
         },
     },
     Rule {
@@ -146,7 +160,10 @@ pub(super) static RULES: [Rule; 18] = [
                 "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
             ),
             None if case.nowhere() => NOWHERE.to_owned(),
-            None => format!("It is not known whether {} carries a mark.", case.node_name()),
+            None => format!(
+                "It is not known whether {} carries a mark.",
+                case.node_name()
+            ),
         },
     },
     Rule {
@@ -179,20 +196,33 @@ pub(super) static RULES: [Rule; 18] = [
         otherwise: |case| {
             let node = case.known().filter(|node| node.ready != Ready::True);
             let since = node.and_then(|node| node.not_ready_since(case.now));
-            let Some(since) = since else { return case.ready() };
-            let (time, asked) = (case.now.duration_since(since), case.policy.node_not_ready_for);
-            format!("It has been NotReady for {}; --node-not-ready-for is {}.", spoken(time), spoken(asked))
+            let Some(since) = since else {
+                return case.ready();
+            };
+            let (time, asked) = (
+                case.now.duration_since(since),
+                case.policy.node_not_ready_for,
+            );
+            format!(
+                "It has been NotReady for {}; --node-not-ready-for is {}.",
+                spoken(time),
+                spoken(asked)
+            )
         },
     },
     Rule {
         asks: "Does its node show a sign of life that protects it?",
         holds: Holds::OnNode(kubelet_alive),
         otherwise: |case| {
-            let Some(node) = case.known() else { return NOWHERE.to_owned() };
+            let Some(node) = case.known() else {
+                return NOWHERE.to_owned();
+            };
             let signs = signs(case, node).join(", ");
             match case.policy.kubelet_alive {
                 _ if signs.is_empty() => last_heard(case.now, node),
-                KubeletAlive::Reap => format!("--kubelet-alive=reap protects no pod, although {signs}."),
+                KubeletAlive::Reap => {
+                    format!("--kubelet-alive=reap protects no pod, although {signs}.")
+                }
                 _ => format!("Another of it may run beside it, although {signs}."),
             }
         },
@@ -201,7 +231,8 @@ pub(super) static RULES: [Rule; 18] = [
         asks: "Was it already force-deleted, and do finalizers still hold it?",
         holds: Holds::Always(|case| {
             let finalizers = case.pod.foreign_finalizers();
-            let forced = case.pod.grace_seconds == Some(0) && !case.pod.finished && !finalizers.is_empty();
+            let forced =
+                case.pod.grace_seconds == Some(0) && !case.pod.finished && !finalizers.is_empty();
             forced.then_some(Reason::AlreadyForced { finalizers })
         }),
         otherwise: |case| match case.pod.grace_seconds {
@@ -231,14 +262,19 @@ pub(super) static RULES: [Rule; 18] = [
                 return Some(Reason::LocalVolume { claims, kept: None });
             }
             // Scratch claims are given up only where nothing else would keep the pod.
-            let mut others = RULES[BEFORE_VOLUMES + 1..RULES.len() - 1].iter().map(|rule| rule.finding(case));
+            let mut others = RULES[BEFORE_VOLUMES + 1..RULES.len() - 1]
+                .iter()
+                .map(|rule| rule.finding(case));
             let other = others.find_map(|finding| match finding {
                 Finding::Holds(reason) => Some(format!("{} would hold it anyway", reason.code())),
                 Finding::Not | Finding::NodeUnknown => None,
             });
             let not_scratch = claims.iter().find_map(|claim| claim.scratch.clone().err());
             let kept = not_scratch.or(other)?;
-            Some(Reason::LocalVolume { claims, kept: Some(kept) })
+            Some(Reason::LocalVolume {
+                claims,
+                kept: Some(kept),
+            })
         }),
         otherwise: |case| of_claims(case, "No claim that could be read keeps it on the node"),
     },
@@ -262,7 +298,9 @@ pub(super) static RULES: [Rule; 18] = [
         asks: "Could two machines write to its disk, and is its node not fenced?",
         holds: Holds::OnNode(|case, node| {
             let what = shared_disk(case.pod)?;
-            fenced(case.now, case.policy, node).is_none().then_some(Reason::SharedDisk(what))
+            fenced(case.now, case.policy, node)
+                .is_none()
+                .then_some(Reason::SharedDisk(what))
         }),
         otherwise: |case| match (
             shared_disk(case.pod),
@@ -279,20 +317,36 @@ pub(super) static RULES: [Rule; 18] = [
         holds: Holds::Always(|case| {
             let mut owners = owners(case.pod);
             let owner = owners.find(|owner| case.policy.flags(&owner.kind))?;
-            Some(Reason::OwnerKind { owner: owner.clone() })
+            Some(Reason::OwnerKind {
+                owner: owner.clone(),
+            })
         }),
         otherwise: |case| {
-            let of = owners(case.pod).map(|owner| format!("a {}", owner.kind)).collect::<Vec<_>>();
-            let of = if of.is_empty() { "no owner" } else { &of.join(", which belongs to ") };
+            let of = owners(case.pod)
+                .map(|owner| format!("a {}", owner.kind))
+                .collect::<Vec<_>>();
+            let of = if of.is_empty() {
+                "no owner"
+            } else {
+                &of.join(", which belongs to ")
+            };
             let flagged = case.policy.manual_owner_kinds.join(", ");
-            let flagged = if flagged.is_empty() { "no kind" } else { &flagged };
+            let flagged = if flagged.is_empty() {
+                "no kind"
+            } else {
+                &flagged
+            };
             format!("It belongs to {of}; --manual-owner-kind names {flagged}.")
         },
     },
     Rule {
         asks: "Does nothing bind it to its node?",
         holds: Holds::OnNode(|case, node| {
-            let volume::Claims { pinned: scratch, mut notes, .. } = volume::check(&case.pod.claims, node);
+            let volume::Claims {
+                pinned: scratch,
+                mut notes,
+                ..
+            } = volume::check(&case.pod.claims, node);
             notes.extend(scratch.iter().map(|PinnedClaim { claim, volume, reclaim_policy, .. }| {
                 let policy = reclaim_policy.as_deref().unwrap_or("none");
                 format!(
@@ -318,7 +372,12 @@ pub(super) static RULES: [Rule; 18] = [
 
 fn opted_out(case: &Case<'_>) -> Option<Reason> {
     let node = || Some((Optout::Node, case.known()?.opted_out.clone()?));
-    let namespace = || Some((Optout::Namespace, case.pod.namespace_opted_out.clone().ok()??));
+    let namespace = || {
+        Some((
+            Optout::Namespace,
+            case.pod.namespace_opted_out.clone().ok()??,
+        ))
+    };
     let pod = case.pod.opted_out.clone().map(|value| (Optout::Pod, value));
     let (who, value) = pod.or_else(namespace).or_else(node)?;
     Some(Reason::OptedOut { who, value })
@@ -328,15 +387,18 @@ fn facts_unread(case: &Case<'_>) -> Option<Reason> {
     if case.nowhere() {
         return None;
     }
-    let Some(node) = case.known() else { return Some(case.node_unread()) };
+    let Some(node) = case.known() else {
+        return Some(case.node_unread());
+    };
     if let Err(unread) = &case.pod.namespace_opted_out {
         return Some(Reason::FactsUnread(format!("the namespace: {}", unread.0)));
     }
     // A kubelet that says False was heard: nothing that its lease says could change a verdict.
     match &node.unheard {
-        Some(unread) if SILENT.contains(&node.ready) => {
-            Some(Reason::FactsUnread(format!("the node's lease: {}", unread.0)))
-        }
+        Some(unread) if SILENT.contains(&node.ready) => Some(Reason::FactsUnread(format!(
+            "the node's lease: {}",
+            unread.0
+        ))),
         _ => None,
     }
 }
@@ -349,8 +411,13 @@ const SILENT: [Ready; 2] = [Ready::Unknown, Ready::Absent];
 const RECOVERS_WITHIN: i32 = 12;
 
 fn node_recovering(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
-    let (lease, since) = node.heard_by(SignBy::Lease).zip(node.not_ready_since(case.now))?;
-    let (age, counts) = (case.now.duration_since(lease.at), counts_for(lease, case.policy));
+    let (lease, since) = node
+        .heard_by(SignBy::Lease)
+        .zip(node.not_ready_since(case.now))?;
+    let (age, counts) = (
+        case.now.duration_since(lease.at),
+        counts_for(lease, case.policy),
+    );
     let recovers = SILENT.contains(&node.ready)
         && lease.at > since
         && age < counts
@@ -364,36 +431,55 @@ fn node_just_failed(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
         return None;
     }
     let threshold = case.policy.node_not_ready_for;
-    let not_ready_for = node.not_ready_since(case.now).map(|since| case.now.duration_since(since));
+    let not_ready_for = node
+        .not_ready_since(case.now)
+        .map(|since| case.now.duration_since(since));
     let just = not_ready_for.is_none_or(|not_ready_for| not_ready_for < threshold);
-    just.then_some(Reason::NodeJustFailed { not_ready_for, threshold })
+    just.then_some(Reason::NodeJustFailed {
+        not_ready_for,
+        threshold,
+    })
 }
 
 /// What shows that the node's machine lives, as phrases.
 fn signs(case: &Case<'_>, node: &NodeFacts) -> Vec<String> {
-    signs_of_life(case.now, case.policy, node).iter().map(|sign| seen(sign, case.now)).collect()
+    signs_of_life(case.now, case.policy, node)
+        .iter()
+        .map(|sign| seen(sign, case.now))
+        .collect()
 }
 
 fn kubelet_alive(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
     let signs = signs(case, node);
     let protected = case.policy.protects(case.pod) && !signs.is_empty();
-    protected.then_some(Reason::KubeletAlive { ready: node.ready, signs })
+    protected.then_some(Reason::KubeletAlive {
+        ready: node.ready,
+        signs,
+    })
 }
 
 /// When, and by what, the machine of `node` was last heard, as a sentence.
 pub fn last_heard(now: Timestamp, node: &NodeFacts) -> String {
     node.last_heard().map_or_else(
         || "Nothing was ever heard of its machine.".to_owned(),
-        |last| format!("Its machine was last heard {}.", heard(&last.sign(now), now)),
+        |last| {
+            format!(
+                "Its machine was last heard {}.",
+                heard(&last.sign(now), now)
+            )
+        },
     )
 }
 
 /// What of `pod` two machines could write at once, as a phrase.
 pub fn shared_disk(pod: &PodFacts) -> Option<String> {
     let of_claim = pod.claims.iter().find_map(|claim| match &claim.state {
-        ClaimState::Bound { shared_disk: true, .. } => {
-            Some(format!("claim {} is ReadWriteMany and a raw block device", claim.name))
-        }
+        ClaimState::Bound {
+            shared_disk: true, ..
+        } => Some(format!(
+            "claim {} is ReadWriteMany and a raw block device",
+            claim.name
+        )),
         ClaimState::Bound { volume, .. } => {
             let disk = volume.disk?;
             Some(format!(
@@ -403,7 +489,11 @@ pub fn shared_disk(pod: &PodFacts) -> Option<String> {
         }
         _ => None,
     });
-    let of_pod = || pod.own_disk.as_ref().map(|disk| format!("{disk}, which locks no other machine out"));
+    let of_pod = || {
+        pod.own_disk
+            .as_ref()
+            .map(|disk| format!("{disk}, which locks no other machine out"))
+    };
     of_claim.or_else(of_pod).or_else(|| {
         let Owner { kind, name } = pod.owner.as_ref()?;
         let machine = kind == VIRTUAL_MACHINE || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
@@ -418,13 +508,17 @@ const LAUNCHER_PREFIX: &str = "virt-launcher-";
 
 /// What made `pod`, and the workload above that where it is another object.
 fn owners(pod: &PodFacts) -> impl Iterator<Item = &Owner> {
-    let above = pod.workload.as_ref().filter(|workload| Some(*workload) != pod.owner.as_ref());
+    let above = pod
+        .workload
+        .as_ref()
+        .filter(|workload| Some(*workload) != pod.owner.as_ref());
     pod.owner.iter().chain(above)
 }
 
 fn unheld(case: &Case<'_>) -> String {
     if case.pod.held_by_job() {
-        "Its only finalizer is the Job controller's, which is released when the pod is reaped.".to_owned()
+        "Its only finalizer is the Job controller's, which is released when the pod is reaped."
+            .to_owned()
     } else {
         "It has no finalizer.".to_owned()
     }
@@ -432,6 +526,15 @@ fn unheld(case: &Case<'_>) -> String {
 
 /// What was seen of its claims, with their names.
 fn of_claims(case: &Case<'_>, seen: &str) -> String {
-    let names = case.pod.claims.iter().map(|claim| claim.name.as_str()).collect::<Vec<_>>();
-    if names.is_empty() { "It uses no claim.".to_owned() } else { format!("{seen}: {}.", names.join(", ")) }
+    let names = case
+        .pod
+        .claims
+        .iter()
+        .map(|claim| claim.name.as_str())
+        .collect::<Vec<_>>();
+    if names.is_empty() {
+        "It uses no claim.".to_owned()
+    } else {
+        format!("{seen}: {}.", names.join(", "))
+    }
 }

@@ -5,8 +5,9 @@ use expect_test::expect;
 use super::*;
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, ClaimLook, ClaimState, FencingMark, Heard, Identity, JOB_TRACKING, Leaf,
-        LeafKind, NodeFacts, Owner, Ready, Requirement, SignBy, Storage, Unread, VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimLook, ClaimState, FencingMark, Heard, Identity,
+        JOB_TRACKING, Leaf, LeafKind, NodeFacts, Owner, Ready, Requirement, SignBy, Storage,
+        Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -111,26 +112,37 @@ impl Pod {
     }
 
     fn owner(mut self, kind: Option<&str>) -> Self {
-        self.0.owner = kind.map(|kind| Owner { kind: kind.to_owned(), name: "db".to_owned() });
+        self.0.owner = kind.map(|kind| Owner {
+            kind: kind.to_owned(),
+            name: "db".to_owned(),
+        });
         self.0.workload.clone_from(&self.0.owner);
         let (group, version) = match kind {
             Some("ReplicationController") => ("", "v1"),
             Some("Job") => ("batch/", "v1"),
             _ => ("apps/", "v1"),
         };
-        self.0.controller =
-            kind.map(|_| Identity { api_version: format!("{group}{version}"), uid: "o-1".to_owned() });
+        self.0.controller = kind.map(|_| Identity {
+            api_version: format!("{group}{version}"),
+            uid: "o-1".to_owned(),
+        });
         self
     }
 
     fn workload(mut self, kind: &str) -> Self {
-        self.0.workload = Some(Owner { kind: kind.to_owned(), name: "db".to_owned() });
+        self.0.workload = Some(Owner {
+            kind: kind.to_owned(),
+            name: "db".to_owned(),
+        });
         self
     }
 
     fn controlled_by(mut self, kind: &str, api_version: &str) -> Self {
         self = self.owner(Some(kind));
-        self.0.controller = Some(Identity { api_version: api_version.to_owned(), uid: "o-1".to_owned() });
+        self.0.controller = Some(Identity {
+            api_version: api_version.to_owned(),
+            uid: "o-1".to_owned(),
+        });
         self
     }
 
@@ -193,7 +205,10 @@ impl Node {
     }
 
     fn fenced_by(mut self, set_by: Option<Timestamp>) -> Self {
-        self.0.fenced.push(FencingMark { mark: "annotation fencing/state=fenced".to_owned(), set_by });
+        self.0.fenced.push(FencingMark {
+            mark: "annotation fencing/state=fenced".to_owned(),
+            set_by,
+        });
         self
     }
 
@@ -256,7 +271,13 @@ fn selected_leaf() -> Leaf {
 
 fn volume(storage: Storage, affinity: Vec<AffinityTerm>) -> VolumeFacts {
     let reclaim_policy = Some("Delete".to_owned());
-    VolumeFacts { name: "pv-1".to_owned(), reclaim_policy, storage, disk: None, affinity }
+    VolumeFacts {
+        name: "pv-1".to_owned(),
+        reclaim_policy,
+        storage,
+        disk: None,
+        affinity,
+    }
 }
 
 fn local() -> VolumeFacts {
@@ -269,17 +290,27 @@ fn reachable(terms: Vec<Vec<Requirement>>) -> VolumeFacts {
 }
 
 fn term(requirements: Vec<Requirement>) -> AffinityTerm {
-    AffinityTerm { requirements, ..AffinityTerm::default() }
+    AffinityTerm {
+        requirements,
+        ..AffinityTerm::default()
+    }
 }
 
 /// The same volume, its terms satisfied by these nodes.
 fn satisfied(mut volume: VolumeFacts, by: &[&str]) -> VolumeFacts {
-    volume.affinity.iter_mut().for_each(|term| term.satisfied_by = Some(Ok(owned(by))));
+    volume
+        .affinity
+        .iter_mut()
+        .for_each(|term| term.satisfied_by = Some(Ok(owned(by))));
     volume
 }
 
 fn requirement(key: &str, operator: &str, values: &[&str]) -> Requirement {
-    Requirement { key: key.to_owned(), operator: operator.to_owned(), values: owned(values) }
+    Requirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values: owned(values),
+    }
 }
 
 fn within(key: &str, values: &[&str]) -> Requirement {
@@ -299,23 +330,42 @@ fn claim(state: ClaimState) -> ClaimFacts {
 }
 
 fn bound(volume: VolumeFacts) -> ClaimFacts {
-    claim(ClaimState::Bound { uid: "c-1".to_owned(), shared_disk: false, scratch: None, volume })
+    claim(ClaimState::Bound {
+        uid: "c-1".to_owned(),
+        shared_disk: false,
+        scratch: None,
+        volume,
+    })
 }
 
 fn shared(volume: VolumeFacts) -> ClaimFacts {
-    claim(ClaimState::Bound { uid: "c-1".to_owned(), shared_disk: true, scratch: None, volume })
+    claim(ClaimState::Bound {
+        uid: "c-1".to_owned(),
+        shared_disk: true,
+        scratch: None,
+        volume,
+    })
 }
 
 fn not_bound() -> ClaimFacts {
-    claim(ClaimState::WithoutVolume { missing: None, phase: Some("Pending".to_owned()) })
+    claim(ClaimState::WithoutVolume {
+        missing: None,
+        phase: Some("Pending".to_owned()),
+    })
 }
 
 fn stuck() -> Reason {
-    Reason::Stuck { scratch: Vec::new(), notes: Vec::new() }
+    Reason::Stuck {
+        scratch: Vec::new(),
+        notes: Vec::new(),
+    }
 }
 
 fn not_overdue(overdue: SignedDuration) -> Reason {
-    Reason::NotOverdue { overdue, threshold: span("10m") }
+    Reason::NotOverdue {
+        overdue,
+        threshold: span("10m"),
+    }
 }
 
 fn facts_unread(what: &str) -> Reason {
@@ -327,7 +377,10 @@ fn recovering(lease_age: SignedDuration) -> Reason {
 }
 
 fn just_failed(not_ready_for: Option<SignedDuration>) -> Reason {
-    Reason::NodeJustFailed { not_ready_for, threshold: span("10m") }
+    Reason::NodeJustFailed {
+        not_ready_for,
+        threshold: span("10m"),
+    }
 }
 
 fn pinned(bond: &str) -> PinnedClaim {
@@ -352,37 +405,60 @@ fn not_asked() -> Result<(), String> {
 }
 
 fn local_volume(bond: &str) -> Reason {
-    Reason::LocalVolume { claims: vec![pinned(bond)], kept: None }
+    Reason::LocalVolume {
+        claims: vec![pinned(bond)],
+        kept: None,
+    }
 }
 
 fn unverified_claim(claim: &str, missing_volume: Option<&str>, cause: &str) -> UnverifiedClaim {
     let [claim, cause] = [claim, cause].map(str::to_owned);
-    UnverifiedClaim { claim, missing_volume: missing_volume.map(str::to_owned), cause }
+    UnverifiedClaim {
+        claim,
+        missing_volume: missing_volume.map(str::to_owned),
+        cause,
+    }
 }
 
 fn unverified(cause: &str) -> Reason {
-    Reason::VolumeUnverified { claims: vec![unverified_claim("data", None, cause)] }
+    Reason::VolumeUnverified {
+        claims: vec![unverified_claim("data", None, cause)],
+    }
 }
 
 fn without_volume(volume: &str) -> Reason {
     let cause = format!("its volume {volume} does not exist");
-    Reason::VolumeUnverified { claims: vec![unverified_claim("data", Some(volume), &cause)] }
+    Reason::VolumeUnverified {
+        claims: vec![unverified_claim("data", Some(volume), &cause)],
+    }
 }
 
 /// Reaped, with the note that its replacement has to find such a node.
 fn free(to: &str) -> Reason {
     let note = format!("its replacement waits for a node that its volume allows: pv-1 needs {to}");
-    Reason::Stuck { scratch: Vec::new(), notes: vec![note] }
+    Reason::Stuck {
+        scratch: Vec::new(),
+        notes: vec![note],
+    }
 }
 
 fn confined(place: &str) -> Reason {
     let [claim, volume, place] = ["data", "pv-1", place].map(str::to_owned);
-    Reason::VolumeConfined { claims: vec![ConfinedClaim { claim, volume, place }] }
+    Reason::VolumeConfined {
+        claims: vec![ConfinedClaim {
+            claim,
+            volume,
+            place,
+        }],
+    }
 }
 
 /// Held because of what was reported.
 fn alive(ready: Ready, signs: &[&str]) -> Reason {
-    Reason::KubeletAlive { ready, signs: owned(signs) }
+    Reason::KubeletAlive {
+        ready,
+        signs: owned(signs),
+    }
 }
 
 fn reported(by: SignBy, age: &str) -> String {
@@ -407,26 +483,56 @@ fn check_under(policy: &Policy, rows: impl IntoIterator<Item = Row>) {
 fn rule_1_a_mirror_pod_is_left() {
     check([
         ("on a dead node", pod().mirror(), Reason::MirrorPod),
-        ("on a node that is gone", pod().on(gone()).mirror(), Reason::MirrorPod),
-        ("on a node that was not looked up", pod().on(NOT_LOOKED_UP).mirror(), Reason::MirrorPod),
+        (
+            "on a node that is gone",
+            pod().on(gone()).mirror(),
+            Reason::MirrorPod,
+        ),
+        (
+            "on a node that was not looked up",
+            pod().on(NOT_LOOKED_UP).mirror(),
+            Reason::MirrorPod,
+        ),
     ]);
 }
 
 #[test]
 fn rule_2_a_pod_that_is_opted_out_is_left() {
-    let out = |who| Reason::OptedOut { who, value: "true".to_owned() };
+    let out = |who| Reason::OptedOut {
+        who,
+        value: "true".to_owned(),
+    };
     check([
         ("the pod", pod().opted_out(), out(Optout::Pod)),
-        ("its namespace", pod().namespace(Ok(Some(yes()))), out(Optout::Namespace)),
+        (
+            "its namespace",
+            pod().namespace(Ok(Some(yes()))),
+            out(Optout::Namespace),
+        ),
         ("its node", pod().on(node().opted_out()), out(Optout::Node)),
-        ("all three", pod().on(node().opted_out()).opted_out().namespace(Ok(Some(yes()))), out(Optout::Pod)),
+        (
+            "all three",
+            pod()
+                .on(node().opted_out())
+                .opted_out()
+                .namespace(Ok(Some(yes()))),
+            out(Optout::Pod),
+        ),
         (
             "its namespace and its node",
             pod().on(node().opted_out()).namespace(Ok(Some(yes()))),
             out(Optout::Namespace),
         ),
-        ("the pod, the namespace unread", pod().opted_out().namespace(Err(not_read())), out(Optout::Pod)),
-        ("the pod, the node unread", pod().on(unread()).opted_out(), out(Optout::Pod)),
+        (
+            "the pod, the namespace unread",
+            pod().opted_out().namespace(Err(not_read())),
+            out(Optout::Pod),
+        ),
+        (
+            "the pod, the node unread",
+            pod().on(unread()).opted_out(),
+            out(Optout::Pod),
+        ),
         (
             "its namespace, the node unread",
             pod().on(unread()).namespace(Ok(Some(yes()))),
@@ -438,29 +544,71 @@ fn rule_2_a_pod_that_is_opted_out_is_left() {
 #[test]
 fn rule_3_a_pod_whose_node_is_gone_is_left() {
     let no_node = || Reason::NodeGone { node: None };
-    let node_gone = || Reason::NodeGone { node: Some("ds06".to_owned()) };
+    let node_gone = || Reason::NodeGone {
+        node: Some("ds06".to_owned()),
+    };
     check([
         ("the node does not exist", pod().on(gone()), node_gone()),
-        ("nor is the pod overdue", pod().on(gone()).overdue("1m"), node_gone()),
-        ("nor can the namespace be read", pod().on(gone()).namespace(Err(not_read())), node_gone()),
-        ("the pod was never given one", pod().on(NOT_LOOKED_UP).without_node(), no_node()),
-        ("only the Job controller holds it", pod().on(gone()).held_by(&[JOB_TRACKING]), node_gone()),
-        ("a local volume", pod().on(gone()).with(bound(local())), node_gone()),
+        (
+            "nor is the pod overdue",
+            pod().on(gone()).overdue("1m"),
+            node_gone(),
+        ),
+        (
+            "nor can the namespace be read",
+            pod().on(gone()).namespace(Err(not_read())),
+            node_gone(),
+        ),
+        (
+            "the pod was never given one",
+            pod().on(NOT_LOOKED_UP).without_node(),
+            no_node(),
+        ),
+        (
+            "only the Job controller holds it",
+            pod().on(gone()).held_by(&[JOB_TRACKING]),
+            node_gone(),
+        ),
+        (
+            "a local volume",
+            pod().on(gone()).with(bound(local())),
+            node_gone(),
+        ),
     ]);
 }
 
 #[test]
 fn where_there_is_no_node_finalizers_are_for_a_person() {
-    let held = || Reason::Finalizers { finalizers: owned(&[FOREIGN]) };
-    let forced = Reason::AlreadyForced { finalizers: owned(&[FOREIGN]) };
+    let held = || Reason::Finalizers {
+        finalizers: owned(&[FOREIGN]),
+    };
+    let forced = Reason::AlreadyForced {
+        finalizers: owned(&[FOREIGN]),
+    };
     let gone_and_held = || pod().on(gone()).held_by(&[FOREIGN]);
     check([
         ("the node is gone", gone_and_held(), held()),
-        ("the pod was never given one", pod().on(NOT_LOOKED_UP).without_node().held_by(&[FOREIGN]), held()),
+        (
+            "the pod was never given one",
+            pod().on(NOT_LOOKED_UP).without_node().held_by(&[FOREIGN]),
+            held(),
+        ),
         ("forced already", gone_and_held().grace(Some(0)), forced),
-        ("within the threshold", gone_and_held().overdue("1m"), not_overdue(span("1m"))),
-        ("the namespace is unread", gone_and_held().namespace(Err(not_read())), held()),
-        ("with a local volume", gone_and_held().with(bound(local())), held()),
+        (
+            "within the threshold",
+            gone_and_held().overdue("1m"),
+            not_overdue(span("1m")),
+        ),
+        (
+            "the namespace is unread",
+            gone_and_held().namespace(Err(not_read())),
+            held(),
+        ),
+        (
+            "with a local volume",
+            gone_and_held().with(bound(local())),
+            held(),
+        ),
         (
             "the node is unread",
             pod().on(unread()).held_by(&[FOREIGN]),
@@ -474,12 +622,36 @@ fn rule_4_a_pod_on_a_ready_node_is_left() {
     let ready = || node().ready(Ready::True);
     check([
         ("just so", pod().on(ready()), Reason::NodeReady),
-        ("within grace", pod().on(ready()).due_in("30s"), Reason::NodeReady),
-        ("a leaf", pod().on(ready().leaf(kosmos_leaf())), Reason::NodeReady),
-        ("its lease expired long ago", pod().on(ready().lease_renewed(ago("1h"))), Reason::NodeReady),
-        ("Ready False is not Ready", pod().one_of_many().on(node().ready(Ready::False)), beside(SAYS_SO)),
-        ("Ready Unknown is not Ready", pod().on(node().ready(Ready::Unknown)), stuck()),
-        ("Ready absent is not Ready", pod().on(node().ready(Ready::Absent)), stuck()),
+        (
+            "within grace",
+            pod().on(ready()).due_in("30s"),
+            Reason::NodeReady,
+        ),
+        (
+            "a leaf",
+            pod().on(ready().leaf(kosmos_leaf())),
+            Reason::NodeReady,
+        ),
+        (
+            "its lease expired long ago",
+            pod().on(ready().lease_renewed(ago("1h"))),
+            Reason::NodeReady,
+        ),
+        (
+            "Ready False is not Ready",
+            pod().one_of_many().on(node().ready(Ready::False)),
+            beside(SAYS_SO),
+        ),
+        (
+            "Ready Unknown is not Ready",
+            pod().on(node().ready(Ready::Unknown)),
+            stuck(),
+        ),
+        (
+            "Ready absent is not Ready",
+            pod().on(node().ready(Ready::Absent)),
+            stuck(),
+        ),
     ]);
 }
 
@@ -487,16 +659,46 @@ fn rule_4_a_pod_on_a_ready_node_is_left() {
 fn rule_5_a_pod_that_is_not_overdue_waits() {
     check([
         ("exactly at the threshold", pod().overdue("10m"), stuck()),
-        ("one second below", pod().overdue("9m 59s"), not_overdue(span("9m 59s"))),
-        ("a millisecond below", pod().overdue("9m 59s 999ms"), not_overdue(span("9m 59s 999ms"))),
+        (
+            "one second below",
+            pod().overdue("9m 59s"),
+            not_overdue(span("9m 59s")),
+        ),
+        (
+            "a millisecond below",
+            pod().overdue("9m 59s 999ms"),
+            not_overdue(span("9m 59s 999ms")),
+        ),
         ("one second above", pod().overdue("10m 1s"), stuck()),
-        ("at its deadline", pod().overdue("0s"), not_overdue(SignedDuration::ZERO)),
-        ("within grace, for longer than the threshold", pod().due_in("1h"), not_overdue(-span("1h"))),
-        ("the node is unread", pod().on(unread()).overdue("1m"), not_overdue(span("1m"))),
-        ("the node was not looked up", pod().on(NOT_LOOKED_UP).overdue("1m"), not_overdue(span("1m"))),
+        (
+            "at its deadline",
+            pod().overdue("0s"),
+            not_overdue(SignedDuration::ZERO),
+        ),
+        (
+            "within grace, for longer than the threshold",
+            pod().due_in("1h"),
+            not_overdue(-span("1h")),
+        ),
+        (
+            "the node is unread",
+            pod().on(unread()).overdue("1m"),
+            not_overdue(span("1m")),
+        ),
+        (
+            "the node was not looked up",
+            pod().on(NOT_LOOKED_UP).overdue("1m"),
+            not_overdue(span("1m")),
+        ),
     ]);
-    let at_once = Policy { reap_older_than: SignedDuration::ZERO, ..policy() };
-    let waits = Reason::NotOverdue { overdue: -span("1s"), threshold: SignedDuration::ZERO };
+    let at_once = Policy {
+        reap_older_than: SignedDuration::ZERO,
+        ..policy()
+    };
+    let waits = Reason::NotOverdue {
+        overdue: -span("1s"),
+        threshold: SignedDuration::ZERO,
+    };
     check_under(
         &at_once,
         [
@@ -509,9 +711,21 @@ fn rule_5_a_pod_that_is_not_overdue_waits() {
 #[test]
 fn the_grace_period_is_not_subtracted_again() {
     check([
-        ("grace is 1h, past it for 10m", pod().grace(Some(3600)).overdue("10m"), stuck()),
-        ("no grace is known", pod().grace(None).overdue("10m"), stuck()),
-        ("grace is 0", pod().grace(Some(0)).overdue("9m"), not_overdue(span("9m"))),
+        (
+            "grace is 1h, past it for 10m",
+            pod().grace(Some(3600)).overdue("10m"),
+            stuck(),
+        ),
+        (
+            "no grace is known",
+            pod().grace(None).overdue("10m"),
+            stuck(),
+        ),
+        (
+            "grace is 0",
+            pod().grace(Some(0)).overdue("9m"),
+            not_overdue(span("9m")),
+        ),
     ]);
 }
 
@@ -519,9 +733,21 @@ fn the_grace_period_is_not_subtracted_again() {
 fn rule_6_a_pod_on_a_leaf_node_is_for_a_person() {
     let leaf = Reason::LeafNode;
     check([
-        ("marked by Kosmos", pod().on(node().leaf(kosmos_leaf())), leaf(kosmos_leaf())),
-        ("selected", pod().on(node().leaf(selected_leaf())), leaf(selected_leaf())),
-        ("Ready False", pod().on(node().ready(Ready::False).leaf(kosmos_leaf())), leaf(kosmos_leaf())),
+        (
+            "marked by Kosmos",
+            pod().on(node().leaf(kosmos_leaf())),
+            leaf(kosmos_leaf()),
+        ),
+        (
+            "selected",
+            pod().on(node().leaf(selected_leaf())),
+            leaf(selected_leaf()),
+        ),
+        (
+            "Ready False",
+            pod().on(node().ready(Ready::False).leaf(kosmos_leaf())),
+            leaf(kosmos_leaf()),
+        ),
         (
             "held by a finalizer",
             pod().on(node().leaf(kosmos_leaf())).held_by(&[FOREIGN]),
@@ -533,32 +759,64 @@ fn rule_6_a_pod_on_a_leaf_node_is_for_a_person() {
             leaf(kosmos_leaf()),
         ),
     ]);
-    assert_eq!(Reason::LeafNode(kosmos_leaf()).code().as_str(), "kosmos-leaf");
-    assert_eq!(Reason::LeafNode(selected_leaf()).code().as_str(), "leaf-node");
+    assert_eq!(
+        Reason::LeafNode(kosmos_leaf()).code().as_str(),
+        "kosmos-leaf"
+    );
+    assert_eq!(
+        Reason::LeafNode(selected_leaf()).code().as_str(),
+        "leaf-node"
+    );
 }
 
 #[test]
 fn rule_7_what_was_not_read_waits() {
     let why = || facts_unread("the node's lease: it is forbidden");
     check([
-        ("the node", pod().on(unread()), facts_unread("the node: it is forbidden")),
+        (
+            "the node",
+            pod().on(unread()),
+            facts_unread("the node: it is forbidden"),
+        ),
         (
             "the node was not looked up",
             pod().on(NOT_LOOKED_UP),
             facts_unread("the node: it was not looked up"),
         ),
-        ("the namespace", pod().namespace(Err(not_read())), facts_unread("the namespace: it is forbidden")),
+        (
+            "the namespace",
+            pod().namespace(Err(not_read())),
+            facts_unread("the namespace: it is forbidden"),
+        ),
         ("the lease", pod().on(node().lease_unread()), why()),
-        ("the lease, Ready absent", pod().on(node().ready(Ready::Absent).lease_unread()), why()),
-        ("the lease, for any pod", pod().one_of_many().on(node().lease_unread()), why()),
+        (
+            "the lease, Ready absent",
+            pod().on(node().ready(Ready::Absent).lease_unread()),
+            why(),
+        ),
+        (
+            "the lease, for any pod",
+            pod().one_of_many().on(node().lease_unread()),
+            why(),
+        ),
         (
             "the lease, where Ready says already that the kubelet lives",
             pod().on(node().ready(Ready::False).lease_unread()),
             alive(Ready::False, &[SAYS_SO]),
         ),
     ]);
-    let nobody = Policy { kubelet_alive: KubeletAlive::Reap, ..policy() };
-    check_under(&nobody, [("the lease, though nobody is protected", pod().on(node().lease_unread()), why())]);
+    let nobody = Policy {
+        kubelet_alive: KubeletAlive::Reap,
+        ..policy()
+    };
+    check_under(
+        &nobody,
+        [(
+            "the lease, though nobody is protected",
+            pod().on(node().lease_unread()),
+            why(),
+        )],
+    );
 }
 
 /// What a Ready that is False shows.
@@ -567,51 +825,119 @@ const SAYS_SO: &str = "its kubelet reports that itself";
 #[test]
 fn rule_8_a_node_whose_lease_was_renewed_since_it_is_not_ready_is_recovering() {
     let renewed = |age: &str| pod().on(node().lease_renewed(ago(age)));
-    let lives = |ready, age: &str| alive(ready, &[&format!("its kubelet renewed its lease {age} ago")]);
-    let both =
-        |failed: &str, renewed: &str| pod().on(node().since(Some(ago(failed))).lease_renewed(ago(renewed)));
+    let lives = |ready, age: &str| {
+        alive(
+            ready,
+            &[&format!("its kubelet renewed its lease {age} ago")],
+        )
+    };
+    let both = |failed: &str, renewed: &str| {
+        pod().on(node().since(Some(ago(failed))).lease_renewed(ago(renewed)))
+    };
     // It counts for as long as the node has to be NotReady, or the lease holds where that is longer.
     check([
         ("just now", renewed("0s"), recovering(SignedDuration::ZERO)),
-        ("longer ago than it holds", renewed("45s"), recovering(span("45s"))),
-        ("a second before it no longer counts", renewed("9m 59s"), recovering(span("9m 59s"))),
+        (
+            "longer ago than it holds",
+            renewed("45s"),
+            recovering(span("45s")),
+        ),
+        (
+            "a second before it no longer counts",
+            renewed("9m 59s"),
+            recovering(span("9m 59s")),
+        ),
         ("when it no longer counts", renewed("10m"), stuck()),
-        ("in the future", pod().on(node().lease_renewed(ahead("1h"))), recovering(-span("1h"))),
+        (
+            "in the future",
+            pod().on(node().lease_renewed(ahead("1h"))),
+            recovering(-span("1h")),
+        ),
         ("never", pod().on(node().without_lease()), stuck()),
         ("as the node failed", renewed("1h"), stuck()),
-        ("Ready absent", pod().on(node().ready(Ready::Absent).lease_renewed(now())), recovering(span("0s"))),
+        (
+            "Ready absent",
+            pod().on(node().ready(Ready::Absent).lease_renewed(now())),
+            recovering(span("0s")),
+        ),
         (
             "Ready False",
             pod().on(node().ready(Ready::False).lease_renewed(now())),
-            alive(Ready::False, &["its kubelet renewed its lease 0s ago", SAYS_SO]),
+            alive(
+                Ready::False,
+                &["its kubelet renewed its lease 0s ago", SAYS_SO],
+            ),
         ),
-        ("whatever the pod", renewed("45s").one_of_many(), recovering(span("45s"))),
+        (
+            "whatever the pod",
+            renewed("45s").one_of_many(),
+            recovering(span("45s")),
+        ),
     ]);
-    let at_once = Policy { node_not_ready_for: SignedDuration::ZERO, ..policy() };
+    let at_once = Policy {
+        node_not_ready_for: SignedDuration::ZERO,
+        ..policy()
+    };
     check_under(
         &at_once,
         [
-            ("asked for 0, within its duration", both("5m", "39s"), recovering(span("39s"))),
+            (
+                "asked for 0, within its duration",
+                both("5m", "39s"),
+                recovering(span("39s")),
+            ),
             ("asked for 0, at its duration", both("5m", "40s"), stuck()),
-            ("NotReady for almost 12 times that", both("7m 59s", "39s"), recovering(span("39s"))),
-            ("for 12 times", both("8m", "39s"), lives(Ready::Unknown, "39s")),
-            ("a second later than the failure", both("31s", "30s"), recovering(span("30s"))),
+            (
+                "NotReady for almost 12 times that",
+                both("7m 59s", "39s"),
+                recovering(span("39s")),
+            ),
+            (
+                "for 12 times",
+                both("8m", "39s"),
+                lives(Ready::Unknown, "39s"),
+            ),
+            (
+                "a second later than the failure",
+                both("31s", "30s"),
+                recovering(span("30s")),
+            ),
             ("as it failed", both("30s", "30s"), stuck()),
         ],
     );
     // A kubelet that restarts for ever does not recover.
     check([
-        ("NotReady for almost 12 times that", both("1h 59m 59s", "45s"), recovering(span("45s"))),
-        ("for 12 times", both("2h", "45s"), lives(Ready::Unknown, "45s")),
+        (
+            "NotReady for almost 12 times that",
+            both("1h 59m 59s", "45s"),
+            recovering(span("45s")),
+        ),
+        (
+            "for 12 times",
+            both("2h", "45s"),
+            lives(Ready::Unknown, "45s"),
+        ),
     ]);
 }
 
 #[test]
 fn rule_9_a_node_that_has_just_failed_is_given_time() {
     check([
-        ("exactly long enough", pod().on(node().since(Some(ago("10m")))), stuck()),
-        ("a second short", pod().on(node().since(Some(ago("9m 59s")))), just_failed(Some(span("9m 59s")))),
-        ("since the future", pod().on(node().since(Some(ahead("1h")))), just_failed(None)),
+        (
+            "exactly long enough",
+            pod().on(node().since(Some(ago("10m")))),
+            stuck(),
+        ),
+        (
+            "a second short",
+            pod().on(node().since(Some(ago("9m 59s")))),
+            just_failed(Some(span("9m 59s"))),
+        ),
+        (
+            "since the future",
+            pod().on(node().since(Some(ahead("1h")))),
+            just_failed(None),
+        ),
         (
             "tainted later",
             pod().on(node().since(Some(ago("2h"))).tainted(ago("9m"))),
@@ -627,9 +953,21 @@ fn rule_9_a_node_that_has_just_failed_is_given_time() {
             pod().on(node().since(Some(ahead("1h"))).tainted(ago("2h"))),
             stuck(),
         ),
-        ("tainted, since no one knows when", pod().on(node().since(None).tainted(ago("2h"))), stuck()),
-        ("tainted in the future", pod().on(node().tainted(ahead("1m"))), just_failed(Some(-span("1m")))),
-        ("since no one knows when", pod().on(node().since(None)), just_failed(None)),
+        (
+            "tainted, since no one knows when",
+            pod().on(node().since(None).tainted(ago("2h"))),
+            stuck(),
+        ),
+        (
+            "tainted in the future",
+            pod().on(node().tainted(ahead("1m"))),
+            just_failed(Some(-span("1m"))),
+        ),
+        (
+            "since no one knows when",
+            pod().on(node().since(None)),
+            just_failed(None),
+        ),
         (
             "Ready False as well",
             pod().on(node().ready(Ready::False).since(Some(ago("1m")))),
@@ -637,17 +975,34 @@ fn rule_9_a_node_that_has_just_failed_is_given_time() {
         ),
         (
             "though its kubelet lives",
-            pod().on(node().ready(Ready::False).since(Some(ago("1m"))).lease_renewed(now())),
+            pod().on(node()
+                .ready(Ready::False)
+                .since(Some(ago("1m")))
+                .lease_renewed(now())),
             just_failed(Some(span("1m"))),
         ),
     ]);
-    let at_once = Policy { node_not_ready_for: SignedDuration::ZERO, ..policy() };
-    let never = Reason::NodeJustFailed { not_ready_for: None, threshold: SignedDuration::ZERO };
+    let at_once = Policy {
+        node_not_ready_for: SignedDuration::ZERO,
+        ..policy()
+    };
+    let never = Reason::NodeJustFailed {
+        not_ready_for: None,
+        threshold: SignedDuration::ZERO,
+    };
     check_under(
         &at_once,
         [
-            ("asked for 0, just now", pod().on(node().since(Some(now()))), stuck()),
-            ("asked for 0, since no one knows when", pod().on(node().since(None)), never),
+            (
+                "asked for 0, just now",
+                pod().on(node().since(Some(now()))),
+                stuck(),
+            ),
+            (
+                "asked for 0, since no one knows when",
+                pod().on(node().since(None)),
+                never,
+            ),
         ],
     );
 }
@@ -657,32 +1012,75 @@ fn rule_10_what_was_heard_since_the_failure_protects_a_unique_pod() {
     use SignBy::{ApiServer, NodeMonitoring, ProblemDetector, VirtHandler};
     let heard = |by, at| pod().on(node().reported(by, at));
     let held = |by, age| alive(Ready::Unknown, &[&reported(by, age)]);
-    let at_once = Policy { node_not_ready_for: SignedDuration::ZERO, ..policy() };
-    let server = || alive(Ready::Unknown, &["its API server renewed its lease 59s ago"]);
+    let at_once = Policy {
+        node_not_ready_for: SignedDuration::ZERO,
+        ..policy()
+    };
+    let server = || {
+        alive(
+            Ready::Unknown,
+            &["its API server renewed its lease 59s ago"],
+        )
+    };
     check_under(
         &at_once,
         [
-            ("detector", heard(ProblemDetector, ago("10m 59s")), held(ProblemDetector, "10m 59s")),
-            ("detector, at its end", heard(ProblemDetector, ago("11m")), stuck()),
-            ("EKS' agent", heard(NodeMonitoring, ago("10m 59s")), held(NodeMonitoring, "10m 59s")),
-            ("EKS' agent, at its end", heard(NodeMonitoring, ago("11m")), stuck()),
-            ("virt-handler", heard(VirtHandler, ago("4m 59s")), held(VirtHandler, "4m 59s")),
-            ("virt-handler, at its end", heard(VirtHandler, ago("5m")), stuck()),
+            (
+                "detector",
+                heard(ProblemDetector, ago("10m 59s")),
+                held(ProblemDetector, "10m 59s"),
+            ),
+            (
+                "detector, at its end",
+                heard(ProblemDetector, ago("11m")),
+                stuck(),
+            ),
+            (
+                "EKS' agent",
+                heard(NodeMonitoring, ago("10m 59s")),
+                held(NodeMonitoring, "10m 59s"),
+            ),
+            (
+                "EKS' agent, at its end",
+                heard(NodeMonitoring, ago("11m")),
+                stuck(),
+            ),
+            (
+                "virt-handler",
+                heard(VirtHandler, ago("4m 59s")),
+                held(VirtHandler, "4m 59s"),
+            ),
+            (
+                "virt-handler, at its end",
+                heard(VirtHandler, ago("5m")),
+                stuck(),
+            ),
             ("API server", heard(ApiServer, ago("59s")), server()),
-            ("API server, at its end", heard(ApiServer, ago("1m")), stuck()),
+            (
+                "API server, at its end",
+                heard(ApiServer, ago("1m")),
+                stuck(),
+            ),
             (
                 "as it failed",
-                pod().on(node().since(Some(ago("2m"))).reported(VirtHandler, ago("2m"))),
+                pod().on(node()
+                    .since(Some(ago("2m")))
+                    .reported(VirtHandler, ago("2m"))),
                 stuck(),
             ),
             (
                 "a second after",
-                pod().on(node().since(Some(ago("2m"))).reported(VirtHandler, ago("1m 59s"))),
+                pod().on(node()
+                    .since(Some(ago("2m")))
+                    .reported(VirtHandler, ago("1m 59s"))),
                 held(VirtHandler, "1m 59s"),
             ),
             (
                 "before its taint",
-                pod().on(node().since(Some(ago("5m"))).tainted(ago("2m")).reported(VirtHandler, ago("3m"))),
+                pod().on(node()
+                    .since(Some(ago("5m")))
+                    .tainted(ago("2m"))
+                    .reported(VirtHandler, ago("3m"))),
                 stuck(),
             ),
         ],
@@ -697,35 +1095,58 @@ fn rule_10_what_was_heard_since_the_failure_protects_a_unique_pod() {
         ("no longer", heard(VirtHandler, ago("10m")), stuck()),
         (
             "each is named",
-            pod().on(node().reported(ProblemDetector, ago("9m")).reported(VirtHandler, ahead("10s"))),
-            alive(Ready::Unknown, &[&reported(ProblemDetector, "9m"), &reported(VirtHandler, "0s")]),
+            pod().on(node()
+                .reported(ProblemDetector, ago("9m"))
+                .reported(VirtHandler, ahead("10s"))),
+            alive(
+                Ready::Unknown,
+                &[
+                    &reported(ProblemDetector, "9m"),
+                    &reported(VirtHandler, "0s"),
+                ],
+            ),
         ),
         (
             "Ready False, however old the lease",
             pod().on(node().ready(Ready::False)),
             alive(Ready::False, &[SAYS_SO]),
         ),
-        ("Ready absent, and nothing heard", pod().on(node().ready(Ready::Absent).without_lease()), stuck()),
+        (
+            "Ready absent, and nothing heard",
+            pod().on(node().ready(Ready::Absent).without_lease()),
+            stuck(),
+        ),
     ]);
 }
 
 const NOTHING_BACK: &str = "nothing brings it back: it has no controller";
 
 fn bare() -> Reason {
-    Reason::Stuck { scratch: Vec::new(), notes: vec![NOTHING_BACK.to_owned()] }
+    Reason::Stuck {
+        scratch: Vec::new(),
+        notes: vec![NOTHING_BACK.to_owned()],
+    }
 }
 
 /// Reaped from a node that shows that it lives.
 fn beside(sign: &str) -> Reason {
-    let note =
-        format!("its containers there may still run until node ds06 is repaired or powered off: {sign}");
-    Reason::Stuck { scratch: Vec::new(), notes: vec![note] }
+    let note = format!(
+        "its containers there may still run until node ds06 is repaired or powered off: {sign}"
+    );
+    Reason::Stuck {
+        scratch: Vec::new(),
+        notes: vec![note],
+    }
 }
 
 #[test]
 fn rule_10_protects_whom_the_operator_wants() {
-    let own =
-        |ephemeral| ClaimFacts { ephemeral, owned: true, unwanted: Ok(()), ..claim(ClaimState::Absent) };
+    let own = |ephemeral| ClaimFacts {
+        ephemeral,
+        owned: true,
+        unwanted: Ok(()),
+        ..claim(ClaimState::Absent)
+    };
     let on = |pod: Pod| pod.on(node().ready(Ready::False));
     let mounting = |mut pod: Pod| {
         pod.0.own_volume = Some("volume data".to_owned());
@@ -736,76 +1157,182 @@ fn rule_10_protects_whom_the_operator_wants() {
             ("StatefulSet", on(pod()), true),
             ("a kind nobody knows", on(pod().owner(Some("Impala"))), true),
             ("ReplicaSet", on(pod().one_of_many()), false),
-            ("another's ReplicaSet", on(pod().controlled_by("ReplicaSet", "example.com/v1")), true),
-            ("ReplicationController", on(pod().controlled_by("ReplicationController", "v1")), false),
+            (
+                "another's ReplicaSet",
+                on(pod().controlled_by("ReplicaSet", "example.com/v1")),
+                true,
+            ),
+            (
+                "ReplicationController",
+                on(pod().controlled_by("ReplicationController", "v1")),
+                false,
+            ),
             ("Job", on(pod().controlled_by("Job", "batch/v1")), false),
-            ("Job, not let go of", on(pod().controlled_by("Job", "batch/v1").held_by(&[JOB_TRACKING])), true),
-            ("another's Job", on(pod().controlled_by("Job", "batch.volcano.sh/v1alpha1")), true),
-            ("DaemonSet", on(pod().controlled_by("DaemonSet", "apps/v1")), true),
+            (
+                "Job, not let go of",
+                on(pod()
+                    .controlled_by("Job", "batch/v1")
+                    .held_by(&[JOB_TRACKING])),
+                true,
+            ),
+            (
+                "another's Job",
+                on(pod().controlled_by("Job", "batch.volcano.sh/v1alpha1")),
+                true,
+            ),
+            (
+                "DaemonSet",
+                on(pod().controlled_by("DaemonSet", "apps/v1")),
+                true,
+            ),
             ("nobody's", on(pod().owner(None)), true),
-            ("ReplicaSet, with a claim", on(pod().one_of_many().with(claim(ClaimState::Absent))), true),
-            ("ReplicaSet, with one that it owns", on(pod().one_of_many().with(own(false))), true),
-            ("ReplicaSet, with a generic ephemeral one", on(pod().one_of_many().with(own(true))), false),
-            ("ReplicaSet, with another volume", on(mounting(pod().one_of_many())), true),
+            (
+                "ReplicaSet, with a claim",
+                on(pod().one_of_many().with(claim(ClaimState::Absent))),
+                true,
+            ),
+            (
+                "ReplicaSet, with one that it owns",
+                on(pod().one_of_many().with(own(false))),
+                true,
+            ),
+            (
+                "ReplicaSet, with a generic ephemeral one",
+                on(pod().one_of_many().with(own(true))),
+                false,
+            ),
+            (
+                "ReplicaSet, with another volume",
+                on(mounting(pod().one_of_many())),
+                true,
+            ),
         ]
     };
     for (name, pod, unique) in rows() {
         let held = || alive(Ready::False, &[SAYS_SO]);
         let reaped = || {
-            let Reason::Stuck { mut notes, .. } = beside(SAYS_SO) else { unreachable!("it is") };
+            let Reason::Stuck { mut notes, .. } = beside(SAYS_SO) else {
+                unreachable!("it is")
+            };
             if pod.0.controller.is_none() {
                 notes.insert(0, NOTHING_BACK.to_owned());
             }
             if pod.0.claims.iter().any(|claim| claim.owned) {
-                notes.insert(0, "claim data is its own alone and goes with it, data included".to_owned());
+                notes.insert(
+                    0,
+                    "claim data is its own alone and goes with it, data included".to_owned(),
+                );
             }
-            Reason::Stuck { scratch: Vec::new(), notes }
+            Reason::Stuck {
+                scratch: Vec::new(),
+                notes,
+            }
         };
         assert_eq!(pod.0.interchangeable(), !unique, "{name}");
-        assert_eq!(pod.judged_by(&policy()), if unique { held() } else { reaped() }, "{name}");
-        let hold = Policy { kubelet_alive: KubeletAlive::Hold, ..policy() };
+        assert_eq!(
+            pod.judged_by(&policy()),
+            if unique { held() } else { reaped() },
+            "{name}"
+        );
+        let hold = Policy {
+            kubelet_alive: KubeletAlive::Hold,
+            ..policy()
+        };
         assert_eq!(pod.judged_by(&hold), held(), "{name}, held");
-        let reap = Policy { kubelet_alive: KubeletAlive::Reap, ..policy() };
+        let reap = Policy {
+            kubelet_alive: KubeletAlive::Reap,
+            ..policy()
+        };
         assert_eq!(pod.judged_by(&reap), reaped(), "{name}, reaped");
     }
 }
 
 #[test]
 fn the_two_thresholds_are_independent() {
-    let patient_with_nodes =
-        Policy { reap_older_than: span("1m"), node_not_ready_for: span("30m"), ..policy() };
-    let young = Reason::NodeJustFailed { not_ready_for: Some(span("20m")), threshold: span("30m") };
+    let patient_with_nodes = Policy {
+        reap_older_than: span("1m"),
+        node_not_ready_for: span("30m"),
+        ..policy()
+    };
+    let young = Reason::NodeJustFailed {
+        not_ready_for: Some(span("20m")),
+        threshold: span("30m"),
+    };
     check_under(
         &patient_with_nodes,
-        [("a young failure, a stuck pod", pod().on(node().since(Some(ago("20m")))).overdue("1m"), young)],
+        [(
+            "a young failure, a stuck pod",
+            pod().on(node().since(Some(ago("20m")))).overdue("1m"),
+            young,
+        )],
     );
-    let patient_with_pods =
-        Policy { reap_older_than: span("30m"), node_not_ready_for: span("1m"), ..policy() };
-    let fresh = Reason::NotOverdue { overdue: span("20m"), threshold: span("30m") };
+    let patient_with_pods = Policy {
+        reap_older_than: span("30m"),
+        node_not_ready_for: span("1m"),
+        ..policy()
+    };
+    let fresh = Reason::NotOverdue {
+        overdue: span("20m"),
+        threshold: span("30m"),
+    };
     check_under(
         &patient_with_pods,
-        [("an old failure, a fresh pod", pod().on(node().since(Some(ago("1m")))).overdue("20m"), fresh)],
+        [(
+            "an old failure, a fresh pod",
+            pod().on(node().since(Some(ago("1m")))).overdue("20m"),
+            fresh,
+        )],
     );
 }
 
 #[test]
 fn rules_11_and_12_finalizers_are_for_a_person() {
-    let forced = || Reason::AlreadyForced { finalizers: owned(&[FOREIGN]) };
-    let held = || Reason::Finalizers { finalizers: owned(&[FOREIGN]) };
-    let two = Reason::Finalizers { finalizers: owned(&[FOREIGN, "foregroundDeletion"]) };
+    let forced = || Reason::AlreadyForced {
+        finalizers: owned(&[FOREIGN]),
+    };
+    let held = || Reason::Finalizers {
+        finalizers: owned(&[FOREIGN]),
+    };
+    let two = Reason::Finalizers {
+        finalizers: owned(&[FOREIGN, "foregroundDeletion"]),
+    };
     let by = |finalizers| pod().held_by(finalizers);
     check([
         ("one", by(&[FOREIGN]), held()),
-        ("two, in their order", by(&[FOREIGN, "foregroundDeletion"]), two),
-        ("one, forced already", by(&[FOREIGN]).grace(Some(0)), forced()),
+        (
+            "two, in their order",
+            by(&[FOREIGN, "foregroundDeletion"]),
+            two,
+        ),
+        (
+            "one, forced already",
+            by(&[FOREIGN]).grace(Some(0)),
+            forced(),
+        ),
         ("one, grace 1", by(&[FOREIGN]).grace(Some(1)), held()),
         ("one, grace not set", by(&[FOREIGN]).grace(None), held()),
         ("job tracking only", by(&[JOB_TRACKING]), stuck()),
-        ("job tracking only, forced already", by(&[JOB_TRACKING]).grace(Some(0)), stuck()),
-        ("job tracking and another", by(&[JOB_TRACKING, FOREIGN]), held()),
-        ("another and job tracking, forced already", by(&[FOREIGN, JOB_TRACKING]).grace(Some(0)), forced()),
+        (
+            "job tracking only, forced already",
+            by(&[JOB_TRACKING]).grace(Some(0)),
+            stuck(),
+        ),
+        (
+            "job tracking and another",
+            by(&[JOB_TRACKING, FOREIGN]),
+            held(),
+        ),
+        (
+            "another and job tracking, forced already",
+            by(&[FOREIGN, JOB_TRACKING]).grace(Some(0)),
+            forced(),
+        ),
         ("none, forced already", pod().grace(Some(0)), stuck()),
-        ("one, finished and deleted by hand", by(&[FOREIGN]).grace(Some(0)).finished(), held()),
+        (
+            "one, finished and deleted by hand",
+            by(&[FOREIGN]).grace(Some(0)).finished(),
+            held(),
+        ),
     ]);
 }
 
@@ -820,15 +1347,33 @@ fn the_job_controller_holds_a_pod_by_its_own_finalizer_only() {
 #[test]
 fn rule_13_a_volume_on_the_disk_of_the_dead_node_is_for_a_person() {
     let elsewhere = vec![vec![within("kubernetes.io/hostname", &["ds07"])]];
-    let local_elsewhere =
-        volume(Storage::Local("/mnt/d1".to_owned()), elsewhere.into_iter().map(term).collect());
+    let local_elsewhere = volume(
+        Storage::Local("/mnt/d1".to_owned()),
+        elsewhere.into_iter().map(term).collect(),
+    );
     let strict = volume(Storage::StrictLocal, Vec::new());
     let host_path = volume(Storage::HostPath("/var/x".to_owned()), Vec::new());
     check([
-        ("local", pod().with(bound(local())), local_volume("local, at /mnt/d1")),
-        ("hostPath", pod().with(bound(host_path)), local_volume("hostPath, at /var/x")),
-        ("local, whatever it says", pod().with(bound(local_elsewhere)), local_volume("local, at /mnt/d1")),
-        ("Longhorn's", pod().with(bound(strict)), local_volume("Longhorn, dataLocality strict-local")),
+        (
+            "local",
+            pod().with(bound(local())),
+            local_volume("local, at /mnt/d1"),
+        ),
+        (
+            "hostPath",
+            pod().with(bound(host_path)),
+            local_volume("hostPath, at /var/x"),
+        ),
+        (
+            "local, whatever it says",
+            pod().with(bound(local_elsewhere)),
+            local_volume("local, at /mnt/d1"),
+        ),
+        (
+            "Longhorn's",
+            pod().with(bound(strict)),
+            local_volume("Longhorn, dataLocality strict-local"),
+        ),
     ]);
 }
 
@@ -838,15 +1383,27 @@ fn rule_13_a_volume_whose_affinity_names_only_the_dead_node_is_for_a_person() {
     let name = || within("metadata.name", &["ds06"]);
     let both = || within("openebs.io/nodename", &["ds06", "ds06.example"]);
     let affinities = [
-        ("by its hostname", vec![vec![hostname()]], "kubernetes.io/hostname In (ds06.example)"),
+        (
+            "by its hostname",
+            vec![vec![hostname()]],
+            "kubernetes.io/hostname In (ds06.example)",
+        ),
         ("by its name", vec![vec![name()]], "metadata.name In (ds06)"),
         (
             "TopoLVM",
             vec![vec![within("topology.topolvm.io/node", &["ds06"])]],
             "topology.topolvm.io/node In (ds06)",
         ),
-        ("OpenEBS", vec![vec![within("openebs.io/nodename", &["ds06"])]], "openebs.io/nodename In (ds06)"),
-        ("by both", vec![vec![both()]], "openebs.io/nodename In (ds06, ds06.example)"),
+        (
+            "OpenEBS",
+            vec![vec![within("openebs.io/nodename", &["ds06"])]],
+            "openebs.io/nodename In (ds06)",
+        ),
+        (
+            "by both",
+            vec![vec![both()]],
+            "openebs.io/nodename In (ds06, ds06.example)",
+        ),
         (
             "and a zone",
             vec![vec![within("zone", &["a", "b"]), name()]],
@@ -860,7 +1417,11 @@ fn rule_13_a_volume_whose_affinity_names_only_the_dead_node_is_for_a_person() {
     ];
     check(affinities.map(|(name, terms, by)| {
         let bond = format!("reachable only from this node, by {by}");
-        (name, pod().with(bound(reachable(terms))), local_volume(&bond))
+        (
+            name,
+            pod().with(bound(reachable(terms))),
+            local_volume(&bond),
+        )
     }));
 }
 
@@ -870,21 +1431,65 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
     let not_here = requirement("metadata.name", "NotIn", &["ds06"]);
     let zone = || within("topology.kubernetes.io/zone", &["a"]);
     let affinities = [
-        ("to two nodes", vec![vec![name(&["ds06", "ds07"])]], "metadata.name In (ds06, ds07)"),
-        ("to another node", vec![vec![name(&["ds07"])]], "metadata.name In (ds07)"),
-        ("to a namesake's beginning", vec![vec![name(&["ds06-2"])]], "metadata.name In (ds06-2)"),
-        ("to any but this node", vec![vec![not_here]], "metadata.name NotIn (ds06)"),
-        ("to a label's presence", vec![vec![requirement("ds06", "Exists", &[])]], "ds06 Exists"),
-        ("to a label's absence", vec![vec![requirement("ds06", "DoesNotExist", &[])]], "ds06 DoesNotExist"),
-        ("to a number", vec![vec![requirement("disks", "Gt", &["2"])]], "disks Gt (2)"),
+        (
+            "to two nodes",
+            vec![vec![name(&["ds06", "ds07"])]],
+            "metadata.name In (ds06, ds07)",
+        ),
+        (
+            "to another node",
+            vec![vec![name(&["ds07"])]],
+            "metadata.name In (ds07)",
+        ),
+        (
+            "to a namesake's beginning",
+            vec![vec![name(&["ds06-2"])]],
+            "metadata.name In (ds06-2)",
+        ),
+        (
+            "to any but this node",
+            vec![vec![not_here]],
+            "metadata.name NotIn (ds06)",
+        ),
+        (
+            "to a label's presence",
+            vec![vec![requirement("ds06", "Exists", &[])]],
+            "ds06 Exists",
+        ),
+        (
+            "to a label's absence",
+            vec![vec![requirement("ds06", "DoesNotExist", &[])]],
+            "ds06 DoesNotExist",
+        ),
+        (
+            "to a number",
+            vec![vec![requirement("disks", "Gt", &["2"])]],
+            "disks Gt (2)",
+        ),
     ];
     for (what, terms, to) in affinities {
         let volume = || reachable(terms.clone());
         check([
-            (what, pod().with(bound(satisfied(volume(), &["ds07"]))), free(to)),
-            (what, pod().with(bound(satisfied(volume(), &["ds06", "ds07"]))), free(to)),
-            (what, pod().with(bound(satisfied(volume(), &["ds06"]))), confined(to)),
-            (what, pod().with(bound(satisfied(volume(), &[]))), confined(to)),
+            (
+                what,
+                pod().with(bound(satisfied(volume(), &["ds07"]))),
+                free(to),
+            ),
+            (
+                what,
+                pod().with(bound(satisfied(volume(), &["ds06", "ds07"]))),
+                free(to),
+            ),
+            (
+                what,
+                pod().with(bound(satisfied(volume(), &["ds06"]))),
+                confined(to),
+            ),
+            (
+                what,
+                pod().with(bound(satisfied(volume(), &[]))),
+                confined(to),
+            ),
             (
                 what,
                 pod().with(bound(volume())),
@@ -895,13 +1500,21 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
         ]);
     }
     let zones = [
-        ("to a zone", vec![vec![zone()]], "topology.kubernetes.io/zone In (a)"),
+        (
+            "to a zone",
+            vec![vec![zone()]],
+            "topology.kubernetes.io/zone In (a)",
+        ),
         (
             "to a region",
             vec![vec![within("topology.ebs.csi.aws.com/region", &["ds06"])]],
             "topology.ebs.csi.aws.com/region In (ds06)",
         ),
-        ("to a zone of this node's name", vec![vec![within("rack-zone", &["ds06"])]], "rack-zone In (ds06)"),
+        (
+            "to a zone of this node's name",
+            vec![vec![within("rack-zone", &["ds06"])]],
+            "rack-zone In (ds06)",
+        ),
         (
             "to this node or a zone",
             vec![vec![name(&["ds06"])], vec![zone()]],
@@ -910,7 +1523,11 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
     ];
     // Nobody has to ask, nor does it matter which nodes there are now.
     check(zones.map(|(what, terms, to)| (what, pod().with(bound(reachable(terms))), free(to))));
-    check([("without affinity", pod().with(bound(reachable(Vec::new()))), stuck())]);
+    check([(
+        "without affinity",
+        pod().with(bound(reachable(Vec::new()))),
+        stuck(),
+    )]);
 }
 
 #[test]
@@ -919,49 +1536,101 @@ fn rule_14_a_volume_that_no_other_node_reaches_is_for_a_person() {
     let zone = || within("topology.kubernetes.io/zone", &["a"]);
     let racks = |nodes: &[&str]| satisfied(reachable(vec![vec![rack(), zone()]]), nodes);
     let spelled = "example.org/rack In (r1) and topology.kubernetes.io/zone In (a)";
-    let mut two = reachable(vec![vec![rack()], vec![within("example.org/rack", &["r2"])]]);
+    let mut two = reachable(vec![
+        vec![rack()],
+        vec![within("example.org/rack", &["r2"])],
+    ]);
     two.affinity[0].satisfied_by = Some(Ok(owned(&["ds06"])));
     two.affinity[1].satisfied_by = Some(Ok(owned(&["ds07"])));
     let spelled_two = "example.org/rack In (r1) or example.org/rack In (r2)";
     check([
-        ("this node alone", pod().with(bound(racks(&["ds06"]))), confined(spelled)),
-        ("no node at all", pod().with(bound(racks(&[]))), confined(spelled)),
-        ("another one too", pod().with(bound(racks(&["ds06", "ds07"]))), free(spelled)),
-        ("another one, by its second term", pod().with(bound(two)), free(spelled_two)),
-        ("a node at any place", pod().with(bound(reachable(vec![vec![]]))), confined("what no node has")),
+        (
+            "this node alone",
+            pod().with(bound(racks(&["ds06"]))),
+            confined(spelled),
+        ),
+        (
+            "no node at all",
+            pod().with(bound(racks(&[]))),
+            confined(spelled),
+        ),
+        (
+            "another one too",
+            pod().with(bound(racks(&["ds06", "ds07"]))),
+            free(spelled),
+        ),
+        (
+            "another one, by its second term",
+            pod().with(bound(two)),
+            free(spelled_two),
+        ),
+        (
+            "a node at any place",
+            pod().with(bound(reachable(vec![vec![]]))),
+            confined("what no node has"),
+        ),
     ]);
 }
 
 #[test]
 fn rule_15_an_affinity_that_cannot_be_asked_about_is_unverified() {
-    let fields = |requirements| AffinityTerm { fields: true, ..term(requirements) };
+    let fields = |requirements| AffinityTerm {
+        fields: true,
+        ..term(requirements)
+    };
     let by_field = || volume(Storage::Driver, vec![fields(Vec::new())]);
     let why = |cause: &str| {
-        unverified(&format!("it is unknown whether another node reaches its volume pv-1: {cause}"))
+        unverified(&format!(
+            "it is unknown whether another node reaches its volume pv-1: {cause}"
+        ))
     };
-    let refused =
-        |operator: &str, values: &[&str]| reachable(vec![vec![requirement("disks", operator, values)]]);
+    let refused = |operator: &str, values: &[&str]| {
+        reachable(vec![vec![requirement("disks", operator, values)]])
+    };
     let mut unread = reachable(vec![vec![within("rack", &["r1"])]]);
     unread.affinity[0].satisfied_by = Some(Err(not_read()));
-    let mut either = volume(Storage::Driver, vec![fields(Vec::new()), term(vec![within("rack", &["r1"])])]);
+    let mut either = volume(
+        Storage::Driver,
+        vec![fields(Vec::new()), term(vec![within("rack", &["r1"])])],
+    );
     either.affinity[1].satisfied_by = Some(Ok(owned(&["ds07"])));
     let free_by_rack = free("a field of the node or rack In (r1)");
     check([
-        ("by a field", pod().with(bound(by_field())), why("it asks for a field of the node")),
+        (
+            "by a field",
+            pod().with(bound(by_field())),
+            why("it asks for a field of the node"),
+        ),
         (
             "by no known operator",
             pod().with(bound(refused("Near", &["x"]))),
             why("no label selector says disks Near (x)"),
         ),
-        ("by an empty value", pod().with(bound(refused("In", &[""]))), why("it was not asked for")),
-        ("by no value", pod().with(bound(refused("In", &[]))), why("no label selector says disks In ()")),
+        (
+            "by an empty value",
+            pod().with(bound(refused("In", &[""]))),
+            why("it was not asked for"),
+        ),
+        (
+            "by no value",
+            pod().with(bound(refused("In", &[]))),
+            why("no label selector says disks In ()"),
+        ),
         (
             "by what is no value",
             pod().with(bound(refused("In", &["a),b"]))),
             why("disks In (a),b) is not a valid label requirement"),
         ),
-        ("the answer is unread", pod().with(bound(unread)), why("it is forbidden")),
-        ("another term has a node", pod().with(bound(either)), free_by_rack),
+        (
+            "the answer is unread",
+            pod().with(bound(unread)),
+            why("it is forbidden"),
+        ),
+        (
+            "another term has a node",
+            pod().with(bound(either)),
+            free_by_rack,
+        ),
     ]);
 }
 
@@ -969,14 +1638,25 @@ fn rule_15_an_affinity_that_cannot_be_asked_about_is_unverified() {
 fn a_hostname_counts_only_where_the_node_has_it() {
     let claim = || {
         bound(satisfied(
-            reachable(vec![vec![within("kubernetes.io/hostname", &["ds06.example"])]]),
+            reachable(vec![vec![within(
+                "kubernetes.io/hostname",
+                &["ds06.example"],
+            )]]),
             &["ds06"],
         ))
     };
     let only_here = || confined("kubernetes.io/hostname In (ds06.example)");
     check([
-        ("no hostname", pod().on(node().hostname(None)).with(claim()), only_here()),
-        ("another hostname", pod().on(node().hostname(Some("ds06"))).with(claim()), only_here()),
+        (
+            "no hostname",
+            pod().on(node().hostname(None)).with(claim()),
+            only_here(),
+        ),
+        (
+            "another hostname",
+            pod().on(node().hostname(Some("ds06"))).with(claim()),
+            only_here(),
+        ),
     ]);
 }
 
@@ -987,44 +1667,108 @@ fn a_term_without_requirements_matches_no_node() {
     let zone = || vec![within("zone", &["a"])];
     let codes = [
         ("empty terms only", vec![vec![], vec![]], "volume-confined"),
-        ("an empty term beside a pinned one", vec![vec![], name()], "local-volume"),
-        ("an empty term beside a free one", vec![vec![], zone()], "stuck-on-not-ready-node"),
+        (
+            "an empty term beside a pinned one",
+            vec![vec![], name()],
+            "local-volume",
+        ),
+        (
+            "an empty term beside a free one",
+            vec![vec![], zone()],
+            "stuck-on-not-ready-node",
+        ),
     ];
     for (name, terms, code) in codes {
-        assert_eq!(pod().with(bound(reachable(terms))).judged_by(&policy()).code().as_str(), code, "{name}");
+        assert_eq!(
+            pod()
+                .with(bound(reachable(terms)))
+                .judged_by(&policy())
+                .code()
+                .as_str(),
+            code,
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_claim_of_the_pods_own_binds_nothing() {
-    let look = |owners: &[&str]| ClaimLook { owners: owned(owners), state: bound(local()).state };
+    let look = |owners: &[&str]| ClaimLook {
+        owners: owned(owners),
+        state: bound(local()).state,
+    };
     let looked_up = |ephemeral, name: &str, look: &ClaimLook| {
-        let mut pod = pod().one_of_many().with(ClaimFacts { ephemeral, ..claim(ClaimState::NotLookedUp) });
-        pod.0.note_claims(|_, asked| (asked == name).then(|| look.clone()));
+        let mut pod = pod().one_of_many().with(ClaimFacts {
+            ephemeral,
+            ..claim(ClaimState::NotLookedUp)
+        });
+        pod.0
+            .note_claims(|_, asked| (asked == name).then(|| look.clone()));
         pod
     };
     let own = || Reason::Stuck {
         scratch: Vec::new(),
         notes: vec!["claim data is its own alone and goes with it, data included".to_owned()],
     };
-    let going = |unwanted, volume| pod().with(ClaimFacts { owned: true, unwanted, ..bound(volume) });
+    let going = |unwanted, volume| {
+        pod().with(ClaimFacts {
+            owned: true,
+            unwanted,
+            ..bound(volume)
+        })
+    };
     let pinned = || local_volume("local, at /mnt/d1");
     check([
-        ("by volume, name and owner", looked_up(true, "data", &look(&["u-0", "u-1"])), own()),
-        ("owned by a former pod", looked_up(true, "data", &look(&["u-0"])), pinned()),
-        ("owned by nobody", looked_up(true, "data", &look(&[])), pinned()),
-        ("owned, yet an ordinary claim", looked_up(false, "data", &look(&["u-1"])), pinned()),
-        ("owned, and nothing wants it again", going(Ok(()), reachable(Vec::new())), own()),
-        ("owned and on the disk of the node", going(Ok(()), local()), pinned()),
+        (
+            "by volume, name and owner",
+            looked_up(true, "data", &look(&["u-0", "u-1"])),
+            own(),
+        ),
+        (
+            "owned by a former pod",
+            looked_up(true, "data", &look(&["u-0"])),
+            pinned(),
+        ),
+        (
+            "owned by nobody",
+            looked_up(true, "data", &look(&[])),
+            pinned(),
+        ),
+        (
+            "owned, yet an ordinary claim",
+            looked_up(false, "data", &look(&["u-1"])),
+            pinned(),
+        ),
+        (
+            "owned, and nothing wants it again",
+            going(Ok(()), reachable(Vec::new())),
+            own(),
+        ),
+        (
+            "owned and on the disk of the node",
+            going(Ok(()), local()),
+            pinned(),
+        ),
         (
             "owned, and wanted again",
-            going(Err("its StatefulSet wants the pod again".to_owned()), reachable(Vec::new())),
+            going(
+                Err("its StatefulSet wants the pod again".to_owned()),
+                reachable(Vec::new()),
+            ),
             unverified(
                 "the pod owns it, so that it goes with the pod, but its StatefulSet wants the pod again",
             ),
         ),
-        ("another's look", looked_up(true, "logs", &look(&["u-1"])), unverified("it was not looked up")),
-        ("absent", looked_up(true, "data", &ClaimState::Absent.into()), stuck()),
+        (
+            "another's look",
+            looked_up(true, "logs", &look(&["u-1"])),
+            unverified("it was not looked up"),
+        ),
+        (
+            "absent",
+            looked_up(true, "data", &ClaimState::Absent.into()),
+            stuck(),
+        ),
     ]);
 }
 
@@ -1035,12 +1779,36 @@ fn rule_15_a_claim_that_could_not_be_verified_is_for_a_person() {
         phase: phase.map(str::to_owned),
     };
     let states = [
-        ("not looked up", ClaimState::NotLookedUp, unverified("it was not looked up")),
-        ("unread", ClaimState::Unread(not_read()), unverified("it is forbidden")),
-        ("lost", without(Some("pv-1"), Some("Lost")), without_volume("pv-1")),
-        ("its volume is missing", without(Some("pv-1"), Some("Bound")), without_volume("pv-1")),
-        ("unbound", without(None, Some("Pending")), unverified("it names no volume (phase Pending)")),
-        ("unbound, without a phase", without(None, None), unverified("it names no volume (phase not set)")),
+        (
+            "not looked up",
+            ClaimState::NotLookedUp,
+            unverified("it was not looked up"),
+        ),
+        (
+            "unread",
+            ClaimState::Unread(not_read()),
+            unverified("it is forbidden"),
+        ),
+        (
+            "lost",
+            without(Some("pv-1"), Some("Lost")),
+            without_volume("pv-1"),
+        ),
+        (
+            "its volume is missing",
+            without(Some("pv-1"), Some("Bound")),
+            without_volume("pv-1"),
+        ),
+        (
+            "unbound",
+            without(None, Some("Pending")),
+            unverified("it names no volume (phase Pending)"),
+        ),
+        (
+            "unbound, without a phase",
+            without(None, None),
+            unverified("it names no volume (phase not set)"),
+        ),
         ("absent: it pins nothing", ClaimState::Absent, stuck()),
     ];
     check(states.map(|(name, state, reason)| (name, pod().with(claim(state)), reason)));
@@ -1048,11 +1816,18 @@ fn rule_15_a_claim_that_could_not_be_verified_is_for_a_person() {
 
 #[test]
 fn every_claim_is_checked() {
-    let named = |name: &str, claim: ClaimFacts| ClaimFacts { name: name.to_owned(), ..claim };
+    let named = |name: &str, claim: ClaimFacts| ClaimFacts {
+        name: name.to_owned(),
+        ..claim
+    };
     let somewhere = || named("free", bound(reachable(vec![vec![within("zone", &["a"])]])));
     let absent = || named("absent", claim(ClaimState::Absent));
     let scratch = Err(undeclared("logs"));
-    let second = PinnedClaim { claim: "logs".to_owned(), scratch, ..pinned("local, at /mnt/d1") };
+    let second = PinnedClaim {
+        claim: "logs".to_owned(),
+        scratch,
+        ..pinned("local, at /mnt/d1")
+    };
     check([
         (
             "the last is pinned",
@@ -1066,15 +1841,24 @@ fn every_claim_is_checked() {
         ),
         (
             "two are pinned",
-            pod().with(bound(local())).with(named("logs", bound(local()))),
-            Reason::LocalVolume { claims: vec![pinned("local, at /mnt/d1"), second], kept: None },
+            pod()
+                .with(bound(local()))
+                .with(named("logs", bound(local()))),
+            Reason::LocalVolume {
+                claims: vec![pinned("local, at /mnt/d1"), second],
+                kept: None,
+            },
         ),
         (
             "the last is unbound",
             pod().with(somewhere()).with(not_bound()),
             unverified("it names no volume (phase Pending)"),
         ),
-        ("none binds it", pod().with(absent()).with(somewhere()), free("zone In (a)")),
+        (
+            "none binds it",
+            pod().with(absent()).with(somewhere()),
+            free("zone In (a)"),
+        ),
     ]);
 }
 
@@ -1082,11 +1866,15 @@ fn every_claim_is_checked() {
 fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
     let disk = || shared(reachable(Vec::new()));
     let machine = || pod().owner(Some("VirtualMachineInstance"));
-    let block = || Reason::SharedDisk("claim data is ReadWriteMany and a raw block device".to_owned());
+    let block =
+        || Reason::SharedDisk("claim data is ReadWriteMany and a raw block device".to_owned());
     let by_machine = || Reason::SharedDisk("it belongs to the virtual machine db".to_owned());
     let hotplug = |name: &str| {
         let mut pod = pod();
-        pod.0.owner = Some(Owner { kind: "Pod".to_owned(), name: name.to_owned() });
+        pod.0.owner = Some(Owner {
+            kind: "Pod".to_owned(),
+            name: name.to_owned(),
+        });
         pod
     };
     let fenced = || node().fenced();
@@ -1095,7 +1883,11 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
     check([
         ("a shared block device", pod().with(disk()), block()),
         ("of one of many", pod().one_of_many().with(disk()), block()),
-        ("an ordinary claim", pod().with(bound(reachable(Vec::new()))), stuck()),
+        (
+            "an ordinary claim",
+            pod().with(bound(reachable(Vec::new()))),
+            stuck(),
+        ),
         ("a virtual machine", machine(), by_machine()),
         (
             "what hands it a disk",
@@ -1103,36 +1895,72 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
             Reason::SharedDisk("it belongs to the virtual machine virt-launcher-db".to_owned()),
         ),
         ("another pod's pod", hotplug("launcher"), stuck()),
-        ("a shared block device, fenced", pod().with(disk()).on(fenced()), stuck()),
+        (
+            "a shared block device, fenced",
+            pod().with(disk()).on(fenced()),
+            stuck(),
+        ),
         ("a virtual machine, fenced", machine().on(fenced()), stuck()),
-        ("fenced, yet it lives", machine().on(reported()), alive(Ready::Unknown, &[sign])),
-        ("on its disk as well", pod().with(shared(local())), local_volume("local, at /mnt/d1")),
+        (
+            "fenced, yet it lives",
+            machine().on(reported()),
+            alive(Ready::Unknown, &[sign]),
+        ),
+        (
+            "on its disk as well",
+            pod().with(shared(local())),
+            local_volume("local, at /mnt/d1"),
+        ),
     ]);
-    let reap = Policy { kubelet_alive: KubeletAlive::Reap, ..policy() };
+    let reap = Policy {
+        kubelet_alive: KubeletAlive::Reap,
+        ..policy()
+    };
     check_under(
         &reap,
-        [("fenced, yet it lives, which nobody minds", machine().on(reported()), by_machine())],
+        [(
+            "fenced, yet it lives, which nobody minds",
+            machine().on(reported()),
+            by_machine(),
+        )],
     );
     // Whether it lives is not known, so it is not known to be off.
     let unread = fenced().lease_unread().0;
-    assert_eq!(super::fenced(now(), &reap, &unread), None, "its lease unread");
+    assert_eq!(
+        super::fenced(now(), &reap, &unread),
+        None,
+        "its lease unread"
+    );
     // A mark that was left behind: its node was heard since.
-    let marked =
-        |set_by: &str| node().lease_renewed(ago("59m")).since(Some(ago("1h"))).fenced_by(Some(ago(set_by)));
+    let marked = |set_by: &str| {
+        node()
+            .lease_renewed(ago("59m"))
+            .since(Some(ago("1h")))
+            .fenced_by(Some(ago(set_by)))
+    };
     check_under(
         &reap,
         [
-            ("heard after the mark was set", machine().on(marked("59m 1s")), by_machine()),
+            (
+                "heard after the mark was set",
+                machine().on(marked("59m 1s")),
+                by_machine(),
+            ),
             ("heard as it was set", machine().on(marked("59m")), stuck()),
-            ("one mark of two was left behind", machine().on(marked("2h").fenced()), stuck()),
+            (
+                "one mark of two was left behind",
+                machine().on(marked("2h").fenced()),
+                stuck(),
+            ),
         ],
     );
     let on_network = |mut volume: VolumeFacts| {
         volume.disk = Some("iSCSI");
         bound(volume)
     };
-    let written =
-        |what: &str| Reason::SharedDisk(format!("{what} is iSCSI, which locks no other machine out"));
+    let written = |what: &str| {
+        Reason::SharedDisk(format!("{what} is iSCSI, which locks no other machine out"))
+    };
     let mounting = || {
         let mut pod = pod();
         pod.0.own_disk = Some("its volume data is iSCSI".to_owned());
@@ -1140,28 +1968,73 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
     };
     let by_claim = || pod().with(on_network(reachable(Vec::new())));
     check([
-        ("a disk on a storage network", by_claim(), written("volume pv-1 of claim data")),
+        (
+            "a disk on a storage network",
+            by_claim(),
+            written("volume pv-1 of claim data"),
+        ),
         ("in the pod itself", mounting(), written("its volume data")),
-        ("that, of one of many", mounting().one_of_many(), written("its volume data")),
+        (
+            "that, of one of many",
+            mounting().one_of_many(),
+            written("its volume data"),
+        ),
         ("that, fenced", mounting().on(fenced()), stuck()),
     ]);
 }
 
 #[test]
 fn rule_17_owner_kinds_are_for_a_person_in_any_spelling() {
-    let manual = |kinds: &[&str]| Policy { manual_owner_kinds: owned(kinds), ..policy() };
-    let of_kind =
-        |kind: &str| Reason::OwnerKind { owner: Owner { kind: kind.to_owned(), name: "db".to_owned() } };
+    let manual = |kinds: &[&str]| Policy {
+        manual_owner_kinds: owned(kinds),
+        ..policy()
+    };
+    let of_kind = |kind: &str| Reason::OwnerKind {
+        owner: Owner {
+            kind: kind.to_owned(),
+            name: "db".to_owned(),
+        },
+    };
     let rows = [
-        ("named", &["StatefulSet"][..], Some("StatefulSet"), of_kind("StatefulSet")),
-        ("in small letters", &["statefulset"], Some("StatefulSet"), of_kind("StatefulSet")),
-        ("in capitals", &["STATEFULSET"], Some("StatefulSet"), of_kind("StatefulSet")),
-        ("second of two", &["Job", "StatefulSet"], Some("StatefulSet"), of_kind("StatefulSet")),
+        (
+            "named",
+            &["StatefulSet"][..],
+            Some("StatefulSet"),
+            of_kind("StatefulSet"),
+        ),
+        (
+            "in small letters",
+            &["statefulset"],
+            Some("StatefulSet"),
+            of_kind("StatefulSet"),
+        ),
+        (
+            "in capitals",
+            &["STATEFULSET"],
+            Some("StatefulSet"),
+            of_kind("StatefulSet"),
+        ),
+        (
+            "second of two",
+            &["Job", "StatefulSet"],
+            Some("StatefulSet"),
+            of_kind("StatefulSet"),
+        ),
         ("another", &["StatefulSet"], Some("ReplicaSet"), stuck()),
-        ("only the beginning of it", &["Set"], Some("StatefulSet"), stuck()),
+        (
+            "only the beginning of it",
+            &["Set"],
+            Some("StatefulSet"),
+            stuck(),
+        ),
         ("no owner", &["StatefulSet"], None, bare()),
         ("none named", &[], Some("StatefulSet"), stuck()),
-        ("in the plural", &["statefulsets"], Some("StatefulSet"), of_kind("StatefulSet")),
+        (
+            "in the plural",
+            &["statefulsets"],
+            Some("StatefulSet"),
+            of_kind("StatefulSet"),
+        ),
     ];
     for (name, kinds, owner, reason) in rows {
         check_under(&manual(kinds), [(name, pod().owner(owner), reason)]);
@@ -1182,12 +2055,19 @@ fn rule_17_owner_kinds_are_for_a_person_in_any_spelling() {
 
 #[test]
 fn rule_18_the_rest_is_reaped() {
-    let control_plane = Node(NodeFacts { control_plane: true, ..node().0 });
+    let control_plane = Node(NodeFacts {
+        control_plane: true,
+        ..node().0
+    });
     check([
         ("a pod like any other", pod(), stuck()),
         ("without an owner", pod().owner(None), bare()),
         ("finished already", pod().finished(), stuck()),
-        ("on a node of the control plane", pod().on(control_plane), stuck()),
+        (
+            "on a node of the control plane",
+            pod().on(control_plane),
+            stuck(),
+        ),
     ]);
 }
 
@@ -1207,39 +2087,77 @@ const TRIGGERS: [Trigger; 17] = [
     (2, "opted-out", |scene| scene.pod.opted_out = Some(yes())),
     (3, "node-gone", |scene| scene.pod.node = None),
     (4, "node-ready", |scene| scene.node.ready = Ready::True),
-    (5, "not-overdue", |scene| scene.pod.deletion_deadline = ago("1m")),
-    (6, "kosmos-leaf", |scene| scene.node.leaf = Some(kosmos_leaf())),
-    (7, "facts-unread", |scene| scene.pod.namespace_opted_out = Err(not_read())),
-    (8, "node-recovering", |scene| scene.node.heard = vec![samples::lease(now())]),
-    (9, "node-just-failed", |scene| scene.node.tainted_since = Some(ago("1m"))),
+    (5, "not-overdue", |scene| {
+        scene.pod.deletion_deadline = ago("1m");
+    }),
+    (6, "kosmos-leaf", |scene| {
+        scene.node.leaf = Some(kosmos_leaf());
+    }),
+    (7, "facts-unread", |scene| {
+        scene.pod.namespace_opted_out = Err(not_read());
+    }),
+    (8, "node-recovering", |scene| {
+        scene.node.heard = vec![samples::lease(now())];
+    }),
+    (9, "node-just-failed", |scene| {
+        scene.node.tainted_since = Some(ago("1m"));
+    }),
     (10, "kubelet-alive", |scene| {
-        let heard = Heard { by: SignBy::VirtHandler, at: ago("10s"), period: span("5m") };
+        let heard = Heard {
+            by: SignBy::VirtHandler,
+            at: ago("10s"),
+            period: span("5m"),
+        };
         scene.node.heard.push(heard);
     }),
     (11, "already-forced", |scene| {
         scene.pod.finalizers = owned(&[FOREIGN]);
         scene.pod.grace_seconds = Some(0);
     }),
-    (12, "finalizers", |scene| scene.pod.finalizers = owned(&[FOREIGN])),
-    (13, "local-volume", |scene| scene.pod.claims.push(bound(local()))),
+    (12, "finalizers", |scene| {
+        scene.pod.finalizers = owned(&[FOREIGN]);
+    }),
+    (13, "local-volume", |scene| {
+        scene.pod.claims.push(bound(local()));
+    }),
     (14, "volume-confined", |scene| {
         let only_here = reachable(vec![vec![within("rack", &["r1"])]]);
-        scene.pod.claims.push(bound(satisfied(only_here, &["ds06"])));
+        scene
+            .pod
+            .claims
+            .push(bound(satisfied(only_here, &["ds06"])));
     }),
-    (15, "volume-unverified", |scene| scene.pod.claims.push(not_bound())),
-    (16, "shared-disk", |scene| scene.pod.claims.push(shared(reachable(Vec::new())))),
-    (17, "owner-kind", |scene| scene.policy.manual_owner_kinds = owned(&["StatefulSet"])),
+    (15, "volume-unverified", |scene| {
+        scene.pod.claims.push(not_bound());
+    }),
+    (16, "shared-disk", |scene| {
+        scene.pod.claims.push(shared(reachable(Vec::new())));
+    }),
+    (17, "owner-kind", |scene| {
+        scene.policy.manual_owner_kinds = owned(&["StatefulSet"]);
+    }),
 ];
 
 /// Rule 3 does not hold where finalizers remain, so that rules 11 and 12 decide there.
 const EXCLUSIVE: [(u8, u8); 2] = [(3, 11), (3, 12)];
 
 fn code_under(triggers: &[Trigger]) -> &'static str {
-    let mut scene = Scene { policy: policy(), node: node().0, pod: pod().0 };
+    let mut scene = Scene {
+        policy: policy(),
+        node: node().0,
+        pod: pod().0,
+    };
     for (_, _, set) in triggers {
         set(&mut scene);
     }
-    decide(now(), &scene.policy, Some(&NodeRead::Known(scene.node)), &scene.pod).code().as_str()
+    decide(
+        now(),
+        &scene.policy,
+        Some(&NodeRead::Known(scene.node)),
+        &scene.pod,
+    )
+    .code()
+    .as_str()
 }
 
 #[test]
@@ -1252,7 +2170,13 @@ fn the_first_rule_that_holds_decides() {
             if EXCLUSIVE.contains(&(first.0, second.0)) {
                 continue;
             }
-            assert_eq!(code_under(&[*first, *second]), first.1, "rule {} before rule {}", first.0, second.0);
+            assert_eq!(
+                code_under(&[*first, *second]),
+                first.1,
+                "rule {} before rule {}",
+                first.0,
+                second.0
+            );
         }
     }
 }
@@ -1262,23 +2186,44 @@ fn the_first_rule_that_holds_decides() {
 fn the_order_holds_for_every_form_of_a_rule() {
     let fresh = |node: Node| node.lease_renewed(now());
     let young = |node: Node| node.since(Some(ago("1m")));
-    let optout = Reason::OptedOut { who: Optout::Node, value: "true".to_owned() };
+    let optout = Reason::OptedOut {
+        who: Optout::Node,
+        value: "true".to_owned(),
+    };
     let unread_lease = facts_unread("the node's lease: it is forbidden");
     check([
-        ("opted-out node before Ready node", pod().on(node().opted_out().ready(Ready::True)), optout),
+        (
+            "opted-out node before Ready node",
+            pod().on(node().opted_out().ready(Ready::True)),
+            optout,
+        ),
         (
             "gone before not overdue",
             pod().on(gone()).overdue("1m"),
-            Reason::NodeGone { node: Some("ds06".to_owned()) },
+            Reason::NodeGone {
+                node: Some("ds06".to_owned()),
+            },
         ),
-        ("not overdue before unread node", pod().on(unread()).overdue("1m"), not_overdue(span("1m"))),
+        (
+            "not overdue before unread node",
+            pod().on(unread()).overdue("1m"),
+            not_overdue(span("1m")),
+        ),
         (
             "leaf before unread lease",
             pod().on(node().leaf(selected_leaf()).lease_unread()),
             Reason::LeafNode(selected_leaf()),
         ),
-        ("unread lease before just failed", pod().on(young(node()).lease_unread()), unread_lease),
-        ("recovering before just failed", pod().on(young(fresh(node()))), recovering(SignedDuration::ZERO)),
+        (
+            "unread lease before just failed",
+            pod().on(young(node()).lease_unread()),
+            unread_lease,
+        ),
+        (
+            "recovering before just failed",
+            pod().on(young(fresh(node()))),
+            recovering(SignedDuration::ZERO),
+        ),
         (
             "unread node before finalizers",
             pod().on(unread()).held_by(&[FOREIGN]),
@@ -1304,17 +2249,39 @@ fn claims_are_asked_for_only_where_they_can_matter() {
         ("let through so far", with_claim(), true),
         ("no claim", pod(), false),
         ("not overdue", with_claim().overdue("1m"), false),
-        ("held by a finalizer", with_claim().held_by(&[FOREIGN]), false),
-        ("held by the Job controller", with_claim().held_by(&[JOB_TRACKING]), true),
-        ("on a leaf node", with_claim().on(node().leaf(kosmos_leaf())), false),
+        (
+            "held by a finalizer",
+            with_claim().held_by(&[FOREIGN]),
+            false,
+        ),
+        (
+            "held by the Job controller",
+            with_claim().held_by(&[JOB_TRACKING]),
+            true,
+        ),
+        (
+            "on a leaf node",
+            with_claim().on(node().leaf(kosmos_leaf())),
+            false,
+        ),
         ("on an unread node", with_claim().on(unread()), false),
     ];
     for (name, Pod(facts, look), needed) in rows {
-        assert_eq!(needs_claims(now(), &policy(), look.as_ref(), &facts), needed, "{name}");
+        assert_eq!(
+            needs_claims(now(), &policy(), look.as_ref(), &facts),
+            needed,
+            "{name}"
+        );
     }
-    let manual = Policy { manual_owner_kinds: owned(&["StatefulSet"]), ..policy() };
+    let manual = Policy {
+        manual_owner_kinds: owned(&["StatefulSet"]),
+        ..policy()
+    };
     let Pod(facts, look) = with_claim();
-    assert!(needs_claims(now(), &manual, look.as_ref(), &facts), "rule 13 is before rule 17");
+    assert!(
+        needs_claims(now(), &manual, look.as_ref(), &facts),
+        "rule 13 is before rule 17"
+    );
 }
 
 /// Every reason, with each form of its sentence.
@@ -1329,25 +2296,50 @@ fn every_reason() -> Vec<Reason> {
     let pinned_two = Reason::LocalVolume {
         claims: vec![
             pinned("local, at /mnt/d1"),
-            PinnedClaim { claim: "logs".to_owned(), ..pinned("hostPath, at /var/x") },
+            PinnedClaim {
+                claim: "logs".to_owned(),
+                ..pinned("hostPath, at /var/x")
+            },
         ],
         kept: None,
     };
-    let out = |who, value: &str| Reason::OptedOut { who, value: value.to_owned() };
+    let out = |who, value: &str| Reason::OptedOut {
+        who,
+        value: value.to_owned(),
+    };
     vec![
         Reason::MirrorPod,
         out(Optout::Pod, "true"),
         out(Optout::Namespace, "true"),
         out(Optout::Node, "True"),
         Reason::NodeGone { node: None },
-        Reason::NodeGone { node: Some("ds06".to_owned()) },
+        Reason::NodeGone {
+            node: Some("ds06".to_owned()),
+        },
         Reason::NodeReady,
-        Reason::NotOverdue { overdue: span("9m 59s 900ms"), threshold },
-        Reason::NotOverdue { overdue: -span("30s"), threshold },
+        Reason::NotOverdue {
+            overdue: span("9m 59s 900ms"),
+            threshold,
+        },
+        Reason::NotOverdue {
+            overdue: -span("30s"),
+            threshold,
+        },
         Reason::LeafNode(kosmos_leaf()),
-        Reason::LeafNode(Leaf { cluster: None, ..kosmos_leaf() }),
-        Reason::LeafNode(of_kind(LeafKind::Virtual, "Liqo", "label liqo.io/type=virtual-node")),
-        Reason::LeafNode(of_kind(LeafKind::Edge, "KubeEdge", "kubelet version v1.22.6-kubeedge-v1.12.1")),
+        Reason::LeafNode(Leaf {
+            cluster: None,
+            ..kosmos_leaf()
+        }),
+        Reason::LeafNode(of_kind(
+            LeafKind::Virtual,
+            "Liqo",
+            "label liqo.io/type=virtual-node",
+        )),
+        Reason::LeafNode(of_kind(
+            LeafKind::Edge,
+            "KubeEdge",
+            "kubelet version v1.22.6-kubeedge-v1.12.1",
+        )),
         Reason::LeafNode(selected_leaf()),
         facts_unread("the node: it is forbidden"),
         facts_unread("the namespace: it ends with a full stop."),
@@ -1355,24 +2347,46 @@ fn every_reason() -> Vec<Reason> {
         just_failed(Some(span("1m"))),
         just_failed(None),
         alive(Ready::False, &["its kubelet renewed its lease 4s ago"]),
-        alive(Ready::Unknown, &["node-problem-detector reported 2m ago", "virt-handler reported 1m ago"]),
+        alive(
+            Ready::Unknown,
+            &[
+                "node-problem-detector reported 2m ago",
+                "virt-handler reported 1m ago",
+            ],
+        ),
         alive(Ready::Absent, &[]),
-        Reason::AlreadyForced { finalizers: owned(&[FOREIGN]) },
-        Reason::Finalizers { finalizers: owned(&[FOREIGN]) },
-        Reason::Finalizers { finalizers: owned(&[FOREIGN, "foregroundDeletion"]) },
+        Reason::AlreadyForced {
+            finalizers: owned(&[FOREIGN]),
+        },
+        Reason::Finalizers {
+            finalizers: owned(&[FOREIGN]),
+        },
+        Reason::Finalizers {
+            finalizers: owned(&[FOREIGN, "foregroundDeletion"]),
+        },
         local_volume("local, at /mnt/d1"),
         pinned_two,
         confined("rack In (r1)"),
         unverified_two,
         Reason::SharedDisk("claim data is ReadWriteMany and a raw block device".to_owned()),
-        Reason::OwnerKind { owner: Owner { kind: "StatefulSet".to_owned(), name: "db".to_owned() } },
+        Reason::OwnerKind {
+            owner: Owner {
+                kind: "StatefulSet".to_owned(),
+                name: "db".to_owned(),
+            },
+        },
         stuck(),
         free("zone In (a)"),
     ]
 }
 
 fn of_kind(kind: LeafKind, maker: &'static str, mark: &str) -> Leaf {
-    Leaf { kind, maker, marks: owned(&[mark]), cluster: None }
+    Leaf {
+        kind,
+        maker,
+        marks: owned(&[mark]),
+        cluster: None,
+    }
 }
 
 /// Codes and verdicts are part of every report's contract.
@@ -1413,9 +2427,11 @@ fn codes_and_verdicts_are_those_of_the_contract() {
 
 #[test]
 fn every_reason_states_what_was_seen() {
-    let sentences = every_reason().iter().fold(String::new(), |sentences, reason| {
-        sentences + &format!("{}: {}\n", reason.code(), reason.sentence())
-    });
+    let sentences = every_reason()
+        .iter()
+        .fold(String::new(), |sentences, reason| {
+            sentences + &format!("{}: {}\n", reason.code(), reason.sentence())
+        });
     expect![[r#"
         mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror does not stop that.
         opted-out: The pod is opted out by pod-reaper.io/skip.
@@ -1458,7 +2474,11 @@ fn durations_are_written_in_whole_seconds() {
     let rows = [
         ("none", SignedDuration::ZERO, "0s"),
         ("less than a second", SignedDuration::from_millis(999), "0s"),
-        ("seconds are cut, not rounded", SignedDuration::from_millis(59_999), "59s"),
+        (
+            "seconds are cut, not rounded",
+            SignedDuration::from_millis(59_999),
+            "59s",
+        ),
         ("an hour and five minutes", span("65m"), "1h 5m"),
         ("one that lies ahead", -span("2m"), "minus 2m"),
     ];

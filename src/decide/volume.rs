@@ -6,7 +6,8 @@
 
 use super::reason::{ConfinedClaim, PinnedClaim, UnverifiedClaim};
 use crate::facts::{
-    AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Read, Requirement, Storage, Unread, VolumeFacts,
+    AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Read, Requirement, Storage, Unread,
+    VolumeFacts,
 };
 
 /// What a pod's claims say about its moving elsewhere.
@@ -39,16 +40,31 @@ enum Reach {
 /// Sorts `claims` by what they mean for a pod on `node`.
 pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     let mut checked = Claims::default();
-    for ClaimFacts { name: claim, renewed, state, ephemeral, owned, unwanted, .. } in claims {
+    for ClaimFacts {
+        name: claim,
+        renewed,
+        state,
+        ephemeral,
+        owned,
+        unwanted,
+        ..
+    } in claims
+    {
         let claim = claim.clone();
         let mut missing_volume = None;
         if *owned {
-            checked.notes.push(format!("claim {claim} is its own alone and goes with it, data included"));
+            checked.notes.push(format!(
+                "claim {claim} is its own alone and goes with it, data included"
+            ));
             if *ephemeral {
                 // What its volume is decides rule 16.
                 if let ClaimState::Unread(Unread(cause)) = state {
                     let cause = cause.clone();
-                    checked.unverified.push(UnverifiedClaim { claim, missing_volume, cause });
+                    checked.unverified.push(UnverifiedClaim {
+                        claim,
+                        missing_volume,
+                        cause,
+                    });
                 }
                 continue;
             }
@@ -63,7 +79,12 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
         }
         let cause = match state {
             ClaimState::Absent => continue,
-            ClaimState::Bound { uid, volume, scratch, .. } => match reach(volume, node) {
+            ClaimState::Bound {
+                uid,
+                volume,
+                scratch,
+                ..
+            } => match reach(volume, node) {
                 Reach::Pinned(bond) => {
                     let undeclared = format!(
                         "claim {claim} is not annotated {SCRATCH}, or is opted out or held by a finalizer"
@@ -81,7 +102,11 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                 }
                 Reach::Confined => {
                     let place = spell(&volume.affinity);
-                    checked.confined.push(ConfinedClaim { claim, volume: volume.name.clone(), place });
+                    checked.confined.push(ConfinedClaim {
+                        claim,
+                        volume: volume.name.clone(),
+                        place,
+                    });
                     continue;
                 }
                 Reach::Free if volume.affinity.is_empty() => continue,
@@ -92,21 +117,37 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
                     continue;
                 }
                 Reach::Unverified(cause) => {
-                    format!("it is unknown whether another node reaches its volume {}: {cause}", volume.name)
+                    format!(
+                        "it is unknown whether another node reaches its volume {}: {cause}",
+                        volume.name
+                    )
                 }
             },
             ClaimState::NotLookedUp => "it was not looked up".to_owned(),
             ClaimState::Unread(unread) => unread.0.clone(),
-            ClaimState::WithoutVolume { missing: Some(volume), .. } => {
+            ClaimState::WithoutVolume {
+                missing: Some(volume),
+                ..
+            } => {
                 missing_volume = Some(volume.clone());
                 format!("its volume {volume} does not exist")
             }
-            ClaimState::WithoutVolume { missing: None, phase } => {
-                format!("it names no volume (phase {})", phase.as_deref().unwrap_or("not set"))
+            ClaimState::WithoutVolume {
+                missing: None,
+                phase,
+            } => {
+                format!(
+                    "it names no volume (phase {})",
+                    phase.as_deref().unwrap_or("not set")
+                )
             }
         };
         if checked.unverified.iter().all(|it| it.claim != claim) {
-            checked.unverified.push(UnverifiedClaim { claim, missing_volume, cause });
+            checked.unverified.push(UnverifiedClaim {
+                claim,
+                missing_volume,
+                cause,
+            });
         }
     }
     checked
@@ -117,7 +158,9 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     match &volume.storage {
         Storage::Local(path) => return Reach::Pinned(format!("local, at {path}")),
         Storage::HostPath(path) => return Reach::Pinned(format!("hostPath, at {path}")),
-        Storage::StrictLocal => return Reach::Pinned("Longhorn, dataLocality strict-local".to_owned()),
+        Storage::StrictLocal => {
+            return Reach::Pinned("Longhorn, dataLocality strict-local".to_owned());
+        }
         Storage::Driver if volume.affinity.is_empty() => return Reach::Free,
         Storage::Driver => {}
     }
@@ -125,7 +168,10 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
         return Reach::Confined;
     }
     if names_only(volume, node) {
-        return Reach::Pinned(format!("reachable only from this node, by {}", spell(&volume.affinity)));
+        return Reach::Pinned(format!(
+            "reachable only from this node, by {}",
+            spell(&volume.affinity)
+        ));
     }
     let mut unverified = None;
     for term in real_terms(volume) {
@@ -152,7 +198,10 @@ fn elsewhere(term: &AffinityTerm, node: &NodeFacts) -> Read<bool> {
 }
 
 /// Whether `term` of a volume's affinity has to be asked about: whether another node satisfies it.
-pub fn to_ask<'a>(volume: &'a VolumeFacts, node: &NodeFacts) -> impl Iterator<Item = &'a AffinityTerm> {
+pub fn to_ask<'a>(
+    volume: &'a VolumeFacts,
+    node: &NodeFacts,
+) -> impl Iterator<Item = &'a AffinityTerm> {
     let open = matches!(reach(volume, node), Reach::Unverified(_));
     volume.affinity.iter().filter(move |_| open)
 }
@@ -160,10 +209,18 @@ pub fn to_ask<'a>(volume: &'a VolumeFacts, node: &NodeFacts) -> impl Iterator<It
 /// Why the pinned claims of a pod on `node` are not to be given up, where something speaks against that: claims, each with
 /// the rest of a sentence.
 pub fn doubts(claims: &[ClaimFacts], node: &NodeFacts) -> Vec<(String, String)> {
-    let Claims { pinned, confined, unverified, .. } = check(claims, node);
-    let confined = confined.into_iter().map(|it| (it.claim, format!("is confined to {}", it.place)));
-    let unverified =
-        unverified.into_iter().map(|it| (it.claim, format!("could not be verified ({})", it.cause)));
+    let Claims {
+        pinned,
+        confined,
+        unverified,
+        ..
+    } = check(claims, node);
+    let confined = confined
+        .into_iter()
+        .map(|it| (it.claim, format!("is confined to {}", it.place)));
+    let unverified = unverified
+        .into_iter()
+        .map(|it| (it.claim, format!("could not be verified ({})", it.cause)));
     let is_pinned = |claim: &&ClaimFacts| pinned.iter().any(|it| it.claim == claim.name);
     let shared = claims.iter().filter(is_pinned).filter_map(|claim| {
         let wide = |volume: &VolumeFacts| match volume.storage {
@@ -187,30 +244,53 @@ pub fn doubts(claims: &[ClaimFacts], node: &NodeFacts) -> Vec<(String, String)> 
 /// `topology.topolvm.io/node`, OpenEBS `openebs.io/nodename`), so the values decide, not the key.
 fn names_only(volume: &VolumeFacts, node: &NodeFacts) -> bool {
     let is_name = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
-    let names = |Requirement { operator, values, .. }: &Requirement| {
+    let names = |Requirement {
+                     operator, values, ..
+                 }: &Requirement| {
         operator == "In" && !values.is_empty() && values.iter().all(is_name)
     };
     let mut terms = real_terms(volume).peekable();
-    terms.peek().is_some() && terms.all(|term| term.requirements.iter().any(|it| !it.of_zone() && names(it)))
+    terms.peek().is_some()
+        && terms.all(|term| {
+            term.requirements
+                .iter()
+                .any(|it| !it.of_zone() && names(it))
+        })
 }
 
 /// A term that asks for nothing matches no node (Kubernetes' own reading), so it opens no way out.
 fn real_terms(volume: &VolumeFacts) -> impl Iterator<Item = &AffinityTerm> {
-    volume.affinity.iter().filter(|term| term.fields || !term.requirements.is_empty())
+    volume
+        .affinity
+        .iter()
+        .filter(|term| term.fields || !term.requirements.is_empty())
 }
 
 /// Terms as a phrase: "zone in (a, b) or zone in (c)".
 fn spell(terms: &[AffinityTerm]) -> String {
     let term = |term: &AffinityTerm| {
-        let requirements =
-            term.requirements.iter().map(|Requirement { key, operator, values }| match operator.as_str() {
+        let requirements = term.requirements.iter().map(
+            |Requirement {
+                 key,
+                 operator,
+                 values,
+             }| match operator.as_str() {
                 "Exists" | "DoesNotExist" => format!("{key} {operator}"),
                 _ if values == &[""] => format!("{key} {operator} (\"\")"),
                 _ => format!("{key} {operator} ({})", values.join(", ")),
-            });
+            },
+        );
         let fields = term.fields.then(|| "a field of the node".to_owned());
         requirements.chain(fields).collect::<Vec<_>>().join(" and ")
     };
-    let terms = terms.iter().map(term).filter(|term| !term.is_empty()).collect::<Vec<_>>();
-    if terms.is_empty() { "what no node has".to_owned() } else { terms.join(" or ") }
+    let terms = terms
+        .iter()
+        .map(term)
+        .filter(|term| !term.is_empty())
+        .collect::<Vec<_>>();
+    if terms.is_empty() {
+        "what no node has".to_owned()
+    } else {
+        terms.join(" or ")
+    }
 }

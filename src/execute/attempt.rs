@@ -26,7 +26,12 @@ impl Run<'_> {
             log_outcome(pod, &outcome);
             return Sent::Settled(outcome);
         }
-        let PodFacts { name, namespace, deletion_deadline: deadline, .. } = pod;
+        let PodFacts {
+            name,
+            namespace,
+            deletion_deadline: deadline,
+            ..
+        } = pod;
         let (dry_run, on) = (self.mode == WriteMode::DryRun, &node.judged.name);
         tracing::info!(
             dry_run,
@@ -35,11 +40,12 @@ impl Run<'_> {
         let again = match wanted_again(self.cluster, pod).await {
             Ok(false) => None,
             Ok(true) => Some(Outcome::Changed(
-                "A claim that it owns would go with it, but its StatefulSet wants the pod again.".to_owned(),
+                "A claim that it owns would go with it, but its StatefulSet wants the pod again."
+                    .to_owned(),
             )),
-            Err(failure) => {
-                Some(Outcome::Failed(format!("its StatefulSet could not be read again: {failure}")))
-            }
+            Err(failure) => Some(Outcome::Failed(format!(
+                "its StatefulSet could not be read again: {failure}"
+            ))),
         };
         if let Some(outcome) = again {
             log_outcome(pod, &outcome);
@@ -60,9 +66,9 @@ impl Run<'_> {
         match opted_out(&self.namespaces, &pod.namespace) {
             Ok(None) => None,
             Ok(Some(_)) => Some(Outcome::OptedOut),
-            Err(Unread(why)) => {
-                Some(Outcome::Failed(format!("its namespace could not be read again: {why}")))
-            }
+            Err(Unread(why)) => Some(Outcome::Failed(format!(
+                "its namespace could not be read again: {why}"
+            ))),
         }
     }
 
@@ -82,34 +88,61 @@ impl Run<'_> {
         let (mut done, mut tried) = (Vec::new(), 0);
         loop {
             let (proof, claims) = look().await?;
-            let claim = claims.into_iter().find(|claim| !done.contains(&claim.claim));
+            let claim = claims
+                .into_iter()
+                .find(|claim| !done.contains(&claim.claim));
             let Some(claim) = claim else { return Ok(()) };
             if let Some(why) = self.stop.reason().filter(|_| done.is_empty()) {
                 return Err(Sent::Settled(Outcome::Interrupted(why.to_owned())));
             }
-            let written = self.cluster.delete_claim(pod, &claim, &proof, self.mode).await;
-            let may_be_gone = written.as_ref().err().is_none_or(Failure::may_have_taken_effect);
+            let written = self
+                .cluster
+                .delete_claim(pod, &claim, &proof, self.mode)
+                .await;
+            let may_be_gone = written
+                .as_ref()
+                .err()
+                .is_none_or(Failure::may_have_taken_effect);
             if self.mode == WriteMode::Real && may_be_gone {
-                tracing::info!(uid = pod.uid, "Deleting scratch claim {} of pod {}", claim.claim, pod.name);
-                self.given_up.borrow_mut().entry(pod.uid.clone()).or_default().insert(claim.claim.clone());
+                tracing::info!(
+                    uid = pod.uid,
+                    "Deleting scratch claim {} of pod {}",
+                    claim.claim,
+                    pod.name
+                );
+                self.given_up
+                    .borrow_mut()
+                    .entry(pod.uid.clone())
+                    .or_default()
+                    .insert(claim.claim.clone());
             }
-            let Some(failure) = written.err().filter(|failure| !failure.is(StatusKind::NotFound)) else {
+            let Some(failure) = written
+                .err()
+                .filter(|failure| !failure.is(StatusKind::NotFound))
+            else {
                 done.push(claim.claim);
                 continue;
             };
             tried += 1;
             // What was not sent may be sent at once, after another look at the node.
             let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
-            if let Some(pause) = failure.pause(tried).or(not_sent).filter(|_| tried < WRITE_TRIES) {
+            if let Some(pause) = failure
+                .pause(tried)
+                .or(not_sent)
+                .filter(|_| tried < WRITE_TRIES)
+            {
                 self.stop.pause(pause).await;
                 continue;
             }
             return Err(Sent::Settled(match failure.code() {
-                Some(409) => Outcome::Changed(format!("Claim {} changed after it was judged.", claim.claim)),
+                Some(409) => Outcome::Changed(format!(
+                    "Claim {} changed after it was judged.",
+                    claim.claim
+                )),
                 // RBAC's words, not the guard's.
-                _ if failure.to_string().contains("cannot delete resource") => {
-                    Outcome::Denied(format!("{failure}; cronjob/components/scratch grants that right"))
-                }
+                _ if failure.to_string().contains("cannot delete resource") => Outcome::Denied(
+                    format!("{failure}; cronjob/components/scratch grants that right"),
+                ),
                 Some(403 | 422) => denied(failure),
                 _ if failure.is(StatusKind::Webhook) => denied(failure),
                 _ => Outcome::Failed(format!("claim {}: {failure}", claim.claim)),
@@ -126,7 +159,8 @@ impl Run<'_> {
         // Set once a try may have taken effect although no answer said so: from then on, "not there" proves nothing
         // about who did it, and the verifying list has to settle it.
         let mut unsure = None;
-        let settle = |unsure: Option<Failure>, outcome| unsure.map_or(Sent::Settled(outcome), Sent::Unsure);
+        let settle =
+            |unsure: Option<Failure>, outcome| unsure.map_or(Sent::Settled(outcome), Sent::Unsure);
         loop {
             let proof = match self.still_down(node, &pod).await {
                 Ok((proof, _)) => proof,
@@ -139,9 +173,15 @@ impl Run<'_> {
             }
             let patching = pod.held_by_job() && !pod.finished;
             let written = if patching {
-                self.cluster.fail_job_pod(&pod, &proof, mode).await.map(Some)
+                self.cluster
+                    .fail_job_pod(&pod, &proof, mode)
+                    .await
+                    .map(Some)
             } else {
-                self.cluster.delete_pod(&pod, &proof, mode).await.map(|()| None)
+                self.cluster
+                    .delete_pod(&pod, &proof, mode)
+                    .await
+                    .map(|()| None)
             };
             let failure = match written {
                 Ok(Some(resource_version)) => {
@@ -150,7 +190,9 @@ impl Run<'_> {
                     second_chances += 1;
                     continue;
                 }
-                Ok(None) if mode == WriteMode::DryRun => return Sent::Settled(Outcome::WouldDelete),
+                Ok(None) if mode == WriteMode::DryRun => {
+                    return Sent::Settled(Outcome::WouldDelete);
+                }
                 Ok(None) => return Sent::Accepted,
                 Err(failure) => failure,
             };
@@ -171,12 +213,17 @@ impl Run<'_> {
                     return settle(unsure, Outcome::Changed(changing.to_owned()));
                 }
                 Some(403 | 422) => return settle(unsure, denied(failure)),
-                Some(500) if failure.is(StatusKind::Webhook) => return settle(unsure, denied(failure)),
+                Some(500) if failure.is(StatusKind::Webhook) => {
+                    return settle(unsure, denied(failure));
+                }
                 _ => {
                     tried += 1;
                     // What was not sent may be sent at once, after another look at the node.
                     let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
-                    let pause = failure.pause(tried).or(not_sent).filter(|_| tried < WRITE_TRIES);
+                    let pause = failure
+                        .pause(tried)
+                        .or(not_sent)
+                        .filter(|_| tried < WRITE_TRIES);
                     if failure.may_have_taken_effect() && !patching {
                         unsure = Some(failure.clone());
                     }
@@ -184,7 +231,10 @@ impl Run<'_> {
                         return settle(unsure, Outcome::Failed(failure.to_string()));
                     };
                     if let Some(why) = self.stop.pause(pause).await {
-                        return settle(unsure, Outcome::Interrupted(format!("{why}, after {failure}")));
+                        return settle(
+                            unsure,
+                            Outcome::Interrupted(format!("{why}, after {failure}")),
+                        );
                     }
                 }
             }
@@ -205,19 +255,37 @@ impl Run<'_> {
             let taken = Instant::now();
             let result = self.cluster.node(&node.judged.name).await;
             // A failure is kept from its end on: the node's pods need not each wait for another.
-            Look { taken: if result.is_err() { Instant::now() } else { taken }, result }
+            Look {
+                taken: if result.is_err() {
+                    Instant::now()
+                } else {
+                    taken
+                },
+                result,
+            }
         });
         let name = &node.judged.name;
-        let unread = |failure| Outcome::Failed(format!("node {name} could not be read again: {failure}"));
+        let unread =
+            |failure| Outcome::Failed(format!("node {name} could not be read again: {failure}"));
         let gone = || Outcome::NodeChanged("The node no longer exists.".to_owned());
-        let look = look.result.as_ref().map_err(unread)?.as_ref().ok_or_else(gone)?;
+        let look = look
+            .result
+            .as_ref()
+            .map_err(unread)?
+            .as_ref()
+            .ok_or_else(gone)?;
         let proof = StillDown::prove(look, node.judged)?;
-        match decide(look.now, self.policy, Some(&NodeRead::Known(look.facts.clone())), pod) {
+        match decide(
+            look.now,
+            self.policy,
+            Some(&NodeRead::Known(look.facts.clone())),
+            pod,
+        ) {
             Reason::Stuck { scratch, .. } => Ok((proof, scratch)),
             // What could not be read has not changed.
-            Reason::FactsUnread(what) => {
-                Err(Outcome::Failed(format!("node {name} could not be judged again: {what}")))
-            }
+            Reason::FactsUnread(what) => Err(Outcome::Failed(format!(
+                "node {name} could not be judged again: {what}"
+            ))),
             // Nor does a node count as off whose lease could not be read.
             Reason::SharedDisk(_) if look.facts.unheard.is_some() => Err(Outcome::Failed(format!(
                 "node {name} could not be judged again: its lease could not be read"
@@ -227,7 +295,11 @@ impl Run<'_> {
     }
 
     /// Reads a pod that was not as it was judged, and judges it again. `Ok(None)`: it is gone. An error is its outcome.
-    async fn look_again(&self, node: &Node<'_>, judged: &PodFacts) -> Result<Option<PodFacts>, Outcome> {
+    async fn look_again(
+        &self,
+        node: &Node<'_>,
+        judged: &PodFacts,
+    ) -> Result<Option<PodFacts>, Outcome> {
         let changed = |how: &str| Outcome::Changed(how.to_owned());
         let raw = self.cluster.pod(&judged.namespace, &judged.name).await;
         let raw = raw.map_err(|failure| {
@@ -249,8 +321,17 @@ impl Run<'_> {
                 claim.clone_from(known);
             }
         }
-        let reason = decide(self.now, self.policy, Some(&NodeRead::Known(node.judged.clone())), &again);
-        if reason.verdict() == Verdict::Reap { Ok(Some(again)) } else { Err(changed(&reason.sentence())) }
+        let reason = decide(
+            self.now,
+            self.policy,
+            Some(&NodeRead::Known(node.judged.clone())),
+            &again,
+        );
+        if reason.verdict() == Verdict::Reap {
+            Ok(Some(again))
+        } else {
+            Err(changed(&reason.sentence()))
+        }
     }
 }
 

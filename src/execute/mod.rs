@@ -47,19 +47,45 @@ pub async fn execute(
     let mut outcomes = BTreeMap::new();
     for &pod in pods {
         let Some(judged) = facts.node_of(pod).and_then(NodeRead::known) else {
-            outcomes.insert(pod.uid.clone(), Outcome::Failed("its node was never judged".to_owned()));
+            outcomes.insert(
+                pod.uid.clone(),
+                Outcome::Failed("its node was never judged".to_owned()),
+            );
             continue;
         };
-        match groups.iter_mut().find(|(node, _)| node.judged.name == judged.name) {
+        match groups
+            .iter_mut()
+            .find(|(node, _)| node.judged.name == judged.name)
+        {
             Some((_, pods)) => pods.push(pod),
-            None => groups.push((Node { judged, last: Mutex::new(None) }, vec![pod])),
+            None => groups.push((
+                Node {
+                    judged,
+                    last: Mutex::new(None),
+                },
+                vec![pod],
+            )),
         }
     }
     // Once more, right before the first delete: the question at a terminal may have been open for long.
-    let namespaces = if groups.is_empty() { Ok(Namespaces::new()) } else { cluster.namespaces().await };
+    let namespaces = if groups.is_empty() {
+        Ok(Namespaces::new())
+    } else {
+        cluster.namespaces().await
+    };
     let given_up = RefCell::default();
-    let run = &Run { cluster, stop, policy, mode, namespaces, now: facts.now, given_up };
-    let turns = groups.iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
+    let run = &Run {
+        cluster,
+        stop,
+        policy,
+        mode,
+        namespaces,
+        now: facts.now,
+        given_up,
+    };
+    let turns = groups
+        .iter()
+        .flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
     let sent = stream::iter(turns.enumerate())
         .map(|(turn, (node, pod))| async move {
             let sent = run.reap(node, pod).await;
@@ -85,7 +111,10 @@ pub async fn execute(
         .await;
     outcomes.extend(verified.into_iter().flatten());
     for (uid, claims) in run.given_up.take() {
-        if let Some(outcome) = outcomes.get_mut(&uid).filter(|outcome| !outcome.code().went_well()) {
+        if let Some(outcome) = outcomes
+            .get_mut(&uid)
+            .filter(|outcome| !outcome.code().went_well())
+        {
             let claims = claims.into_iter().collect::<Vec<_>>().join(", ");
             let went = match outcome.code() {
                 OutcomeCode::Unverified => "it is not known whether the pod is gone",
@@ -126,13 +155,24 @@ struct Run<'a> {
 
 /// Codes only: a message of the server is for the report.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
-    let PodFacts { name, namespace, uid, .. } = pod;
+    let PodFacts {
+        name,
+        namespace,
+        uid,
+        ..
+    } = pod;
     match outcome.code() {
         OutcomeCode::Deleted => {
-            tracing::info!(uid, "Successfully force-deleted pod {name} in namespace {namespace}");
+            tracing::info!(
+                uid,
+                "Successfully force-deleted pod {name} in namespace {namespace}"
+            );
         }
         code if code.is_failure() => {
-            tracing::warn!(uid, "Pod {name} in namespace {namespace}: {code}, see the report");
+            tracing::warn!(
+                uid,
+                "Pod {name} in namespace {namespace}: {code}, see the report"
+            );
         }
         code => tracing::info!(uid, "Pod {name} in namespace {namespace}: {code}"),
     }

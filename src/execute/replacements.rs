@@ -46,16 +46,30 @@ pub async fn replacements(
     if wait.is_zero() || reaped.is_empty() {
         return BTreeMap::new();
     }
-    tracing::info!("Waiting at most {} s for {} replacements to come up", wait.as_secs(), reaped.len());
+    tracing::info!(
+        "Waiting at most {} s for {} replacements to come up",
+        wait.as_secs(),
+        reaped.len()
+    );
     let began = Instant::now();
     let (mut known, mut workloads) = (Vec::new(), Workloads::new());
     for &pod in reaped {
         let siblings = pod.siblings.as_deref().zip(pod.controller.as_ref());
         let of = siblings.map_or((&*pod.uid, ""), |(labels, it)| (&it.uid, labels));
         let (to, state, cause) = match (&pod.controller, &pod.owner) {
-            (None, _) => (&mut known, State::None, "it has no controller that would start another"),
-            (_, Some(it)) if it.kind == "DaemonSet" => (&mut known, State::Pending, "it waits for its node"),
-            _ => (&mut workloads.entry(of).or_default().pods, State::Unknown, "it was not looked for"),
+            (None, _) => (
+                &mut known,
+                State::None,
+                "it has no controller that would start another",
+            ),
+            (_, Some(it)) if it.kind == "DaemonSet" => {
+                (&mut known, State::Pending, "it waits for its node")
+            }
+            _ => (
+                &mut workloads.entry(of).or_default().pods,
+                State::Unknown,
+                "it was not looked for",
+            ),
         };
         to.push((pod, Replacement::without_pod(state, cause)));
     }
@@ -68,7 +82,10 @@ pub async fn replacements(
             let _ = timeout(CAUSES_LIMIT, explain(cluster, &mut workloads, began)).await;
         } => {}
     }
-    let found = workloads.into_values().flat_map(|workload| workload.pods).chain(known);
+    let found = workloads
+        .into_values()
+        .flat_map(|workload| workload.pods)
+        .chain(known);
     found.map(|(pod, found)| (pod.uid.clone(), found)).collect()
 }
 
@@ -85,7 +102,9 @@ async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn
     let mut was_open = true;
     while !workloads.is_empty() {
         let looks = stream::iter(workloads.values_mut());
-        looks.for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.look(cluster)).await;
+        looks
+            .for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.look(cluster))
+            .await;
         let found = workloads.values().flat_map(|workload| &workload.pods);
         progress(found.filter(|(_, found)| settled(found)).count());
         let open = workloads.values().any(|workload| workload.open);
@@ -100,18 +119,38 @@ async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn
 
 /// Adds to what is not back what holds it up. `began`: since when the pods are gone.
 async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instant) {
-    let mut open = workloads.values_mut().filter(|workload| workload.open).collect::<Vec<_>>();
+    let mut open = workloads
+        .values_mut()
+        .filter(|workload| workload.open)
+        .collect::<Vec<_>>();
     let looks = stream::iter(&mut open);
-    looks.for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.explain(cluster)).await;
-    let mut late = open.into_iter().flat_map(Workload::late).collect::<Vec<_>>();
+    looks
+        .for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.explain(cluster))
+        .await;
+    let mut late = open
+        .into_iter()
+        .flat_map(Workload::late)
+        .collect::<Vec<_>>();
     late.retain(|(pod, _)| pod.volumes().next().is_some());
-    let on = if late.is_empty() { BTreeMap::new() } else { cluster.attachments().await.unwrap_or_default() };
-    let ago = spoken(SignedDuration::from_secs(began.elapsed().as_secs().cast_signed()));
+    let on = if late.is_empty() {
+        BTreeMap::new()
+    } else {
+        cluster.attachments().await.unwrap_or_default()
+    };
+    let ago = spoken(SignedDuration::from_secs(
+        began.elapsed().as_secs().cast_signed(),
+    ));
     for (pod, found) in late {
         let node = pod.node.as_deref().unwrap_or_default();
-        let there = on.get(node).into_iter().flatten().filter_map(|it| it.volume.as_deref());
+        let there = on
+            .get(node)
+            .into_iter()
+            .flatten()
+            .filter_map(|it| it.volume.as_deref());
         for volume in there.filter(|there| pod.volumes().any(|volume| volume.name == *there)) {
-            found.add(&format!("{volume} is still attached to {node}, {ago} after the pod went"));
+            found.add(&format!(
+                "{volume} is still attached to {node}, {ago} after the pod went"
+            ));
         }
     }
 }
@@ -119,24 +158,40 @@ async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instan
 impl<'a> Workload<'a> {
     /// What is not back and may yet be.
     fn late(&mut self) -> impl Iterator<Item = &mut (&'a PodFacts, Replacement)> {
-        self.pods.iter_mut().filter(|(_, found)| !settled(found) && found.state != State::Unknown)
+        self.pods
+            .iter_mut()
+            .filter(|(_, found)| !settled(found) && found.state != State::Unknown)
     }
 
     /// When the first of its pods was asked to go: from then on their controller may have made others.
     fn evicted(&self) -> Option<Timestamp> {
         let asked = |pod: &PodFacts| pod.deletion_requested().unwrap_or(pod.deletion_deadline);
-        self.pods.iter().map(|(pod, _)| asked(pod)).min()?.checked_sub(CLOCK_SKEW).ok()
+        self.pods
+            .iter()
+            .map(|(pod, _)| asked(pod))
+            .min()?
+            .checked_sub(CLOCK_SKEW)
+            .ok()
     }
 
     async fn look(&mut self, cluster: &Cluster) {
         let looked = timeout(PAUSES.1, cluster.successors(self.pods[0].0)).await;
-        let (mut pods, missing, may_change) = match looked.unwrap_or(Err(Failure::Timeout(PAUSES.1))) {
-            Ok(pods) => (pods, Replacement::without_pod(State::Pending, NOT_MADE), true),
-            Err(failure) => {
-                let cause = format!("it could not be looked for: {failure}");
-                (Vec::new(), Replacement::without_pod(State::Unknown, cause), !failure.forbids())
-            }
-        };
+        let (mut pods, missing, may_change) =
+            match looked.unwrap_or(Err(Failure::Timeout(PAUSES.1))) {
+                Ok(pods) => (
+                    pods,
+                    Replacement::without_pod(State::Pending, NOT_MADE),
+                    true,
+                ),
+                Err(failure) => {
+                    let cause = format!("it could not be looked for: {failure}");
+                    (
+                        Vec::new(),
+                        Replacement::without_pod(State::Unknown, cause),
+                        !failure.forbids(),
+                    )
+                }
+            };
         pods.retain(RawPod::counts);
         self.has = pods.len();
         let evicted = self.evicted();
@@ -144,7 +199,11 @@ impl<'a> Workload<'a> {
         // What only the skew lets in is a replacement where nothing else is.
         let asked = evicted.and_then(|evicted| evicted.checked_add(CLOCK_SKEW).ok());
         pods.sort_by_key(|RawPod { metadata: it, .. }| {
-            (it.creation_timestamp < asked, it.creation_timestamp, it.name.clone())
+            (
+                it.creation_timestamp < asked,
+                it.creation_timestamp,
+                it.name.clone(),
+            )
         });
         let mut pods = pods.into_iter().map(RawPod::into_replacement);
         for (_, found) in &mut self.pods {
@@ -158,10 +217,13 @@ impl<'a> Workload<'a> {
         let evicted = self.evicted();
         let missing = |found: &Replacement| found.state == State::Pending && found.uid.is_none();
         if self.pods.iter().any(|(_, found)| missing(found)) {
-            let why = cluster.missing(self.pods[0].0, self.has).await.unwrap_or_else(|failure| {
-                let cause = format!("{NOT_MADE}: its controller could not be read: {failure}");
-                Replacement::without_pod(State::Pending, cause)
-            });
+            let why = cluster
+                .missing(self.pods[0].0, self.has)
+                .await
+                .unwrap_or_else(|failure| {
+                    let cause = format!("{NOT_MADE}: its controller could not be read: {failure}");
+                    Replacement::without_pod(State::Pending, cause)
+                });
             for (_, found) in self.pods.iter_mut().filter(|(_, found)| missing(found)) {
                 *found = why.clone();
             }
@@ -169,9 +231,15 @@ impl<'a> Workload<'a> {
         // Those that are not made come last, one after the other, and share their controller's.
         let mut warning = (String::new(), None);
         for (pod, found) in self.late() {
-            let about = found.uid.clone().unwrap_or_else(|| Reference::controller(pod).uid);
+            let about = found
+                .uid
+                .clone()
+                .unwrap_or_else(|| Reference::controller(pod).uid);
             if warning.0 != about {
-                warning = (about.clone(), cluster.last_warning(&pod.namespace, &about).await);
+                warning = (
+                    about.clone(),
+                    cluster.last_warning(&pod.namespace, &about).await,
+                );
             }
             if let Some((at, says)) = &warning.1
                 && Some(*at) >= evicted

@@ -38,15 +38,35 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
         looks += usize::from(request.kind == Kind::PodUids);
         // The first list holds the pod that its Job still holds. All further lists fail.
         let fails = request.kind == Kind::PodUids && looks > 1;
-        Fate { fault: fails.then_some(Fault::Status(403, false, false)), ..Fate::default() }
+        Fate {
+            fault: fails.then_some(Fault::Status(403, false, false)),
+            ..Fate::default()
+        }
     });
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
     let pods = plan.reaps().collect::<Vec<_>>();
-    let outcomes = execute(&cluster, &stop, &settings.policy, WriteMode::Real, &facts, &pods, &|| {}).await;
-    let codes =
-        outcomes.iter().map(|(uid, outcome)| (uid.as_str(), outcome.code().as_str())).collect::<Vec<_>>();
-    assert_eq!(codes, [("uid-shop-free-0", "deleted"), ("uid-shop-held-0", "unverified")]);
+    let outcomes = execute(
+        &cluster,
+        &stop,
+        &settings.policy,
+        WriteMode::Real,
+        &facts,
+        &pods,
+        &|| {},
+    )
+    .await;
+    let codes = outcomes
+        .iter()
+        .map(|(uid, outcome)| (uid.as_str(), outcome.code().as_str()))
+        .collect::<Vec<_>>();
+    assert_eq!(
+        codes,
+        [
+            ("uid-shop-free-0", "deleted"),
+            ("uid-shop-held-0", "unverified")
+        ]
+    );
 }
 
 /// Each look makes an old API server read every pod of the cluster.
@@ -65,20 +85,33 @@ async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
     let pods = plan.reaps().collect::<Vec<_>>();
-    let outcomes = execute(&cluster, &stop, &settings.policy, WriteMode::Real, &facts, &pods, &|| {}).await;
+    let outcomes = execute(
+        &cluster,
+        &stop,
+        &settings.policy,
+        WriteMode::Real,
+        &facts,
+        &pods,
+        &|| {},
+    )
+    .await;
     assert_eq!(outcomes["uid-shop-held-0"], Outcome::StillThere);
     let trace = server.lock().trace.clone();
-    let looks = trace.iter().filter_map(|sent| sent.split_once(" ms: GET /api/v1/pods?"));
+    let looks = trace
+        .iter()
+        .filter_map(|sent| sent.split_once(" ms: GET /api/v1/pods?"));
     let looks = looks.map(|(at, _)| at).collect::<Vec<_>>();
-    assert_eq!(looks, ["0", "250", "750", "1750", "3750", "5750", "7750", "9750"]);
+    assert_eq!(
+        looks,
+        ["0", "250", "750", "1750", "3750", "5750", "7750", "9750"]
+    );
 }
 
 /// A StatefulSet's pod on a dead node, with two claims there that are declared scratch.
 fn with_scratch() -> Vec<Value> {
     let disk = json!({"local": {"path": "/x"}, "persistentVolumeReclaimPolicy": "Delete"});
     let mut pod = pod("shop", "cache-0", "ds06");
-    let volume_of =
-        |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-cache-0")}});
+    let volume_of = |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-cache-0")}});
     pod["spec"]["volumes"] = json!([volume_of("a"), volume_of("b")]);
     pod["metadata"]["labels"] = json!({"apps.kubernetes.io/pod-index": "0"});
     vec![
@@ -102,7 +135,10 @@ async fn reap_scratch(
     mode: Mode,
     mut fault: impl FnMut(&Request) -> Option<Fault> + Send + 'static,
 ) -> (String, Vec<String>) {
-    let fate = move |request: &Request| Fate { fault: fault(request), ..Fate::default() };
+    let fate = move |request: &Request| Fate {
+        fault: fault(request),
+        ..Fate::default()
+    };
     reap_scratch_within(Duration::from_mins(8), objects, mode, fate).await
 }
 
@@ -120,33 +156,55 @@ async fn reap_scratch_within(
     let server = Server::with_faults(objects, fate);
     let (_signal, stop) = Stop::manual(deadline);
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
-    let report = crate::run::run_on(&cluster, &settings, mode, &stop).await.unwrap();
+    let report = crate::run::run_on(&cluster, &settings, mode, &stop)
+        .await
+        .unwrap();
     assert_eq!(server.lock().not_understood, Vec::<String>::new());
     let pod = &report.pods[0];
     let outcome = pod.outcome.map_or("none", |outcome| outcome.as_str());
-    let says = pod.outcome_detail.clone().unwrap_or_else(|| pod.detail.clone());
+    let says = pod
+        .outcome_detail
+        .clone()
+        .unwrap_or_else(|| pod.detail.clone());
     let requests = server.lock().requests.clone();
-    let first = requests.iter().position(|sent| sent.starts_with("DELETE")).unwrap_or(requests.len());
-    let sent = requests[first..].iter().map(|sent| sent.replace("/api/v1/namespaces/shop/", ""));
+    let first = requests
+        .iter()
+        .position(|sent| sent.starts_with("DELETE"))
+        .unwrap_or(requests.len());
+    let sent = requests[first..]
+        .iter()
+        .map(|sent| sent.replace("/api/v1/namespaces/shop/", ""));
     let told = |sent: &String| sent.starts_with("DELETE") || sent.contains("/nodes/");
-    (format!("{} {outcome}: {says}", pod.reason), sent.filter(told).collect())
+    (
+        format!("{} {outcome}: {says}", pod.reason),
+        sent.filter(told).collect(),
+    )
 }
 
 const REAL: Mode = Mode::Delete { ask: false };
 const LOOK: &str = "GET /api/v1/nodes/ds06";
 const REHEARSAL: &str = "DELETE pods/cache-0?dryRun=All";
-const CLAIMS: [&str; 2] =
-    ["DELETE persistentvolumeclaims/a-cache-0", "DELETE persistentvolumeclaims/b-cache-0"];
+const CLAIMS: [&str; 2] = [
+    "DELETE persistentvolumeclaims/a-cache-0",
+    "DELETE persistentvolumeclaims/b-cache-0",
+];
 
 #[tokio::test(start_paused = true)]
 async fn scratch_goes_between_a_rehearsal_and_its_pod() {
     let (says, sent) = reap_scratch(with_scratch(), REAL, |_| None).await;
     assert!(says.starts_with("scratch deleted"), "{says}");
-    assert_eq!(sent, [REHEARSAL, LOOK, CLAIMS[0], CLAIMS[1], "DELETE pods/cache-0"]);
+    assert_eq!(
+        sent,
+        [REHEARSAL, LOOK, CLAIMS[0], CLAIMS[1], "DELETE pods/cache-0"]
+    );
 
     let (says, sent) = reap_scratch(with_scratch(), Mode::ServerDryRun, |_| None).await;
     assert!(says.starts_with("scratch would-delete"), "{says}");
-    assert!(sent.iter().all(|sent| sent == LOOK || sent.ends_with("?dryRun=All")), "{sent:?}");
+    assert!(
+        sent.iter()
+            .all(|sent| sent == LOOK || sent.ends_with("?dryRun=All")),
+        "{sent:?}"
+    );
     assert_eq!(sent.len(), 5, "{sent:?}");
 }
 
@@ -158,36 +216,79 @@ async fn what_is_not_proved_to_be_scratch_stays() {
         objects
     };
     let other = |pod: Value| with_scratch().into_iter().chain([pod]).collect::<Vec<_>>();
-    let annotated =
-        |value: &str| altered(6, json!({"metadata": {"annotations": {"pod-reaper.io/scratch": value}}}));
-    let marked = |field: &str| altered(6, json!({"metadata": {field: {"pod-reaper.io/skip": "true"}}}));
+    let annotated = |value: &str| {
+        altered(
+            6,
+            json!({"metadata": {"annotations": {"pod-reaper.io/scratch": value}}}),
+        )
+    };
+    let marked = |field: &str| {
+        altered(
+            6,
+            json!({"metadata": {field: {"pod-reaper.io/skip": "true"}}}),
+        )
+    };
     let mut living = using(pod("shop", "backup-0", "ds05"), "a-cache-0");
     living["metadata"]["deletionTimestamp"] = Value::Null;
     for (name, objects, why) in [
-        ("no annotation", annotated("false"), "claim a-cache-0 is not annotated"),
-        ("another value", annotated("True"), "claim a-cache-0 is not annotated"),
+        (
+            "no annotation",
+            annotated("false"),
+            "claim a-cache-0 is not annotated",
+        ),
+        (
+            "another value",
+            annotated("True"),
+            "claim a-cache-0 is not annotated",
+        ),
         ("opted out", marked("annotations"), "or is opted out"),
         ("opted out by label", marked("labels"), "or is opted out"),
         (
             "held",
-            altered(6, json!({"metadata": {"finalizers": ["example.org/backup"]}})),
+            altered(
+                6,
+                json!({"metadata": {"finalizers": ["example.org/backup"]}}),
+            ),
             "held by a finalizer",
         ),
-        ("scaled down", altered(5, json!({"spec": {"replicas": 0}})), "no longer wants the pod"),
         (
-            "being deleted",
-            altered(5, json!({"metadata": {"deletionTimestamp": "2026-01-31T02:59:00Z"}})),
+            "scaled down",
+            altered(5, json!({"spec": {"replicas": 0}})),
             "no longer wants the pod",
         ),
-        ("no template", altered(5, json!({"spec": {"volumeClaimTemplates": []}})), "from no template"),
+        (
+            "being deleted",
+            altered(
+                5,
+                json!({"metadata": {"deletionTimestamp": "2026-01-31T02:59:00Z"}}),
+            ),
+            "no longer wants the pod",
+        ),
+        (
+            "no template",
+            altered(5, json!({"spec": {"volumeClaimTemplates": []}})),
+            "from no template",
+        ),
         (
             "another set",
             altered(5, json!({"metadata": {"uid": "another"}})),
             "is now another one of that name",
         ),
-        ("no set", altered(4, json!({"metadata": {"ownerReferences": []}})), "no StatefulSet made it"),
-        ("another user", other(living), "claim a-cache-0 is also used by backup-0"),
-        ("an old server", altered(4, json!({"metadata": {"labels": null}})), "older than Kubernetes 1.28"),
+        (
+            "no set",
+            altered(4, json!({"metadata": {"ownerReferences": []}})),
+            "no StatefulSet made it",
+        ),
+        (
+            "another user",
+            other(living),
+            "claim a-cache-0 is also used by backup-0",
+        ),
+        (
+            "an old server",
+            altered(4, json!({"metadata": {"labels": null}})),
+            "older than Kubernetes 1.28",
+        ),
         (
             "a confined one too",
             altered(
@@ -199,15 +300,22 @@ async fn what_is_not_proved_to_be_scratch_stays() {
         ),
     ] {
         let (says, sent) = reap_scratch(objects, REAL, |_| None).await;
-        assert!(says.starts_with("local-volume none") && says.contains(why), "{name}: {says}");
+        assert!(
+            says.starts_with("local-volume none") && says.contains(why),
+            "{name}: {says}"
+        );
         assert_eq!(sent, Vec::<String>::new(), "{name}");
     }
     // What could not be read: the StatefulSet, the pods of the namespace.
     for kind in [Kind::StatefulSet, Kind::PodsIn] {
-        let fault =
-            move |request: &Request| (request.kind == kind).then_some(Fault::Status(403, false, false));
+        let fault = move |request: &Request| {
+            (request.kind == kind).then_some(Fault::Status(403, false, false))
+        };
         let (says, sent) = reap_scratch(with_scratch(), REAL, fault).await;
-        assert!(says.starts_with("local-volume none") && says.contains("answered 403"), "{kind:?}: {says}");
+        assert!(
+            says.starts_with("local-volume none") && says.contains("answered 403"),
+            "{kind:?}: {says}"
+        );
         assert_eq!(sent, Vec::<String>::new(), "{kind:?}");
     }
 }
@@ -221,20 +329,32 @@ async fn a_claim_that_went_alone_is_told() {
         }
     };
     // Refused before anything went.
-    for fault in [forbidden(Kind::Delete, "cache-0", true), forbidden(Kind::DeleteClaim, "a-cache-0", false)]
-    {
+    for fault in [
+        forbidden(Kind::Delete, "cache-0", true),
+        forbidden(Kind::DeleteClaim, "a-cache-0", false),
+    ] {
         let (says, _) = reap_scratch(with_scratch(), REAL, fault).await;
         assert!(says.starts_with("scratch denied"), "{says}");
     }
     // Refused after that.
     for (fault, gone) in [
-        (forbidden(Kind::DeleteClaim, "b-cache-0", false), "(a-cache-0)"),
-        (forbidden(Kind::Delete, "cache-0", false), "(a-cache-0, b-cache-0)"),
+        (
+            forbidden(Kind::DeleteClaim, "b-cache-0", false),
+            "(a-cache-0)",
+        ),
+        (
+            forbidden(Kind::Delete, "cache-0", false),
+            "(a-cache-0, b-cache-0)",
+        ),
     ] {
         let (says, _) = reap_scratch(with_scratch(), REAL, fault).await;
-        let what =
-            format!("its scratch claims are gone, or may be {gone}, and this run did not delete the pod.");
-        assert!(says.starts_with("scratch failed") && says.contains(&what), "{says}");
+        let what = format!(
+            "its scratch claims are gone, or may be {gone}, and this run did not delete the pod."
+        );
+        assert!(
+            says.starts_with("scratch failed") && says.contains(&what),
+            "{says}"
+        );
     }
 }
 
@@ -260,7 +380,11 @@ async fn a_claim_is_tried_again_as_it_was_judged() {
         })
         .await;
         assert!(said.starts_with(says), "{first:?}: {said}");
-        assert_eq!(sent.iter().filter(|sent| *sent == CLAIMS[0]).count(), tries, "{first:?}: {sent:?}");
+        assert_eq!(
+            sent.iter().filter(|sent| *sent == CLAIMS[0]).count(),
+            tries,
+            "{first:?}: {sent:?}"
+        );
     }
 }
 
@@ -272,19 +396,34 @@ async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
         let mut first = true;
         move |request: &Request| {
             let is_it = request.kind == kind && request.name == name && std::mem::take(&mut first);
-            let back = if is_it { Duration::from_secs(4) } else { Duration::ZERO };
-            Fate { back, ..Fate::default() }
+            let back = if is_it {
+                Duration::from_secs(4)
+            } else {
+                Duration::ZERO
+            };
+            Fate {
+                back,
+                ..Fate::default()
+            }
         }
     };
-    let (says, sent) =
-        reap_scratch_within(deadline, with_scratch(), REAL, slow(Kind::Delete, "cache-0")).await;
+    let (says, sent) = reap_scratch_within(
+        deadline,
+        with_scratch(),
+        REAL,
+        slow(Kind::Delete, "cache-0"),
+    )
+    .await;
     assert!(says.starts_with("scratch interrupted"), "{says}");
     assert_eq!(sent, [REHEARSAL, LOOK]);
     let slow = slow(Kind::DeleteClaim, "a-cache-0");
     let (says, sent) = reap_scratch_within(deadline, with_scratch(), REAL, slow).await;
     assert!(says.starts_with("scratch deleted"), "{says}");
     assert_eq!(
-        sent.iter().filter(|sent| *sent != LOOK).skip(1).collect::<Vec<_>>(),
+        sent.iter()
+            .filter(|sent| *sent != LOOK)
+            .skip(1)
+            .collect::<Vec<_>>(),
         [CLAIMS[0], CLAIMS[1], "DELETE pods/cache-0"]
     );
 }
@@ -293,10 +432,18 @@ async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
 #[tokio::test(start_paused = true)]
 async fn no_claim_goes_by_a_look_that_is_older_than_five_seconds() {
     let late = |request: &Request| {
-        let there = if request.kind == Kind::DeleteClaim { Duration::from_secs(6) } else { Duration::ZERO };
-        Fate { there, ..Fate::default() }
+        let there = if request.kind == Kind::DeleteClaim {
+            Duration::from_secs(6)
+        } else {
+            Duration::ZERO
+        };
+        Fate {
+            there,
+            ..Fate::default()
+        }
     };
-    let (says, sent) = reap_scratch_within(Duration::from_mins(8), with_scratch(), REAL, late).await;
+    let (says, sent) =
+        reap_scratch_within(Duration::from_mins(8), with_scratch(), REAL, late).await;
     assert!(says.starts_with("scratch failed"), "{says}");
     assert!(
         !sent.contains(&CLAIMS[1].to_owned()) && !sent.contains(&"DELETE pods/cache-0".to_owned()),

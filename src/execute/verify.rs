@@ -15,7 +15,11 @@ const JOB_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::
 
 impl Run<'_> {
     /// Looks whether what was sent to one node's pods worked.
-    pub(super) async fn verify(&self, node: &str, pods: Vec<(&PodFacts, Sent)>) -> Vec<(String, Outcome)> {
+    pub(super) async fn verify(
+        &self,
+        node: &str,
+        pods: Vec<(&PodFacts, Sent)>,
+    ) -> Vec<(String, Outcome)> {
         let by_job = pods.iter().filter(|(pod, _)| pod.held_by_job());
         let by_job = by_job.map(|(pod, _)| &pod.uid).collect::<BTreeSet<_>>();
         // `Err`: no look succeeded.
@@ -54,9 +58,9 @@ impl Run<'_> {
                 (Sent::Accepted, Err(failure)) => Outcome::Unverified(failure.to_string()),
                 (Sent::Unsure(_), Ok(false)) => Outcome::Gone,
                 (Sent::Unsure(cause), Ok(true)) => Outcome::Failed(cause.to_string()),
-                (Sent::Unsure(cause), Err(failure)) => {
-                    Outcome::Failed(format!("{cause}; whether it is gone could not be read: {failure}"))
-                }
+                (Sent::Unsure(cause), Err(failure)) => Outcome::Failed(format!(
+                    "{cause}; whether it is gone could not be read: {failure}"
+                )),
             };
             log_outcome(pod, &outcome);
             (pod.uid.clone(), outcome)

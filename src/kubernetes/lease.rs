@@ -32,17 +32,30 @@ raw! {
 impl RawLease {
     /// What it shows of the kubelet that renews it; `None` where it was never renewed.
     pub(super) fn of_kubelet(&self, now: Timestamp) -> Option<Heard> {
-        let seconds = self.spec.lease_duration_seconds.unwrap_or(DEFAULT_LEASE_SECONDS);
+        let seconds = self
+            .spec
+            .lease_duration_seconds
+            .unwrap_or(DEFAULT_LEASE_SECONDS);
         let period = SignedDuration::from_secs(seconds);
-        Some(Heard { by: SignBy::Lease, at: self.renewed(now)?, period })
+        Some(Heard {
+            by: SignBy::Lease,
+            at: self.renewed(now)?,
+            period,
+        })
     }
 
     /// What it shows of the API server that renews it, where that runs on a host of one of these names.
     pub(super) fn of_api_server(&self, hosts: &[&str], now: Timestamp) -> Option<Heard> {
         // The label has what the host calls itself, the node what --hostname-override says.
         let host = self.metadata.label(HOSTNAME)?;
-        hosts.iter().find(|known| known.eq_ignore_ascii_case(host))?;
-        Some(Heard { by: SignBy::ApiServer, at: self.renewed(now)?, period: API_SERVER_PERIOD })
+        hosts
+            .iter()
+            .find(|known| known.eq_ignore_ascii_case(host))?;
+        Some(Heard {
+            by: SignBy::ApiServer,
+            at: self.renewed(now)?,
+            period: API_SERVER_PERIOD,
+        })
     }
 
     /// Whether it is that of an API server.
@@ -51,6 +64,7 @@ impl RawLease {
     }
 
     fn renewed(&self, now: Timestamp) -> Option<Timestamp> {
-        self.metadata.heard("/f:spec/f:renewTime", self.spec.renew_time, now)
+        self.metadata
+            .heard("/f:spec/f:renewTime", self.spec.renew_time, now)
     }
 }

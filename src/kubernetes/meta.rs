@@ -111,11 +111,18 @@ impl<A> Meta<A, Written> {
     /// When the field was last written, by a pointer into the fields that each entry owns.
     pub(super) fn written(&self, field: &str) -> Option<Timestamp> {
         let owns = |entry: &&Written| {
-            let fields =
-                entry.fields_v1.as_ref().and_then(|fields| serde_json::from_str::<Value>(fields.get()).ok());
+            let fields = entry
+                .fields_v1
+                .as_ref()
+                .and_then(|fields| serde_json::from_str::<Value>(fields.get()).ok());
             fields.is_some_and(|fields| fields.pointer(field).is_some())
         };
-        self.managed_fields.iter().flatten().filter(owns).filter_map(|entry| entry.time).max()
+        self.managed_fields
+            .iter()
+            .flatten()
+            .filter(owns)
+            .filter_map(|entry| entry.time)
+            .max()
     }
 }
 
@@ -124,13 +131,20 @@ impl<A> Meta<A, Written> {
     /// own word, `said`. The stamp is right whatever clock the writer has. But servers from 1.19 to 1.24 leave it as it was when
     /// the object was made, because a renewal changes no more than the time (kubernetes#95240, fixed by #110058). So a word
     /// that is ahead of all clocks counts only where the stamp is as old as the object, or missing.
-    pub(super) fn heard(&self, field: &str, said: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn heard(
+        &self,
+        field: &str,
+        said: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let stamped = self.written(field);
         let renews = |stamped: Timestamp| {
-            self.creation_timestamp.is_none_or(|made| stamped.duration_since(made).abs() > BIRTH)
+            self.creation_timestamp
+                .is_none_or(|made| stamped.duration_since(made).abs() > BIRTH)
         };
-        let believed =
-            |said: &Timestamp| said.duration_since(now) <= CLOCK_SKEW || !stamped.is_some_and(renews);
+        let believed = |said: &Timestamp| {
+            said.duration_since(now) <= CLOCK_SKEW || !stamped.is_some_and(renews)
+        };
         stamped.max(said.filter(believed))
     }
 }
@@ -158,12 +172,16 @@ impl<A, M> Meta<A, M> {
 
     /// Its controller, where it has one.
     pub(super) fn controller(&self) -> Option<&OwnerReference> {
-        self.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+        self.owner_references
+            .iter()
+            .flatten()
+            .find(|owner| owner.controller == Some(true))
     }
 
     /// Whether the object of this UID is its controller.
     pub fn controlled_by(&self, uid: &str) -> bool {
-        self.controller().is_some_and(|owner| owner.uid.as_deref() == Some(uid))
+        self.controller()
+            .is_some_and(|owner| owner.uid.as_deref() == Some(uid))
     }
 
     /// Whether its deletion was asked for.
@@ -185,7 +203,11 @@ impl Condition {
 
 /// What there is of a text in two parts.
 pub(super) fn joined(parts: [Option<&str>; 2]) -> String {
-    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    let parts = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>();
     parts.join(": ").chars().take(MESSAGE_LIMIT).collect()
 }
 
@@ -197,7 +219,11 @@ pub(super) const SKIP: &str = "pod-reaper.io/skip";
 
 /// The value of [`SKIP`] that opts out. Only `false` does not: a slip of the key must not delete.
 pub(super) fn opts_out(values: [Option<&str>; 2]) -> Option<String> {
-    values.into_iter().flatten().find(|value| *value != "false").map(str::to_owned)
+    values
+        .into_iter()
+        .flatten()
+        .find(|value| *value != "false")
+        .map(str::to_owned)
 }
 
 /// What a parser says, without the text that it met: that may be anything.
@@ -212,10 +238,17 @@ pub fn malformed(error: &serde_json::Error) -> &'static str {
 /// Namespace and name of an object that does not parse, as far as they can be read.
 pub fn identity_of_malformed(text: &str) -> (Option<String>, Option<String>) {
     let value = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
-    let text = |pointer| value.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
+    let text = |pointer| {
+        value
+            .pointer(pointer)
+            .and_then(serde_json::Value::as_str)
+            .map(str::to_owned)
+    };
     (text("/metadata/namespace"), text("/metadata/name"))
 }
 
 pub(super) fn required(value: Option<String>, what: &str) -> Result<String, String> {
-    value.filter(|value| !value.is_empty()).ok_or_else(|| format!("{what} is missing"))
+    value
+        .filter(|value| !value.is_empty())
+        .ok_or_else(|| format!("{what} is missing"))
 }

@@ -16,7 +16,10 @@ use crate::selector::{NodeSelector, NodeSelectors, is_name};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.
-const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+const CONTROL_PLANE: [&str; 2] = [
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+];
 
 /// Conditions that node-problem-detector writes, on the node's own machine. Not `NetworkUnavailable`, nor Harvester's
 /// `Drained`: the control plane writes those.
@@ -32,8 +35,13 @@ const PROBLEMS: [&str; 9] = [
     "CorruptDockerOverlay2",
 ];
 /// Conditions that the node monitoring agent of EKS writes, likewise (aws/eks-node-monitoring-agent).
-const MONITORED: [&str; 5] =
-    ["KernelReady", "NetworkingReady", "StorageReady", "ContainerRuntimeReady", "AcceleratedHardwareReady"];
+const MONITORED: [&str; 5] = [
+    "KernelReady",
+    "NetworkingReady",
+    "StorageReady",
+    "ContainerRuntimeReady",
+    "AcceleratedHardwareReady",
+];
 /// Both write every 5 min.
 const CONDITION_PERIOD: SignedDuration = SignedDuration::from_mins(11);
 /// virt-handler writes every 1 to 2 min.
@@ -94,12 +102,19 @@ raw! {
 impl RawNode {
     fn ready_condition(&self) -> Option<&Condition> {
         // The last one wins, as in kubectl's Status column.
-        self.status.conditions.iter().flatten().rfind(|condition| condition.kind.as_deref() == Some("Ready"))
+        self.status
+            .conditions
+            .iter()
+            .flatten()
+            .rfind(|condition| condition.kind.as_deref() == Some("Ready"))
     }
 
     /// Status of its `Ready` condition. A status that is not one of the three known says nothing: `Unknown`.
     pub fn ready(&self) -> Ready {
-        match self.ready_condition().map(|condition| condition.status.as_deref()) {
+        match self
+            .ready_condition()
+            .map(|condition| condition.status.as_deref())
+        {
             None => Ready::Absent,
             Some(Some("True")) => Ready::True,
             Some(Some("False")) => Ready::False,
@@ -113,7 +128,11 @@ impl RawNode {
         if self.ready() == Ready::True {
             self.metadata.managed_fields = None;
         }
-        self.status.conditions.iter_mut().flatten().for_each(|condition| condition.message = None);
+        self.status
+            .conditions
+            .iter_mut()
+            .flatten()
+            .for_each(|condition| condition.message = None);
         self
     }
 
@@ -125,12 +144,20 @@ impl RawNode {
     /// Counts what it has in `traits`, for what nodes that fail together may have in common. Its own name is none, nor
     /// what Kubernetes writes because it is not Ready.
     pub fn count_traits(&self, standing: Standing, traits: &mut Traits) {
-        let labels = self.labels().iter().filter(|(key, _)| !key.starts_with("beta.") && **key != HOSTNAME);
+        let labels = self
+            .labels()
+            .iter()
+            .filter(|(key, _)| !key.starts_with("beta.") && **key != HOSTNAME);
         let labels = labels.map(|(key, value)| format!("label {key}={value}"));
         let taints = self.spec.taints.iter().flatten().filter_map(|taint| {
-            let key = taint.key.as_deref().filter(|key| ![NOT_READY, UNREACHABLE].contains(key))?;
+            let key = taint
+                .key
+                .as_deref()
+                .filter(|key| ![NOT_READY, UNREACHABLE].contains(key))?;
             let value = taint.value.as_ref().filter(|value| !value.is_empty());
-            Some(value.map_or(format!("taint {key}"), |value| format!("taint {key}={value}")))
+            Some(value.map_or(format!("taint {key}"), |value| {
+                format!("taint {key}={value}")
+            }))
         });
         let info = self.status.node_info.as_ref();
         let info = info.into_iter().flat_map(|info| {
@@ -158,7 +185,9 @@ impl RawNode {
 
     /// Whether it carries the control-plane role.
     pub fn control_plane(&self) -> bool {
-        CONTROL_PLANE.iter().any(|key| self.metadata.label(key).is_some())
+        CONTROL_PLANE
+            .iter()
+            .any(|key| self.metadata.label(key).is_some())
     }
 
     /// Whether a taint keeps pods off it as off a control plane. The taint has the key of the role's label.
@@ -170,54 +199,103 @@ impl RawNode {
     /// Whether it stands for something that this cluster does not see, or works on without it: by any one mark, or the
     /// operator's selector.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
-        let found = MARKS.iter().filter_map(|(kind, maker, place)| Some((*kind, *maker, self.mark(place)?)));
-        let named = self.metadata.name.as_deref().is_some_and(|name| name.starts_with(KOSMOS_PREFIX));
-        let named = (named && self.is_of_no_machine())
-            .then(|| (LeafKind::Kosmos, "Kosmos", format!("name prefix {KOSMOS_PREFIX}")));
-        let selected = selectors.leaf.iter().filter(|selector| self.is_selected(selector));
+        let found = MARKS
+            .iter()
+            .filter_map(|(kind, maker, place)| Some((*kind, *maker, self.mark(place)?)));
+        let named = self
+            .metadata
+            .name
+            .as_deref()
+            .is_some_and(|name| name.starts_with(KOSMOS_PREFIX));
+        let named = (named && self.is_of_no_machine()).then(|| {
+            (
+                LeafKind::Kosmos,
+                "Kosmos",
+                format!("name prefix {KOSMOS_PREFIX}"),
+            )
+        });
+        let selected = selectors
+            .leaf
+            .iter()
+            .filter(|selector| self.is_selected(selector));
         let selected = selected.map(|selector| (LeafKind::Selected, "", selector.to_string()));
         let found = found.chain(named).chain(selected).collect::<Vec<_>>();
         let &(kind, maker, _) = found.first()?;
         let marks = found.into_iter().map(|(.., mark)| mark).collect();
         // It becomes part of commands to paste: only what can be the name of an object may.
-        let cluster = self.annotation(KOSMOS_OWNER).filter(|cluster| is_name(cluster));
-        Some(Leaf { kind, maker, marks, cluster: cluster.map(str::to_owned) })
+        let cluster = self
+            .annotation(KOSMOS_OWNER)
+            .filter(|cluster| is_name(cluster));
+        Some(Leaf {
+            kind,
+            maker,
+            marks,
+            cluster: cluster.map(str::to_owned),
+        })
     }
 
     fn is_selected(&self, selector: &NodeSelector) -> bool {
-        let is = |wanted: &Option<String>, value: &str| wanted.as_ref().is_none_or(|wanted| wanted == value);
+        let is = |wanted: &Option<String>, value: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted == value)
+        };
         match selector {
             NodeSelector::Labels(selector) => selector.matches(self.labels()),
             NodeSelector::Annotation(key, wanted) => {
                 self.annotation(key).is_some_and(|value| is(wanted, value))
             }
-            NodeSelector::Taint(key, wanted) => {
-                self.taints(key).any(|taint| is(wanted, taint.value.as_deref().unwrap_or_default()))
-            }
+            NodeSelector::Taint(key, wanted) => self
+                .taints(key)
+                .any(|taint| is(wanted, taint.value.as_deref().unwrap_or_default())),
         }
     }
 
     fn taints<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Taint> {
-        self.spec.taints.iter().flatten().filter(move |taint| taint.key.as_deref() == Some(key))
+        self.spec
+            .taints
+            .iter()
+            .flatten()
+            .filter(move |taint| taint.key.as_deref() == Some(key))
     }
 
     /// What its machine has written on the node itself.
     fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heard> {
-        let conditions = self.status.conditions.iter().flatten().filter_map(move |condition| {
-            let kind = condition.kind.as_deref()?;
-            let by = if PROBLEMS.contains(&kind) {
-                SignBy::ProblemDetector
-            } else {
-                MONITORED.contains(&kind).then_some(SignBy::NodeMonitoring)?
-            };
-            let field = format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
-            let at = self.metadata.heard(&field, Some(condition.last_heartbeat_time?), now)?;
-            Some(Heard { by, at, period: CONDITION_PERIOD })
+        let conditions = self
+            .status
+            .conditions
+            .iter()
+            .flatten()
+            .filter_map(move |condition| {
+                let kind = condition.kind.as_deref()?;
+                let by = if PROBLEMS.contains(&kind) {
+                    SignBy::ProblemDetector
+                } else {
+                    MONITORED
+                        .contains(&kind)
+                        .then_some(SignBy::NodeMonitoring)?
+                };
+                let field =
+                    format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
+                let at = self
+                    .metadata
+                    .heard(&field, Some(condition.last_heartbeat_time?), now)?;
+                Some(Heard {
+                    by,
+                    at,
+                    period: CONDITION_PERIOD,
+                })
+            });
+        let said = self
+            .annotation(VIRT_HEARTBEAT)
+            .and_then(|value| value.parse().ok());
+        let at = said.and_then(|said| {
+            self.metadata
+                .heard(&annotation_field(VIRT_HEARTBEAT), Some(said), now)
         });
-        let said = self.annotation(VIRT_HEARTBEAT).and_then(|value| value.parse().ok());
-        let at =
-            said.and_then(|said| self.metadata.heard(&annotation_field(VIRT_HEARTBEAT), Some(said), now));
-        let virt_handler = at.map(|at| Heard { by: SignBy::VirtHandler, at, period: VIRT_PERIOD });
+        let virt_handler = at.map(|at| Heard {
+            by: SignBy::VirtHandler,
+            at,
+            period: VIRT_PERIOD,
+        });
         conditions.chain(virt_handler)
     }
 
@@ -231,21 +309,33 @@ impl RawNode {
         let mut add = |mark: String, set_by| marks.push(FencingMark { mark, set_by });
         let (key, value) = FENCED;
         if self.annotation(key) == Some(value) {
-            add(format!("annotation {key}={value}"), self.metadata.written(&annotation_field(key)));
+            add(
+                format!("annotation {key}={value}"),
+                self.metadata.written(&annotation_field(key)),
+            );
         }
         let provider = self.spec.provider_id.as_deref().unwrap_or_default();
-        let fargate = self.metadata.name.as_deref().is_some_and(|name| name.starts_with(FARGATE_PREFIX));
+        let fargate = self
+            .metadata
+            .name
+            .as_deref()
+            .is_some_and(|name| name.starts_with(FARGATE_PREFIX));
         if self.taints(SHUTDOWN).next().is_some()
             && SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
             && !fargate
         {
             add(format!("taint {SHUTDOWN}"), taints_set(SHUTDOWN));
         }
-        for selector in selectors.fenced.iter().filter(|selector| self.is_selected(selector)) {
+        for selector in selectors
+            .fenced
+            .iter()
+            .filter(|selector| self.is_selected(selector))
+        {
             let set_by = match selector {
-                NodeSelector::Labels(labels) => {
-                    labels.keys().filter_map(|key| self.metadata.written(&label_field(key))).max()
-                }
+                NodeSelector::Labels(labels) => labels
+                    .keys()
+                    .filter_map(|key| self.metadata.written(&label_field(key)))
+                    .max(),
                 NodeSelector::Annotation(key, _) => self.metadata.written(&annotation_field(key)),
                 NodeSelector::Taint(key, _) => taints_set(key),
             };
@@ -260,22 +350,32 @@ impl RawNode {
             value.is_some_and(|value| wanted.is_none_or(|wanted| value == wanted))
         };
         match place {
-            Place::Label(key, wanted) => is(self.metadata.label(key), *wanted)
-                .then(|| wanted.map_or(format!("label {key}"), |value| format!("label {key}={value}"))),
+            Place::Label(key, wanted) => is(self.metadata.label(key), *wanted).then(|| {
+                wanted.map_or(format!("label {key}"), |value| {
+                    format!("label {key}={value}")
+                })
+            }),
             Place::Annotation(key, wanted) => {
-                let value =
-                    self.annotation(key).filter(|value| !value.is_empty() || !NOT_EMPTY.contains(key));
-                is(value, *wanted).then(|| format!("annotation {key}={}", value.unwrap_or_default()))
+                let value = self
+                    .annotation(key)
+                    .filter(|value| !value.is_empty() || !NOT_EMPTY.contains(key));
+                is(value, *wanted)
+                    .then(|| format!("annotation {key}={}", value.unwrap_or_default()))
             }
             Place::Annotations(prefix) => {
                 let annotations = self.metadata.annotations.as_ref()?;
                 let key = annotations.keys().find(|key| key.starts_with(prefix))?;
                 Some(format!("annotation {key}"))
             }
-            Place::Taint(wanted) => self.taints(wanted).next().map(|_| format!("taint {wanted}")),
+            Place::Taint(wanted) => self
+                .taints(wanted)
+                .next()
+                .map(|_| format!("taint {wanted}")),
             Place::Provider(start) => {
                 let provider = self.spec.provider_id.as_deref()?;
-                provider.starts_with(start).then(|| format!("providerID {provider}"))
+                provider
+                    .starts_with(start)
+                    .then(|| format!("providerID {provider}"))
             }
             Place::Version(is_one) => {
                 let version = self.status.node_info.as_ref()?.kubelet_version.as_deref()?;
@@ -292,15 +392,23 @@ impl RawNode {
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {
-        self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+        self.metadata
+            .annotations
+            .as_ref()?
+            .get(key)
+            .map(String::as_str)
     }
 
     /// When the kubelet or the node controller last said that it is Ready, or is not, and since when it has the taint of a
     /// node that is not. The `NoExecute` taints of the same keys are renewed when the controller manager restarts.
     fn transitions(&self) -> (Option<Timestamp>, Option<Timestamp>) {
-        let taints = [NOT_READY, UNREACHABLE].into_iter().flat_map(|key| self.taints(key));
+        let taints = [NOT_READY, UNREACHABLE]
+            .into_iter()
+            .flat_map(|key| self.taints(key));
         let taints = taints.filter(|taint| taint.effect.as_deref() == Some("NoSchedule"));
-        let said = self.ready_condition().and_then(|condition| condition.last_transition_time);
+        let said = self
+            .ready_condition()
+            .and_then(|condition| condition.last_transition_time);
         (said, taints.filter_map(|taint| taint.time_added).max())
     }
 
@@ -335,12 +443,20 @@ impl RawNode {
         let hosts = [Some(name.as_str()), self.metadata.label(HOSTNAME)];
         let hosts = hosts.into_iter().flatten().collect::<Vec<_>>();
         let servers = api_servers.as_deref().unwrap_or_default();
-        let servers = servers.iter().filter_map(|lease| lease.of_api_server(&hosts, now));
-        let servers = servers.filter(|_| self.may_have_api_server()).collect::<Vec<_>>();
+        let servers = servers
+            .iter()
+            .filter_map(|lease| lease.of_api_server(&hosts, now));
+        let servers = servers
+            .filter(|_| self.may_have_api_server())
+            .collect::<Vec<_>>();
         let no_api_server = self.may_have_api_server() && servers.is_empty() && api_servers.is_ok();
         let unheard = own.as_ref().err().or(api_servers.err()).cloned();
         let own = own.ok().flatten().and_then(|lease| lease.of_kubelet(now));
-        let mut heard = own.into_iter().chain(self.heartbeats(now)).chain(servers).collect::<Vec<_>>();
+        let mut heard = own
+            .into_iter()
+            .chain(self.heartbeats(now))
+            .chain(servers)
+            .collect::<Vec<_>>();
         // The last of each.
         heard.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));
         heard.dedup_by_key(|heard| heard.by);
@@ -348,7 +464,9 @@ impl RawNode {
         Ok(NodeFacts {
             uid: required(self.metadata.uid.clone(), "metadata.uid")?,
             ready: self.ready(),
-            ready_reason: self.ready_condition().and_then(|condition| condition.reason.clone()),
+            ready_reason: self
+                .ready_condition()
+                .and_then(|condition| condition.reason.clone()),
             ready_since,
             tainted_since,
             hostname: self.metadata.label(HOSTNAME).map(str::to_owned),
@@ -378,10 +496,16 @@ pub struct NodeLeases<'a> {
 
 /// An annotation, as an entry of `managedFields` says that it owns it.
 fn annotation_field(key: &str) -> String {
-    format!("/f:metadata/f:annotations/f:{}", key.replace('~', "~0").replace('/', "~1"))
+    format!(
+        "/f:metadata/f:annotations/f:{}",
+        key.replace('~', "~0").replace('/', "~1")
+    )
 }
 
 /// A label, likewise.
 fn label_field(key: &str) -> String {
-    format!("/f:metadata/f:labels/f:{}", key.replace('~', "~0").replace('/', "~1"))
+    format!(
+        "/f:metadata/f:labels/f:{}",
+        key.replace('~', "~0").replace('/', "~1")
+    )
 }

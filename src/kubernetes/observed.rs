@@ -35,12 +35,24 @@ impl Observed {
     pub fn newest(&self) -> Option<Timestamp> {
         let conditions = self.status.conditions.iter().flatten();
         let managed = self.metadata.managed_fields.iter().flatten();
-        let deletion = self.metadata.deletion_timestamp.zip(self.metadata.deletion_grace_period_seconds);
+        let deletion = self
+            .metadata
+            .deletion_timestamp
+            .zip(self.metadata.deletion_grace_period_seconds);
         let asked_for = deletion.and_then(|(deadline, grace)| deletion_requested(deadline, grace));
         conditions
-            .flat_map(|condition| [condition.last_transition_time, condition.last_heartbeat_time])
+            .flat_map(|condition| {
+                [
+                    condition.last_transition_time,
+                    condition.last_heartbeat_time,
+                ]
+            })
             .chain(managed.map(|entry| entry.time))
-            .chain([self.metadata.creation_timestamp, self.spec.renew_time, asked_for])
+            .chain([
+                self.metadata.creation_timestamp,
+                self.spec.renew_time,
+                asked_for,
+            ])
             .flatten()
             .max()
     }

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde::de::IgnoredAny;
 
 use super::meta::{Condition, Meta, OwnerReference, SKIP, required};
-use crate::facts::{ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
+use crate::facts::{
+    ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked,
+};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
 pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -99,9 +101,28 @@ raw! {
 impl PodVolume {
     /// Whether two pods may use it at once, or it is a claim.
     fn is_shared(&self) -> bool {
-        let Self { config_map, secret, projected, downward_api, empty_dir, image, host_path, nfs, .. } = self;
-        let plain =
-            [config_map, secret, projected, downward_api, empty_dir, image, host_path, nfs, &self.ephemeral];
+        let Self {
+            config_map,
+            secret,
+            projected,
+            downward_api,
+            empty_dir,
+            image,
+            host_path,
+            nfs,
+            ..
+        } = self;
+        let plain = [
+            config_map,
+            secret,
+            projected,
+            downward_api,
+            empty_dir,
+            image,
+            host_path,
+            nfs,
+            &self.ephemeral,
+        ];
         self.persistent_volume_claim.is_some() || plain.into_iter().any(Option::is_some)
     }
 }
@@ -114,7 +135,9 @@ pub(super) fn written_by_several(
 ) -> Option<&'static str> {
     let may_write = |disk: Option<&NetworkDisk>| disk.is_some_and(|disk| !disk.read_only);
     let kinds = [("Fibre Channel", fc), ("iSCSI", iscsi)];
-    kinds.into_iter().find_map(|(kind, disk)| may_write(disk).then_some(kind))
+    kinds
+        .into_iter()
+        .find_map(|(kind, disk)| may_write(disk).then_some(kind))
 }
 
 impl Toleration {
@@ -133,13 +156,19 @@ impl Toleration {
 
 impl Status {
     pub(super) fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.conditions.iter().flatten().find(|condition| condition.kind.as_deref() == Some(kind))
+        self.conditions
+            .iter()
+            .flatten()
+            .find(|condition| condition.kind.as_deref() == Some(kind))
     }
 }
 
 impl From<&OwnerReference> for Owner {
     fn from(owner: &OwnerReference) -> Self {
-        Self { kind: owner.kind.clone().unwrap_or_default(), name: owner.name.clone().unwrap_or_default() }
+        Self {
+            kind: owner.kind.clone().unwrap_or_default(),
+            name: owner.name.clone().unwrap_or_default(),
+        }
     }
 }
 
@@ -151,20 +180,34 @@ impl RawPod {
         let kept = |key: &String| {
             [SKIP, POD_TEMPLATE_HASH, POD_INDEX].contains(&key.as_str()) || siblings.contains(key)
         };
-        self.metadata.labels.iter_mut().for_each(|labels| labels.retain(|key, _| kept(key)));
+        self.metadata
+            .labels
+            .iter_mut()
+            .for_each(|labels| labels.retain(|key, _| kept(key)));
         self.metadata.labels = self.metadata.labels.filter(|labels| !labels.is_empty());
-        self.status = Status { phase: self.status.phase, ..Status::default() };
+        self.status = Status {
+            phase: self.status.phase,
+            ..Status::default()
+        };
         self
     }
 
     /// Keys of the labels that select the other pods of its controller, where that gives each a new name: those
     /// that tell its pods from others, else all that its template may have given them.
     fn labels_of_siblings(&self) -> Vec<String> {
-        let kind = self.metadata.controller().and_then(|owner| owner.kind.as_deref());
+        let kind = self
+            .metadata
+            .controller()
+            .and_then(|owner| owner.kind.as_deref());
         if !kind.is_some_and(|kind| RENAMING.contains(&kind)) {
             return Vec::new();
         }
-        let labels = self.metadata.labels.iter().flatten().map(|(key, _)| key.clone());
+        let labels = self
+            .metadata
+            .labels
+            .iter()
+            .flatten()
+            .map(|(key, _)| key.clone());
         let (telling, mut others): (Vec<_>, Vec<_>) =
             labels.partition(|key| TELLING.iter().any(|end| key.ends_with(end)));
         others.retain(|key| key != SKIP && !key.starts_with(OF_NODE));
@@ -180,37 +223,66 @@ impl RawPod {
 
     /// Its node, where it has one.
     pub fn node(&self) -> Option<&str> {
-        self.spec.node_name.as_deref().filter(|node| !node.is_empty())
+        self.spec
+            .node_name
+            .as_deref()
+            .filter(|node| !node.is_empty())
     }
 
     /// The toleration of the taint that counts: the first that fits, as in Kubernetes.
     fn toleration(&self, taint: &str) -> Option<&Toleration> {
-        self.spec.tolerations.iter().flatten().find(|toleration| toleration.of(taint))
+        self.spec
+            .tolerations
+            .iter()
+            .flatten()
+            .find(|toleration| toleration.of(taint))
     }
 
     /// What there is to know about one that runs on a node that may be dead; `None` where it is finished or Terminating.
     pub fn unasked(&self) -> Option<Unasked> {
-        let PodSummary { namespace, name, workload, claims, stays, terminating, finished, .. } =
-            self.summary();
-        let seconds =
-            |taint| self.toleration(taint).map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds);
+        let PodSummary {
+            namespace,
+            name,
+            workload,
+            claims,
+            stays,
+            terminating,
+            finished,
+            ..
+        } = self.summary();
+        let seconds = |taint| {
+            self.toleration(taint)
+                .map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds)
+        };
         let (tolerates_silence, tolerates_not_ready) = (seconds(UNREACHABLE), seconds(NOT_READY));
-        let unasked =
-            Unasked { namespace, name, workload, claims, stays, tolerates_silence, tolerates_not_ready };
+        let unasked = Unasked {
+            namespace,
+            name,
+            workload,
+            claims,
+            stays,
+            tolerates_silence,
+            tolerates_not_ready,
+        };
         (!terminating && !finished).then_some(unasked)
     }
 
     /// What there is to know about a pod that is not Terminating, or not only that.
     pub fn summary(&self) -> PodSummary {
         let controller = self.metadata.controller().map(Owner::from);
-        let daemon = controller.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
+        let daemon = controller
+            .as_ref()
+            .is_some_and(|owner| owner.kind == "DaemonSet");
         let stays = match self.toleration(UNREACHABLE) {
             _ if self.mirror() => Some(Stay::Static),
             _ if daemon => Some(Stay::DaemonSet),
             Some(toleration) if toleration.seconds.is_none() => Some(Stay::Tolerates),
             _ => None,
         };
-        let unready = self.status.condition("Ready").is_some_and(|ready| !ready.holds());
+        let unready = self
+            .status
+            .condition("Ready")
+            .is_some_and(|ready| !ready.holds());
         let phase = self.status.phase.clone().unwrap_or_default();
         let terminating = self.metadata.terminating();
         PodSummary {
@@ -233,17 +305,23 @@ impl RawPod {
     /// The name of each claim that it uses, and whether its own generic ephemeral volume asks for that.
     fn claims(&self) -> impl Iterator<Item = (Result<String, String>, bool)> {
         let pod = self.metadata.name.as_deref().unwrap_or_default();
-        self.spec.volumes.iter().flatten().filter_map(move |volume| {
-            let (claim, ephemeral) = (&volume.persistent_volume_claim, &volume.ephemeral);
-            let name = match (claim, ephemeral) {
-                (Some(claim), _) => required(claim.claim_name.clone(), "persistentVolumeClaim.claimName"),
-                // A generic ephemeral volume's claim is named after pod and volume.
-                (None, Some(_)) => required(volume.name.clone(), "the name of a volume")
-                    .map(|volume| format!("{pod}-{volume}")),
-                (None, None) => return None,
-            };
-            Some((name, claim.is_none()))
-        })
+        self.spec
+            .volumes
+            .iter()
+            .flatten()
+            .filter_map(move |volume| {
+                let (claim, ephemeral) = (&volume.persistent_volume_claim, &volume.ephemeral);
+                let name = match (claim, ephemeral) {
+                    (Some(claim), _) => {
+                        required(claim.claim_name.clone(), "persistentVolumeClaim.claimName")
+                    }
+                    // A generic ephemeral volume's claim is named after pod and volume.
+                    (None, Some(_)) => required(volume.name.clone(), "the name of a volume")
+                        .map(|volume| format!("{pod}-{volume}")),
+                    (None, None) => return None,
+                };
+                Some((name, claim.is_none()))
+            })
     }
 
     /// Whether it has done all that it will do: a delete takes it at once.
@@ -261,18 +339,31 @@ impl RawPod {
     fn workload(&self, controller: &Owner) -> Owner {
         let Owner { kind, name } = controller;
         let of_time = |(name, time): &(&str, &str)| {
-            !name.is_empty() && time.len() >= CRON_DIGITS && time.chars().all(|digit| digit.is_ascii_digit())
+            !name.is_empty()
+                && time.len() >= CRON_DIGITS
+                && time.chars().all(|digit| digit.is_ascii_digit())
         };
         let above = match kind.as_str() {
-            "Job" => name.rsplit_once('-').filter(of_time).map(|(name, _)| ("CronJob", name)),
+            "Job" => name
+                .rsplit_once('-')
+                .filter(of_time)
+                .map(|(name, _)| ("CronJob", name)),
             "ReplicaSet" => {
-                let version = self.metadata.label(POD_TEMPLATE_HASH).map(|hash| format!("-{hash}"));
-                version.and_then(|version| name.strip_suffix(&version)).map(|name| ("Deployment", name))
+                let version = self
+                    .metadata
+                    .label(POD_TEMPLATE_HASH)
+                    .map(|hash| format!("-{hash}"));
+                version
+                    .and_then(|version| name.strip_suffix(&version))
+                    .map(|name| ("Deployment", name))
             }
             _ => None,
         };
         let (kind, name) = above.unwrap_or((kind, name));
-        Owner { kind: kind.to_owned(), name: name.to_owned() }
+        Owner {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a
@@ -281,28 +372,57 @@ impl RawPod {
         let name = required(self.metadata.name.clone(), "metadata.name")?;
         let owner = self.metadata.owner_references.iter().flatten();
         let owner = owner.max_by_key(|owner| owner.controller == Some(true));
-        let controller = owner.filter(|owner| owner.controller == Some(true)).and_then(|owner| {
-            Some(Identity { api_version: owner.api_version.clone()?, uid: owner.uid.clone()? })
-        });
+        let controller = owner
+            .filter(|owner| owner.controller == Some(true))
+            .and_then(|owner| {
+                Some(Identity {
+                    api_version: owner.api_version.clone()?,
+                    uid: owner.uid.clone()?,
+                })
+            });
         let label = |key: &String| Some(format!("{key}={}", self.metadata.label(key)?));
-        let siblings = self.labels_of_siblings().iter().filter_map(label).collect::<Vec<_>>().join(",");
-        let deletion_deadline =
-            self.metadata.deletion_timestamp.ok_or("metadata.deletionTimestamp is missing")?;
+        let siblings = self
+            .labels_of_siblings()
+            .iter()
+            .filter_map(label)
+            .collect::<Vec<_>>()
+            .join(",");
+        let deletion_deadline = self
+            .metadata
+            .deletion_timestamp
+            .ok_or("metadata.deletionTimestamp is missing")?;
         let owner = owner.map(Owner::from);
         let workload = owner.as_ref().map(|owner| self.workload(owner));
         let claim = |(name, ephemeral): (Result<String, String>, bool)| {
-            let renewed = Err("it was not checked whether its claims would be created again".to_owned());
-            let unwanted = Err("it was not checked whether its StatefulSet wants it again".to_owned());
+            let renewed =
+                Err("it was not checked whether its claims would be created again".to_owned());
+            let unwanted =
+                Err("it was not checked whether its StatefulSet wants it again".to_owned());
             let (users, owned, state) = (Vec::new(), false, ClaimState::NotLookedUp);
-            Ok(ClaimFacts { name: name?, ephemeral, users, renewed, owned, unwanted, state })
+            Ok(ClaimFacts {
+                name: name?,
+                ephemeral,
+                users,
+                renewed,
+                owned,
+                unwanted,
+                state,
+            })
         };
-        let mut claims = self.claims().map(claim).collect::<Result<Vec<_>, String>>()?;
+        let mut claims = self
+            .claims()
+            .map(claim)
+            .collect::<Result<Vec<_>, String>>()?;
         // One that the pod also names as any other claim is not its own.
         claims.sort_by(|a, b| (&a.name, a.ephemeral).cmp(&(&b.name, b.ephemeral)));
         claims.dedup_by(|a, b| a.name == b.name);
         let volumes = || self.spec.volumes.iter().flatten();
-        let named =
-            |volume: &PodVolume| format!("volume {}", volume.name.as_deref().unwrap_or("without a name"));
+        let named = |volume: &PodVolume| {
+            format!(
+                "volume {}",
+                volume.name.as_deref().unwrap_or("without a name")
+            )
+        };
         let own_volume = volumes().find(|volume| !volume.is_shared()).map(named);
         let own_disk = volumes().find_map(|volume| {
             let disk = written_by_several(volume.fc.as_ref(), volume.iscsi.as_ref())?;
@@ -312,7 +432,10 @@ impl RawPod {
             namespace: required(self.metadata.namespace.clone(), "metadata.namespace")?,
             name,
             uid: required(self.metadata.uid.clone(), "metadata.uid")?,
-            resource_version: required(self.metadata.resource_version.clone(), "metadata.resourceVersion")?,
+            resource_version: required(
+                self.metadata.resource_version.clone(),
+                "metadata.resourceVersion",
+            )?,
             node: self.node().map(str::to_owned),
             owner,
             workload,
@@ -325,7 +448,10 @@ impl RawPod {
             indexed: self.metadata.label(POD_INDEX).is_some(),
             opted_out: self.metadata.opted_out(),
             namespace_opted_out,
-            after_reap: self.metadata.annotation(|known| &known.after_reap).map(str::to_owned),
+            after_reap: self
+                .metadata
+                .annotation(|known| &known.after_reap)
+                .map(str::to_owned),
             finalizers: self.metadata.finalizers.unwrap_or_default(),
             claims,
             own_volume,
@@ -349,10 +475,20 @@ mod tests {
         let old_job = json!({"controller-uid": "u", "job-name": "web"});
         let plain = json!({"app": "web", "tier": "", "topology.kubernetes.io/zone": "b", "pod-reaper.io/skip": "false"});
         for (kind, version, labels, siblings) in [
-            ("ReplicaSet", "apps/v1", &hash, Some("pod-template-hash=5d4f")),
+            (
+                "ReplicaSet",
+                "apps/v1",
+                &hash,
+                Some("pod-template-hash=5d4f"),
+            ),
             ("ReplicaSet", "apps/v1", &plain, Some("app=web,tier=")),
             ("ReplicationController", "v1", &plain, Some("app=web,tier=")),
-            ("Job", "batch/v1", &job, Some("batch.kubernetes.io/controller-uid=u,controller-uid=u")),
+            (
+                "Job",
+                "batch/v1",
+                &job,
+                Some("batch.kubernetes.io/controller-uid=u,controller-uid=u"),
+            ),
             ("Job", "batch/v1", &old_job, Some("controller-uid=u")),
             (
                 "Job",
@@ -360,13 +496,17 @@ mod tests {
                 &indexed,
                 Some("batch.kubernetes.io/job-completion-index=3,controller-uid=u"),
             ),
-            ("ReplicaSet", "apps/v1", &rollout, Some("rollouts-pod-template-hash=5d4f")),
+            (
+                "ReplicaSet",
+                "apps/v1",
+                &rollout,
+                Some("rollouts-pod-template-hash=5d4f"),
+            ),
             ("Job", "batch/v1", &json!(null), None),
             ("StatefulSet", "apps/v1", &plain, None),
             ("DaemonSet", "apps/v1", &plain, None),
         ] {
-            let owner =
-                json!([{"apiVersion": version, "kind": kind, "name": "web", "uid": "u", "controller": true}]);
+            let owner = json!([{"apiVersion": version, "kind": kind, "name": "web", "uid": "u", "controller": true}]);
             let pod = json!({"metadata": {"namespace": "shop", "name": "web-1", "uid": "p", "resourceVersion": "7",
                 "deletionTimestamp": "2026-01-31T02:00:00Z", "labels": labels, "ownerReferences": owner}});
             let read = || serde_json::from_value::<RawPod>(pod.clone()).unwrap();

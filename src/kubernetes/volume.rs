@@ -3,7 +3,8 @@
 use super::meta::{Meta, RawObject, required};
 use super::pod::{NetworkDisk, written_by_several};
 use crate::facts::{
-    AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread, VolumeFacts,
+    AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread,
+    VolumeFacts,
 };
 
 /// Held until no pod uses the claim. Another finalizer would hold it for longer, and its `StatefulSet` with it.
@@ -113,7 +114,10 @@ raw! {
 impl RawClaim {
     /// The volume it names.
     pub fn volume_name(&self) -> Option<&str> {
-        self.spec.volume_name.as_deref().filter(|name| !name.is_empty())
+        self.spec
+            .volume_name
+            .as_deref()
+            .filter(|name| !name.is_empty())
     }
 
     /// As facts, with the look that was taken at its volume: `Ok(None)` where there is none of that name.
@@ -121,10 +125,20 @@ impl RawClaim {
         let owners = self.metadata.owner_references.iter().flatten();
         let owners = owners.filter_map(|owner| owner.uid.clone()).collect();
         let shared_disk = self.spec.volume_mode.as_deref() == Some("Block")
-            && self.spec.access_modes.iter().flatten().any(|mode| mode == "ReadWriteMany");
+            && self
+                .spec
+                .access_modes
+                .iter()
+                .flatten()
+                .any(|mode| mode == "ReadWriteMany");
         let scratch = self.metadata.annotation(|known| &known.scratch) == Some("true")
             && self.metadata.opted_out().is_none()
-            && self.metadata.finalizers.iter().flatten().all(|it| it == PROTECTION);
+            && self
+                .metadata
+                .finalizers
+                .iter()
+                .flatten()
+                .all(|it| it == PROTECTION);
         let scratch = self.metadata.resource_version.clone().filter(|_| scratch);
         let lost = self.status.phase.as_deref() == Some("Lost");
         let missing = self.volume_name().map(str::to_owned);
@@ -132,11 +146,19 @@ impl RawClaim {
             Err(unread) => ClaimState::Unread(unread),
             Ok(Some(volume)) if !lost && missing.is_some() => {
                 match required(self.metadata.uid, "metadata.uid") {
-                    Ok(uid) => ClaimState::Bound { uid, shared_disk, scratch, volume: volume.into() },
+                    Ok(uid) => ClaimState::Bound {
+                        uid,
+                        shared_disk,
+                        scratch,
+                        volume: volume.into(),
+                    },
                     Err(why) => ClaimState::Unread(Unread(why)),
                 }
             }
-            Ok(_) => ClaimState::WithoutVolume { missing, phase: self.status.phase },
+            Ok(_) => ClaimState::WithoutVolume {
+                missing,
+                phase: self.status.phase,
+            },
         };
         ClaimLook { owners, state }
     }
@@ -145,10 +167,16 @@ impl RawClaim {
 impl RawStatefulSet {
     /// Whether it wants the pod of that name, so that it would make another.
     pub fn wants(&self, pod: &str) -> bool {
-        let SetSpec { replicas, ordinals, .. } = &self.spec;
-        let ordinal = pod.rsplit('-').next().and_then(|ordinal| ordinal.parse::<u64>().ok());
-        let wanted =
-            |ordinal: u64| replicas.is_none_or(|count| ordinal < ordinals.start.saturating_add(count));
+        let SetSpec {
+            replicas, ordinals, ..
+        } = &self.spec;
+        let ordinal = pod
+            .rsplit('-')
+            .next()
+            .and_then(|ordinal| ordinal.parse::<u64>().ok());
+        let wanted = |ordinal: u64| {
+            replicas.is_none_or(|count| ordinal < ordinals.start.saturating_add(count))
+        };
         !self.metadata.terminating() && ordinal.is_some_and(wanted)
     }
 
@@ -156,7 +184,11 @@ impl RawStatefulSet {
     pub fn makes(&self, claim: &str, pod: &str) -> bool {
         let mut templates = self.spec.volume_claim_templates.iter().flatten();
         let made = templates.any(|template| {
-            template.metadata.name.as_ref().is_some_and(|name| *claim == format!("{name}-{pod}"))
+            template
+                .metadata
+                .name
+                .as_ref()
+                .is_some_and(|name| *claim == format!("{name}-{pod}"))
         });
         made && self.wants(pod)
     }
@@ -176,8 +208,13 @@ impl From<RawVolume> for VolumeFacts {
             (None, None) if raw.spec.csi.as_ref().is_some_and(strict_local) => Storage::StrictLocal,
             (None, None) => Storage::Driver,
         };
-        let required = raw.spec.node_affinity.and_then(|affinity| affinity.required);
-        let terms = required.and_then(|selector| selector.node_selector_terms).unwrap_or_default();
+        let required = raw
+            .spec
+            .node_affinity
+            .and_then(|affinity| affinity.required);
+        let terms = required
+            .and_then(|selector| selector.node_selector_terms)
+            .unwrap_or_default();
         Self {
             name: raw.metadata.name.unwrap_or_default(),
             reclaim_policy: raw.spec.persistent_volume_reclaim_policy,
@@ -190,11 +227,15 @@ impl From<RawVolume> for VolumeFacts {
 
 impl From<NodeSelectorTerm> for AffinityTerm {
     fn from(term: NodeSelectorTerm) -> Self {
-        let requirements = term.match_expressions.into_iter().flatten().map(|expression| Requirement {
-            key: expression.key.unwrap_or_default(),
-            operator: expression.operator.unwrap_or_default(),
-            values: expression.values.unwrap_or_default(),
-        });
+        let requirements = term
+            .match_expressions
+            .into_iter()
+            .flatten()
+            .map(|expression| Requirement {
+                key: expression.key.unwrap_or_default(),
+                operator: expression.operator.unwrap_or_default(),
+                values: expression.values.unwrap_or_default(),
+            });
         Self {
             requirements: requirements.collect(),
             fields: term.match_fields.is_some_and(|fields| !fields.is_empty()),
@@ -206,8 +247,10 @@ impl From<NodeSelectorTerm> for AffinityTerm {
 impl RawAttachment {
     /// The node it is on, and the attachment.
     pub fn into_facts(self) -> Option<(String, Attachment)> {
-        let attachment =
-            Attachment { name: self.metadata.name?, volume: self.spec.source.persistent_volume_name };
+        let attachment = Attachment {
+            name: self.metadata.name?,
+            volume: self.spec.source.persistent_volume_name,
+        };
         Some((self.spec.node_name?, attachment))
     }
 }

@@ -20,7 +20,9 @@ const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// As sentences, at most four; none where the nodes were not counted.
 pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
-    let Census::Counted { all, .. } = &facts.census else { return Vec::new() };
+    let Census::Counted { all, .. } = &facts.census else {
+        return Vec::new();
+    };
     let (down, others) = (all.not_ready, all.total - all.not_ready);
     let mut alike = BTreeMap::<_, Vec<&str>>::new();
     for (what, have) in &facts.traits {
@@ -28,17 +30,26 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
         // The share of the NotReady nodes that have it, less that of the others, in parts of `down * others`.
         let excess = (here * others).saturating_sub(there * down);
         if here > 1 && excess > 0 && 2 * excess >= down * others {
-            alike.entry((Reverse(excess), here, there)).or_default().push(what);
+            alike
+                .entry((Reverse(excess), here, there))
+                .or_default()
+                .push(what);
         }
     }
     let lines = alike.iter().take(LINES).map(|((_, here, there), what)| {
-        let more = and_more(what.len(), NAMES).map(|more| format!(" {more}")).unwrap_or_default();
+        let more = and_more(what.len(), NAMES)
+            .map(|more| format!(" {more}"))
+            .unwrap_or_default();
         let named = what[..what.len().min(NAMES)].join(", ");
-        format!("{here} of {down} NotReady nodes, and {there} of the {others} others: {named}{more}")
+        format!(
+            "{here} of {down} NotReady nodes, and {there} of the {others} others: {named}{more}"
+        )
     });
     let mut lines = lines.collect::<Vec<_>>();
     if lines.is_empty() && others > 0 {
-        lines.push("No label, taint or version is on most of them and on few of the others.".to_owned());
+        lines.push(
+            "No label, taint or version is on most of them and on few of the others.".to_owned(),
+        );
     }
     lines.extend(when(facts));
     lines
@@ -46,14 +57,23 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
 
 /// How many of them failed at once.
 fn when(facts: &ClusterFacts) -> Option<String> {
-    let real = facts.nodes.values().filter_map(NodeRead::known).filter(|node| node.leaf.is_none());
+    let real = facts
+        .nodes
+        .values()
+        .filter_map(NodeRead::known)
+        .filter(|node| node.leaf.is_none());
     let down = real.filter(|node| node.ready != Ready::True);
-    let mut times = down.filter_map(|node| node.not_ready_since(facts.now)).collect::<Vec<_>>();
+    let mut times = down
+        .filter_map(|node| node.not_ready_since(facts.now))
+        .collect::<Vec<_>>();
     times.sort();
     let (first, last) = (*times.first()?, *times.last()?);
-    let at_once =
-        |from: usize| times[from..].partition_point(|time| time.duration_since(times[from]) <= AT_ONCE);
-    let (count, Reverse(from)) = (0..times.len()).map(|from| (at_once(from), Reverse(from))).max()?;
+    let at_once = |from: usize| {
+        times[from..].partition_point(|time| time.duration_since(times[from]) <= AT_ONCE)
+    };
+    let (count, Reverse(from)) = (0..times.len())
+        .map(|from| (at_once(from), Reverse(from)))
+        .max()?;
     Some(if 2 * count > times.len() {
         format!(
             "{count} of {} failed within a minute, from {} on",
@@ -62,6 +82,9 @@ fn when(facts: &ClusterFacts) -> Option<String> {
         )
     } else {
         let over = spoken(last.duration_since(first));
-        format!("They failed over {over}, the first at {}", first.strftime("%F %TZ"))
+        format!(
+            "They failed over {over}, the first at {}",
+            first.strftime("%F %TZ")
+        )
     })
 }

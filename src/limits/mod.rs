@@ -74,26 +74,43 @@ pub enum HoldReason {
 impl Judged {
     /// What is to be done.
     pub fn verdict(&self) -> Verdict {
-        if self.limit.is_some() { Verdict::Wait } else { self.reason.verdict() }
+        if self.limit.is_some() {
+            Verdict::Wait
+        } else {
+            self.reason.verdict()
+        }
     }
 
     /// The kind of what decided: the limit, else the reason.
     pub fn code(&self) -> ReasonCode {
-        self.limit.as_ref().map_or_else(|| self.reason.code(), Limit::code)
+        self.limit
+            .as_ref()
+            .map_or_else(|| self.reason.code(), Limit::code)
     }
 
     /// That as a sentence.
     pub fn sentence(&self) -> String {
-        self.limit.as_ref().map_or_else(|| self.reason.sentence(), Limit::sentence)
+        self.limit
+            .as_ref()
+            .map_or_else(|| self.reason.sentence(), Limit::sentence)
     }
 }
 
 impl Plan {
     /// Decides every pod by the rules, then puts the limits of the run on the verdicts.
-    pub fn new(facts: &ClusterFacts, pods: Vec<PodFacts>, policy: &Policy, limits: &Limits) -> Self {
+    pub fn new(
+        facts: &ClusterFacts,
+        pods: Vec<PodFacts>,
+        policy: &Policy,
+        limits: &Limits,
+    ) -> Self {
         let judge = |pod: PodFacts| {
             let reason = decide(facts.now, policy, facts.node_of(&pod), &pod);
-            Judged { pod, reason, limit: None }
+            Judged {
+                pod,
+                reason,
+                limit: None,
+            }
         };
         Self::limited(pods.into_iter().map(judge).collect(), &facts.census, limits)
     }
@@ -104,19 +121,31 @@ impl Plan {
         let hold = hold(census, limits.max_not_ready_percent);
         let cap = limits.max_deletes.unwrap_or(usize::MAX);
         let mut reaps = 0;
-        for judged in pods.iter_mut().filter(|judged| judged.reason.verdict() == Verdict::Reap) {
+        for judged in pods
+            .iter_mut()
+            .filter(|judged| judged.reason.verdict() == Verdict::Reap)
+        {
             judged.limit = match &hold {
                 Some(reason) => Some(Limit::Hold(reason.clone())),
                 None => (reaps >= cap).then_some(Limit::Cap(cap)),
             };
             reaps += 1;
         }
-        Self { pods, hold: hold.map(|reason| Hold { reason, held: reaps }) }
+        Self {
+            pods,
+            hold: hold.map(|reason| Hold {
+                reason,
+                held: reaps,
+            }),
+        }
     }
 
     /// The pods to reap, in the order to do it.
     pub fn reaps(&self) -> impl Iterator<Item = &PodFacts> {
-        self.pods.iter().filter(|judged| judged.verdict() == Verdict::Reap).map(|judged| &judged.pod)
+        self.pods
+            .iter()
+            .filter(|judged| judged.verdict() == Verdict::Reap)
+            .map(|judged| &judged.pod)
     }
 }
 
@@ -134,11 +163,13 @@ impl Limit {
             Self::Hold(HoldReason::MassOutage(what)) => format!(
                 "{what}: the cause is then more often the API server or the network. Nothing is deleted."
             ),
-            Self::Hold(HoldReason::CensusUnread(why)) => {
-                unread(&format!("how many nodes are NotReady, for the breaker: {why}"))
-            }
+            Self::Hold(HoldReason::CensusUnread(why)) => unread(&format!(
+                "how many nodes are NotReady, for the breaker: {why}"
+            )),
             Self::Cap(cap) => {
-                format!("--max-deletes is {cap}; pods overdue for longer went first. The next run takes it.")
+                format!(
+                    "--max-deletes is {cap}; pods overdue for longer went first. The next run takes it."
+                )
             }
         }
     }
@@ -156,21 +187,33 @@ impl HoldReason {
 
 /// The longest overdue first; the UID only so that namesakes have an order too.
 fn order(pod: &PodFacts) -> (Timestamp, String, String, String) {
-    (pod.deletion_deadline, pod.namespace.clone(), natural(&pod.name), pod.uid.clone())
+    (
+        pod.deletion_deadline,
+        pod.namespace.clone(),
+        natural(&pod.name),
+        pod.uid.clone(),
+    )
 }
 
 /// What ends a list of which only `shown` of `all` are named; `None` where that is all.
 pub fn and_more(all: usize, shown: usize) -> Option<String> {
-    all.checked_sub(shown).filter(|more| *more > 0).map(|more| format!("and {more} more"))
+    all.checked_sub(shown)
+        .filter(|more| *more > 0)
+        .map(|more| format!("and {more} more"))
 }
 
 /// Sorts as people count, `web-2` before `web-10`: each number has its length before it.
 pub fn natural(name: &str) -> String {
-    let runs = name.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
+    let runs = name
+        .as_bytes()
+        .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
     let keys = runs.map(|run| {
         let length = u8::try_from(run.len()).unwrap_or(u8::MAX);
         let length = run[0].is_ascii_digit().then(|| char::from(length));
-        length.into_iter().chain(String::from_utf8_lossy(run).chars()).collect::<String>()
+        length
+            .into_iter()
+            .chain(String::from_utf8_lossy(run).chars())
+            .collect::<String>()
     });
     keys.collect()
 }
@@ -185,7 +228,10 @@ pub fn hold(census: &Census, max_percent: u8) -> Option<HoldReason> {
         Census::Unread(unread) => Some(HoldReason::CensusUnread(unread.0.clone())),
         Census::Counted { all, workers, room } => {
             let says = |tally: &Tally, which: &str| {
-                format!("{} of {} {which} are NotReady", tally.not_ready, tally.total)
+                format!(
+                    "{} of {} {which} are NotReady",
+                    tally.not_ready, tally.total
+                )
             };
             let outage = if too_many(*all, max_percent) {
                 says(all, "nodes")

@@ -32,10 +32,22 @@ pub struct Judgement {
 
 impl Judgement {
     fn of(judged: &Judged, plan: &Plan, facts: &ClusterFacts, settings: &Settings) -> Self {
-        let Advice { risk, steps } =
-            advise(&[judged], facts, &settings.policy, plan.hold.as_ref(), &settings.task.kubectl());
+        let Advice { risk, steps } = advise(
+            &[judged],
+            facts,
+            &settings.policy,
+            plan.hold.as_ref(),
+            &settings.task.kubectl(),
+        );
         let (verdict, reason) = (Some(judged.verdict()), Some(judged.code()));
-        Self { verdict, reason, detail: judged.sentence(), note: joined(&notes(judged, facts)), risk, steps }
+        Self {
+            verdict,
+            reason,
+            detail: judged.sentence(),
+            note: joined(&notes(judged, facts)),
+            risk,
+            steps,
+        }
     }
 }
 

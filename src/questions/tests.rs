@@ -37,12 +37,17 @@ words! {
 }
 
 fn schema<T: JsonSchema>(kind: &str, title: &str) -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     schema["title"] = json!(format!("{title}, version 1"));
     // Written by serde, which does not show it to the generator.
     schema["properties"]["kind"] = json!({"const": kind});
-    schema["required"].as_array_mut().expect("names").push(json!("kind"));
+    schema["required"]
+        .as_array_mut()
+        .expect("names")
+        .push(json!("kind"));
     schema["properties"]["version"] = json!({"description": "Version of this form.", "enum": [1]});
     schema
 }

@@ -32,7 +32,13 @@ impl Report {
     ) -> Self {
         let kubectl = settings.task.kubectl();
         let (policy, hold) = (&settings.policy, plan.hold.as_ref());
-        let entries = Entries { facts, policy, hold, kubectl, replacements };
+        let entries = Entries {
+            facts,
+            policy,
+            hold,
+            kubectl,
+            replacements,
+        };
         let pods = plan
             .pods
             .iter()
@@ -42,7 +48,10 @@ impl Report {
             .into_iter()
             .map(|pods| entries.group(&plan.pods, pods))
             .collect();
-        let nodes = facts.nodes.iter().filter_map(|(name, read)| entries.node(name, read, &plan.pods));
+        let nodes = facts
+            .nodes
+            .iter()
+            .filter_map(|(name, read)| entries.node(name, read, &plan.pods));
         let mut nodes = nodes.collect::<Vec<_>>();
         nodes.sort_by_cached_key(|node| natural(&node.name));
         Self {
@@ -55,10 +64,10 @@ impl Report {
             judged_at: facts.now,
             settings: SettingsEntry::from(settings),
             guard: settings.guard(),
-            breaker: plan
-                .hold
-                .as_ref()
-                .map(|hold| BreakerEntry { in_common: in_common(facts), ..hold.into() }),
+            breaker: plan.hold.as_ref().map(|hold| BreakerEntry {
+                in_common: in_common(facts),
+                ..hold.into()
+            }),
             summary: Summary::new(facts.node_count, &nodes, &pods),
             nodes,
             pods,
@@ -82,9 +91,15 @@ fn exit(
     let unread = !facts.errors.is_empty() || any(|judged| judged.code() == ReasonCode::FactsUnread);
     let failed = outcomes.values().any(|outcome| outcome.code().is_failure());
     [
-        (any(|judged| judged.code() == ReasonCode::MassOutage), Exit::Held),
+        (
+            any(|judged| judged.code() == ReasonCode::MassOutage),
+            Exit::Held,
+        ),
         (failed || unread, Exit::Incomplete),
-        (settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual), Exit::Manual),
+        (
+            settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual),
+            Exit::Manual,
+        ),
     ]
     .into_iter()
     .filter_map(|(holds, exit)| holds.then_some(exit))
@@ -94,7 +109,8 @@ fn exit(
 
 impl From<&Settings> for SettingsEntry {
     fn from(settings: &Settings) -> Self {
-        let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(|regex| regex.as_str().to_owned());
+        let regex =
+            |regex: &Option<regex::Regex>| regex.as_ref().map(|regex| regex.as_str().to_owned());
         Self {
             namespace_regex: regex(&settings.namespaces.include),
             namespace_exclude_regex: regex(&settings.namespaces.exclude),
@@ -115,7 +131,10 @@ impl From<&Settings> for SettingsEntry {
 
 /// Selectors as they were typed, joined.
 fn joined(selectors: &[NodeSelector]) -> Option<String> {
-    let typed = selectors.iter().map(NodeSelector::typed).collect::<Vec<_>>();
+    let typed = selectors
+        .iter()
+        .map(NodeSelector::typed)
+        .collect::<Vec<_>>();
     (!typed.is_empty()).then(|| typed.join(";"))
 }
 
@@ -125,13 +144,20 @@ impl From<&Hold> for BreakerEntry {
             HoldReason::MassOutage(what) => what.clone(),
             HoldReason::CensusUnread(why) => format!("The nodes could not be counted: {why}"),
         };
-        Self { reason: hold.reason.code(), detail, held: hold.held, in_common: Vec::new() }
+        Self {
+            reason: hold.reason.code(),
+            detail,
+            held: hold.held,
+            in_common: Vec::new(),
+        }
     }
 }
 
 impl Summary {
     fn new(node_count: usize, nodes: &[NodeEntry], pods: &[PodEntry]) -> Self {
-        let states = pods.iter().filter_map(|pod| Some(pod.replacement.as_ref()?.state));
+        let states = pods
+            .iter()
+            .filter_map(|pod| Some(pod.replacement.as_ref()?.state));
         Self {
             nodes: node_count,
             nodes_not_ready: nodes.len(),
@@ -139,7 +165,12 @@ impl Summary {
             verdicts: by_verdict(pods.iter().map(|pod| pod.verdict)),
             outcomes: OutcomeCode::ALL
                 .into_iter()
-                .map(|code| (code, pods.iter().filter(|pod| pod.outcome == Some(code)).count()))
+                .map(|code| {
+                    (
+                        code,
+                        pods.iter().filter(|pod| pod.outcome == Some(code)).count(),
+                    )
+                })
                 .collect(),
             replacements: State::ALL
                 .map(|it| (it, states.clone().filter(|state| *state == it).count()))
@@ -150,7 +181,10 @@ impl Summary {
 
 /// How many have each verdict, none left out.
 fn by_verdict(verdicts: impl Iterator<Item = Verdict>) -> BTreeMap<Verdict, usize> {
-    let mut counts = Verdict::ALL.into_iter().map(|verdict| (verdict, 0)).collect::<BTreeMap<_, _>>();
+    let mut counts = Verdict::ALL
+        .into_iter()
+        .map(|verdict| (verdict, 0))
+        .collect::<BTreeMap<_, _>>();
     for verdict in verdicts {
         *counts.entry(verdict).or_default() += 1;
     }
@@ -204,7 +238,12 @@ impl Entries<'_> {
         if details.any(|other| other != detail) {
             detail += " The others likewise.";
         }
-        Group { pods, detail, risk, steps }
+        Group {
+            pods,
+            detail,
+            risk,
+            steps,
+        }
     }
 
     /// `None` for a node that is Ready or gone.
@@ -216,12 +255,22 @@ impl Entries<'_> {
             NodeRead::Known(node) => Some(node),
         };
         let since = |moment: Timestamp| self.facts.now.duration_since(moment).as_secs();
-        let here = || pods.iter().filter(|judged| judged.pod.node.as_deref() == Some(name));
-        let attachments = self.facts.attachments.get(name).map(Vec::as_slice).unwrap_or_default();
+        let here = || {
+            pods.iter()
+                .filter(|judged| judged.pod.node.as_deref() == Some(name))
+        };
+        let attachments = self
+            .facts
+            .attachments
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
         let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
         let heard = |heard: &Heard| heard.sign(self.facts.now);
-        let lease = known.and_then(|node| node.heard_by(SignBy::Lease)).map(|lease| heard(lease).at);
+        let lease = known
+            .and_then(|node| node.heard_by(SignBy::Lease))
+            .map(|lease| heard(lease).at);
         let not_ready_since = known.and_then(|node| node.not_ready_since(self.facts.now));
         Some(NodeEntry {
             name: name.to_owned(),
@@ -231,10 +280,13 @@ impl Entries<'_> {
             not_ready_seconds: not_ready_since.map(since),
             lease_renewed: lease,
             lease_age_seconds: lease.map(since),
-            signs_of_life: known
-                .map_or_else(Vec::new, |node| signs_of_life(self.facts.now, self.policy, node)),
+            signs_of_life: known.map_or_else(Vec::new, |node| {
+                signs_of_life(self.facts.now, self.policy, node)
+            }),
             last_heard: known.and_then(NodeFacts::last_heard).map(heard),
-            fenced: known.and_then(|node| fenced(self.facts.now, self.policy, node)).map(str::to_owned),
+            fenced: known
+                .and_then(|node| fenced(self.facts.now, self.policy, node))
+                .map(str::to_owned),
             out_of_service: known.is_some_and(|node| node.out_of_service),
             leaf_marks: known
                 .and_then(|node| node.leaf.as_ref())
@@ -243,7 +295,15 @@ impl Entries<'_> {
             volume_attachments: attachments.to_vec(),
             steps: known.map_or_else(Vec::new, |node| {
                 let (now, attached) = (self.facts.now, attachments.len());
-                advice::advise_node(node, now, self.policy, reaped, dead, attached, &self.kubectl)
+                advice::advise_node(
+                    node,
+                    now,
+                    self.policy,
+                    reaped,
+                    dead,
+                    attached,
+                    &self.kubectl,
+                )
             }),
         })
     }
@@ -263,11 +323,17 @@ pub(crate) fn notes(judged: &Judged, facts: &ClusterFacts) -> Vec<String> {
 /// Which volumes of the pod keep its replacement waiting, because they are attached to its node still. Where the node has
 /// the taint out-of-service, Kubernetes detaches them at once.
 fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<String> {
-    let node = facts.node_of(pod).and_then(NodeRead::known).filter(|node| !node.out_of_service)?;
+    let node = facts
+        .node_of(pod)
+        .and_then(NodeRead::known)
+        .filter(|node| !node.out_of_service)?;
     let attached = facts.attachments.get(&node.name)?;
     let volumes = pod.volumes().map(|volume| volume.name.as_str());
-    let is_attached =
-        |name: &&str| attached.iter().any(|attachment| attachment.volume.as_deref() == Some(name));
+    let is_attached = |name: &&str| {
+        attached
+            .iter()
+            .any(|attachment| attachment.volume.as_deref() == Some(name))
+    };
     let volumes = volumes.filter(is_attached).collect::<Vec<_>>().join(", ");
     (!volumes.is_empty()).then(|| {
         format!(

@@ -17,7 +17,10 @@ use crate::{
 /// What kind of run it was, and where.
 pub fn run(report: &Report) -> String {
     let run = match report.mode {
-        ModeCode::Snapshot => format!("audit of {}", report.snapshot.as_deref().unwrap_or_default()),
+        ModeCode::Snapshot => format!(
+            "audit of {}",
+            report.snapshot.as_deref().unwrap_or_default()
+        ),
         ModeCode::ServerDryRun => "dry run, checked by the API server".to_owned(),
         ModeCode::ClientDryRun => "dry run, reading only".to_owned(),
         ModeCode::Delete => "run".to_owned(),
@@ -39,7 +42,9 @@ pub fn settings(report: &Report) -> String {
     };
     let guard = match report.guard {
         GuardCode::Proved => " The guard is proved: this account can delete Terminating pods only.",
-        GuardCode::NotRequired => " No guard is required: RBAC alone limits what this account can delete.",
+        GuardCode::NotRequired => {
+            " No guard is required: RBAC alone limits what this account can delete."
+        }
         GuardCode::NotAsked => "",
     };
     format!(
@@ -51,7 +56,12 @@ pub fn settings(report: &Report) -> String {
 
 /// Why nothing is deleted, what to do about that, and what helps with it: a paragraph each.
 pub fn breaker(breaker: &BreakerEntry) -> Vec<String> {
-    let BreakerEntry { reason, detail, held, in_common } = breaker;
+    let BreakerEntry {
+        reason,
+        detail,
+        held,
+        in_common,
+    } = breaker;
     let pods = counted(*held, "pod is held", "pods are held");
     let rest = if *reason == ReasonCode::MassOutage {
         "When that many fail at once, the cause is more often the API server or the network than the nodes, and their \
@@ -60,7 +70,9 @@ pub fn breaker(breaker: &BreakerEntry) -> Vec<String> {
     } else {
         "Without that number, a dead node cannot be told from an outage. The next run tries again."
     };
-    std::iter::once(format!("{detail}. {pods}. {rest}")).chain(in_common.iter().cloned()).collect()
+    std::iter::once(format!("{detail}. {pods}. {rest}"))
+        .chain(in_common.iter().cloned())
+        .collect()
 }
 
 /// The heading over the nodes that are not Ready, or that every node is.
@@ -74,8 +86,12 @@ pub fn nodes(report: &Report) -> String {
 
 /// Ready, its reason, and for how long.
 fn state(ready: Option<Ready>, reason: Option<&str>, not_ready_seconds: Option<i64>) -> String {
-    let Some(ready) = ready else { return "could not be read".to_owned() };
-    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let Some(ready) = ready else {
+        return "could not be read".to_owned();
+    };
+    let reason = reason
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
     let time = not_ready_seconds.map(|time| format!(" for {}", seconds(time.max(0))));
     let time = time.unwrap_or_else(|| " for an unknown time".to_owned());
     format!("Ready is {}{reason}{time}", ready.as_str())
@@ -91,7 +107,10 @@ pub fn node(report: &Report, node: &NodeEntry) -> String {
             |last| format!("last heard {}", heard(last, report.judged_at)),
         );
     } else {
-        let signs = node.signs_of_life.iter().map(|sign| seen(sign, report.judged_at));
+        let signs = node
+            .signs_of_life
+            .iter()
+            .map(|sign| seen(sign, report.judged_at));
         says += &format!("; signs of life: {}", signs.collect::<Vec<_>>().join(", "));
     }
     if let Some(mark) = &node.fenced {
@@ -111,9 +130,12 @@ pub fn terminating(node: &NodeEntry) -> Option<String> {
         (Verdict::Leave, "left alone"),
         (Verdict::Manual, "for you"),
     ];
-    let counts = words.map(|(verdict, words)| (node.pods.get(&verdict).copied().unwrap_or_default(), words));
     let counts =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+        words.map(|(verdict, words)| (node.pods.get(&verdict).copied().unwrap_or_default(), words));
+    let counts = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, words)| format!("{count} {words}"));
     let counts = counts.collect::<Vec<_>>();
     (!counts.is_empty()).then(|| counts.join(", "))
 }
@@ -121,13 +143,18 @@ pub fn terminating(node: &NodeEntry) -> Option<String> {
 /// The volumes still attached to a node.
 pub fn attached(node: &NodeEntry) -> String {
     let volumes = node.volume_attachments.iter();
-    let volumes = volumes.map(|attachment| attachment.volume.as_deref().unwrap_or(&attachment.name));
+    let volumes =
+        volumes.map(|attachment| attachment.volume.as_deref().unwrap_or(&attachment.name));
     volumes.collect::<Vec<_>>().join(", ")
 }
 
 /// What has become of the pods that should go.
 pub fn reaped(report: &Report) -> &'static str {
-    if any_acted(report) { "reaped" } else { "to be reaped" }
+    if any_acted(report) {
+        "reaped"
+    } else {
+        "to be reaped"
+    }
 }
 
 fn any_acted(report: &Report) -> bool {
@@ -136,13 +163,22 @@ fn any_acted(report: &Report) -> bool {
 
 /// The pods with a verdict.
 pub fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
-    report.pods.iter().filter(|pod| pod.verdict == verdict).collect()
+    report
+        .pods
+        .iter()
+        .filter(|pod| pod.verdict == verdict)
+        .collect()
 }
 
 /// The reasons that the report has.
 pub fn reasons(report: &Report) -> BTreeSet<ReasonCode> {
     let of_breaker = report.breaker.iter().map(|breaker| breaker.reason);
-    report.pods.iter().map(|pod| pod.reason).chain(of_breaker).collect()
+    report
+        .pods
+        .iter()
+        .map(|pod| pod.reason)
+        .chain(of_breaker)
+        .collect()
 }
 
 /// Whether anything was done, or tried, about a pod.
@@ -186,7 +222,9 @@ pub fn overdue(overdue_seconds: i64) -> String {
 /// The code that says most about a pod: its outcome, else its reason. That it is stuck is what its section says.
 pub fn tag(pod: &PodEntry) -> Option<&'static str> {
     let reason = (pod.verdict != Verdict::Reap).then_some(pod.reason);
-    pod.outcome.map(OutcomeCode::as_str).or(reason.map(ReasonCode::as_str))
+    pod.outcome
+        .map(OutcomeCode::as_str)
+        .or(reason.map(ReasonCode::as_str))
 }
 
 /// What is said about a pod. What went as it should needs no sentence a pod.
@@ -201,32 +239,65 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
 
 /// What pods that share what there is to do are called, and their names; `None` for a single one.
 pub fn several(report: &Report, group: &Group) -> Option<(String, String)> {
-    let pods = group.pods.iter().map(|place| &report.pods[*place]).collect::<Vec<_>>();
-    let [first, _, ..] = pods.as_slice() else { return None };
+    let pods = group
+        .pods
+        .iter()
+        .map(|place| &report.pods[*place])
+        .collect::<Vec<_>>();
+    let [first, _, ..] = pods.as_slice() else {
+        return None;
+    };
     let node = first.node.as_deref().unwrap_or("no node");
     let longest = overdue(first.overdue_seconds).replace("overdue ", "overdue up to ");
-    let names = pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(", ");
-    Some((format!("{}: {} pods on {node}, {longest}", first.namespace, pods.len()), names))
+    let names = pods
+        .iter()
+        .map(|pod| pod.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    Some((
+        format!(
+            "{}: {} pods on {node}, {longest}",
+            first.namespace,
+            pods.len()
+        ),
+        names,
+    ))
 }
 
 /// Of pods that need no person: lines that sum up those of a frequent reason, and the other pods.
 pub fn summed<'a>(pods: &[&'a PodEntry]) -> (Vec<String>, Vec<&'a PodEntry>) {
     let mut reasons = BTreeMap::<_, BTreeMap<_, Vec<&PodEntry>>>::new();
     for pod in pods {
-        reasons.entry(pod.reason).or_default().entry(pod.node.as_deref()).or_default().push(pod);
+        reasons
+            .entry(pod.reason)
+            .or_default()
+            .entry(pod.node.as_deref())
+            .or_default()
+            .push(pod);
     }
     let (mut summed, mut each) = (Vec::new(), Vec::new());
     for (reason, nodes) in reasons {
         let all = nodes.values().flatten().copied().collect::<Vec<_>>();
         let says = |pods: &[&PodEntry], place: &str| {
-            let longest = pods.iter().map(|pod| pod.overdue_seconds).max().unwrap_or_default();
+            let longest = pods
+                .iter()
+                .map(|pod| pod.overdue_seconds)
+                .max()
+                .unwrap_or_default();
             let longest = overdue(longest).replace("overdue ", "overdue up to ");
-            format!("{} on {place}, {longest}  [{reason}]", counted(pods.len(), "pod", "pods"))
+            format!(
+                "{} on {place}, {longest}  [{reason}]",
+                counted(pods.len(), "pod", "pods")
+            )
         };
         match (all.len(), nodes.len()) {
             (..=MANY, _) => each.extend(all),
             (_, ..=MANY) => {
-                summed.extend(nodes.iter().map(|(node, pods)| says(pods, node.unwrap_or("no node"))));
+                summed.extend(
+                    nodes
+                        .iter()
+                        .map(|(node, pods)| says(pods, node.unwrap_or("no node"))),
+                );
             }
             (_, count) => summed.push(says(&all, &format!("{count} nodes"))),
         }
@@ -237,15 +308,29 @@ pub fn summed<'a>(pods: &[&'a PodEntry]) -> (Vec<String>, Vec<&'a PodEntry>) {
 /// Of nodes that need no person: lines that sum them up where there are many, and the other nodes.
 pub fn summed_nodes(report: &Report) -> (Vec<String>, Vec<&NodeEntry>) {
     let is_many = report.nodes.len() > MANY;
-    let (many, each) = report.nodes.iter().partition::<Vec<_>, _>(|node| is_many && node.steps.is_empty());
+    let (many, each) = report
+        .nodes
+        .iter()
+        .partition::<Vec<_>, _>(|node| is_many && node.steps.is_empty());
     let mut states = BTreeMap::<_, Vec<&str>>::new();
     for node in many {
-        let leaf = if node.leaf_marks.is_empty() { "" } else { ", leaf nodes" };
+        let leaf = if node.leaf_marks.is_empty() {
+            ""
+        } else {
+            ", leaf nodes"
+        };
         let time = node.not_ready_seconds.map(|time| time / 60 * 60);
-        states.entry((state(node.ready, node.reason.as_deref(), time), leaf)).or_default().push(&node.name);
+        states
+            .entry((state(node.ready, node.reason.as_deref(), time), leaf))
+            .or_default()
+            .push(&node.name);
     }
     let states = states.into_iter().map(|((says, leaf), names)| {
-        format!("{}{leaf}  {says}: {}", counted(names.len(), "node", "nodes"), names.join(", "))
+        format!(
+            "{}{leaf}  {says}: {}",
+            counted(names.len(), "node", "nodes"),
+            names.join(", ")
+        )
     });
     (states.collect(), each)
 }
@@ -255,24 +340,61 @@ const MANY: usize = 10;
 
 /// What became of its replacement: its state, where it is, and why it is not back.
 pub fn replacement(pod: &PodEntry) -> Option<String> {
-    let Replacement { state, name, node, since, cause, .. } = pod.replacement.as_ref()?;
+    let Replacement {
+        state,
+        name,
+        node,
+        since,
+        cause,
+        ..
+    } = pod.replacement.as_ref()?;
     let mut says = state.to_string();
-    says += &name.as_ref().filter(|name| **name != pod.name).map(|it| format!(": {it}")).unwrap_or_default();
-    says += &node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
-    says += &since.map(|since| format!(", Ready since {}", since.strftime("%F %TZ"))).unwrap_or_default();
-    says += &cause.as_ref().map(|cause| format!(", {cause}")).unwrap_or_default();
+    says += &name
+        .as_ref()
+        .filter(|name| **name != pod.name)
+        .map(|it| format!(": {it}"))
+        .unwrap_or_default();
+    says += &node
+        .as_ref()
+        .map(|node| format!(" on {node}"))
+        .unwrap_or_default();
+    says += &since
+        .map(|since| format!(", Ready since {}", since.strftime("%F %TZ")))
+        .unwrap_or_default();
+    says += &cause
+        .as_ref()
+        .map(|cause| format!(", {cause}"))
+        .unwrap_or_default();
     Some(says)
 }
 
 /// What matters most, in at most three lines: where, what needs a person, what went, and which nodes are down.
 pub fn summary(report: &Report) -> String {
-    let place = report.cluster_name.as_ref().or(report.cluster.as_ref()).or(report.snapshot.as_ref());
-    let with = |verdict| report.summary.verdicts.get(&verdict).copied().unwrap_or_default();
-    let held = report.breaker.as_ref().map(|breaker| format!("NOTHING IS DELETED, {} held", breaker.held));
+    let place = report
+        .cluster_name
+        .as_ref()
+        .or(report.cluster.as_ref())
+        .or(report.snapshot.as_ref());
+    let with = |verdict| {
+        report
+            .summary
+            .verdicts
+            .get(&verdict)
+            .copied()
+            .unwrap_or_default()
+    };
+    let held = report
+        .breaker
+        .as_ref()
+        .map(|breaker| format!("NOTHING IS DELETED, {} held", breaker.held));
     let manual = Some(with(Verdict::Manual)).filter(|count| *count > 0);
     let mut parts = held.into_iter().collect::<Vec<_>>();
     parts.extend(manual.map(|count| counted(count, "pod needs you", "pods need you")));
-    let outcomes = report.summary.outcomes.iter().filter(|(_, count)| **count > 0);
+    let outcomes = report
+        .summary
+        .outcomes
+        .iter()
+        .filter(|(_, count)| **count > 0);
     let outcomes = outcomes.map(|(code, count)| match *code {
         OutcomeCode::WouldDelete => format!("{count} would be deleted"),
         code => format!("{count} {}", code.as_str().replace('-', " ")),
@@ -292,23 +414,43 @@ pub fn summary(report: &Report) -> String {
     }
     let unread = report.errors.len();
     parts.extend((unread > 0).then(|| format!("{unread} could not be read")));
-    let states = report.summary.replacements.iter().filter(|(_, count)| **count > 0);
-    let states = states.map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
+    let states = report
+        .summary
+        .replacements
+        .iter()
+        .filter(|(_, count)| **count > 0);
+    let states = states
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     parts.extend(
-        Some(states).filter(|states| !states.is_empty()).map(|states| format!("replacements: {states}")),
+        Some(states)
+            .filter(|states| !states.is_empty())
+            .map(|states| format!("replacements: {states}")),
     );
     let down = report.nodes.iter().take(NAMED_NODES).map(|node| {
-        let since = node.not_ready_seconds.map(|time| format!(" for {}", seconds(time.max(0))));
+        let since = node
+            .not_ready_seconds
+            .map(|time| format!(" for {}", seconds(time.max(0))));
         format!("{}{}", node.name, since.unwrap_or_default())
     });
     let down = down.collect::<Vec<_>>().join(", ");
-    let more = and_more(report.nodes.len(), NAMED_NODES).map(|more| format!(" {more}")).unwrap_or_default();
+    let more = and_more(report.nodes.len(), NAMED_NODES)
+        .map(|more| format!(" {more}"))
+        .unwrap_or_default();
     let nodes = match report.summary.nodes_not_ready {
         0 => nodes(report),
-        count => format!("{count} of {} nodes not Ready: {down}{more}.", report.summary.nodes),
+        count => format!(
+            "{count} of {} nodes not Ready: {down}{more}.",
+            report.summary.nodes
+        ),
     };
     let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-    format!("{place}{}. {nodes} Exit code {}.", parts.join(", "), report.exit.code())
+    format!(
+        "{place}{}. {nodes} Exit code {}.",
+        parts.join(", "),
+        report.exit.code()
+    )
 }
 
 /// How many nodes are named first.
@@ -316,7 +458,12 @@ const NAMED_NODES: usize = 3;
 
 /// A command as it is pasted, on as many lines as it has.
 pub fn command(command: &Command) -> String {
-    command.to_string().split(Command::NEXT).map(clean).collect::<Vec<_>>().join(Command::NEXT)
+    command
+        .to_string()
+        .split(Command::NEXT)
+        .map(clean)
+        .collect::<Vec<_>>()
+        .join(Command::NEXT)
 }
 
 /// Text from the cluster must not steer what shows it, nor pass for another text: control characters, and Unicode's

@@ -29,7 +29,10 @@ pub fn audit() -> Settings {
     let minutes = SignedDuration::from_mins(10);
     Settings {
         command: crate::cli::Command::Run,
-        task: Task::Audit { snapshot: "state.json".into(), now: None },
+        task: Task::Audit {
+            snapshot: "state.json".into(),
+            now: None,
+        },
         namespaces: NamespaceFilter::default(),
         policy: Policy {
             reap_older_than: minutes,
@@ -38,7 +41,10 @@ pub fn audit() -> Settings {
             manual_owner_kinds: Vec::new(),
             reap_scratch: false,
         },
-        limits: Limits { max_deletes: None, max_not_ready_percent: 55 },
+        limits: Limits {
+            max_deletes: None,
+            max_not_ready_percent: 55,
+        },
         node_selectors: NodeSelectors::default(),
         require_guard: crate::cli::RequireGuard::False,
         all: true,
@@ -48,20 +54,35 @@ pub fn audit() -> Settings {
         metrics: MetricsTo::default(),
         events: true,
         wait_for_replacements: Duration::ZERO,
-        form: Form { output: Output::Text, log_format: LogFormat::Text, log_level: LevelFilter::INFO },
+        form: Form {
+            output: Output::Text,
+            log_format: LogFormat::Text,
+            log_level: LevelFilter::INFO,
+        },
     }
 }
 
 pub fn run(mode: Mode, target: Target) -> Settings {
-    Settings { task: Task::Reap { target, mode }, ..audit() }
+    Settings {
+        task: Task::Reap { target, mode },
+        ..audit()
+    }
 }
 
 /// Judges `objects` at three.
 pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
     let text = json!({"kind": "List", "items": objects}).to_string();
-    let now = "2026-01-31T03:00:00Z".parse::<Timestamp>().expect("a moment");
-    let saved = Saved::read(text.as_bytes(), settings.snapshot_options(Some(now)), Pods::Terminating);
-    let gathered = saved.and_then(|saved| saved.gather(&settings.wanted(), None)).expect("a snapshot");
+    let now = "2026-01-31T03:00:00Z"
+        .parse::<Timestamp>()
+        .expect("a moment");
+    let saved = Saved::read(
+        text.as_bytes(),
+        settings.snapshot_options(Some(now)),
+        Pods::Terminating,
+    );
+    let gathered = saved
+        .and_then(|saved| saved.gather(&settings.wanted(), None))
+        .expect("a snapshot");
     let Gathered { facts, pods } = gathered;
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     (facts, plan)
@@ -70,18 +91,31 @@ pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
 /// Judges `objects`, and reports them with the outcomes of the pods, by UID.
 pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
     let (facts, plan) = judged(settings, objects);
-    let outcomes = outcomes.iter().map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
-    Report::new(settings, &facts, &plan, &outcomes.collect::<BTreeMap<_, _>>(), &BTreeMap::new())
+    let outcomes = outcomes
+        .iter()
+        .map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
+    Report::new(
+        settings,
+        &facts,
+        &plan,
+        &outcomes.collect::<BTreeMap<_, _>>(),
+        &BTreeMap::new(),
+    )
 }
 
 /// A private cloud after ds06 lost power, with one pod of every other verdict and kind.
 pub fn private_cloud() -> Vec<Value> {
-    let mut leaf = annotated(node("kosmos-cluster7", "Unknown"), "kosmos-io/owned-by-cluster", "cluster7");
+    let mut leaf = annotated(
+        node("kosmos-cluster7", "Unknown"),
+        "kosmos-io/owned-by-cluster",
+        "cluster7",
+    );
     leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
     let zone = json!({"csi": {}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}
     ]}}});
-    let scratch = json!({"local": {"path": "/opt/local-path"}, "persistentVolumeReclaimPolicy": "Delete"});
+    let scratch =
+        json!({"local": {"path": "/opt/local-path"}, "persistentVolumeReclaimPolicy": "Delete"});
     let attachment = |name: &str, volume: &str| {
         json!({"kind": "VolumeAttachment", "metadata": {"name": name},
             "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": volume}}})
@@ -114,14 +148,34 @@ pub fn private_cloud() -> Vec<Value> {
             pod("impala-impala01", "impala-executor-000-0", "ds06"),
             "scratch-cache-volume-impala-executor-000-0",
         ),
-        claim("impala-impala01", "scratch-cache-volume-impala-executor-000-0", "pvc-scratch"),
+        claim(
+            "impala-impala01",
+            "scratch-cache-volume-impala-executor-000-0",
+            "pvc-scratch",
+        ),
         volume("pvc-scratch", &scratch),
-        using(pod("impala-impala01", "statestored-0", "ds06"), "statestored"),
+        using(
+            pod("impala-impala01", "statestored-0", "ds06"),
+            "statestored",
+        ),
         claim("impala-impala01", "statestored", "pvc-gone"),
-        held_by(pod("compute-hive01", "held-0", "ds06"), "example.com/backup"),
-        due(pod("compute-hive01", "recent-0", "ds06"), "2026-01-31T02:55:30Z"),
-        due(pod("compute-hive01", "within-grace-0", "ds06"), "2026-01-31T03:00:45Z"),
-        annotated(pod("compute-hive01", "quiet-0", "ds06"), "pod-reaper.io/skip", "true"),
+        held_by(
+            pod("compute-hive01", "held-0", "ds06"),
+            "example.com/backup",
+        ),
+        due(
+            pod("compute-hive01", "recent-0", "ds06"),
+            "2026-01-31T02:55:30Z",
+        ),
+        due(
+            pod("compute-hive01", "within-grace-0", "ds06"),
+            "2026-01-31T03:00:45Z",
+        ),
+        annotated(
+            pod("compute-hive01", "quiet-0", "ds06"),
+            "pod-reaper.io/skip",
+            "true",
+        ),
         pod("compute-hive01", "slow-0", "ds01"),
         pod("vault", "web-0", "kosmos-cluster7"),
         malformed,
@@ -147,8 +201,17 @@ pub fn every_outcome() -> Report {
         Outcome::Unverified("no connection: connection refused".to_owned()),
         Outcome::Interrupted("SIGTERM".to_owned()),
     ];
-    let outcomes = uids.iter().map(String::as_str).zip(outcomes).collect::<Vec<_>>();
-    let objects = [node("ds05", "True"), node("ds06", "Unknown"), namespace("app"), lease("ds06")];
+    let outcomes = uids
+        .iter()
+        .map(String::as_str)
+        .zip(outcomes)
+        .collect::<Vec<_>>();
+    let objects = [
+        node("ds05", "True"),
+        node("ds06", "Unknown"),
+        namespace("app"),
+        lease("ds06"),
+    ];
     let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
     let settings = run(Mode::Delete { ask: false }, Target::default());
     report(&settings, &objects, &outcomes)
@@ -157,5 +220,8 @@ pub fn every_outcome() -> Report {
 pub fn commands(report: &Report) -> Vec<&Command> {
     let nodes = report.nodes.iter().flat_map(|node| &node.steps);
     let pods = report.pods.iter().flat_map(|pod| &pod.steps);
-    nodes.chain(pods).filter_map(|step| step.command.as_ref()).collect()
+    nodes
+        .chain(pods)
+        .filter_map(|step| step.command.as_ref())
+        .collect()
 }

@@ -1,6 +1,9 @@
 //! Tests of all formats: they agree on every pod, and the JSON is valid by its schema.
 
-#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
 
 use std::collections::BTreeSet;
 
@@ -29,14 +32,27 @@ fn reports() -> Vec<Report> {
     for (number, object) in held.iter_mut().take(5).enumerate() {
         *object = node(&format!("ds0{}", number + 1), "Unknown");
     }
-    let capped = Settings { limits: Limits { max_deletes: Some(1), max_not_ready_percent: 55 }, ..audit() };
+    let capped = Settings {
+        limits: Limits {
+            max_deletes: Some(1),
+            max_not_ready_percent: 55,
+        },
+        ..audit()
+    };
     let malformed = json!({"kind": "Node", "metadata": {"name": "malformed", "labels": 5}});
     vec![
         report(&audit(), &private_cloud(), &[]),
         report(&audit(), &held, &[]),
         report(&capped, &private_cloud(), &[]),
         report(&audit(), &[private_cloud(), vec![malformed]].concat(), &[]),
-        report(&audit(), &[node("ds01", "True"), json!({"kind": "Pod", "metadata": {"name": "a"}})], &[]),
+        report(
+            &audit(),
+            &[
+                node("ds01", "True"),
+                json!({"kind": "Pod", "metadata": {"name": "a"}}),
+            ],
+            &[],
+        ),
         every_outcome(),
         every_replacement(),
     ]
@@ -44,7 +60,9 @@ fn reports() -> Vec<Report> {
 
 fn as_json(report: &Report) -> Value {
     let mut bytes = Vec::new();
-    report.write(Output::Json, text::Screen::default(), &mut bytes).expect("a buffer takes it");
+    report
+        .write(Output::Json, text::Screen::default(), &mut bytes)
+        .expect("a buffer takes it");
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
@@ -52,7 +70,11 @@ fn in_json(report: &Report) -> BTreeSet<Row> {
     let json = as_json(report);
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let pods = json["pods"].as_array().expect("pods").iter().map(|pod| {
-        let name = format!("{}/{}", text(&pod["namespace"]).unwrap(), text(&pod["name"]).unwrap());
+        let name = format!(
+            "{}/{}",
+            text(&pod["namespace"]).unwrap(),
+            text(&pod["name"]).unwrap()
+        );
         let verdict = text(&pod["verdict"]).unwrap();
         // Other formats show only by the section that a pod to reap without an outcome is stuck.
         let reason = text(&pod["reason"]).filter(|_| verdict != "reap");
@@ -66,7 +88,9 @@ fn in_text(report: &Report) -> BTreeSet<Row> {
     let mut verdict = None;
     let mut rows = BTreeSet::new();
     // An entry of two lines has its tag on the second.
-    let lines = text.replace("\n      [", "  [").replace("\n      overdue", "  overdue");
+    let lines = text
+        .replace("\n      [", "  [")
+        .replace("\n      overdue", "  overdue");
     for line in lines.lines() {
         if !line.starts_with(' ') {
             verdict = match line.split([':', '(']).next().unwrap_or_default().trim() {
@@ -81,7 +105,9 @@ fn in_text(report: &Report) -> BTreeSet<Row> {
             && !line.starts_with("   ")
         {
             let name = line.split_whitespace().next().expect("a name");
-            let tag = line.rsplit_once('[').map(|(_, tag)| tag.trim_end_matches(']').to_owned());
+            let tag = line
+                .rsplit_once('[')
+                .map(|(_, tag)| tag.trim_end_matches(']').to_owned());
             rows.insert((name.to_owned(), verdict.to_owned(), tag));
         }
     }
@@ -101,7 +127,13 @@ fn in_markdown(report: &Report) -> BTreeSet<Row> {
             Event::Start(pulldown_cmark::Tag::TableCell) => texts.clear(),
             Event::Text(text) | Event::Code(text) => texts.push(text.to_string()),
             Event::End(TagEnd::Heading(pulldown_cmark::HeadingLevel::H2)) => {
-                verdict = match texts.concat().split([':', '(']).next().unwrap_or_default().trim() {
+                verdict = match texts
+                    .concat()
+                    .split([':', '('])
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                {
                     "To be reaped" | "Reaped" => "reap",
                     "Waiting" => "wait",
                     "Left alone" => "leave",
@@ -109,7 +141,9 @@ fn in_markdown(report: &Report) -> BTreeSet<Row> {
                     _ => "",
                 };
             }
-            Event::End(TagEnd::Heading(pulldown_cmark::HeadingLevel::H3)) => name = Some(texts.concat()),
+            Event::End(TagEnd::Heading(pulldown_cmark::HeadingLevel::H3)) => {
+                name = Some(texts.concat());
+            }
             Event::End(TagEnd::Paragraph) => {
                 if let Some(name) = name.take() {
                     rows.insert((name, verdict.to_owned(), texts.first().cloned()));
@@ -144,7 +178,11 @@ fn in_html(report: &Report) -> BTreeSet<Row> {
         let Ok(token) = token;
         match token {
             Token::StartTag(tag) => {
-                let class = tag.attributes.get(&b"class"[..]).map(|class| utf8(class)).unwrap_or_default();
+                let class = tag
+                    .attributes
+                    .get(&b"class"[..])
+                    .map(|class| utf8(class))
+                    .unwrap_or_default();
                 if class.split(' ').any(|class| class == "pod") {
                     entries += 1;
                     let of = |name: &[u8]| utf8(&tag.attributes[name]);
@@ -159,10 +197,15 @@ fn in_html(report: &Report) -> BTreeSet<Row> {
             Token::EndTag(tag) => {
                 inside.clear();
                 if &**tag.name == b"li"
-                    && let Some((namespace, verdict, texts)) = pod.take_if(|(_, _, texts)| texts.len() >= 2)
+                    && let Some((namespace, verdict, texts)) =
+                        pod.take_if(|(_, _, texts)| texts.len() >= 2)
                 {
-                    let text =
-                        |what| texts.iter().find(|(inside, _)| inside == what).map(|(_, text)| text.clone());
+                    let text = |what| {
+                        texts
+                            .iter()
+                            .find(|(inside, _)| inside == what)
+                            .map(|(_, text)| text.clone())
+                    };
                     let name = format!("{namespace}/{}", text("b").expect("a name"));
                     let why = text("chip").filter(|why| why != "stuck-on-not-ready-node");
                     rows.insert((name, verdict, why));
@@ -185,9 +228,11 @@ fn all_formats_agree_on_every_pod() {
     for report in reports() {
         let rows = in_json(&report);
         assert_eq!(rows.len(), report.pods.len());
-        for (format, other) in
-            [("text", in_text(&report)), ("Markdown", in_markdown(&report)), ("HTML", in_html(&report))]
-        {
+        for (format, other) in [
+            ("text", in_text(&report)),
+            ("Markdown", in_markdown(&report)),
+            ("HTML", in_html(&report)),
+        ] {
             assert_eq!(other, rows, "{format}");
         }
     }
@@ -195,11 +240,17 @@ fn all_formats_agree_on_every_pod() {
 
 #[test]
 fn every_format_names_the_cluster_at_its_top() {
-    let named = Settings { cluster_name: Some("prod <eu>".to_owned()), ..audit() };
+    let named = Settings {
+        cluster_name: Some("prod <eu>".to_owned()),
+        ..audit()
+    };
     let report = report(&named, &private_cloud(), &[]);
     assert_eq!(as_json(&report)["clusterName"], "prod <eu>");
     let text = text::write(&report, text::Screen::default());
-    assert!(text.starts_with("prod <eu>: 4 pods need you, 4 to be reaped"), "{text}");
+    assert!(
+        text.starts_with("prod <eu>: 4 pods need you, 4 to be reaped"),
+        "{text}"
+    );
     let markdown = markdown::write(&report);
     let heading = Parser::new(&markdown).find_map(|event| match event {
         Event::Text(text) => Some(text.to_string()),
@@ -207,33 +258,65 @@ fn every_format_names_the_cluster_at_its_top() {
     });
     assert_eq!(
         heading.as_deref(),
-        Some(concat!("pod-reaper ", env!("CARGO_PKG_VERSION"), ": audit of state.json, cluster prod "))
+        Some(concat!(
+            "pod-reaper ",
+            env!("CARGO_PKG_VERSION"),
+            ": audit of state.json, cluster prod "
+        ))
     );
     let html = html::write(&report);
-    assert!(html.contains(" · prod &lt;eu&gt; · pod-reaper</title>"), "{html}");
-    assert!(html.contains("audit of state.json, cluster prod &lt;eu&gt;"), "{html}");
+    assert!(
+        html.contains(" · prod &lt;eu&gt; · pod-reaper</title>"),
+        "{html}"
+    );
+    assert!(
+        html.contains("audit of state.json, cluster prod &lt;eu&gt;"),
+        "{html}"
+    );
 }
 
 #[test]
 fn every_format_says_what_is_known_of_a_node() {
     let mut alive = node("ds06", "False");
-    alive["spec"] = json!({"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]});
+    alive["spec"] =
+        json!({"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]});
     let mut renewed = lease("ds06");
     renewed["spec"] = json!({"renewTime": "2026-01-31T02:59:56Z", "leaseDurationSeconds": 40});
     let off = annotated(node("ds07", "Unknown"), "fencing/state", "fenced");
     let mut running = pod("shop", "a-0", "ds05");
     running["metadata"]["deletionTimestamp"].take();
-    let objects = [node("ds05", "True"), alive, off, namespace("shop"), renewed, lease("ds07"), running];
+    let objects = [
+        node("ds05", "True"),
+        alive,
+        off,
+        namespace("shop"),
+        renewed,
+        lease("ds07"),
+        running,
+    ];
     let report = report(&audit(), &objects, &[]);
-    let says = report.nodes.iter().map(|node| phrases::node(&report, node)).collect::<Vec<_>>();
+    let says = report
+        .nodes
+        .iter()
+        .map(|node| phrases::node(&report, node))
+        .collect::<Vec<_>>();
     expect![[r#"
         Ready is False (NodeStatusUnknown) for 2h; signs of life: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
         Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease); fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
-    let wide = text::Screen { colour: false, columns: 1_000 };
-    for page in [text::write(&report, wide), markdown::write(&report), html::write(&report)] {
-        for part in
-            ["signs of life: its kubelet renewed", "fenced: annotation", "has the out-of-service taint"]
-        {
+    let wide = text::Screen {
+        colour: false,
+        columns: 1_000,
+    };
+    for page in [
+        text::write(&report, wide),
+        markdown::write(&report),
+        html::write(&report),
+    ] {
+        for part in [
+            "signs of life: its kubelet renewed",
+            "fenced: annotation",
+            "has the out-of-service taint",
+        ] {
             assert!(page.contains(part), "{part}:\n{page}");
         }
     }
@@ -244,7 +327,9 @@ fn every_format_says_what_is_known_of_a_node() {
 /// A run whose replacements are in every state.
 fn every_replacement() -> Report {
     let mut report = every_outcome();
-    let states = ReplacementState::ALL.into_iter().zip(["a", "b", "c", "d", "e", "f"]);
+    let states = ReplacementState::ALL
+        .into_iter()
+        .zip(["a", "b", "c", "d", "e", "f"]);
     for ((state, name), pod) in states.zip(&mut report.pods) {
         let back = state == ReplacementState::Back;
         pod.replacement = Some(Replacement {
@@ -261,9 +346,19 @@ fn every_replacement() -> Report {
 #[test]
 fn every_format_says_what_became_of_the_replacements() {
     let report = every_replacement();
-    let says = report.pods.iter().filter_map(phrases::replacement).collect::<Vec<_>>();
+    let says = report
+        .pods
+        .iter()
+        .filter_map(phrases::replacement)
+        .collect::<Vec<_>>();
     let back = "back: a-new on ds02, Ready since 2026-01-31 03:00:07Z, the cause of <a>";
-    let others = [("starting", "b"), ("not-ready", "c"), ("pending", "d"), ("none", "e"), ("unknown", "f")];
+    let others = [
+        ("starting", "b"),
+        ("not-ready", "c"),
+        ("pending", "d"),
+        ("none", "e"),
+        ("unknown", "f"),
+    ];
     let others = others.map(|(state, name)| format!("{state}: {name}-new, the cause of <{name}>"));
     assert_eq!(says, [&[back.to_owned()], &others[..]].concat());
     let text = text::write(&report, text::Screen::default());
@@ -277,13 +372,27 @@ fn every_format_says_what_became_of_the_replacements() {
         }
     }
     for says in says {
-        assert!(text.contains(&format!("      Replacement: {says}\n")), "{says}: {text}");
+        assert!(
+            text.contains(&format!("      Replacement: {says}\n")),
+            "{says}: {text}"
+        );
         let escaped = says.replace('<', "&lt;").replace('>', "&gt;");
-        assert!(html.contains(&format!("<b>Replacement: </b>{escaped}</p>")), "{says}: {html}");
-        assert!(rows.iter().any(|row| row.contains(&format!("Replacement: {says}"))), "{says}: {rows:?}");
+        assert!(
+            html.contains(&format!("<b>Replacement: </b>{escaped}</p>")),
+            "{says}: {html}"
+        );
+        assert!(
+            rows.iter()
+                .any(|row| row.contains(&format!("Replacement: {says}"))),
+            "{says}: {rows:?}"
+        );
     }
     let summary = ", replacements: 1 back, 1 none, 1 not-ready, 1 pending, 1 starting, 1 unknown. 1 of 2 nodes not Ready";
-    assert!(phrases::summary(&report).contains(summary), "{}", phrases::summary(&report));
+    assert!(
+        phrases::summary(&report).contains(summary),
+        "{}",
+        phrases::summary(&report)
+    );
     assert_eq!(report.exit, every_outcome().exit);
     assert!(!phrases::summary(&every_outcome()).contains("replacements"));
 }
@@ -293,7 +402,9 @@ fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Schema {
 }
 
 fn counts(codes: &[&str]) -> Schema {
-    let counts = codes.iter().map(|code| ((*code).to_owned(), json!({"type": "integer", "minimum": 0})));
+    let counts = codes
+        .iter()
+        .map(|code| ((*code).to_owned(), json!({"type": "integer", "minimum": 0})));
     json_schema!({
         "type": "object",
         "properties": counts.collect::<serde_json::Map<_, _>>(),
@@ -342,7 +453,12 @@ pub fn notice(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub fn outcome(_: &mut SchemaGenerator) -> Schema {
-    codes(OutcomeCode::ALL.map(|code| Value::from(code.as_str())).into_iter().chain([Value::Null]))
+    codes(
+        OutcomeCode::ALL
+            .map(|code| Value::from(code.as_str()))
+            .into_iter()
+            .chain([Value::Null]),
+    )
 }
 
 pub fn by_verdict(_: &mut SchemaGenerator) -> Schema {
@@ -369,13 +485,18 @@ pub fn by_state(_: &mut SchemaGenerator) -> Schema {
 
 /// The schema of the JSON report, generated from its types and their documentation.
 fn schema() -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator();
     let schema = generator.into_root_schema_for::<Report>();
     let mut schema = schema.to_value();
     schema["title"] = json!("pod-reaper's report, version 1");
     // Written by serde, which does not show it to the generator.
     schema["properties"]["kind"] = json!({"const": "Report"});
-    schema["required"].as_array_mut().expect("names").push(json!("kind"));
+    schema["required"]
+        .as_array_mut()
+        .expect("names")
+        .push(json!("kind"));
     schema
 }
 
@@ -394,7 +515,10 @@ fn strict(schema: &Value) -> Value {
 
 fn complaints(schema: &Value, report: &Value) -> Vec<String> {
     let validator = jsonschema::validator_for(schema).expect("a schema");
-    validator.iter_errors(report).map(|error| format!("{} at {}", error, error.instance_path())).collect()
+    validator
+        .iter_errors(report)
+        .map(|error| format!("{} at {}", error, error.instance_path()))
+        .collect()
 }
 
 #[test]
@@ -419,17 +543,30 @@ fn the_schema_refuses_what_is_no_report() {
     let schema = schema();
     let good = serde_json::to_value(&reports()[0]).expect("JSON");
     let spoiled: [(&str, Spoil); 8] = [
-        ("a verdict that is none", |report| report["pods"][0]["verdict"] = json!("kill")),
-        ("a reason that is none", |report| report["pods"][0]["reason"] = json!("bad-luck")),
-        ("an outcome that is none", |report| report["pods"][0]["outcome"] = json!("fine")),
-        ("a mode that is none", |report| report["mode"] = json!("maybe")),
+        ("a verdict that is none", |report| {
+            report["pods"][0]["verdict"] = json!("kill");
+        }),
+        ("a reason that is none", |report| {
+            report["pods"][0]["reason"] = json!("bad-luck");
+        }),
+        ("an outcome that is none", |report| {
+            report["pods"][0]["outcome"] = json!("fine");
+        }),
+        ("a mode that is none", |report| {
+            report["mode"] = json!("maybe");
+        }),
         ("a command in words", |report| {
             report["pods"][0]["steps"] = json!([{"what": "a", "command": ["a"]}]);
         }),
-        ("a moment that is none", |report| report["judgedAt"] = json!(5)),
+        ("a moment that is none", |report| {
+            report["judgedAt"] = json!(5);
+        }),
         ("another version", |report| report["version"] = json!(2)),
         ("a field that is missing", |report| {
-            report["pods"][0].as_object_mut().expect("a pod").remove("uid");
+            report["pods"][0]
+                .as_object_mut()
+                .expect("a pod")
+                .remove("uid");
         }),
     ];
     assert_eq!(complaints(&schema, &good), Vec::<String>::new());

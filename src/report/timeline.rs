@@ -20,27 +20,70 @@ pub struct Moment {
 
 /// The moments of `node` in the order of time.
 pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
-    let pods = report.pods.iter().filter(|pod| pod.node.as_ref() == Some(&node.name)).collect::<Vec<_>>();
+    let pods = report
+        .pods
+        .iter()
+        .filter(|pod| pod.node.as_ref() == Some(&node.name))
+        .collect::<Vec<_>>();
     let acted = report.mode == ModeCode::Delete && pods.iter().any(|pod| phrases::acted(pod));
-    let judged = if acted { "pod-reaper judged and acted" } else { "pod-reaper judged" };
+    let judged = if acted {
+        "pod-reaper judged and acted"
+    } else {
+        "pod-reaper judged"
+    };
     let judged = match phrases::terminating(node) {
         None => judged.to_owned(),
         Some(counts) => format!("{judged}; of its Terminating pods: {counts}"),
     };
-    let requested = pods.iter().filter_map(|pod| pod.deletion_requested).collect();
+    let requested = pods
+        .iter()
+        .filter_map(|pod| pod.deletion_requested)
+        .collect();
     let deadlines = pods.iter().map(|pod| pod.deletion_deadline).collect();
-    let stuck = pods.iter().filter_map(|pod| stuck(report, node, pod)).collect();
+    let stuck = pods
+        .iter()
+        .filter_map(|pod| stuck(report, node, pod))
+        .collect();
     let moments: [(_, &str, Vec<Timestamp>); 6] = [
-        ("heartbeat", "the kubelet renewed its lease for the last time", Vec::from_iter(node.lease_renewed)),
-        ("NotReady", "the node became NotReady", Vec::from_iter(node.since)),
-        ("deletion", "the deletion of pods was requested: by eviction, or by a person", requested),
-        ("deadline", "their deletion deadline, which includes their grace period", deadlines),
-        ("stuck", "the thresholds are passed: from here on they count as stuck", stuck),
-        (if acted { "reaped" } else { "judged" }, &judged, vec![report.judged_at]),
+        (
+            "heartbeat",
+            "the kubelet renewed its lease for the last time",
+            Vec::from_iter(node.lease_renewed),
+        ),
+        (
+            "NotReady",
+            "the node became NotReady",
+            Vec::from_iter(node.since),
+        ),
+        (
+            "deletion",
+            "the deletion of pods was requested: by eviction, or by a person",
+            requested,
+        ),
+        (
+            "deadline",
+            "their deletion deadline, which includes their grace period",
+            deadlines,
+        ),
+        (
+            "stuck",
+            "the thresholds are passed: from here on they count as stuck",
+            stuck,
+        ),
+        (
+            if acted { "reaped" } else { "judged" },
+            &judged,
+            vec![report.judged_at],
+        ),
     ];
     let moments = moments.into_iter().filter_map(|(word, what, times)| {
         let (first, last) = (times.iter().min().copied()?, times.iter().max().copied()?);
-        Some(Moment { word, what: what.to_owned(), first, last })
+        Some(Moment {
+            word,
+            what: what.to_owned(),
+            first,
+            last,
+        })
     });
     let mut moments = moments.collect::<Vec<_>>();
     moments.sort_by_key(|moment| moment.first);
@@ -52,8 +95,12 @@ fn stuck(report: &Report, node: &NodeEntry, pod: &PodEntry) -> Option<Timestamp>
     if pod.verdict == Verdict::Leave {
         return None;
     }
-    let after = |moment: Timestamp, seconds| moment.checked_add(SignedDuration::from_secs(seconds)).ok();
-    let overdue = after(pod.deletion_deadline, report.settings.reap_older_than_seconds)?;
+    let after =
+        |moment: Timestamp, seconds| moment.checked_add(SignedDuration::from_secs(seconds)).ok();
+    let overdue = after(
+        pod.deletion_deadline,
+        report.settings.reap_older_than_seconds,
+    )?;
     let not_ready = after(node.since?, report.settings.node_not_ready_for_seconds)?;
     Some(overdue.max(not_ready))
 }

@@ -238,7 +238,11 @@ pub struct Group {
 }
 
 /// Of a node that was not read, nothing is known: `unread`.
-#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde passes the field so")]
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes the field so"
+)]
 fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(ready.map_or("unread", Ready::as_str))
 }

@@ -11,14 +11,18 @@ use crate::cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan};
 use crate::decide::needs_claims;
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{
-    Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodSummary,
-    ReadError, Traits, Unread, opted_out,
+    Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts,
+    PodSummary, ReadError, Traits, Unread, opted_out,
 };
 use crate::kubernetes::RawPod;
 use crate::limits::FEW_NODES;
 
 /// Steps 1 to 3 of a run. `asked` is a Terminating pod that is judged in any case, wherever it is.
-pub async fn gather(cluster: &Cluster, wanted: &Wanted<'_>, asked: Option<RawPod>) -> Result<Gathered> {
+pub async fn gather(
+    cluster: &Cluster,
+    wanted: &Wanted<'_>,
+    asked: Option<RawPod>,
+) -> Result<Gathered> {
     // 1. Find the nodes that are not plainly Ready.
     let (scan, mut gathered) = scan(cluster).await?;
     let suspects = &scan.not_ready;
@@ -35,23 +39,39 @@ pub async fn gather(cluster: &Cluster, wanted: &Wanted<'_>, asked: Option<RawPod
     );
     let (mut pods, busy) = pods?;
     gathered.facts.nodes.extend(nodes);
-    gathered.facts.unmatched_namespaces = namespaces.as_ref().ok().and_then(|known| wanted.unmatched(known));
+    gathered.facts.unmatched_namespaces = namespaces
+        .as_ref()
+        .ok()
+        .and_then(|known| wanted.unmatched(known));
     match attachments {
         Ok(attachments) => gathered.facts.attachments = attachments,
         Err(failure) => gathered.unread("VolumeAttachments", &failure),
     }
     let asked_uid = asked.as_ref().and_then(|pod| pod.metadata.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
-    pods.retain(|pod| pod.metadata.namespace.as_ref().is_none_or(|name| wanted.namespaces.matches(name)));
+    pods.retain(|pod| {
+        pod.metadata
+            .namespace
+            .as_ref()
+            .is_none_or(|name| wanted.namespaces.matches(name))
+    });
     // As it was asked about: the list may show it as it was before.
     pods.retain(|pod| asked_uid.is_none() || pod.metadata.uid != asked_uid);
     pods.extend(asked);
     gathered.add_pods(pods, &namespaces);
     // A node may be opted out, or gone, though it was not looked at so far.
-    let others = gathered.pods.iter().filter(|pod| wanted.all || is_asked(pod));
+    let others = gathered
+        .pods
+        .iter()
+        .filter(|pod| wanted.all || is_asked(pod));
     let others = others.filter_map(|pod| pod.node.clone());
-    let others = others.filter(|name| !gathered.facts.nodes.contains_key(name)).collect::<BTreeSet<_>>();
-    gathered.facts.nodes.extend(read_nodes(cluster, others).await);
+    let others = others
+        .filter(|name| !gathered.facts.nodes.contains_key(name))
+        .collect::<BTreeSet<_>>();
+    gathered
+        .facts
+        .nodes
+        .extend(read_nodes(cluster, others).await);
     let Gathered { facts, pods } = &mut gathered;
     if !wanted.all {
         // Not of nodes that came back between the two looks.
@@ -78,7 +98,11 @@ pub async fn gather(cluster: &Cluster, wanted: &Wanted<'_>, asked: Option<RawPod
 
 /// Every pod of the nodes `names`, those that Kubernetes would evict from a dead node as if their deletion had been asked
 /// for; and what shows whether they would be missed. Their claims are looked up by [`look_up_claims`].
-pub async fn gather_whole(cluster: &Cluster, wanted: &Wanted<'_>, names: &BTreeSet<String>) -> Result<Whole> {
+pub async fn gather_whole(
+    cluster: &Cluster,
+    wanted: &Wanted<'_>,
+    names: &BTreeSet<String>,
+) -> Result<Whole> {
     let (_, mut gathered) = scan(cluster).await?;
     let now = gathered.facts.now;
     let (nodes, standings, namespaces) = tokio::join!(
@@ -91,14 +115,26 @@ pub async fn gather_whole(cluster: &Cluster, wanted: &Wanted<'_>, names: &BTreeS
         gathered.census_unread(&failure);
         Default::default()
     });
-    for (node, standing) in standings.iter_mut().filter(|(_, standing)| standing.may_be_put_away(now)) {
-        let pods = cluster.pods_of(node).await.and_then(Listed::whole).map_err(could_not("list pods"))?;
+    for (node, standing) in standings
+        .iter_mut()
+        .filter(|(_, standing)| standing.may_be_put_away(now))
+    {
+        let pods = cluster
+            .pods_of(node)
+            .await
+            .and_then(Listed::whole)
+            .map_err(could_not("list pods"))?;
         standing.terminating = pods.iter().any(|pod| pod.metadata.terminating());
     }
     let (mut evicted, mut summaries) = (Vec::new(), Vec::new());
     for node in names {
-        let pods = cluster.pods_of(node).await.map_err(could_not("list pods"))?;
-        pods.malformed.iter().for_each(|cause| gathered.unread(&format!("pods of node {node}"), cause));
+        let pods = cluster
+            .pods_of(node)
+            .await
+            .map_err(could_not("list pods"))?;
+        pods.malformed
+            .iter()
+            .for_each(|cause| gathered.unread(&format!("pods of node {node}"), cause));
         for pod in pods.items {
             let summary = pod.summary();
             if summary.evicted() && wanted.namespaces.matches(&summary.namespace) {
@@ -109,15 +145,31 @@ pub async fn gather_whole(cluster: &Cluster, wanted: &Wanted<'_>, names: &BTreeS
     }
     gathered.add_pods(evicted, &namespaces);
     // Other replicas are where these have theirs: in the same namespaces.
-    let concerned = summaries.iter().filter(|pod| pod.serves && pod.workload.is_some());
-    for namespace in concerned.map(|pod| pod.namespace.clone()).collect::<BTreeSet<_>>() {
-        let others = cluster.summaries(&namespace).await.map_err(could_not("list pods"))?;
-        others.malformed.iter().for_each(|cause| gathered.unread(&format!("pods of {namespace}"), cause));
-        let elsewhere = |pod: &PodSummary| pod.node.as_ref().is_none_or(|node| !names.contains(node));
+    let concerned = summaries
+        .iter()
+        .filter(|pod| pod.serves && pod.workload.is_some());
+    for namespace in concerned
+        .map(|pod| pod.namespace.clone())
+        .collect::<BTreeSet<_>>()
+    {
+        let others = cluster
+            .summaries(&namespace)
+            .await
+            .map_err(could_not("list pods"))?;
+        others
+            .malformed
+            .iter()
+            .for_each(|cause| gathered.unread(&format!("pods of {namespace}"), cause));
+        let elsewhere =
+            |pod: &PodSummary| pod.node.as_ref().is_none_or(|node| !names.contains(node));
         summaries.extend(others.items.into_iter().filter(elsewhere));
     }
     gathered.note_unread_nodes();
-    Ok(Whole { gathered, standings, summaries })
+    Ok(Whole {
+        gathered,
+        standings,
+        summaries,
+    })
 }
 
 /// Step 3 alone, for pods whose nodes were altered since they were read.
@@ -136,7 +188,10 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
         let nodes = nodes.map_err(|failure| {
             // A refused selector will be refused again: nothing failed to be read.
             if failure.code() != Some(400) {
-                gathered.unread(&format!("nodes that a volume allows ({selector})"), &failure);
+                gathered.unread(
+                    &format!("nodes that a volume allows ({selector})"),
+                    &failure,
+                );
             }
             Unread(failure.to_string())
         });
@@ -150,13 +205,28 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
 /// Asks what has to be known of pods whose claims may go with them: one request a `StatefulSet`, and one a namespace where
 /// that is because they are scratch.
 async fn ask_about_sets(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut Gathered) {
-    let mut keys =
-        gathered.with_scratch(wanted.policy).filter_map(|pod| set_of(pod)).collect::<BTreeSet<_>>();
-    let namespaces = keys.iter().map(|(namespace, _)| namespace.clone()).collect::<BTreeSet<_>>();
-    keys.extend(gathered.pods.iter().filter(|pod| owns_a_claim(pod)).filter_map(set_of));
+    let mut keys = gathered
+        .with_scratch(wanted.policy)
+        .filter_map(|pod| set_of(pod))
+        .collect::<BTreeSet<_>>();
+    let namespaces = keys
+        .iter()
+        .map(|(namespace, _)| namespace.clone())
+        .collect::<BTreeSet<_>>();
+    keys.extend(
+        gathered
+            .pods
+            .iter()
+            .filter(|pod| owns_a_claim(pod))
+            .filter_map(set_of),
+    );
     let mut unread = |what: String, failure: Failure| {
         let scratch = failure.forbids() && wanted.policy.reap_scratch;
-        let lacks = if scratch { "; cronjob/components/scratch grants that right" } else { "" };
+        let lacks = if scratch {
+            "; cronjob/components/scratch grants that right"
+        } else {
+            ""
+        };
         let cause = format!("{failure}{lacks}");
         gathered.unread(&what, &cause);
         Unread(cause)
@@ -167,13 +237,17 @@ async fn ask_about_sets(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut G
         let pods = pods.map_err(|failure| unread(format!("pods of {namespace}"), failure));
         users.insert(namespace, pods);
     }
-    let ask =
-        |(namespace, name): (String, String)| async move { cluster.stateful_set(&namespace, &name).await };
-    let sets = each(keys, ask).await.into_iter().filter_map(|((namespace, name), set)| {
-        let what = format!("StatefulSet {namespace}/{name}");
-        let set = set.transpose()?.map_err(|failure| unread(what, failure));
-        Some(((namespace, name), set))
-    });
+    let ask = |(namespace, name): (String, String)| async move {
+        cluster.stateful_set(&namespace, &name).await
+    };
+    let sets = each(keys, ask)
+        .await
+        .into_iter()
+        .filter_map(|((namespace, name), set)| {
+            let what = format!("StatefulSet {namespace}/{name}");
+            let set = set.transpose()?.map_err(|failure| unread(what, failure));
+            Some(((namespace, name), set))
+        });
     let sets = sets.collect();
     gathered.note_renewed(wanted.policy, &sets, &users);
     gathered.note_unwanted(&sets);
@@ -182,7 +256,9 @@ async fn ask_about_sets(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut G
 
 /// Whether a `StatefulSet` wants the claims again that `pod` owns, right before they go with it.
 pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
-    let Some((namespace, name)) = set_of(pod).filter(|_| owns_a_claim(pod)) else { return Ok(false) };
+    let Some((namespace, name)) = set_of(pod).filter(|_| owns_a_claim(pod)) else {
+        return Ok(false);
+    };
     let set = cluster.stateful_set(&namespace, &name).await?;
     Ok(set.is_some_and(|set| set.wants(&pod.name)))
 }
@@ -196,8 +272,19 @@ async fn scan(cluster: &Cluster) -> Result<(Scan, Gathered)> {
         CouldNotRun::Source(why.to_owned())
     })?;
     let (place, node_count) = (Some(cluster.place.clone()), scan.nodes);
-    let facts = ClusterFacts { now, place, node_count, ..ClusterFacts::default() };
-    Ok((scan, Gathered { facts, pods: Vec::new() }))
+    let facts = ClusterFacts {
+        now,
+        place,
+        node_count,
+        ..ClusterFacts::default()
+    };
+    Ok((
+        scan,
+        Gathered {
+            facts,
+            pods: Vec::new(),
+        },
+    ))
 }
 
 /// What `ask` finds for each of `all`, by that; as many at once as are allowed.
@@ -232,16 +319,30 @@ async fn list_pods(
     facts: &mut ClusterFacts,
     nodes: &[String],
 ) -> Result<(Vec<RawPod>, BTreeSet<String>)> {
-    let mut places = nodes.iter().cloned().map(PodsOf::Node).collect::<BTreeSet<_>>();
+    let mut places = nodes
+        .iter()
+        .cloned()
+        .map(PodsOf::Node)
+        .collect::<BTreeSet<_>>();
     if wanted.all {
-        places.extend(cluster.places_of_terminating_pods().await.map_err(could_not("list pods"))?);
+        places.extend(
+            cluster
+                .places_of_terminating_pods()
+                .await
+                .map_err(could_not("list pods"))?,
+        );
     }
     let list = |place: PodsOf| async move { cluster.terminating_pods(&place).await };
     let (mut terminating, mut busy) = (Vec::new(), BTreeSet::new());
     for (place, pods) in each(places, list).await {
-        let unread = |cause| ReadError { what: place.what(), cause };
+        let unread = |cause| ReadError {
+            what: place.what(),
+            cause,
+        };
         if let PodsOf::Node(name) = &place
-            && !pods.as_ref().is_ok_and(|(pods, _)| pods.items.is_empty() && pods.malformed.is_empty())
+            && !pods
+                .as_ref()
+                .is_ok_and(|(pods, _)| pods.items.is_empty() && pods.malformed.is_empty())
         {
             busy.insert(name.clone());
         }
@@ -274,8 +375,13 @@ async fn read_claims(
     let candidates = pods
         .iter()
         .filter(|pod| also(pod) || needs_claims(facts.now, wanted.policy, facts.node_of(pod), pod))
-        .flat_map(|pod| pod.claims.iter().map(|claim| (pod.namespace.clone(), claim.name.clone())));
-    let look = |(namespace, name): (String, String)| async move { cluster.claim(&namespace, &name).await };
+        .flat_map(|pod| {
+            pod.claims
+                .iter()
+                .map(|claim| (pod.namespace.clone(), claim.name.clone()))
+        });
+    let look =
+        |(namespace, name): (String, String)| async move { cluster.claim(&namespace, &name).await };
     // A claim may be several pods'.
     each(candidates.collect::<BTreeSet<_>>(), look).await
 }
@@ -315,7 +421,10 @@ impl Gathered {
         }
         let (pods, malformed) = facts_of(pods, |namespace| opted_out(namespaces, namespace));
         for (namespace, name, cause) in malformed {
-            self.unread(&format!("pod {namespace}/{}", name.unwrap_or_default()), &cause);
+            self.unread(
+                &format!("pod {namespace}/{}", name.unwrap_or_default()),
+                &cause,
+            );
         }
         self.pods = pods;
     }
@@ -328,7 +437,11 @@ impl Gathered {
             }
         }
         for pod in &mut self.pods {
-            pod.note_claims(|namespace, name| claims.get(&(namespace.to_owned(), name.to_owned())).cloned());
+            pod.note_claims(|namespace, name| {
+                claims
+                    .get(&(namespace.to_owned(), name.to_owned()))
+                    .cloned()
+            });
         }
     }
 
@@ -336,13 +449,17 @@ impl Gathered {
     fn note_unread_nodes(&mut self) {
         for (name, read) in &self.facts.nodes {
             let (what, Unread(cause)) = match read {
-                NodeRead::Known(NodeFacts { unheard: Some(unread), .. }) => {
-                    (format!("lease of node {name}"), unread)
-                }
+                NodeRead::Known(NodeFacts {
+                    unheard: Some(unread),
+                    ..
+                }) => (format!("lease of node {name}"), unread),
                 NodeRead::Unread(unread) => (format!("node {name}"), unread),
                 NodeRead::Known(_) | NodeRead::Gone => continue,
             };
-            self.facts.errors.push(ReadError { what, cause: cause.clone() });
+            self.facts.errors.push(ReadError {
+                what,
+                cause: cause.clone(),
+            });
         }
         self.facts.errors.sort();
     }
@@ -353,7 +470,10 @@ impl Gathered {
     }
 
     fn unread(&mut self, what: &str, cause: &dyn Display) {
-        self.facts.errors.push(ReadError { what: what.to_owned(), cause: cause.to_string() });
+        self.facts.errors.push(ReadError {
+            what: what.to_owned(),
+            cause: cause.to_string(),
+        });
     }
 }
 
@@ -373,7 +493,9 @@ pub fn could_not(what: &str) -> impl Fn(Failure) -> CouldNotRun {
         let hint = match failure.code() {
             Some(401) => "the credentials are not accepted (--kubeconfig, --context)",
             Some(403) => "grant that right to the account that runs this",
-            _ => "if `kubectl get nodes` fails too, the cause is the API server or the network path to it",
+            _ => {
+                "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
+            }
         };
         CouldNotRun::Source(format!("could not {what}: {failure}; {hint}"))
     }

@@ -8,7 +8,9 @@ mod stream;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decide::{Policy, asks_about_scratch, to_ask};
-use crate::facts::{ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing, Unread};
+use crate::facts::{
+    ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing, Unread,
+};
 use crate::kubernetes::{RawPod, RawStatefulSet};
 use crate::selector::NamespaceFilter;
 
@@ -46,10 +48,13 @@ impl Gathered {
     fn affinity_to_ask(&self) -> BTreeSet<String> {
         let volumes = self.pods.iter().flat_map(|pod| {
             let node = self.facts.node_of(pod).and_then(NodeRead::known);
-            pod.volumes().filter_map(move |volume| Some((volume, node?)))
+            pod.volumes()
+                .filter_map(move |volume| Some((volume, node?)))
         });
         let terms = volumes.flat_map(|(volume, node)| to_ask(volume, node));
-        terms.filter_map(|term| term.selector().ok().flatten()).collect()
+        terms
+            .filter_map(|term| term.selector().ok().flatten())
+            .collect()
     }
 
     /// Notes which other pods of its node use a pod's claims. On another node none can whose volume is on this one.
@@ -61,12 +66,16 @@ impl Gathered {
         };
         for (node, pods) in &self.facts.unasked {
             for pod in pods {
-                pod.claims.iter().for_each(|claim| uses(node, &pod.namespace, claim, &pod.name));
+                pod.claims
+                    .iter()
+                    .for_each(|claim| uses(node, &pod.namespace, claim, &pod.name));
             }
         }
         for pod in self.pods.iter().filter(|pod| !pod.finished) {
             let Some(node) = &pod.node else { continue };
-            pod.claims.iter().for_each(|claim| uses(node, &pod.namespace, &claim.name, &pod.name));
+            pod.claims
+                .iter()
+                .for_each(|claim| uses(node, &pod.namespace, &claim.name, &pod.name));
         }
         for pod in &mut self.pods {
             let Some(node) = &pod.node else { continue };
@@ -81,16 +90,23 @@ impl Gathered {
     /// The pods whose scratch claims may be given up with them, so that more has to be known.
     fn with_scratch(&mut self, policy: &Policy) -> impl Iterator<Item = &mut PodFacts> {
         let Self { facts, pods } = self;
-        pods.iter_mut().filter(|pod| asks_about_scratch(facts.now, policy, facts.node_of(pod), pod))
+        pods.iter_mut()
+            .filter(|pod| asks_about_scratch(facts.now, policy, facts.node_of(pod), pod))
     }
 
     /// Notes which of their claims are created again, by what was read of `StatefulSet`s and of all pods of a
     /// namespace.
     fn note_renewed(&mut self, policy: &Policy, sets: &Sets, users: &Users) {
         for pod in self.with_scratch(policy) {
-            let claims = pod.claims.iter().map(|claim| renewed(pod, &claim.name, sets, users));
+            let claims = pod
+                .claims
+                .iter()
+                .map(|claim| renewed(pod, &claim.name, sets, users));
             let claims = claims.collect::<Vec<_>>();
-            pod.claims.iter_mut().zip(claims).for_each(|(claim, renewed)| claim.renewed = renewed);
+            pod.claims
+                .iter_mut()
+                .zip(claims)
+                .for_each(|(claim, renewed)| claim.renewed = renewed);
         }
     }
 
@@ -98,7 +114,9 @@ impl Gathered {
     fn note_unwanted(&mut self, sets: &Sets) {
         for pod in self.pods.iter_mut().filter(|pod| owns_a_claim(pod)) {
             let unwanted = unwanted(pod, sets);
-            pod.claims.iter_mut().for_each(|claim| claim.unwanted.clone_from(&unwanted));
+            pod.claims
+                .iter_mut()
+                .for_each(|claim| claim.unwanted.clone_from(&unwanted));
         }
     }
 
@@ -143,7 +161,10 @@ type Users = BTreeMap<String, Read<Vec<PodSummary>>>;
 /// phrase.
 fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<(), String> {
     let set = set_of(pod).ok_or("no StatefulSet made it")?;
-    let set = sets.get(&set).ok_or("its StatefulSet was not found")?.as_ref();
+    let set = sets
+        .get(&set)
+        .ok_or("its StatefulSet was not found")?
+        .as_ref();
     let set = set.map_err(|Unread(why)| format!("its StatefulSet could not be read: {why}"))?;
     if pod.controller.as_ref().map(|its| &its.uid) != set.metadata.uid.as_ref() {
         return Err("its StatefulSet is now another one of that name".to_owned());
@@ -158,11 +179,20 @@ fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<()
                    Kubernetes 1.28, which does not always create such a claim again";
         return Err(old.to_owned());
     }
-    let users = users.get(&pod.namespace).ok_or("the pods of its namespace were not found")?.as_ref();
-    let users = users.map_err(|Unread(why)| format!("the pods of its namespace could not be read: {why}"))?;
-    let others =
-        users.iter().filter(|user| user.uid != pod.uid && user.claims.iter().any(|used| used == claim));
-    match others.map(|user| user.name.as_str()).collect::<Vec<_>>().join(", ") {
+    let users = users
+        .get(&pod.namespace)
+        .ok_or("the pods of its namespace were not found")?
+        .as_ref();
+    let users = users
+        .map_err(|Unread(why)| format!("the pods of its namespace could not be read: {why}"))?;
+    let others = users
+        .iter()
+        .filter(|user| user.uid != pod.uid && user.claims.iter().any(|used| used == claim));
+    match others
+        .map(|user| user.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+    {
         none if none.is_empty() => Ok(()),
         others => Err(format!("claim {claim} is also used by {others}")),
     }
@@ -170,16 +200,21 @@ fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<()
 
 /// Whether `pod` owns a claim that none of its generic ephemeral volumes made.
 fn owns_a_claim(pod: &PodFacts) -> bool {
-    pod.claims.iter().any(|claim| claim.owned && !claim.ephemeral)
+    pod.claims
+        .iter()
+        .any(|claim| claim.owned && !claim.ephemeral)
 }
 
 /// Whether nothing wants the claims again that `pod` owns; else why that is not known, as a phrase. A `StatefulSet` makes its
 /// pod the owner when it is scaled down (`whenScaled: Delete`), and takes that back only once the pod is gone. One that was
 /// replaced by another of its name, its pods left, does not control the pod any more.
 fn unwanted(pod: &PodFacts, sets: &Sets) -> Result<(), String> {
-    let set = set_of(pod).ok_or("no StatefulSet controls it, which would say whether it is wanted again")?;
+    let set = set_of(pod)
+        .ok_or("no StatefulSet controls it, which would say whether it is wanted again")?;
     match sets.get(&set) {
-        Some(Ok(set)) if set.wants(&pod.name) => Err("its StatefulSet wants the pod again".to_owned()),
+        Some(Ok(set)) if set.wants(&pod.name) => {
+            Err("its StatefulSet wants the pod again".to_owned())
+        }
         Some(Err(Unread(why))) => Err(format!("its StatefulSet could not be read: {why}")),
         Some(Ok(_)) | None => Ok(()),
     }
@@ -187,7 +222,10 @@ fn unwanted(pod: &PodFacts, sets: &Sets) -> Result<(), String> {
 
 /// Namespace and name of the `StatefulSet` that controls the pod.
 fn set_of(pod: &PodFacts) -> Option<(String, String)> {
-    let owner = pod.owner.as_ref().filter(|_| pod.made_by("StatefulSet", "apps"))?;
+    let owner = pod
+        .owner
+        .as_ref()
+        .filter(|_| pod.made_by("StatefulSet", "apps"))?;
     Some((pod.namespace.clone(), owner.name.clone()))
 }
 

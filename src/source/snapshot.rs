@@ -17,12 +17,12 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::{Gathered, Sets, Wanted, Whole, facts_of, set_of, stream};
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{
-    Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, ReadError,
-    Ready, Standing, Unasked, Unread,
+    Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read,
+    ReadError, Ready, Standing, Unasked, Unread,
 };
 use crate::kubernetes::{
-    NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod, RawStatefulSet,
-    RawVolume, identity_of_malformed, malformed,
+    NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod,
+    RawStatefulSet, RawVolume, identity_of_malformed, malformed,
 };
 use crate::selector::{NodeSelectors, Selector};
 
@@ -30,8 +30,7 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// That of the leases of API servers.
 const SERVER_NAMESPACE: &str = "kube-system";
 /// The command that makes a snapshot.
-const SAVES_ONE: &str =
-    "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
+const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
 
 /// Why a snapshot cannot be judged.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +48,9 @@ pub enum SnapshotError {
     #[error("it holds no {0}; save it with `{SAVES_ONE}`")]
     Missing(&'static str),
     /// Nothing in it says when it was taken.
-    #[error("nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z")]
+    #[error(
+        "nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z"
+    )]
     Undated,
 }
 
@@ -119,10 +120,16 @@ pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved> {
         if path == Path::new("-") {
             Saved::read(io::stdin(), options, pods)
         } else {
-            Saved::read(File::open(path).map_err(SnapshotError::Unreadable)?, options, pods)
+            Saved::read(
+                File::open(path).map_err(SnapshotError::Unreadable)?,
+                options,
+                pods,
+            )
         }
     });
-    read.await.map_err(in_snapshot(file))?.map_err(in_snapshot(file))
+    read.await
+        .map_err(in_snapshot(file))?
+        .map_err(in_snapshot(file))
 }
 
 /// That a snapshot cannot be judged, naming it.
@@ -132,12 +139,14 @@ pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
 
 /// The form that a file has instead, by its first bytes, and what to do.
 fn other_form(start: &[u8]) -> Option<&'static str> {
-    let is_yaml =
-        ["---", "apiVersion:", "items:", "kind:"].iter().any(|key| start.starts_with(key.as_bytes()));
-    let utf_16 =
-        "UTF-16, as of PowerShell; make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE | pod-reaper --snapshot -";
+    let is_yaml = ["---", "apiVersion:", "items:", "kind:"]
+        .iter()
+        .any(|key| start.starts_with(key.as_bytes()));
+    let utf_16 = "UTF-16, as of PowerShell; make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE | pod-reaper --snapshot -";
     match start {
-        [0x1f, 0x8b, ..] => Some("compressed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -"),
+        [0x1f, 0x8b, ..] => {
+            Some("compressed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -")
+        }
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'{', 0, ..] | [0, b'{', ..] => Some(utf_16),
         _ => is_yaml.then_some("YAML; save it as JSON, with -o json"),
     }
@@ -146,7 +155,11 @@ fn other_form(start: &[u8]) -> Option<&'static str> {
 impl Saved {
     /// Reads a snapshot, of whatever size, to its end.
     pub fn read(source: impl Source, options: Options, pods: Pods) -> Result<Self, SnapshotError> {
-        let mut saved = Self { options, every_pod: pods == Pods::Every, ..Self::default() };
+        let mut saved = Self {
+            options,
+            every_pod: pods == Pods::Every,
+            ..Self::default()
+        };
         let mut source = BufReader::new(source);
         let start = source.fill_buf().map_err(SnapshotError::Unreadable)?;
         other_form(start).map_or(Ok(()), |form| Err(SnapshotError::Form(form)))?;
@@ -158,7 +171,8 @@ impl Saved {
     pub fn pod(&self, namespace: &str, name: &str) -> Option<PodSummary> {
         let is = |known: &Option<String>, wanted: &str| known.as_deref() == Some(wanted);
         let mut pods = self.pods.iter();
-        let pod = pods.rfind(|pod| is(&pod.metadata.namespace, namespace) && is(&pod.metadata.name, name));
+        let pod = pods
+            .rfind(|pod| is(&pod.metadata.namespace, namespace) && is(&pod.metadata.name, name));
         pod.map(RawPod::summary)
     }
 
@@ -170,15 +184,31 @@ impl Saved {
         names: &BTreeSet<String>,
     ) -> Result<Whole, SnapshotError> {
         let mut summaries = Vec::new();
-        let pods = std::mem::take(&mut self.pods).into_iter().filter_map(|pod| {
-            let summary = pod.summary();
-            let kept = summary.evicted() && summary.node.as_ref().is_some_and(|node| names.contains(node));
-            summaries.push(summary);
-            kept.then(|| pod.deleted_by(Timestamp::MIN))
-        });
+        let pods = std::mem::take(&mut self.pods)
+            .into_iter()
+            .filter_map(|pod| {
+                let summary = pod.summary();
+                let kept = summary.evicted()
+                    && summary
+                        .node
+                        .as_ref()
+                        .is_some_and(|node| names.contains(node));
+                summaries.push(summary);
+                kept.then(|| pod.deleted_by(Timestamp::MIN))
+            });
         self.pods = pods.collect();
-        let (gathered, standings) = self.gather_all(&Wanted { all: true, ..*wanted }, None)?;
-        Ok(Whole { gathered, standings, summaries })
+        let (gathered, standings) = self.gather_all(
+            &Wanted {
+                all: true,
+                ..*wanted
+            },
+            None,
+        )?;
+        Ok(Whole {
+            gathered,
+            standings,
+            summaries,
+        })
     }
 
     /// Takes one object, of `list_kind` where it does not say its own. A list is empty: its items come one by one.
@@ -186,7 +216,11 @@ impl Saved {
         let kind = match serde_json::from_str(text) {
             Ok(Kind { kind, .. }) => kind,
             Err(error) => {
-                return self.note_malformed(list_kind, identity_of_malformed(text), malformed(&error));
+                return self.note_malformed(
+                    list_kind,
+                    identity_of_malformed(text),
+                    malformed(&error),
+                );
             }
         };
         // Items of a typed list ("PodList") do not repeat their kind.
@@ -198,15 +232,25 @@ impl Saved {
             "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
             "Node" => self.keep(kind, text, |saved, node: RawNode| {
                 // What is supposed of a node that is Ready may need its stamps.
-                let kept = if saved.every_pod { node } else { node.without_idle_stamps() };
+                let kept = if saved.every_pod {
+                    node
+                } else {
+                    node.without_idle_stamps()
+                };
                 Some(saved.nodes.insert(kept.metadata.name.clone()?, kept))
             }),
             "Pod" => self.keep(kind, text, |saved, pod: RawPod| {
-                saved.pod_namespaces.insert(pod.metadata.namespace.clone().unwrap_or_default());
+                saved
+                    .pod_namespaces
+                    .insert(pod.metadata.namespace.clone().unwrap_or_default());
                 saved.keep_unasked(&pod);
                 let user = pod.summary();
                 if !user.claims.is_empty() {
-                    saved.users.entry(user.namespace.clone()).or_default().push(user);
+                    saved
+                        .users
+                        .entry(user.namespace.clone())
+                        .or_default()
+                        .push(user);
                 }
                 let kept = saved.every_pod || pod.metadata.terminating();
                 saved.pods.extend(kept.then_some(pod));
@@ -246,10 +290,16 @@ impl Saved {
     /// Keeps of a pod whose deletion was not requested what tells why, unless its node is known to be Ready: kubectl prints the
     /// nodes first.
     fn keep_unasked(&mut self, pod: &RawPod) {
-        let node =
-            pod.node().filter(|name| self.nodes.get(*name).is_none_or(|node| node.ready() != Ready::True));
+        let node = pod.node().filter(|name| {
+            self.nodes
+                .get(*name)
+                .is_none_or(|node| node.ready() != Ready::True)
+        });
         if let (Some(node), Some(unasked)) = (node, pod.unasked()) {
-            self.unasked.entry(node.to_owned()).or_default().push(unasked);
+            self.unasked
+                .entry(node.to_owned())
+                .or_default()
+                .push(unasked);
         }
     }
 
@@ -269,25 +319,38 @@ impl Saved {
     }
 
     pub(super) fn note_malformed(&mut self, kind: &str, (namespace, name): Identity, cause: &str) {
-        let key = (kind.to_owned(), namespace.unwrap_or_default(), name.unwrap_or_default());
+        let key = (
+            kind.to_owned(),
+            namespace.unwrap_or_default(),
+            name.unwrap_or_default(),
+        );
         self.malformed.insert(key, cause.to_owned());
     }
 
     /// Why an object that was not kept is no proof of absence: it is malformed, or one is that does not say which it is.
     pub fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
-        let bad = self.malformed.iter().find(|((bad_kind, bad_namespace, bad_name), _)| {
-            may_be(bad_kind, kind) && may_be(bad_namespace, namespace) && may_be(bad_name, name)
-        });
+        let bad = self
+            .malformed
+            .iter()
+            .find(|((bad_kind, bad_namespace, bad_name), _)| {
+                may_be(bad_kind, kind) && may_be(bad_namespace, namespace) && may_be(bad_name, name)
+            });
         bad.map(|(_, cause)| Unread(format!("the snapshot's {kind} could not be read: {cause}")))
     }
 
     fn any_malformed(&self, kind: &str) -> bool {
-        self.malformed.keys().any(|(bad, _, _)| bad.is_empty() || bad == kind)
+        self.malformed
+            .keys()
+            .any(|(bad, _, _)| bad.is_empty() || bad == kind)
     }
 
     /// Steps 1 to 3 of a run. The Terminating pod with the UID `asked` is judged in any case, wherever it is.
-    pub fn gather(self, wanted: &Wanted<'_>, asked: Option<&str>) -> Result<Gathered, SnapshotError> {
+    pub fn gather(
+        self,
+        wanted: &Wanted<'_>,
+        asked: Option<&str>,
+    ) -> Result<Gathered, SnapshotError> {
         self.gather_all(wanted, asked).map(|(gathered, _)| gathered)
     }
 
@@ -307,15 +370,26 @@ impl Saved {
         // Whole seconds, as a server's clock says them.
         let now = now.or(self.newest).ok_or(SnapshotError::Undated)?;
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-        let mut facts = ClusterFacts { now, node_count: self.nodes.len(), ..ClusterFacts::default() };
-        let node_unread =
-            self.any_malformed("Node").then(|| Unread("a node of the snapshot could not be read".to_owned()));
+        let mut facts = ClusterFacts {
+            now,
+            node_count: self.nodes.len(),
+            ..ClusterFacts::default()
+        };
+        let node_unread = self
+            .any_malformed("Node")
+            .then(|| Unread("a node of the snapshot could not be read".to_owned()));
         let busy = self.pods.iter().filter(|pod| pod.metadata.terminating());
-        let busy = busy.filter_map(RawPod::node).map(str::to_owned).collect::<BTreeSet<_>>();
+        let busy = busy
+            .filter_map(RawPod::node)
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>();
         let pod_unread = self.any_malformed("Pod");
         let standings = self.nodes.iter().map(|(name, node)| {
             let terminating = pod_unread || busy.contains(name);
-            let standing = Standing { terminating, ..node.standing(&selectors, now) };
+            let standing = Standing {
+                terminating,
+                ..node.standing(&selectors, now)
+            };
             node.count_traits(standing, &mut facts.traits);
             (name.clone(), standing)
         });
@@ -325,17 +399,27 @@ impl Saved {
             None => Census::count(now, standings.values().copied()),
         };
         facts.unseen.extend(self.missing(wanted));
-        let real = self.nodes.iter().filter(|(_, node)| !node.is_leaf(&selectors));
-        let real = real.map(|(name, node)| (name.clone(), node.labels().clone())).collect::<Vec<_>>();
+        let real = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| !node.is_leaf(&selectors));
+        let real = real
+            .map(|(name, node)| (name.clone(), node.labels().clone()))
+            .collect::<Vec<_>>();
         let servers = std::mem::take(&mut self.servers);
-        let server_unread = self.malformed.iter().find_map(|((kind, namespace, _), cause)| {
-            let may_be = kind == "Lease" && namespace == SERVER_NAMESPACE;
-            may_be.then(|| Unread(format!("those of API servers: {cause}")))
-        });
+        let server_unread = self
+            .malformed
+            .iter()
+            .find_map(|((kind, namespace, _), cause)| {
+                let may_be = kind == "Lease" && namespace == SERVER_NAMESPACE;
+                may_be.then(|| Unread(format!("those of API servers: {cause}")))
+            });
         for (name, raw) in std::mem::take(&mut self.nodes) {
             let own = match self.leases.remove(&name) {
                 Some(lease) => Ok(Some(lease)),
-                None => self.not_absent("Lease", LEASE_NAMESPACE, &name).map_or(Ok(None), Err),
+                None => self
+                    .not_absent("Lease", LEASE_NAMESPACE, &name)
+                    .map_or(Ok(None), Err),
             };
             let api_servers = server_unread.as_ref().map_or(Ok(servers.as_slice()), Err);
             let read = match raw.into_facts(now, NodeLeases { own, api_servers }, &selectors) {
@@ -347,7 +431,9 @@ impl Saved {
             };
             facts.nodes.insert(name, read);
         }
-        let terminating = std::mem::take(&mut self.pods).into_iter().filter(|pod| pod.metadata.terminating());
+        let terminating = std::mem::take(&mut self.pods)
+            .into_iter()
+            .filter(|pod| pod.metadata.terminating());
         let (mut pods, malformed) = facts_of(terminating, |namespace| self.opted_out(namespace));
         for (namespace, name, cause) in malformed {
             self.note_malformed("Pod", (Some(namespace), name), &cause);
@@ -361,7 +447,10 @@ impl Saved {
             pod.note_claims(|namespace, name| Some(self.claim(namespace, name)));
             // A pod's node that is not in the file does not exist: the file holds nodes.
             if let Some(node) = &pod.node {
-                let read = || self.not_absent("Node", "", node).map_or(NodeRead::Gone, NodeRead::Unread);
+                let read = || {
+                    self.not_absent("Node", "", node)
+                        .map_or(NodeRead::Gone, NodeRead::Unread)
+                };
                 facts.nodes.entry(node.clone()).or_insert_with(read);
             }
         }
@@ -371,45 +460,74 @@ impl Saved {
             // A file may hold a pod twice.
             pods.sort_unstable();
             pods.dedup();
-            facts.nodes.get(node).and_then(NodeRead::known).is_some_and(|node| node.ready != Ready::True)
+            facts
+                .nodes
+                .get(node)
+                .and_then(NodeRead::known)
+                .is_some_and(|node| node.ready != Ready::True)
         });
-        facts.unmatched_namespaces =
-            wanted.unmatched(&self.namespaces).filter(|_| !self.any_malformed("Namespace"));
-        let pod_unread =
-            self.any_malformed("Pod").then(|| Unread("a pod of the snapshot could not be read".to_owned()));
+        facts.unmatched_namespaces = wanted
+            .unmatched(&self.namespaces)
+            .filter(|_| !self.any_malformed("Namespace"));
+        let pod_unread = self
+            .any_malformed("Pod")
+            .then(|| Unread("a pod of the snapshot could not be read".to_owned()));
         let set_unread = (self.sets.is_empty() || self.any_malformed("StatefulSet"))
             .then(|| Unread("it is not in the snapshot".to_owned()));
-        for (node, attachment) in self.attachments.into_iter().filter_map(RawAttachment::into_facts) {
+        for (node, attachment) in self
+            .attachments
+            .into_iter()
+            .filter_map(RawAttachment::into_facts)
+        {
             facts.attachments.entry(node).or_default().push(attachment);
         }
         for attachments in facts.attachments.values_mut() {
             attachments.sort();
         }
-        let mut sets = self.sets.into_iter().map(|(name, set)| (name, Ok(set))).collect::<Sets>();
+        let mut sets = self
+            .sets
+            .into_iter()
+            .map(|(name, set)| (name, Ok(set)))
+            .collect::<Sets>();
         for set in pods.iter().filter_map(set_of) {
             if let Some(unread) = &set_unread {
                 sets.entry(set).or_insert(Err(unread.clone()));
             }
         }
         let users = self.users.into_iter();
-        let users = users.map(|(name, pods)| (name, pod_unread.clone().map_or(Ok(pods), Err))).collect();
-        let errors = self.malformed.into_iter().map(|((kind, namespace, name), cause)| {
-            let slash = if namespace.is_empty() { "" } else { "/" };
-            let name = if name.is_empty() { "without a name" } else { &name };
-            let kind = if kind.is_empty() { "object" } else { &kind };
-            ReadError { what: format!("{kind} {namespace}{slash}{name}"), cause }
-        });
+        let users = users
+            .map(|(name, pods)| (name, pod_unread.clone().map_or(Ok(pods), Err)))
+            .collect();
+        let errors = self
+            .malformed
+            .into_iter()
+            .map(|((kind, namespace, name), cause)| {
+                let slash = if namespace.is_empty() { "" } else { "/" };
+                let name = if name.is_empty() {
+                    "without a name"
+                } else {
+                    &name
+                };
+                let kind = if kind.is_empty() { "object" } else { &kind };
+                ReadError {
+                    what: format!("{kind} {namespace}{slash}{name}"),
+                    cause,
+                }
+            });
         facts.errors.extend(errors);
         let mut gathered = Gathered { facts, pods };
         let answers = gathered.affinity_to_ask().into_iter().map(|selector| {
-            let nodes = selector.parse::<Selector>().map_err(Unread).and_then(|parsed| {
-                let nodes = real.iter().filter(|(_, labels)| parsed.matches(labels));
-                let nodes = nodes.map(|(name, _)| name.clone()).collect::<Vec<_>>();
-                match &node_unread {
-                    Some(unread) if nodes.len() < 2 => Err(unread.clone()),
-                    _ => Ok(nodes),
-                }
-            });
+            let nodes = selector
+                .parse::<Selector>()
+                .map_err(Unread)
+                .and_then(|parsed| {
+                    let nodes = real.iter().filter(|(_, labels)| parsed.matches(labels));
+                    let nodes = nodes.map(|(name, _)| name.clone()).collect::<Vec<_>>();
+                    match &node_unread {
+                        Some(unread) if nodes.len() < 2 => Err(unread.clone()),
+                        _ => Ok(nodes),
+                    }
+                });
             (selector, nodes)
         });
         let answers = answers.collect();
@@ -421,20 +539,39 @@ impl Saved {
 
     /// What a whole snapshot would hold besides, and the command that saves it.
     fn missing(&self, wanted: &Wanted<'_>) -> Vec<String> {
-        let bound = self.claims.values().any(|claim| claim.volume_name().is_some());
+        let bound = self
+            .claims
+            .values()
+            .any(|claim| claim.volume_name().is_some());
         // Without -A, kubectl shows the pods of one namespace; and that of all there are.
         let one = self.pod_namespaces.len() == 1 && self.namespaces.len() != 1;
         let missing = [
-            (one && wanted.namespaces.include.is_none(), "pods of other namespaces, if there are any (-A)"),
-            (!self.has_namespaces(), "namespaces (whether they are opted out)"),
-            (self.leases.is_empty() && !self.any_malformed("Lease"), "leases (whether a node lives)"),
+            (
+                one && wanted.namespaces.include.is_none(),
+                "pods of other namespaces, if there are any (-A)",
+            ),
+            (
+                !self.has_namespaces(),
+                "namespaces (whether they are opted out)",
+            ),
+            (
+                self.leases.is_empty() && !self.any_malformed("Lease"),
+                "leases (whether a node lives)",
+            ),
             (self.claims.is_empty() && !self.users.is_empty(), "pvc"),
             (self.volumes.is_empty() && bound, "pv"),
         ];
-        let missing = missing.into_iter().filter_map(|(is, what)| is.then_some(what)).collect::<Vec<_>>();
+        let missing = missing
+            .into_iter()
+            .filter_map(|(is, what)| is.then_some(what))
+            .collect::<Vec<_>>();
         let lacks = format!("The file lacks {}. This saves all:", missing.join(", "));
         // On a line of its own, to be copied.
-        if missing.is_empty() { Vec::new() } else { vec![lacks, SAVES_ONE.to_owned()] }
+        if missing.is_empty() {
+            Vec::new()
+        } else {
+            vec![lacks, SAVES_ONE.to_owned()]
+        }
     }
 
     fn has_namespaces(&self) -> bool {
@@ -448,14 +585,17 @@ impl Saved {
             None if !self.has_namespaces() => Ok(None),
             None => {
                 let missing = || Unread(format!("{namespace} is not in the snapshot"));
-                Err(self.not_absent("Namespace", "", namespace).unwrap_or_else(missing))
+                Err(self
+                    .not_absent("Namespace", "", namespace)
+                    .unwrap_or_else(missing))
             }
         }
     }
 
     fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
         if self.claims.is_empty() && !self.any_malformed("PersistentVolumeClaim") {
-            return ClaimState::Unread(Unread("claims were not saved in the snapshot".to_owned())).into();
+            return ClaimState::Unread(Unread("claims were not saved in the snapshot".to_owned()))
+                .into();
         }
         let key = (namespace.to_owned(), name.to_owned());
         let Some(claim) = self.claims.get(&key) else {
@@ -464,7 +604,10 @@ impl Saved {
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
-            Some(name) => match (self.volumes.get(name), self.not_absent("PersistentVolume", "", name)) {
+            Some(name) => match (
+                self.volumes.get(name),
+                self.not_absent("PersistentVolume", "", name),
+            ) {
                 (Some(volume), _) => Ok(Some(volume.clone())),
                 (None, Some(unread)) => Err(unread),
                 (None, None) if self.volumes.is_empty() => {

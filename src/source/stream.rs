@@ -27,15 +27,28 @@ macro_rules! unexpected {
 
 /// Shows `saved` each object of each document.
 pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), SnapshotError> {
-    let text = BufReader::with_capacity(CHUNK, Text { source, cut: Vec::new() });
+    let text = BufReader::with_capacity(
+        CHUNK,
+        Text {
+            source,
+            cut: Vec::new(),
+        },
+    );
     let mut documents = serde_json::Deserializer::from_reader(text);
     while documents.end().is_err() {
-        let document = Element { saved, list_kind: "", held: None, is_items: false };
+        let document = Element {
+            saved,
+            list_kind: "",
+            held: None,
+            is_items: false,
+        };
         let is_object =
-            document.deserialize(&mut documents).map_err(|error| match error.io_error_kind() {
-                Some(_) => SnapshotError::Unreadable(error.into()),
-                None => SnapshotError::Syntax(error),
-            })?;
+            document
+                .deserialize(&mut documents)
+                .map_err(|error| match error.io_error_kind() {
+                    Some(_) => SnapshotError::Unreadable(error.into()),
+                    None => SnapshotError::Syntax(error),
+                })?;
         if !is_object {
             saved.note_malformed("", (None, None), UNEXPECTED);
         }
@@ -70,7 +83,12 @@ impl<'de> Visitor<'de> for Element<'_> {
 
     /// A list's items are taken as they come; the other fields are put together again, as the object's own text.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let Self { saved, list_kind, held: waiting, is_items } = self;
+        let Self {
+            saved,
+            list_kind,
+            held: waiting,
+            is_items,
+        } = self;
         if is_items {
             while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
             return Ok(false);
@@ -83,7 +101,12 @@ impl<'de> Visitor<'de> for Element<'_> {
             if key == "items" && (kind.is_empty() || kind.ends_with("List")) {
                 any_items = true;
                 let list_kind = kind.trim_end_matches("List");
-                let items = Element { saved, list_kind, held: Some(&mut held), is_items: true };
+                let items = Element {
+                    saved,
+                    list_kind,
+                    held: Some(&mut held),
+                    is_items: true,
+                };
                 if !map.next_value_seed(items)? {
                     // What the items are instead spoils the list.
                     text += "\"items\":0,";
@@ -116,13 +139,23 @@ impl<'de> Visitor<'de> for Element<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        let Self { saved, list_kind, mut held, is_items } = self;
+        let Self {
+            saved,
+            list_kind,
+            mut held,
+            is_items,
+        } = self;
         if !is_items {
             while seq.next_element::<IgnoredAny>()?.is_some() {}
             return Ok(false);
         }
         loop {
-            let item = Element { saved, list_kind, held: held.as_deref_mut(), is_items: false };
+            let item = Element {
+                saved,
+                list_kind,
+                held: held.as_deref_mut(),
+                is_items: false,
+            };
             match seq.next_element_seed(item)? {
                 Some(true) => {}
                 Some(false) => saved.note_malformed(list_kind, (None, None), UNEXPECTED),
@@ -153,7 +186,10 @@ impl<R: Read> Read for Text<R> {
             Ok(text) => text.len(),
             Err(cut) if cut.error_len().is_none() && read > 0 => cut.valid_up_to(),
             Err(_) => {
-                return Err(io::Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"));
+                return Err(io::Error::new(
+                    ErrorKind::InvalidData,
+                    "stream did not contain valid UTF-8",
+                ));
             }
         };
         self.cut.drain(..text);

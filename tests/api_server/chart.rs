@@ -18,8 +18,8 @@ use tempfile::TempDir;
 use crate::{
     SHORT, end_of,
     guard::{
-        OWN, STUCK, is_guarded, it_holds_claims_to_scratch, it_stops_what_the_program_never_does, of,
-        one_is_stuck, own_pod, refusal_of,
+        OWN, STUCK, is_guarded, it_holds_claims_to_scratch, it_stops_what_the_program_never_does,
+        of, one_is_stuck, own_pod, refusal_of,
     },
     support::{
         ControlPlane, assets, fresh, in_repository,
@@ -68,25 +68,47 @@ const IN_EACH_RUN: [&str; 2] = ["everything", "first-look"];
 /// Built once, by `scripts/tools/build`.
 static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
     let script = in_repository("scripts/tools/build");
-    let built = Command::new(script).arg("helm").stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let built = Command::new(script)
+        .arg("helm")
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output();
     let built = built.expect("scripts/tools/build starts");
-    assert!(built.status.success(), "scripts/tools/build helm: {}", built.status);
-    String::from_utf8(built.stdout).expect("a path").trim_end().into()
+    assert!(
+        built.status.success(),
+        "scripts/tools/build helm: {}",
+        built.status
+    );
+    String::from_utf8(built.stdout)
+        .expect("a path")
+        .trim_end()
+        .into()
 });
 
 /// A command of helm on this cluster, that uses none of the user's settings and writes none.
 fn helm_command(cluster: &ControlPlane, arguments: &[&str]) -> Command {
     let mut command = offline_helm(arguments);
     // It keeps what it discovers under HOME.
-    command.env("KUBECONFIG", &cluster.kubeconfig).env("HOME", &cluster.dir);
+    command
+        .env("KUBECONFIG", &cluster.kubeconfig)
+        .env("HOME", &cluster.dir);
     command
 }
 
 /// The same without a cluster.
 fn offline_helm(arguments: &[&str]) -> Command {
     let mut command = Command::new(&*HELM);
-    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("KUBECONFIG", "/nonexistent");
-    for variable in ["HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+    command
+        .args(arguments)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("KUBECONFIG", "/nonexistent");
+    for variable in [
+        "HOME",
+        "HELM_CACHE_HOME",
+        "HELM_CONFIG_HOME",
+        "HELM_DATA_HOME",
+    ] {
         command.env(variable, "/nonexistent");
     }
     command
@@ -97,7 +119,11 @@ fn offline_helm(arguments: &[&str]) -> Command {
 fn succeeds(mut helm: Command) -> String {
     let output = helm.output().expect("helm starts");
     let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
-    assert!(output.status.success() && !said.contains("warn"), "{helm:?}\n{}", shown(&output));
+    assert!(
+        output.status.success() && !said.contains("warn"),
+        "{helm:?}\n{}",
+        shown(&output)
+    );
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -105,16 +131,24 @@ fn succeeds(mut helm: Command) -> String {
 #[track_caller]
 pub fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
     let (chart, namespace) = (folder(CHART), format!("--namespace={namespace}"));
-    succeeds(offline_helm(&[&["template", release, &chart, &namespace], options].concat()))
+    succeeds(offline_helm(
+        &[&["template", release, &chart, &namespace], options].concat(),
+    ))
 }
 
 /// The value files, by name.
 fn value_files() -> BTreeMap<String, String> {
     let entries = fs::read_dir(in_repository(CHART).join("ci")).expect("a folder");
-    let files = entries.map(|entry| entry.expect("an entry").path()).map(|path| {
-        let name = path.file_stem().expect("a name").to_string_lossy().replace("-values", "");
-        (name, path.display().to_string())
-    });
+    let files = entries
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| {
+            let name = path
+                .file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .replace("-values", "");
+            (name, path.display().to_string())
+        });
     files.collect()
 }
 
@@ -140,7 +174,10 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
             env.sort_by_key(|entry| entry["name"].to_string());
         }
         let text = |value: &Value| value.as_str().expect("text").to_owned();
-        ((text(&object["kind"]), text(&object["metadata"]["name"])), object)
+        (
+            (text(&object["kind"]), text(&object["metadata"]["name"])),
+            object,
+        )
     });
     named.collect()
 }
@@ -148,14 +185,23 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
 /// Runs kustomize on a folder.
 fn run_kustomize(folder: &Path) -> Output {
     let kubectl = assets().expect("the programs").join("kubectl");
-    Command::new(kubectl).arg("kustomize").arg(folder).output().expect("kubectl starts")
+    Command::new(kubectl)
+        .arg("kustomize")
+        .arg(folder)
+        .output()
+        .expect("kubectl starts")
 }
 
 /// What kustomize renders of a folder.
 #[track_caller]
 fn kustomize(folder: &Path) -> String {
     let output = run_kustomize(folder);
-    assert!(output.status.success(), "{}: {}", folder.display(), shown(&output));
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        folder.display(),
+        shown(&output)
+    );
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -163,12 +209,19 @@ fn kustomize(folder: &Path) -> String {
 fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> TempDir {
     let dir = TempDir::new().expect("a folder");
     // kustomize accepts no absolute path of a folder.
-    let depth = fs::canonicalize(dir.path()).expect("it is there").components().count();
+    let depth = fs::canonicalize(dir.path())
+        .expect("it is there")
+        .components()
+        .count();
     let up = "../".repeat(depth - 1);
-    let components =
-        components.iter().map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
+    let components = components
+        .iter()
+        .map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
     let components = components.collect::<Vec<_>>().join(", ");
-    let text = format!("resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}", folder(resource));
+    let text = format!(
+        "resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}",
+        folder(resource)
+    );
     fs::write(dir.path().join("kustomization.yaml"), text).expect("our folder");
     dir
 }
@@ -193,15 +246,30 @@ fn the_chart_renders_what_kustomize_renders() {
          image.repository={IMAGE},image.digest={DIGEST}"
     );
     for (what, values, kustomized, count) in [
-        ("the default", OWN_NAMESPACE, kustomize(&in_repository("cronjob")), 10),
+        (
+            "the default",
+            OWN_NAMESPACE,
+            kustomize(&in_repository("cronjob")),
+            10,
+        ),
         (
             "the dry run",
             &format!("{OWN_NAMESPACE},options.dryRun=client"),
             kustomize(&in_repository("cronjob/overlays/dry-run")),
             10,
         ),
-        ("without the guard", "guard.enabled=false", kustomize(&in_repository("cronjob/base")), 5),
-        ("everything", &everything, self::kustomized("cronjob", &COMPONENTS, &images), 25),
+        (
+            "without the guard",
+            "guard.enabled=false",
+            kustomize(&in_repository("cronjob/base")),
+            5,
+        ),
+        (
+            "everything",
+            &everything,
+            self::kustomized("cronjob", &COMPONENTS, &images),
+            25,
+        ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
         let (chart, kustomize) = (objects(&rendered), objects(&kustomized));
@@ -221,10 +289,12 @@ fn the_chart_renders_what_kustomize_renders() {
 #[test]
 fn the_image_that_an_operator_names_is_in_each_kustomization() {
     let own = "registry.example.com/tools/pod-reaper:7";
-    let images = "images: [{name: pod-reaper, newName: registry.example.com/tools/pod-reaper, newTag: '7'}]";
+    let images =
+        "images: [{name: pod-reaper, newName: registry.example.com/tools/pod-reaper, newTag: '7'}]";
     let image = |what: &str, manifests: &str| {
-        let used =
-            manifests.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("image: "));
+        let used = manifests
+            .lines()
+            .filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("image: "));
         assert_eq!(used.collect::<Vec<_>>(), [own], "{what}");
     };
     // In a kustomization of the operator's own, and the dry run as a component of it.
@@ -247,15 +317,28 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     // In the base of a copy, as `kustomize edit set image` writes it there.
     let dir = TempDir::new().expect("a folder");
     let copy = dir.path().join("copy");
-    let copied = Command::new("cp").args(["-r", &folder("cronjob"), &copy.display().to_string()]).status();
+    let copied = Command::new("cp")
+        .args(["-r", &folder("cronjob"), &copy.display().to_string()])
+        .status();
     assert!(copied.expect("cp starts").success());
     let file = copy.join("base/kustomization.yaml");
     let text = fs::read_to_string(&file).expect("the base");
-    let (head, tag) = text.split_once("  newTag: ").expect("the image's tag comes last");
+    let (head, tag) = text
+        .split_once("  newTag: ")
+        .expect("the image's tag comes last");
     assert_eq!(tag.lines().count(), 1, "{tag}");
-    fs::write(&file, format!("{head}  newName: registry.example.com/tools/pod-reaper\n  newTag: \"7\"\n"))
-        .expect("our folder");
-    for folder in ["", "base", "overlays/dry-run", "overlays/one-off", "overlays/one-of-many"] {
+    fs::write(
+        &file,
+        format!("{head}  newName: registry.example.com/tools/pod-reaper\n  newTag: \"7\"\n"),
+    )
+    .expect("our folder");
+    for folder in [
+        "",
+        "base",
+        "overlays/dry-run",
+        "overlays/one-off",
+        "overlays/one-of-many",
+    ] {
         image(folder, &kustomize(&copy.join(folder)));
     }
 }
@@ -265,19 +348,29 @@ fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
     let chart = folder(CHART);
     succeeds(offline_helm(&["lint", "--strict", &chart]));
     for file in value_files().values() {
-        succeeds(offline_helm(&["lint", "--strict", &chart, "--values", file]));
+        succeeds(offline_helm(&[
+            "lint", "--strict", &chart, "--values", file,
+        ]));
     }
     // The schema is in force; `tests/cli/chart.rs` has what else it refuses.
     for (bad, place) in [
         ("options.reapOlderThan=10", "/options/reapOlderThan"),
         ("options.reapOlderThen=10m", "/options"),
         ("images.tag=1", "images"),
-        ("options.pushGateway=https://me:secret@gateway.example", "/options/pushGateway"),
+        (
+            "options.pushGateway=https://me:secret@gateway.example",
+            "/options/pushGateway",
+        ),
     ] {
-        let output =
-            offline_helm(&["template", RELEASE, &chart, "--set", bad]).output().expect("helm starts");
+        let output = offline_helm(&["template", RELEASE, &chart, "--set", bad])
+            .output()
+            .expect("helm starts");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(place), "{bad}: {}", shown(&output));
+        assert!(
+            !output.status.success() && said.contains(place),
+            "{bad}: {}",
+            shown(&output)
+        );
     }
     // The longest name that helm accepts for a release.
     let release = format!("{}-1", "a".repeat(51));
@@ -303,8 +396,14 @@ fn helm_refuses_values_that_cannot_work_together() {
     const GATEWAY: &str = "networkPolicy.enabled=true,options.pushGateway=http://gateway:9091";
     const SECRET: &str = "env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
     for (values, says) in [
-        ("options.dryRun=client,scratch.enabled=true", "promises an account that cannot write"),
-        ("guard.enabled=false,nodeGuard.enabled=true", "set guard.enabled=true"),
+        (
+            "options.dryRun=client,scratch.enabled=true",
+            "promises an account that cannot write",
+        ),
+        (
+            "guard.enabled=false,nodeGuard.enabled=true",
+            "set guard.enabled=true",
+        ),
         ("serviceAccount.create=false", "needs serviceAccount.name"),
         (GATEWAY, "lets no run reach options.pushGateway"),
     ] {
@@ -319,8 +418,16 @@ fn helm_refuses_values_that_cannot_work_together() {
         ("REAP_SCRATCH", "scratch.enabled=true", "scratch.enabled"),
         ("DRY_RUN", SECRET, "options.dryRun"),
         ("MAX_DELETES", "env[0].value=five", "options.maxDeletes"),
-        ("CLUSTER_NAME", "env[0].value=a", "options.clusterName, or valueFrom"),
-        ("CLUSTER_NAME", &format!("options.clusterName=b,{SECRET}"), "options.clusterName"),
+        (
+            "CLUSTER_NAME",
+            "env[0].value=a",
+            "options.clusterName, or valueFrom",
+        ),
+        (
+            "CLUSTER_NAME",
+            &format!("options.clusterName=b,{SECRET}"),
+            "options.clusterName",
+        ),
         ("SSL_CERT_FILE", "gatewayCA.secret=a", "gatewayCA"),
     ] {
         let said = refused(&format!("env[0].name={variable},{with}"));
@@ -346,32 +453,52 @@ fn helm_refuses_values_that_cannot_work_together() {
 fn the_notes_say_what_the_values_may_not_achieve() {
     const PEER: &str = "networkPolicy.gateway.to[0].podSelector.a=b";
     const FROM: &str = "envFrom[0].secretRef.name=a";
-    const IN_ENV: &str =
-        "env[0].name=PUSH_GATEWAY,env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
+    const IN_ENV: &str = "env[0].name=PUSH_GATEWAY,env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
     let notes = |values: &str| {
         let values = format!("image.repository=registry.example.com/pod-reaper,{values}");
         let chart = folder(CHART);
-        let said =
-            succeeds(offline_helm(&["install", RELEASE, &chart, "--dry-run=client", "--set", &values]));
+        let said = succeeds(offline_helm(&[
+            "install",
+            RELEASE,
+            &chart,
+            "--dry-run=client",
+            "--set",
+            &values,
+        ]));
         said.split_once("\nNOTES:\n").expect("notes").1.to_owned()
     };
     let policy = |values: &str| notes(&format!("networkPolicy.enabled=true,{values}"));
     let deletes_nothing = "It deletes nothing: options.dryRun is ";
     for (notes, says) in [
-        (notes("options.dryRun=server"), format!("{deletes_nothing}server.\n")),
+        (
+            notes("options.dryRun=server"),
+            format!("{deletes_nothing}server.\n"),
+        ),
         (
             notes(&format!("options.dryRun=server,{FROM}")),
             format!("{deletes_nothing}server, unless envFrom sets DRY_RUN.\n"),
         ),
         // Its account cannot write in any case.
-        (notes(&format!("options.dryRun=client,{FROM}")), format!("{deletes_nothing}client.\n")),
-        (policy(IN_ENV), "WARNING: No metrics arrive: env sets PUSH_GATEWAY".into()),
-        (policy(FROM), "WARNING: No metrics arrive if envFrom sets PUSH_GATEWAY".into()),
+        (
+            notes(&format!("options.dryRun=client,{FROM}")),
+            format!("{deletes_nothing}client.\n"),
+        ),
+        (
+            policy(IN_ENV),
+            "WARNING: No metrics arrive: env sets PUSH_GATEWAY".into(),
+        ),
+        (
+            policy(FROM),
+            "WARNING: No metrics arrive if envFrom sets PUSH_GATEWAY".into(),
+        ),
         (
             policy(&format!("{IN_ENV},{PEER}")),
             "the PUSH_GATEWAY of env is what networkPolicy.gateway opens, on port 9091.".into(),
         ),
-        (policy(&format!("{FROM},{PEER}")), "the PUSH_GATEWAY of envFrom is what".into()),
+        (
+            policy(&format!("{FROM},{PEER}")),
+            "the PUSH_GATEWAY of envFrom is what".into(),
+        ),
     ] {
         assert!(notes.contains(&says), "{says}: {notes}");
     }
@@ -386,15 +513,26 @@ fn the_notes_say_what_the_values_may_not_achieve() {
         let warning = "networkPolicy.gateway.port is";
         let said = policy(&values);
         assert!(
-            said.contains(&format!("options.pushGateway is on port {port}, and {warning} 9091.")),
+            said.contains(&format!(
+                "options.pushGateway is on port {port}, and {warning} 9091."
+            )),
             "{url}: {said}"
         );
         let said = policy(&format!("{values},networkPolicy.gateway.port={port}"));
         assert!(!said.contains("WARNING"), "{url}: {said}");
     }
-    for quiet in ["", "options.pushGateway=http://gateway", IN_ENV, FROM, "networkPolicy.enabled=true"] {
+    for quiet in [
+        "",
+        "options.pushGateway=http://gateway",
+        IN_ENV,
+        FROM,
+        "networkPolicy.enabled=true",
+    ] {
         let said = notes(quiet);
-        assert!(!said.contains("WARNING") && !said.contains(deletes_nothing), "{quiet}: {said}");
+        assert!(
+            !said.contains("WARNING") && !said.contains(deletes_nothing),
+            "{quiet}: {said}"
+        );
     }
 }
 
@@ -404,7 +542,11 @@ fn kustomize_refuses_scratch_in_a_dry_run() {
     for components in [["scratch", "dry-run"], ["dry-run", "scratch"]] {
         let output = run_kustomize(own_kustomization("cronjob", &components, "").path());
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains("/rules"), "{components:?}: {}", shown(&output));
+        assert!(
+            !output.status.success() && said.contains("/rules"),
+            "{components:?}: {}",
+            shown(&output)
+        );
     }
 }
 
@@ -424,8 +566,15 @@ fn the_gateways_authority_leaves_other_volumes_in_place() {
     let cronjob = &objects(&rendered)[&("CronJob".to_owned(), "pod-reaper".to_owned())];
     let pod = cronjob.pointer(pod).expect("the template");
     for list in [&pod["volumes"], &pod["containers"][0]["volumeMounts"]] {
-        let names = list.as_array().into_iter().flatten().filter_map(|entry| entry["name"].as_str());
-        assert_eq!(names.collect::<BTreeSet<_>>(), BTreeSet::from(["gateway-ca", "metrics"]));
+        let names = list
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry["name"].as_str());
+        assert_eq!(
+            names.collect::<BTreeSet<_>>(),
+            BTreeSet::from(["gateway-ca", "metrics"])
+        );
     }
 }
 
@@ -440,10 +589,20 @@ fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
         let data = &rendered[&("ConfigMap".to_owned(), NAME.to_owned())]["data"];
         for (option, value) in values["options"].as_object().into_iter().flatten() {
             let variable = option.chars().flat_map(|letter| {
-                letter.is_uppercase().then_some('_').into_iter().chain([letter.to_ascii_uppercase()])
+                letter
+                    .is_uppercase()
+                    .then_some('_')
+                    .into_iter()
+                    .chain([letter.to_ascii_uppercase()])
             });
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            assert_eq!(data[variable.collect::<String>()], value, "{name}: {option}");
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            assert_eq!(
+                data[variable.collect::<String>()],
+                value,
+                "{name}: {option}"
+            );
             compared += 1;
         }
     }
@@ -459,7 +618,8 @@ pub fn custom_kinds(cluster: &ControlPlane) {
     let rule = object(
         json!({"alert": text, "record": text, "expr": text, "for": text, "labels": texts, "annotations": texts}),
     );
-    let rules = object(json!({"groups": array(object(json!({"name": text, "rules": array(rule)})))}));
+    let rules =
+        object(json!({"groups": array(object(json!({"name": text, "rules": array(rule)})))}));
     let policy = object(json!({
         "endpointSelector": object(json!({"matchLabels": texts})),
         "egress": array(object(json!({"toEntities": array(text.clone())}))),
@@ -484,7 +644,9 @@ pub fn custom_kinds(cluster: &ControlPlane) {
             cluster.create(definitions, definition);
         }
         let kind = format!("/apis/{group}/{version}/{plural}");
-        until("the kind is served", || cluster.request("GET", &kind, None).0 == 200);
+        until("the kind is served", || {
+            cluster.request("GET", &kind, None).0 == 200
+        });
     }
 }
 
@@ -497,21 +659,58 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     let file = cluster.dir.join("rendered.yaml");
     fs::write(&file, &rendered).expect("our folder");
     let file = file.display().to_string();
-    let options = ["--server-side", "--warnings-as-errors", "--validate=strict", "-f", &file];
-    let applied = kubectl(&cluster, &[&["apply", "--field-manager=helm"], &options[..]].concat());
+    let options = [
+        "--server-side",
+        "--warnings-as-errors",
+        "--validate=strict",
+        "-f",
+        &file,
+    ];
+    let applied = kubectl(
+        &cluster,
+        &[&["apply", "--field-manager=helm"], &options[..]].concat(),
+    );
     // And the pod of `helm test`.
-    assert_eq!(applied.lines().count(), objects(&rendered).len() + 1, "{what}: {applied}");
+    assert_eq!(
+        applied.lines().count(),
+        objects(&rendered).len() + 1,
+        "{what}: {applied}"
+    );
     // The pod of a run is admitted too: the CronJob's controller, which would create it, does not run here.
     own_pod(&cluster, NAMESPACE);
     // Left behind, they would outlive their namespace, whose controller does not run here either.
-    kubectl(&cluster, &["delete", "prometheusrules,ciliumnetworkpolicies", "--all", "--all-namespaces"]);
+    kubectl(
+        &cluster,
+        &[
+            "delete",
+            "prometheusrules,ciliumnetworkpolicies",
+            "--all",
+            "--all-namespaces",
+        ],
+    );
 }
 
 /// A namespace under the restricted Pod Security Standard, as the chart's README makes it.
 fn restricted_namespace(cluster: &ControlPlane) {
     kubectl(cluster, &["create", "namespace", NAMESPACE]);
-    kubectl(cluster, &["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted"]);
-    kubectl(cluster, &["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/warn=restricted"]);
+    kubectl(
+        cluster,
+        &[
+            "label",
+            "namespace",
+            NAMESPACE,
+            "pod-security.kubernetes.io/enforce=restricted",
+        ],
+    );
+    kubectl(
+        cluster,
+        &[
+            "label",
+            "namespace",
+            NAMESPACE,
+            "pod-security.kubernetes.io/warn=restricted",
+        ],
+    );
 }
 
 #[test]
@@ -529,16 +728,23 @@ fn the_alerts_of_a_release_are_about_its_own_cronjob() {
     let options = ["--set=prometheusRule.enabled=true,prometheusRule.ownMetrics=true"];
     let rendered = objects(&rendered(RELEASE, NAMESPACE, &options));
     for suffix in ["", "-metrics"] {
-        let rules = rendered[&("PrometheusRule".to_owned(), format!("{NAME}{suffix}"))]["spec"].to_string();
-        for shipped in
-            ["\\\"pod-reaper\\\"", "-n pod-reaper", "\"cronjob\":\"pod-reaper\"", "CronJob pod-reaper"]
-        {
+        let rules =
+            rendered[&("PrometheusRule".to_owned(), format!("{NAME}{suffix}"))]["spec"].to_string();
+        for shipped in [
+            "\\\"pod-reaper\\\"",
+            "-n pod-reaper",
+            "\"cronjob\":\"pod-reaper\"",
+            "CronJob pod-reaper",
+        ] {
             assert!(!rules.contains(shipped), "{shipped}: {rules}");
         }
         // Back under the shipped names, they are the shipped rules.
-        let back = rules.replace(NAME, "pod-reaper").replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
+        let back = rules
+            .replace(NAME, "pod-reaper")
+            .replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
         let back = back.replace("-n ops", "-n pod-reaper");
-        let shipped = fs::read_to_string(folder(&format!("cronjob/alerts{suffix}.yaml"))).expect("the rules");
+        let shipped =
+            fs::read_to_string(folder(&format!("cronjob/alerts{suffix}.yaml"))).expect("the rules");
         let shipped: Value = serde_saphyr::from_str(&shipped).expect("YAML");
         assert_eq!(serde_json::from_str::<Value>(&back).expect("JSON"), shipped);
     }
@@ -556,8 +762,13 @@ fn each_value_file_is_applied_without_a_warning() {
 fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
     let namespace = format!("--namespace={NAMESPACE}");
     let chart = folder(CHART);
-    let chart = ["install", "upgrade"].contains(&command).then_some(chart.as_str());
-    let arguments = [command, RELEASE].into_iter().chain(chart).chain([namespace.as_str()]);
+    let chart = ["install", "upgrade"]
+        .contains(&command)
+        .then_some(chart.as_str());
+    let arguments = [command, RELEASE]
+        .into_iter()
+        .chain(chart)
+        .chain([namespace.as_str()]);
     let arguments = arguments.chain(options.iter().copied()).collect::<Vec<_>>();
     succeeds(helm_command(cluster, &arguments))
 }
@@ -565,10 +776,15 @@ fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
 /// The release as the README installs it, with the guard in force.
 fn install(cluster: &ControlPlane, options: &[&str]) {
     restricted_namespace(cluster);
-    let image = ["--set", "image.repository=registry.example.com/tools/pod-reaper"];
+    let image = [
+        "--set",
+        "image.repository=registry.example.com/tools/pod-reaper",
+    ];
     release(cluster, "install", &[&image[..], options].concat());
     own_pod(cluster, NAMESPACE);
-    until("the guard is in force", || is_guarded(cluster, ACCOUNT, NAMESPACE));
+    until("the guard is in force", || {
+        is_guarded(cluster, ACCOUNT, NAMESPACE)
+    });
 }
 
 #[test]
@@ -581,30 +797,63 @@ fn a_release_under_another_name_is_held_by_its_guards() {
 
 /// The variables of the CronJob's container, those of its own pod among them.
 fn variables(cluster: &ControlPlane) -> Vec<(String, String)> {
-    let own = of(NAMESPACE).into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    settings_of(cluster, NAMESPACE, NAME).into_iter().chain(own.skip(1)).collect()
+    let own = of(NAMESPACE)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    settings_of(cluster, NAMESPACE, NAME)
+        .into_iter()
+        .chain(own.skip(1))
+        .collect()
 }
 
 /// A run with the ServiceAccount's own token and the CronJob's variables, which has to reap the stuck pod.
 fn reaps(cluster: &ControlPlane, when: &str) {
     let variables = variables(cluster);
-    assert!(variables.contains(&("REQUIRE_GUARD".into(), "true".into())), "{when}: {variables:?}");
-    let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>();
+    assert!(
+        variables.contains(&("REQUIRE_GUARD".into(), "true".into())),
+        "{when}: {variables:?}"
+    );
+    let variables = variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect::<Vec<_>>();
     assert!(cluster.try_get(STUCK).is_some(), "{when}");
     let run = run_with(&kubeconfig_of(cluster, NAMESPACE, NAME), &variables, &SHORT);
-    assert_eq!((run.code, &run.report["guard"]), (0, &json!("proved")), "{when}: {}", run.log);
-    assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{when}: {}", run.log);
+    assert_eq!(
+        (run.code, &run.report["guard"]),
+        (0, &json!("proved")),
+        "{when}: {}",
+        run.log
+    );
+    assert_eq!(
+        run.report["summary"]["outcomes"]["deleted"], 1,
+        "{when}: {}",
+        run.log
+    );
     assert_eq!(cluster.try_get(STUCK), None, "{when}");
 }
 
 /// Everything that has the release's label, and the secrets in which helm keeps its revisions.
 fn left(cluster: &ControlPlane) -> Vec<String> {
     let label = format!("--selector=app.kubernetes.io/instance={RELEASE}");
-    let kinds = kubectl(cluster, &["api-resources", "--verbs=list,delete", "--output=name"]);
+    let kinds = kubectl(
+        cluster,
+        &["api-resources", "--verbs=list,delete", "--output=name"],
+    );
     let kinds = kinds.lines().collect::<Vec<_>>().join(",");
-    let found = kubectl(cluster, &["get", &kinds, "--all-namespaces", "--output=name", &label]);
-    let kept = kubectl(cluster, &["get", "secrets", "--output=name", "--namespace", NAMESPACE]);
-    found.lines().chain(kept.lines()).map(str::to_owned).collect()
+    let found = kubectl(
+        cluster,
+        &["get", &kinds, "--all-namespaces", "--output=name", &label],
+    );
+    let kept = kubectl(
+        cluster,
+        &["get", "secrets", "--output=name", "--namespace", NAMESPACE],
+    );
+    found
+        .lines()
+        .chain(kept.lines())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -614,7 +863,10 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     install(&cluster, &[]);
     let schedule = || {
         let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}");
-        cluster.get(&path)["spec"]["schedule"].as_str().expect("text").to_owned()
+        cluster.get(&path)["spec"]["schedule"]
+            .as_str()
+            .expect("text")
+            .to_owned()
     };
     let set = |name: &str| {
         settings_of(&cluster, NAMESPACE, NAME)
@@ -622,40 +874,87 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
             .find(|(set, _)| set == name)
             .map(|(_, value)| value)
     };
-    assert_eq!((schedule().as_str(), set("MAX_DELETES").as_deref()), ("*/10 * * * *", Some("0")));
-    assert_eq!(left(&cluster).iter().filter(|object| object.starts_with("secret/")).count(), 1);
+    assert_eq!(
+        (schedule().as_str(), set("MAX_DELETES").as_deref()),
+        ("*/10 * * * *", Some("0"))
+    );
+    assert_eq!(
+        left(&cluster)
+            .iter()
+            .filter(|object| object.starts_with("secret/"))
+            .count(),
+        1
+    );
 
     // Without its policy, or the binding, a run refuses. An upgrade brings back what is missing.
     let variables = variables(&cluster);
-    let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>();
+    let variables = variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect::<Vec<_>>();
     let eager = ["--values", &value_files()["eager"]];
     for (taken_away, says) in [
-        (format!("{POLICIES}/{NAME}-guard"), "the guard's policy is not installed"),
-        (format!("{BINDINGS}/{NAME}-guard"), "no binding names the guard's policy"),
+        (
+            format!("{POLICIES}/{NAME}-guard"),
+            "the guard's policy is not installed",
+        ),
+        (
+            format!("{BINDINGS}/{NAME}-guard"),
+            "no binding names the guard's policy",
+        ),
     ] {
         cluster.delete(&taken_away, json!({}));
-        until("the guard is out of force", || !is_guarded(&cluster, ACCOUNT, NAMESPACE));
+        until("the guard is out of force", || {
+            !is_guarded(&cluster, ACCOUNT, NAMESPACE)
+        });
         let (code, log) = refusal_of(ACCOUNT, &cluster, &variables, &[]);
-        assert!(code == 1 && log.contains(says) && log.contains("nothing was deleted"), "{log}");
+        assert!(
+            code == 1 && log.contains(says) && log.contains("nothing was deleted"),
+            "{log}"
+        );
         release(&cluster, "upgrade", &eager);
-        until("the guard is back", || is_guarded(&cluster, ACCOUNT, NAMESPACE));
+        until("the guard is back", || {
+            is_guarded(&cluster, ACCOUNT, NAMESPACE)
+        });
     }
-    assert_eq!((schedule().as_str(), set("REAP_OLDER_THAN").as_deref()), ("*/2 * * * *", Some("1m")));
+    assert_eq!(
+        (schedule().as_str(), set("REAP_OLDER_THAN").as_deref()),
+        ("*/2 * * * *", Some("1m"))
+    );
 
     // With these values the account cannot write.
-    release(&cluster, "upgrade", &["--values", &value_files()["first-look"]]);
+    release(
+        &cluster,
+        "upgrade",
+        &["--values", &value_files()["first-look"]],
+    );
     assert_eq!(set("DRY_RUN").as_deref(), Some("client"));
     let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}");
     let verbs = || {
-        let rules = cluster.get(&role)["rules"].as_array().expect("rules").clone();
-        rules.iter().flat_map(|rule| rule["verbs"].as_array().expect("verbs").clone()).collect::<Vec<_>>()
+        let rules = cluster.get(&role)["rules"]
+            .as_array()
+            .expect("rules")
+            .clone();
+        rules
+            .iter()
+            .flat_map(|rule| rule["verbs"].as_array().expect("verbs").clone())
+            .collect::<Vec<_>>()
     };
-    assert!(verbs().iter().all(|verb| verb == "get" || verb == "list"), "{:?}", verbs());
+    assert!(
+        verbs().iter().all(|verb| verb == "get" || verb == "list"),
+        "{:?}",
+        verbs()
+    );
 
     release(&cluster, "rollback", &["1"]);
-    assert_eq!((schedule().as_str(), set("DRY_RUN").as_deref()), ("*/10 * * * *", Some("none")));
+    assert_eq!(
+        (schedule().as_str(), set("DRY_RUN").as_deref()),
+        ("*/10 * * * *", Some("none"))
+    );
     assert!(verbs().iter().any(|verb| verb == "delete"), "{:?}", verbs());
-    until("the guard is in force", || is_guarded(&cluster, ACCOUNT, NAMESPACE));
+    until("the guard is in force", || {
+        is_guarded(&cluster, ACCOUNT, NAMESPACE)
+    });
     reaps(&cluster, "after the rollback");
 
     release(&cluster, "uninstall", &[]);
@@ -664,7 +963,10 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         let request = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
         let own = pod_path(NAMESPACE, OWN);
         let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", &own, &request);
-        code == 403 && answer["message"].as_str().is_some_and(|message| message.contains("cannot delete"))
+        code == 403
+            && answer["message"]
+                .as_str()
+                .is_some_and(|message| message.contains("cannot delete"))
     });
 }
 
@@ -684,10 +986,15 @@ fn helm_test_audits() {
             .spawn()
             .expect("helm starts");
         until("the pod is there", || {
-            cluster.try_get(&pod).is_some_and(|pod| pod["status"]["phase"] == "Pending")
+            cluster
+                .try_get(&pod)
+                .is_some_and(|pod| pod["status"]["phase"] == "Pending")
         });
         let container = cluster.get(&pod)["spec"]["containers"][0].clone();
-        let image = concat!("registry.example.com/tools/pod-reaper:", env!("CARGO_PKG_VERSION"));
+        let image = concat!(
+            "registry.example.com/tools/pod-reaper:",
+            env!("CARGO_PKG_VERSION")
+        );
         assert_eq!(container["image"], image);
         let arguments = container["args"].as_array().expect("arguments").iter();
         let output = binary(&kubeconfig_of(&cluster, NAMESPACE, NAME))
@@ -696,10 +1003,19 @@ fn helm_test_audits() {
             .args(arguments.map(|word| word.as_str().expect("text")))
             .output()
             .expect("it starts");
-        let phase = if output.status.success() { "Succeeded" } else { "Failed" };
+        let phase = if output.status.success() {
+            "Succeeded"
+        } else {
+            "Failed"
+        };
         cluster.patch_status(&pod, json!({ "phase": phase }));
         let ended = end_of(testing, Duration::from_mins(2));
-        assert_eq!(ended.status.success(), output.status.success(), "{}", shown(&ended));
+        assert_eq!(
+            ended.status.success(),
+            output.status.success(),
+            "{}",
+            shown(&ended)
+        );
         assert!(cluster.try_get(STUCK).is_some());
         (output.status.code(), shown(&output))
     };
@@ -709,10 +1025,16 @@ fn helm_test_audits() {
         "{report}"
     );
 
-    cluster.delete(&format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{NAME}"), json!({}));
+    cluster.delete(
+        &format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{NAME}"),
+        json!({}),
+    );
     until("the account may not look", || {
         as_user(ACCOUNT, &cluster, "GET", "/api/v1/nodes", &Value::Null).0 == 403
     });
     let (code, report) = audit();
-    assert!(code == Some(1) && report.contains("nodes is forbidden"), "{code:?}: {report}");
+    assert!(
+        code == Some(1) && report.contains("nodes is forbidden"),
+        "{code:?}: {report}"
+    );
 }

@@ -27,7 +27,13 @@ fn versions(cluster: &ControlPlane) -> BTreeMap<String, String> {
         for item in cluster.get(kind)["items"].as_array().expect("items") {
             let metadata = &item["metadata"];
             let name = format!("{kind} {}", crate::uid(item));
-            versions.insert(name, metadata["resourceVersion"].as_str().expect("a version").to_owned());
+            versions.insert(
+                name,
+                metadata["resourceVersion"]
+                    .as_str()
+                    .expect("a version")
+                    .to_owned(),
+            );
         }
     }
     versions
@@ -35,7 +41,9 @@ fn versions(cluster: &ControlPlane) -> BTreeMap<String, String> {
 
 fn chosen(run: &Run) -> Vec<String> {
     let pods = run.report["pods"].as_array().expect("pods").iter();
-    pods.filter(|pod| pod["verdict"] == "reap").map(crate::uid_of_entry).collect()
+    pods.filter(|pod| pod["verdict"] == "reap")
+        .map(crate::uid_of_entry)
+        .collect()
 }
 
 #[test]
@@ -48,16 +56,29 @@ fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
         let proxy = Proxy::start(cluster.server(), |_| {});
         let run = run(&proxy.kubeconfig, &[&SHORT[..], &[mode]].concat());
         assert_eq!(run.code, 0, "{mode}: {}", run.log);
-        assert_eq!(run.report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len(), "{mode}");
-        let writes =
-            proxy.seen().into_iter().filter(super::support::proxy::Seen::is_write).collect::<Vec<_>>();
-        assert!(writes.iter().all(super::support::proxy::Seen::is_dry), "{mode}: {writes:?}");
+        assert_eq!(
+            run.report["summary"]["outcomes"]["would-delete"],
+            six_nodes::STUCK.len(),
+            "{mode}"
+        );
+        let writes = proxy
+            .seen()
+            .into_iter()
+            .filter(super::support::proxy::Seen::is_write)
+            .collect::<Vec<_>>();
+        assert!(
+            writes.iter().all(super::support::proxy::Seen::is_dry),
+            "{mode}: {writes:?}"
+        );
         assert_eq!(writes.is_empty(), mode == "--dry-run=client", "{mode}");
         assert_eq!(versions(&cluster), before, "{mode}");
         choices.push(chosen(&run));
     }
     let real = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(real.report["summary"]["outcomes"]["deleted"], six_nodes::STUCK.len());
+    assert_eq!(
+        real.report["summary"]["outcomes"]["deleted"],
+        six_nodes::STUCK.len()
+    );
     assert_eq!(choices, [chosen(&real), chosen(&real)]);
 }
 
@@ -86,11 +107,17 @@ fn a_dry_run_obeys_the_limits() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let capped = |options: &[&str]| {
-        let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"], options].concat());
+        let run = run(
+            &cluster.kubeconfig,
+            &[&SHORT[..], &["--dry-run"], options].concat(),
+        );
         let verdicts = run.report["summary"]["verdicts"].clone();
         (run.code, verdicts["reap"].clone(), verdicts["wait"].clone())
     };
-    assert_eq!(capped(&["--max-deletes", "2"]), (0, Value::from(2), Value::from(5)));
+    assert_eq!(
+        capped(&["--max-deletes", "2"]),
+        (0, Value::from(2), Value::from(5))
+    );
 }
 
 /// Three of five nodes are silent.
@@ -102,33 +129,62 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
         Node::ready(ready).create(&cluster);
     }
     for dead in ["dead-1", "dead-2", "dead-3"] {
-        Node::not_ready(dead, 3600).label("example.com/rack", "r7").create(&cluster);
+        Node::not_ready(dead, 3600)
+            .label("example.com/rack", "r7")
+            .create(&cluster);
     }
     // Leaf nodes are not counted, whether Ready or not.
     for leaf in ["kosmos-1", "kosmos-2", "kosmos-3"] {
-        Node::ready(leaf).label("example.com/rack", "r7").create(&cluster);
+        Node::ready(leaf)
+            .label("example.com/rack", "r7")
+            .create(&cluster);
     }
     let stuck = crate::uid(&Pod::on("dead-1", "apps", "stuck").terminating(&cluster, 1));
-    Volume::local("disk").on_node("dead-1").claimed_by("apps", "disk").create(&cluster);
-    let local = crate::uid(&Pod::on("dead-1", "apps", "local").claim("disk").terminating(&cluster, 1));
+    Volume::local("disk")
+        .on_node("dead-1")
+        .claimed_by("apps", "disk")
+        .create(&cluster);
+    let local = crate::uid(
+        &Pod::on("dead-1", "apps", "local")
+            .claim("disk")
+            .terminating(&cluster, 1),
+    );
     until_overdue();
 
     let held = run(&cluster.kubeconfig, &SHORT);
     assert_eq!(held.code, 4, "{}", held.log);
     assert_eq!(held.reason_and_outcome(&stuck), ("mass-outage", None));
-    assert_eq!(held.report["breaker"]["detail"], "3 of 5 nodes are NotReady");
+    assert_eq!(
+        held.report["breaker"]["detail"],
+        "3 of 5 nodes are NotReady"
+    );
     let common = &held.report["breaker"]["inCommon"];
-    assert_eq!(common[0], "3 of 3 NotReady nodes, and 0 of the 2 others: label example.com/rack=r7");
+    assert_eq!(
+        common[0],
+        "3 of 3 NotReady nodes, and 0 of the 2 others: label example.com/rack=r7"
+    );
     assert!(
-        common[1].as_str().is_some_and(|when| when.starts_with("3 of 3 failed within a minute")),
+        common[1]
+            .as_str()
+            .is_some_and(|when| when.starts_with("3 of 3 failed within a minute")),
         "{common}"
     );
     assert_eq!(common[2], Value::Null);
     assert_eq!(held.reason_and_outcome(&local), ("local-volume", None));
-    assert!(!held.report.to_string().contains("kubectl"), "{}", held.report);
+    assert!(
+        !held.report.to_string().contains("kubectl"),
+        "{}",
+        held.report
+    );
 
-    let forced = run(&cluster.kubeconfig, &[&SHORT[..], &["--max-not-ready-percent=100"]].concat());
-    assert_eq!(forced.reason_and_outcome(&stuck), ("stuck-on-not-ready-node", Some("deleted")));
+    let forced = run(
+        &cluster.kubeconfig,
+        &[&SHORT[..], &["--max-not-ready-percent=100"]].concat(),
+    );
+    assert_eq!(
+        forced.reason_and_outcome(&stuck),
+        ("stuck-on-not-ready-node", Some("deleted"))
+    );
 }
 
 /// The only real node is dead: all nodes with Ready rows are leaf nodes.
@@ -138,9 +194,14 @@ fn with_no_real_node_ready_nothing_is_deleted() {
     let cluster = fresh();
     Node::not_ready("dead", 3600).create(&cluster);
     Node::ready("kosmos-1").create(&cluster);
-    Node::ready("one-to-one").annotation("kosmos-io/owned-by-cluster", "a").create(&cluster);
+    Node::ready("one-to-one")
+        .annotation("kosmos-io/owned-by-cluster", "a")
+        .create(&cluster);
     let stuck = crate::uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!((run.code, run.reason_and_outcome(&stuck)), (4, ("mass-outage", None)));
+    assert_eq!(
+        (run.code, run.reason_and_outcome(&stuck)),
+        (4, ("mass-outage", None))
+    );
 }

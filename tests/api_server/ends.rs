@@ -38,7 +38,9 @@ fn many_stuck(cluster: &ControlPlane, pods: usize) {
 }
 
 fn outcomes(report: &Value, code: &str) -> u64 {
-    report["summary"]["outcomes"][code].as_u64().expect("every outcome is counted")
+    report["summary"]["outcomes"][code]
+        .as_u64()
+        .expect("every outcome is counted")
 }
 
 /// The same time by another clock, as HTTP writes it.
@@ -58,33 +60,57 @@ fn now_is_what_the_api_server_says() {
     one_dead_of_three(&cluster);
     // A second, 10 minutes and an hour.
     let pods = [("stuck", 1), ("later", 600), ("much-later", 3600)];
-    let pods = pods.map(|(name, grace)| uid(&Pod::on("dead", "apps", name).terminating(&cluster, grace)));
+    let pods =
+        pods.map(|(name, grace)| uid(&Pod::on("dead", "apps", name).terminating(&cluster, grace)));
     until_overdue();
     for (name, clock, reaped) in [("behind", BEHIND, 0), ("ahead", AHEAD, 2)] {
         let proxy = Proxy::with_clock(cluster.server(), clock, |_| {});
         let run = run(&proxy.kubeconfig, &SHORT);
         assert_eq!(run.code, 0, "{name}: {}", run.log);
         for (place, pod) in pods.iter().enumerate() {
-            let says = if place < reaped { (REAP, Some("deleted")) } else { ("not-overdue", None) };
+            let says = if place < reaped {
+                (REAP, Some("deleted"))
+            } else {
+                ("not-overdue", None)
+            };
             assert_eq!(run.reason_and_outcome(pod), says, "{name}: {place}");
         }
-        assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_change()).count(), reaped, "{name}");
+        assert_eq!(
+            proxy
+                .took_effect()
+                .iter()
+                .filter(|seen| seen.is_change())
+                .count(),
+            reaped,
+            "{name}"
+        );
     }
     let left = cluster.get("/api/v1/namespaces/apps/pods");
-    let left = left["items"].as_array().expect("items").iter().map(uid).collect::<Vec<_>>();
+    let left = left["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(uid)
+        .collect::<Vec<_>>();
     assert_eq!(left, pods[2..]);
 }
 
 /// Another API server answers the second read of the node, with a clock that is behind, ahead, or absent.
 #[test]
 fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
-    let rows: [(&str, Clock, &str); 3] =
-        [("behind", BEHIND, "node-changed"), ("ahead", AHEAD, "deleted"), ("absent", |_| None, "failed")];
+    let rows: [(&str, Clock, &str); 3] = [
+        ("behind", BEHIND, "node-changed"),
+        ("ahead", AHEAD, "deleted"),
+        ("absent", |_| None, "failed"),
+    ];
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let pods = rows.map(|(name, ..)| {
         let namespace = name.replace(' ', "-");
-        (uid(&Pod::on("dead", &namespace, "stuck-0").terminating(&cluster, 1)), namespace)
+        (
+            uid(&Pod::on("dead", &namespace, "stuck-0").terminating(&cluster, 1)),
+            namespace,
+        )
     });
     until_overdue();
     for ((name, clock, outcome), (pod, namespace)) in rows.iter().zip(pods) {
@@ -94,8 +120,16 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
             if again { at(clock) } else { Act::Forward }
         });
         let only = format!("^{namespace}$");
-        let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--namespace-regex", &only]].concat());
-        assert_eq!(run.reason_and_outcome(&pod), (REAP, Some(*outcome)), "{name}: {}", run.report);
+        let run = run(
+            &proxy.kubeconfig,
+            &[&SHORT[..], &["--namespace-regex", &only]].concat(),
+        );
+        assert_eq!(
+            run.reason_and_outcome(&pod),
+            (REAP, Some(*outcome)),
+            "{name}: {}",
+            run.report
+        );
         assert_eq!(run.code, if *outcome == "failed" { 3 } else { 0 }, "{name}");
         let left = cluster.try_get(&pod_path(&namespace, "stuck-0")).is_some();
         assert_eq!(left, *outcome != "deleted", "{name}");
@@ -107,7 +141,10 @@ fn without_a_date_nothing_is_judged() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let proxy = Proxy::with_clock(cluster.server(), |_| None, |_| {});
-    let output = binary(&proxy.kubeconfig).args(SHORT).output().expect("it starts");
+    let output = binary(&proxy.kubeconfig)
+        .args(SHORT)
+        .output()
+        .expect("it starts");
     let says = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{says}");
     assert!(says.contains("carries no Date"), "{says}");
@@ -125,12 +162,24 @@ fn the_node_was_read_at_most_five_seconds_before_each_write() {
         }
     });
     let run = run(&proxy.kubeconfig, &SHORT);
-    assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 32), "{}", run.log);
+    assert_eq!(
+        (run.code, outcomes(&run.report, "deleted")),
+        (0, 32),
+        "{}",
+        run.log
+    );
     let seen = proxy.seen();
     let look = node_path("dead");
     for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_change()) {
-        let looked = seen[..at].iter().rfind(|seen| seen.path == look).expect("the node was read");
-        assert!(write.at - looked.at <= Duration::from_secs(5), "{:?}", write.at - looked.at);
+        let looked = seen[..at]
+            .iter()
+            .rfind(|seen| seen.path == look)
+            .expect("the node was read");
+        assert!(
+            write.at - looked.at <= Duration::from_secs(5),
+            "{:?}",
+            write.at - looked.at
+        );
     }
 }
 
@@ -147,25 +196,45 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
                 // Sent once, because a second signal would not wait for the report.
                 let pid = target.swap(0, Ordering::SeqCst);
                 if pid != 0 {
-                    Command::new("kill").args([signal, &pid.to_string()]).status().expect("kill");
+                    Command::new("kill")
+                        .args([signal, &pid.to_string()])
+                        .status()
+                        .expect("kill");
                 }
                 thread::sleep(Duration::from_millis(1_500));
             }
         });
         let mut command = binary(&proxy.kubeconfig);
-        command.args(SHORT).args(["--output", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(SHORT)
+            .args(["--output", "json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let child = command.spawn().expect("it starts");
         pid.store(child.id(), Ordering::SeqCst);
         let output = end_of(child, Duration::from_mins(2));
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{signal}: {log}");
         let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-        let (deleted, interrupted) = (outcomes(&report, "deleted"), outcomes(&report, "interrupted"));
-        assert!(deleted > 0 && interrupted >= 4 && deleted + interrupted == 12, "{signal}: {report}");
+        let (deleted, interrupted) = (
+            outcomes(&report, "deleted"),
+            outcomes(&report, "interrupted"),
+        );
+        assert!(
+            deleted > 0 && interrupted >= 4 && deleted + interrupted == 12,
+            "{signal}: {report}"
+        );
         let left = cluster.get("/api/v1/namespaces/apps/pods");
-        let left = left["items"].as_array().expect("items").iter().map(uid).collect::<BTreeSet<_>>();
+        let left = left["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .map(uid)
+            .collect::<BTreeSet<_>>();
         let pods = report["pods"].as_array().expect("pods").iter();
-        let interrupted = pods.filter(|pod| pod["outcome"] == "interrupted").map(uid_of_entry);
+        let interrupted = pods
+            .filter(|pod| pod["outcome"] == "interrupted")
+            .map(uid_of_entry);
         assert_eq!(interrupted.collect::<BTreeSet<_>>(), left, "{signal}");
     }
 }
@@ -173,10 +242,27 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
 /// The deletes are done by then, and the exit code shows whether the report was written. A closed pipe is no failure.
 #[test]
 fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
-    let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").expect("/dev/full"));
+    let full = || {
+        Stdio::from(
+            fs::File::options()
+                .write(true)
+                .open("/dev/full")
+                .expect("/dev/full"),
+        )
+    };
     for (name, stdout, code, says) in [
-        ("a full disk", full as fn() -> Stdio, 3, "error: the report could not be written: "),
-        ("a closed pipe", Stdio::piped, 0, "Successfully force-deleted pod stuck-0"),
+        (
+            "a full disk",
+            full as fn() -> Stdio,
+            3,
+            "error: the report could not be written: ",
+        ),
+        (
+            "a closed pipe",
+            Stdio::piped,
+            0,
+            "Successfully force-deleted pod stuck-0",
+        ),
     ] {
         let cluster = fresh();
         many_stuck(&cluster, 1);
@@ -189,7 +275,11 @@ fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{name}: {log}");
         assert!(log.contains(says), "{name}: {log}");
-        assert_eq!(cluster.get("/api/v1/namespaces/apps/pods")["items"], json!([]), "{name}");
+        assert_eq!(
+            cluster.get("/api/v1/namespaces/apps/pods")["items"],
+            json!([]),
+            "{name}"
+        );
     }
 }
 
@@ -224,13 +314,26 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
         "user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: {}}}}}",
         plugin.display()
     );
-    fs::write(&proxy.kubeconfig, kubeconfig.replace("user: {token: MARKER}", &user)).expect("our file");
+    fs::write(
+        &proxy.kubeconfig,
+        kubeconfig.replace("user: {token: MARKER}", &user),
+    )
+    .expect("our file");
     let run = run(&proxy.kubeconfig, &SHORT);
     assert!(born.exists());
-    assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 1), "{} {}", run.log, run.report);
+    assert_eq!(
+        (run.code, outcomes(&run.report, "deleted")),
+        (0, 1),
+        "{} {}",
+        run.log,
+        run.report
+    );
     let seen = proxy.seen();
     let delete = seen.iter().position(Seen::is_change).expect("a delete");
-    let looked = seen[..delete].iter().rfind(|seen| seen.path == node_path("dead")).expect("a look");
+    let looked = seen[..delete]
+        .iter()
+        .rfind(|seen| seen.path == node_path("dead"))
+        .expect("a look");
     assert!(seen[delete].at - looked.at < Duration::from_secs(5));
     assert!(
         seen.last().expect("the verifying list").at - seen[0].at > Duration::from_secs(8),
@@ -249,15 +352,26 @@ fn a_request_that_hangs_is_given_up_and_sent_again() {
             thread::sleep(Duration::from_mins(1));
         }
     });
-    let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--deadline", "40s"]].concat());
-    assert_eq!((run.code, outcomes(&run.report, "deleted")), (0, 1), "{}", run.log);
+    let run = run(
+        &proxy.kubeconfig,
+        &[&SHORT[..], &["--deadline", "40s"]].concat(),
+    );
+    assert_eq!(
+        (run.code, outcomes(&run.report, "deleted")),
+        (0, 1),
+        "{}",
+        run.log
+    );
 }
 
 /// The snapshot on standard input never ends.
 #[test]
 fn standard_input_that_never_ends_does_not_keep_a_run_from_ending() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
-    command.args(["--snapshot", "-", "--deadline", "1s"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    command
+        .args(["--snapshot", "-", "--deadline", "1s"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
     let mut child = command.stderr(Stdio::null()).spawn().expect("it starts");
     let open = child.stdin.take();
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
@@ -271,10 +385,16 @@ fn a_run_without_a_plan_at_its_deadline_could_not_run() {
     let hangs = Duration::from_secs(30);
     let proxy = Proxy::start(cluster.server(), move |_| thread::sleep(hangs));
     let started = Instant::now();
-    let output =
-        binary(&proxy.kubeconfig).args(SHORT).args(["--deadline", "1s"]).output().expect("it starts");
+    let output = binary(&proxy.kubeconfig)
+        .args(SHORT)
+        .args(["--deadline", "1s"])
+        .output()
+        .expect("it starts");
     let says = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{says}");
     assert!(says.contains("ended by the deadline"), "{says}");
-    assert!(started.elapsed() < hangs, "the server's answer is not waited for");
+    assert!(
+        started.elapsed() < hangs,
+        "the server's answer is not waited for"
+    );
 }

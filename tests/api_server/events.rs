@@ -25,19 +25,38 @@ fn printed(cluster: &ControlPlane) -> Vec<String> {
     let columns = "custom-columns=NS:.metadata.namespace,TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,\
                    NAME:.involvedObject.name,MESSAGE:.message";
     let selector = "--field-selector=reportingComponent=pod-reaper";
-    let printed = kubectl(cluster, &["get", "events", "-A", selector, "--no-headers", "-o", columns]);
-    let lines = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let printed = kubectl(
+        cluster,
+        &[
+            "get",
+            "events",
+            "-A",
+            selector,
+            "--no-headers",
+            "-o",
+            columns,
+        ],
+    );
+    let lines = printed
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut lines = lines.collect::<Vec<_>>();
     lines.sort();
     lines
 }
 
 fn events(cluster: &ControlPlane) -> Vec<Value> {
-    cluster.get("/apis/events.k8s.io/v1/events")["items"].as_array().expect("items").clone()
+    cluster.get("/apis/events.k8s.io/v1/events")["items"]
+        .as_array()
+        .expect("items")
+        .clone()
 }
 
 fn warnings(cluster: &ControlPlane) -> usize {
-    events(cluster).iter().filter(|event| event["type"] == "Warning").count()
+    events(cluster)
+        .iter()
+        .filter(|event| event["type"] == "Warning")
+        .count()
 }
 
 /// A pod that needs a person, on `dead`.
@@ -50,7 +69,8 @@ fn held(cluster: &ControlPlane, name: &str) -> Value {
 
 /// Whether a table of `kubectl describe` or `get` has a line with the words `wanted`. Ages are not compared.
 fn has_line(text: &str, wanted: &[&str]) -> bool {
-    text.lines().any(|line| wanted.iter().all(|part| line.contains(part)))
+    text.lines()
+        .any(|line| wanted.iter().all(|part| line.contains(part)))
 }
 
 #[test]
@@ -83,11 +103,17 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
 
     let run = run(&cluster.kubeconfig, &SHORT);
 
-    assert_eq!((run.code, &run.report["summary"]["outcomes"]["deleted"]), (0, &json!(10)), "{}", run.log);
+    assert_eq!(
+        (run.code, &run.report["summary"]["outcomes"]["deleted"]),
+        (0, &json!(10)),
+        "{}",
+        run.log
+    );
     assert!(!run.log.contains(REFUSED), "{}", run.log);
     let one = |namespace: &str, owner: &str, pod: &str| {
         let (kind, name) = owner.split_once(' ').expect("kind and name");
-        let note = format!("Force-deleted a pod that was stuck Terminating on NotReady node ds06: {pod}");
+        let note =
+            format!("Force-deleted a pod that was stuck Terminating on NotReady node ds06: {pod}");
         format!("{namespace} Normal StuckOnNotReadyNode {kind} {name} {note}")
     };
     let mut expected = vec![
@@ -121,18 +147,37 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
     expected.sort();
     // The deletion deadlines are equal to the second, so either pod may come first.
     let real_first = "ds06: real-1, real-0";
-    let lines = printed(&cluster).into_iter().map(|line| line.replace(real_first, "ds06: real-0, real-1"));
+    let lines = printed(&cluster)
+        .into_iter()
+        .map(|line| line.replace(real_first, "ds06: real-0, real-1"));
     assert_eq!(lines.collect::<Vec<_>>(), expected);
 
     let node = cluster.get("/api/v1/nodes/ds06");
     for event in events(&cluster) {
         assert_eq!(event["reportingController"], "pod-reaper");
-        assert!(event["reportingInstance"].as_str().is_some_and(|name| !name.is_empty()), "{event}");
+        assert!(
+            event["reportingInstance"]
+                .as_str()
+                .is_some_and(|name| !name.is_empty()),
+            "{event}"
+        );
         let regarding = &event["regarding"];
-        let action = if event["type"] == "Warning" { "Manual" } else { "Deleted" };
+        let action = if event["type"] == "Warning" {
+            "Manual"
+        } else {
+            "Deleted"
+        };
         assert_eq!(event["action"], action, "{event}");
-        let related = if regarding["kind"] == "Node" { &Value::Null } else { &event["related"]["kind"] };
-        assert_eq!(related.as_str(), (regarding["kind"] != "Node").then_some("Node"), "{event}");
+        let related = if regarding["kind"] == "Node" {
+            &Value::Null
+        } else {
+            &event["related"]["kind"]
+        };
+        assert_eq!(
+            related.as_str(),
+            (regarding["kind"] != "Node").then_some("Node"),
+            "{event}"
+        );
         if regarding["name"] == "alone" {
             assert_eq!(regarding["uid"], alone["metadata"]["uid"]);
             assert_eq!(event["related"]["uid"], node["metadata"]["uid"]);
@@ -141,13 +186,37 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
 
     // `kubectl describe` finds the Events of an object by UID.
     let described = kubectl(&cluster, &["describe", "node", "ds06"]);
-    assert!(has_line(&described, &["Normal", "StuckOnNotReadyNode", "pod-reaper", "10 pods"]), "{described}");
+    assert!(
+        has_line(
+            &described,
+            &["Normal", "StuckOnNotReadyNode", "pod-reaper", "10 pods"]
+        ),
+        "{described}"
+    );
     let described = kubectl(&cluster, &["describe", "statefulset", "real", "-n", "etl"]);
-    assert!(has_line(&described, &["Normal", "StuckOnNotReadyNode", "2 pods"]), "{described}");
-    let described = kubectl(&cluster, &["describe", "pod", "impala-executor-000-0", "-n", "impala-impala01"]);
-    assert!(has_line(&described, &["Warning", "LocalVolume", "needs a person"]), "{described}");
+    assert!(
+        has_line(&described, &["Normal", "StuckOnNotReadyNode", "2 pods"]),
+        "{described}"
+    );
+    let described = kubectl(
+        &cluster,
+        &[
+            "describe",
+            "pod",
+            "impala-executor-000-0",
+            "-n",
+            "impala-impala01",
+        ],
+    );
+    assert!(
+        has_line(&described, &["Warning", "LocalVolume", "needs a person"]),
+        "{described}"
+    );
     let of_a_pod = kubectl(&cluster, &["get", "events", "-n", "etl"]);
-    assert!(has_line(&of_a_pod, &["Normal", "StuckOnNotReadyNode", "pod/alone"]), "{of_a_pod}");
+    assert!(
+        has_line(&of_a_pod, &["Normal", "StuckOnNotReadyNode", "pod/alone"]),
+        "{of_a_pod}"
+    );
 }
 
 #[test]
@@ -158,7 +227,12 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
     until_overdue();
     for time in ["first", "second"] {
         let run = run(&cluster.kubeconfig, &SHORT);
-        assert_eq!((run.code, warnings(&cluster)), (0, 1), "{time}: {}", run.log);
+        assert_eq!(
+            (run.code, warnings(&cluster)),
+            (0, 1),
+            "{time}: {}",
+            run.log
+        );
     }
     // Another pod has had no Warning, and neither has a new pod of the same name.
     held(&cluster, "held-1");
@@ -167,8 +241,9 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
     assert_eq!(warnings(&cluster), 2);
 
     // The same Event, with an earlier time.
-    let first =
-        events(&cluster).into_iter().find(|event| event["regarding"]["uid"] == pod["metadata"]["uid"]);
+    let first = events(&cluster)
+        .into_iter()
+        .find(|event| event["regarding"]["uid"] == pod["metadata"]["uid"]);
     let first = first.expect("a Warning");
     let path = "/apis/events.k8s.io/v1/namespaces/apps/events";
     for (minutes, expected) in [(59, 2), (61, 3)] {
@@ -185,7 +260,12 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
         cluster.create(path, earlier);
         for time in ["first", "second"] {
             let run = run(&cluster.kubeconfig, &SHORT);
-            assert_eq!(warnings(&cluster), expected, "{minutes} minutes, {time}: {}", run.log);
+            assert_eq!(
+                warnings(&cluster),
+                expected,
+                "{minutes} minutes, {time}: {}",
+                run.log
+            );
             assert!(!run.log.contains(REFUSED), "{}", run.log);
         }
     }
@@ -204,13 +284,20 @@ fn two_runs_at_once_warn_once() {
     assert_eq!(warnings(&cluster), 3);
     let proxy = Proxy::with_faults(cluster.server(), |seen| {
         if seen.path.contains("/events?limit=") {
-            Act::Instead(200, json!({"kind": "EventList", "apiVersion": "events.k8s.io/v1", "items": []}))
+            Act::Instead(
+                200,
+                json!({"kind": "EventList", "apiVersion": "events.k8s.io/v1", "items": []}),
+            )
         } else {
             Act::Forward
         }
     });
     let other = run(&proxy.kubeconfig, &SHORT);
-    assert!(other.code == 0 && !other.log.contains("WARN"), "{}", other.log);
+    assert!(
+        other.code == 0 && !other.log.contains("WARN"),
+        "{}",
+        other.log
+    );
     let tried = proxy.seen().iter().filter(|seen| seen.is_event()).count();
     assert_eq!((tried, warnings(&cluster)), (3, 3));
 }
@@ -234,7 +321,11 @@ fn a_namespace_full_of_warnings_is_read_to_its_end() {
     }
     let run = run(&proxy.kubeconfig, &SHORT);
     assert_eq!((run.code, warnings(&cluster)), (0, 501), "{}", run.log);
-    let pages = proxy.seen().into_iter().filter(|seen| seen.path.contains("/events?limit=500")).count();
+    let pages = proxy
+        .seen()
+        .into_iter()
+        .filter(|seen| seen.path.contains("/events?limit=500"))
+        .count();
     assert_eq!(pages, 2);
 }
 
@@ -243,7 +334,9 @@ fn a_namespace_full_of_warnings_is_read_to_its_end() {
 fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let reaped = Pod::on("dead", "shop", "stuck-0").owned_by("StatefulSet", "stuck").terminating(&cluster, 1);
+    let reaped = Pod::on("dead", "shop", "stuck-0")
+        .owned_by("StatefulSet", "stuck")
+        .terminating(&cluster, 1);
     held(&cluster, "held-0");
     cluster.create(
         "/apis/events.k8s.io/v1/namespaces/apps/events",
@@ -258,10 +351,22 @@ fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
     );
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(run.reason_and_outcome(&uid(&reaped)), ("stuck-on-not-ready-node", Some("deleted")));
-    assert!(run.code == 0 && run.log.contains("none that could be read"), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&uid(&reaped)),
+        ("stuck-on-not-ready-node", Some("deleted"))
+    );
+    assert!(
+        run.code == 0 && run.log.contains("none that could be read"),
+        "{}",
+        run.log
+    );
     let lines = printed(&cluster);
-    assert!(lines.iter().any(|line| line.starts_with("shop Normal StuckOnNotReadyNode")), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("shop Normal StuckOnNotReadyNode")),
+        "{lines:?}"
+    );
     assert_eq!(warnings(&cluster), 1, "the malformed one");
 }
 
@@ -269,22 +374,36 @@ fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
 fn a_dry_run_and_no_events_write_none() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
-    for options in [&["--dry-run=client"][..], &["--dry-run=server"], &["--no-events"], &["--no-events=true"]]
-    {
+    for options in [
+        &["--dry-run=client"][..],
+        &["--dry-run=server"],
+        &["--no-events"],
+        &["--no-events=true"],
+    ] {
         let proxy = Proxy::start(cluster.server(), |_| {});
         let run = run(&proxy.kubeconfig, &[&SHORT[..], options].concat());
         assert_eq!(run.code, 0, "{options:?}: {}", run.log);
-        let asked = proxy.seen().into_iter().filter(|seen| seen.path.contains("events")).collect::<Vec<_>>();
+        let asked = proxy
+            .seen()
+            .into_iter()
+            .filter(|seen| seen.path.contains("events"))
+            .collect::<Vec<_>>();
         assert!(asked.is_empty(), "{options:?}: {asked:?}");
         assert_eq!(printed(&cluster), [""; 0], "{options:?}");
     }
-    let variable =
-        binary(&cluster.kubeconfig).args(SHORT).env("NO_EVENTS", "true").output().expect("it starts");
+    let variable = binary(&cluster.kubeconfig)
+        .args(SHORT)
+        .env("NO_EVENTS", "true")
+        .output()
+        .expect("it starts");
     assert!(variable.status.success(), "{}", shown(&variable));
     assert_eq!(printed(&cluster), [""; 0]);
     // The pods are gone by now. A pod that needs a person is reported as soon as Events are allowed.
-    let variable =
-        binary(&cluster.kubeconfig).args(SHORT).env("NO_EVENTS", "false").output().expect("it starts");
+    let variable = binary(&cluster.kubeconfig)
+        .args(SHORT)
+        .env("NO_EVENTS", "false")
+        .output()
+        .expect("it starts");
     assert!(variable.status.success(), "{}", shown(&variable));
     assert_eq!(warnings(&cluster), 2);
 }
@@ -307,49 +426,97 @@ fn an_event_that_is_refused_is_one_warning() {
     let rows: [Row; 8] = [
         (
             "forbidden",
-            |seen| if seen.is_event() { refuse(403) } else { Act::Forward },
+            |seen| {
+                if seen.is_event() {
+                    refuse(403)
+                } else {
+                    Act::Forward
+                }
+            },
             0,
             "answered 403; grant",
         ),
         (
             "one forbidden",
-            |seen| if seen.path.contains("namespaces/default/events") { refuse(403) } else { Act::Forward },
+            |seen| {
+                if seen.path.contains("namespaces/default/events") {
+                    refuse(403)
+                } else {
+                    Act::Forward
+                }
+            },
             1,
             "answered 403; grant",
         ),
         (
             "unknown",
-            |seen| if seen.is_event() { refuse(404) } else { Act::Forward },
+            |seen| {
+                if seen.is_event() {
+                    refuse(404)
+                } else {
+                    Act::Forward
+                }
+            },
             0,
             "answered 404; nothing else",
         ),
         (
             "invalid",
-            |seen| if seen.is_event() { refuse(422) } else { Act::Forward },
+            |seen| {
+                if seen.is_event() {
+                    refuse(422)
+                } else {
+                    Act::Forward
+                }
+            },
             0,
             "answered 422; nothing else",
         ),
         (
             "busy",
-            |seen| if seen.is_event() { refuse(429) } else { Act::Forward },
+            |seen| {
+                if seen.is_event() {
+                    refuse(429)
+                } else {
+                    Act::Forward
+                }
+            },
             0,
             "answered 429; nothing else",
         ),
         (
             "a webhook",
-            |seen| if seen.is_event() { refuse(500) } else { Act::Forward },
+            |seen| {
+                if seen.is_event() {
+                    refuse(500)
+                } else {
+                    Act::Forward
+                }
+            },
             0,
             "answered 500; nothing else",
         ),
         (
             "no answer",
-            |seen| if seen.is_event() { Act::Hang } else { Act::Forward },
+            |seen| {
+                if seen.is_event() {
+                    Act::Hang
+                } else {
+                    Act::Forward
+                }
+            },
             0,
             "gave no answer in time",
         ),
         (
             "closed",
-            |seen| if seen.is_event() { Act::Close } else { Act::Forward },
+            |seen| {
+                if seen.is_event() {
+                    Act::Close
+                } else {
+                    Act::Forward
+                }
+            },
             0,
             "gave no answer in time",
         ),
@@ -362,15 +529,27 @@ fn an_event_that_is_refused_is_one_warning() {
         let proxy = Proxy::with_faults(cluster.server(), act);
         let run = run(&proxy.kubeconfig, &SHORT);
         assert_eq!(run.code, 0, "{name}: {}", run.log);
-        assert_eq!(run.reason_and_outcome(&stuck), ("stuck-on-not-ready-node", Some("deleted")), "{name}");
+        assert_eq!(
+            run.reason_and_outcome(&stuck),
+            ("stuck-on-not-ready-node", Some("deleted")),
+            "{name}"
+        );
         assert_eq!(run.report["errors"], json!([]), "{name}");
-        let lines = run.log.lines().filter(|line| line.contains("WARN")).collect::<Vec<_>>();
+        let lines = run
+            .log
+            .lines()
+            .filter(|line| line.contains("WARN"))
+            .collect::<Vec<_>>();
         assert!(
             lines.len() == 1 && lines[0].contains(REFUSED) && lines[0].contains(said),
             "{name}: {}",
             run.log
         );
-        assert!(lines[0].contains("--no-events") && !run.log.contains("MARKER"), "{name}: {}", run.log);
+        assert!(
+            lines[0].contains("--no-events") && !run.log.contains("MARKER"),
+            "{name}: {}",
+            run.log
+        );
         assert_eq!(events(&cluster).len() - before, written, "{name}");
         let sent = proxy.seen().iter().filter(|seen| seen.is_event()).count();
         assert!(sent <= 2, "{name}: sent {sent} times, it is not repeated");
@@ -383,22 +562,39 @@ fn without_the_rights_the_run_is_complete() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     held(&cluster, "held-0");
-    let right =
-        |verb: &str| json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": [verb]});
+    let right = |verb: &str| json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": [verb]});
     let delete = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]});
     // The rights, and how many Events of the owner, the node and the manual pod can be written with them.
-    let rows = [("none", vec![], 0), ("list", vec![right("list")], 0), ("create", vec![right("create")], 2)];
+    let rows = [
+        ("none", vec![], 0),
+        ("list", vec![right("list")], 0),
+        ("create", vec![right("create")], 2),
+    ];
     for (name, rights, written) in rows {
         let rules = [rights::reading(), vec![delete.clone()], rights].concat();
         let user = rights::user(&cluster, &format!("events-{name}"), &rules);
-        let stuck = Pod::on("dead", "apps", &format!("stuck-{name}")).owned_by("StatefulSet", "stuck");
+        let stuck =
+            Pod::on("dead", "apps", &format!("stuck-{name}")).owned_by("StatefulSet", "stuck");
         let stuck = uid(&stuck.terminating(&cluster, 1));
         until_overdue();
         let before = events(&cluster).len();
         let run = run(&user, &SHORT);
-        assert_eq!((run.code, run.reason_and_outcome(&stuck).1), (0, Some("deleted")), "{name}: {}", run.log);
-        let lines = run.log.lines().filter(|line| line.contains(REFUSED)).collect::<Vec<_>>();
-        assert!(lines.len() == 1 && lines[0].contains("grant the account"), "{name}: {}", run.log);
+        assert_eq!(
+            (run.code, run.reason_and_outcome(&stuck).1),
+            (0, Some("deleted")),
+            "{name}: {}",
+            run.log
+        );
+        let lines = run
+            .log
+            .lines()
+            .filter(|line| line.contains(REFUSED))
+            .collect::<Vec<_>>();
+        assert!(
+            lines.len() == 1 && lines[0].contains("grant the account"),
+            "{name}: {}",
+            run.log
+        );
         assert_eq!(events(&cluster).len() - before, written, "{name}");
     }
 }
@@ -412,10 +608,18 @@ fn a_namespace_that_is_being_deleted_is_passed_over() {
     cluster.delete("/api/v1/namespaces/going", json!({}));
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!((run.code, run.reason_and_outcome(&stuck).1), (0, Some("deleted")), "{}", run.log);
+    assert_eq!(
+        (run.code, run.reason_and_outcome(&stuck).1),
+        (0, Some("deleted")),
+        "{}",
+        run.log
+    );
     assert!(!run.log.contains("WARN"), "{}", run.log);
     let lines = printed(&cluster);
-    assert!(lines.len() == 1 && lines[0].starts_with("default Normal"), "{lines:?}");
+    assert!(
+        lines.len() == 1 && lines[0].starts_with("default Normal"),
+        "{lines:?}"
+    );
 }
 
 /// A signal comes after the deletes: the run writes no Events, but writes the report.
@@ -428,27 +632,48 @@ fn a_signal_leaves_the_events_out() {
     }
     until_overdue();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let (sender, lists) = (std::sync::Mutex::new(sender), std::sync::atomic::AtomicUsize::new(0));
+    let (sender, lists) = (
+        std::sync::Mutex::new(sender),
+        std::sync::atomic::AtomicUsize::new(0),
+    );
     let proxy = Proxy::start(cluster.server(), move |seen| {
         let is_list = seen.path.contains("fieldSelector=spec.nodeName");
         if is_list && lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
             // The verifying list is answered after the signal.
-            sender.lock().expect("nothing panics with it").send(()).expect("the test waits");
+            sender
+                .lock()
+                .expect("nothing panics with it")
+                .send(())
+                .expect("the test waits");
             thread::sleep(Duration::from_secs(1));
         }
     });
     let mut command = binary(&proxy.kubeconfig);
     command.args(SHORT).args(["--output", "json"]);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     let child = command.spawn().expect("it starts");
-    receiver.recv_timeout(Duration::from_mins(1)).expect("it verifies");
+    receiver
+        .recv_timeout(Duration::from_mins(1))
+        .expect("it verifies");
     let signal = ["-TERM", &child.id().to_string()];
-    assert!(std::process::Command::new("kill").args(signal).status().expect("kill").success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(signal)
+            .status()
+            .expect("kill")
+            .success()
+    );
     let output = crate::end_of(child, Duration::from_mins(1));
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     assert_eq!(report["summary"]["outcomes"]["deleted"], 4);
-    assert!(!proxy.seen().iter().any(Seen::is_event), "{}", shown(&output));
+    assert!(
+        !proxy.seen().iter().any(Seen::is_event),
+        "{}",
+        shown(&output)
+    );
 }
 
 /// Names of the maximum length, and more of them than a note can hold.
@@ -457,7 +682,10 @@ fn the_longest_note_is_accepted() {
     let cluster = fresh();
     let dead = "d".repeat(253);
     Node::ready("ready").create(&cluster);
-    Node::not_ready(&dead, 3600).without_lease().label("kubernetes.io/hostname", "dead").create(&cluster);
+    Node::not_ready(&dead, 3600)
+        .without_lease()
+        .label("kubernetes.io/hostname", "dead")
+        .create(&cluster);
     let long = "p".repeat(250);
     for pod in 0..6 {
         Pod::on(&dead, "apps", &format!("{long}-{pod}"))
@@ -468,7 +696,13 @@ fn the_longest_note_is_accepted() {
     let run = run(&cluster.kubeconfig, &SHORT);
     assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
     let events = events(&cluster);
-    let note = events.iter().find(|event| event["regarding"]["kind"] == "StatefulSet").expect("the owner's");
+    let note = events
+        .iter()
+        .find(|event| event["regarding"]["kind"] == "StatefulSet")
+        .expect("the owner's");
     let note = note["note"].as_str().expect("text");
-    assert!(note.len() <= LIMIT_OF_A_NOTE && note.ends_with(" and 4 more"), "{note}");
+    assert!(
+        note.len() <= LIMIT_OF_A_NOTE && note.ends_with(" and 4 more"),
+        "{note}"
+    );
 }

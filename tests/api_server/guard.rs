@@ -51,10 +51,18 @@ fn installations(cluster: &ControlPlane) -> [Installed; 6] {
         let dir = cluster.dir.join(how);
         fs::create_dir_all(&dir).expect("our folder");
         // kustomize accepts no absolute path of a folder.
-        let up = "../".repeat(fs::canonicalize(&dir).expect("it is there").components().count() - 1);
+        let up = "../".repeat(
+            fs::canonicalize(&dir)
+                .expect("it is there")
+                .components()
+                .count()
+                - 1,
+        );
         let component = folder("cronjob/components/scratch");
-        let resources =
-            format!("resources: ['{up}.{}']\ncomponents: ['{up}.{component}']\n{lines}", folder(DEFAULT));
+        let resources = format!(
+            "resources: ['{up}.{}']\ncomponents: ['{up}.{component}']\n{lines}",
+            folder(DEFAULT)
+        );
         fs::write(dir.join("kustomization.yaml"), resources).expect("our folder");
         kubectl(cluster, &["kustomize", &dir.display().to_string()])
     };
@@ -65,7 +73,12 @@ fn installations(cluster: &ControlPlane) -> [Installed; 6] {
     });
     let by_hand = by_hand.collect();
     [
-        Installed { how: "as shipped", manifests: shipped, namespace: "pod-reaper", account: ACCOUNT },
+        Installed {
+            how: "as shipped",
+            manifests: shipped,
+            namespace: "pod-reaper",
+            account: ACCOUNT,
+        },
         Installed {
             how: "under a prefix",
             manifests: rendered("prefix", "namePrefix: acme-\n"),
@@ -80,7 +93,10 @@ fn installations(cluster: &ControlPlane) -> [Installed; 6] {
         },
         Installed {
             how: "with all of it",
-            manifests: rendered("all", "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n"),
+            manifests: rendered(
+                "all",
+                "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n",
+            ),
             namespace: "other",
             account: "system:serviceaccount:other:acme-pod-reaper-eu",
         },
@@ -113,8 +129,14 @@ impl Installed {
         own_pod(cluster, self.namespace);
         let env = &cluster.get(&pod_path(self.namespace, OWN))["spec"]["containers"][0]["env"];
         let required = json!({"name": "REQUIRE_GUARD", "value": "true"});
-        assert!(env.as_array().is_some_and(|env| env.contains(&required)), "{}: {env}", self.how);
-        until("the guard is in force", || is_guarded(cluster, self.account, self.namespace));
+        assert!(
+            env.as_array().is_some_and(|env| env.contains(&required)),
+            "{}: {env}",
+            self.how
+        );
+        until("the guard is in force", || {
+            is_guarded(cluster, self.account, self.namespace)
+        });
     }
 }
 
@@ -136,7 +158,9 @@ fn at_once() -> Value {
 pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> bool {
     let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
     let (_, answer) = as_user(account, cluster, "DELETE", &pod_path(namespace, OWN), &dry);
-    answer["message"].as_str().is_some_and(|message| message.ends_with(REFUSAL))
+    answer["message"]
+        .as_str()
+        .is_some_and(|message| message.ends_with(REFUSAL))
 }
 
 /// Gives a user the rules of a new `ClusterRole`.
@@ -144,7 +168,12 @@ pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": name}, "rules": rules});
     cluster.create(&format!("{RBAC}/clusterroles"), role);
-    bind(cluster, ("ClusterRoleBinding", "clusterrolebindings"), name, user);
+    bind(
+        cluster,
+        ("ClusterRoleBinding", "clusterrolebindings"),
+        name,
+        user,
+    );
 }
 
 /// Of a role in one namespace.
@@ -169,18 +198,29 @@ fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
         &json!([{"apiGroups": [""], "resources": ["pods", "pods/*"], "verbs": ["*"]}]),
     );
     until("the rights are there", || {
-        let (code, _) =
-            as_user(account, cluster, "DELETE", "/api/v1/namespaces/default/pods?dryRun=All", &json!({}));
+        let (code, _) = as_user(
+            account,
+            cluster,
+            "DELETE",
+            "/api/v1/namespaces/default/pods?dryRun=All",
+            &json!({}),
+        );
         code != 403
     });
 }
 
 /// The path of the guard's policy, with any prefix.
 fn policy(cluster: &ControlPlane) -> String {
-    let policies = cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies"))["items"].clone();
-    let names =
-        policies.as_array().unwrap().iter().map(|policy| policy["metadata"]["name"].as_str().unwrap());
-    let ours = names.filter(|name| name.contains("pod-reaper-guard")).collect::<Vec<_>>();
+    let policies =
+        cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies"))["items"].clone();
+    let names = policies
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|policy| policy["metadata"]["name"].as_str().unwrap());
+    let ours = names
+        .filter(|name| name.contains("pod-reaper-guard"))
+        .collect::<Vec<_>>();
     assert_eq!(ours.len(), 1, "{ours:?}");
     format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
 }
@@ -228,7 +268,12 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
         local_claim(cluster, "dead", "apps", name, annotation);
     }
     local_claim(cluster, "dead", "apps", "skipped", (SCRATCH, "true"));
-    annotate(cluster, &claim_path("apps", "skipped"), "pod-reaper.io/skip", "true");
+    annotate(
+        cluster,
+        &claim_path("apps", "skipped"),
+        "pod-reaper.io/skip",
+        "true",
+    );
     // Opted out by label and by annotation.
     for namespace in ["annotated", "labelled"] {
         local_claim(cluster, "dead", namespace, "scratch", (SCRATCH, "true"));
@@ -238,12 +283,48 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
     let collection = "/api/v1/namespaces/apps/persistentvolumeclaims";
     let metadata = |field: &str, key: &str, value: &str| json!({"metadata": {field: {key: value}}});
     let attacks = [
-        ("no annotation", "DELETE", claim_path("apps", "none"), json!({}), not_scratch),
-        ("false", "DELETE", claim_path("apps", "false"), json!({}), not_scratch),
-        ("empty", "DELETE", claim_path("apps", "empty"), json!({}), not_scratch),
-        ("True", "DELETE", claim_path("apps", "upper"), at_once(), not_scratch),
-        ("skipped", "DELETE", claim_path("apps", "skipped"), at_once(), not_scratch),
-        ("all of them", "DELETE", collection.to_owned(), json!({}), not_scratch),
+        (
+            "no annotation",
+            "DELETE",
+            claim_path("apps", "none"),
+            json!({}),
+            not_scratch,
+        ),
+        (
+            "false",
+            "DELETE",
+            claim_path("apps", "false"),
+            json!({}),
+            not_scratch,
+        ),
+        (
+            "empty",
+            "DELETE",
+            claim_path("apps", "empty"),
+            json!({}),
+            not_scratch,
+        ),
+        (
+            "True",
+            "DELETE",
+            claim_path("apps", "upper"),
+            at_once(),
+            not_scratch,
+        ),
+        (
+            "skipped",
+            "DELETE",
+            claim_path("apps", "skipped"),
+            at_once(),
+            not_scratch,
+        ),
+        (
+            "all of them",
+            "DELETE",
+            collection.to_owned(),
+            json!({}),
+            not_scratch,
+        ),
         (
             "declare one",
             "PATCH",
@@ -251,7 +332,13 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
             metadata("annotations", SCRATCH, "true"),
             change,
         ),
-        ("change scratch", "PATCH", claim_path("apps", "scratch"), metadata("labels", "a", "b"), change),
+        (
+            "change scratch",
+            "PATCH",
+            claim_path("apps", "scratch"),
+            metadata("labels", "a", "b"),
+            change,
+        ),
         (
             "strip its finalizer",
             "PATCH",
@@ -266,12 +353,33 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
             json!({"status": {"phase": "Lost"}}),
             change,
         ),
-        ("in a namespace", "DELETE", claim_path("annotated", "scratch"), json!({}), "opted out"),
-        ("in a namespace", "DELETE", claim_path("labelled", "scratch"), json!({}), "opted out"),
+        (
+            "in a namespace",
+            "DELETE",
+            claim_path("annotated", "scratch"),
+            json!({}),
+            "opted out",
+        ),
+        (
+            "in a namespace",
+            "DELETE",
+            claim_path("labelled", "scratch"),
+            json!({}),
+            "opted out",
+        ),
     ];
     until("rights and policy are in force", || {
         let request = json!({"dryRun": ["All"]});
-        let ask = |name| as_user(account, cluster, "DELETE", &claim_path("apps", name), &request).0;
+        let ask = |name| {
+            as_user(
+                account,
+                cluster,
+                "DELETE",
+                &claim_path("apps", name),
+                &request,
+            )
+            .0
+        };
         ask("scratch") == 200 && ask("none") == 403
     });
     let before = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
@@ -279,18 +387,36 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
         let (code, answer) = as_user(account, cluster, method, path, body);
         let message = answer["message"].as_str().unwrap_or_default();
         assert_eq!(code, 403, "{how}: {what}: {message}");
-        assert!(message.contains("pod-reaper-scratch") && message.contains(says), "{how}: {what}: {message}");
+        assert!(
+            message.contains("pod-reaper-scratch") && message.contains(says),
+            "{how}: {what}: {message}"
+        );
     }
     let left = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
     let (before, left) = (before.as_array().unwrap(), left.as_array().unwrap());
     for claim in before.iter().filter(|claim| !left.contains(claim)) {
         // The collection is deleted claim by claim until one is refused.
-        assert_eq!(claim["metadata"]["annotations"][SCRATCH], "true", "{how}: {claim}");
+        assert_eq!(
+            claim["metadata"]["annotations"][SCRATCH], "true",
+            "{how}: {claim}"
+        );
     }
     // It restricts nobody else.
     let declare = metadata("annotations", SCRATCH, "true");
-    assert_eq!(cluster.request("PATCH", &claim_path("apps", "none"), Some(declare)).0, 200, "{how}");
-    assert_eq!(cluster.request("DELETE", &claim_path("apps", "false"), Some(json!({}))).0, 200, "{how}");
+    assert_eq!(
+        cluster
+            .request("PATCH", &claim_path("apps", "none"), Some(declare))
+            .0,
+        200,
+        "{how}"
+    );
+    assert_eq!(
+        cluster
+            .request("DELETE", &claim_path("apps", "false"), Some(json!({})))
+            .0,
+        200,
+        "{how}"
+    );
 }
 
 pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
@@ -299,14 +425,22 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     give_all_rights_on_pods(cluster, account);
 
     let on = |node: &str, name: &str| {
-        let pod = Pod::on(node, "apps", name).label("app", "web").annotation("example.org/note", "as it was");
+        let pod = Pod::on(node, "apps", name)
+            .label("app", "web")
+            .annotation("example.org/note", "as it was");
         pod.owned_by("Job", "import")
     };
     let alive = on("well", "alive").finalizer(JOB_TRACKING).create(cluster);
     on("dead", "stuck").terminating(cluster, 600);
-    on("dead", "mirror").annotation("kubernetes.io/config.mirror", "hash").terminating(cluster, 600);
-    on("dead", "annotated").annotation("pod-reaper.io/skip", "").terminating(cluster, 600);
-    on("dead", "labelled").label("pod-reaper.io/skip", "until-tuesday").terminating(cluster, 600);
+    on("dead", "mirror")
+        .annotation("kubernetes.io/config.mirror", "hash")
+        .terminating(cluster, 600);
+    on("dead", "annotated")
+        .annotation("pod-reaper.io/skip", "")
+        .terminating(cluster, 600);
+    on("dead", "labelled")
+        .label("pod-reaper.io/skip", "until-tuesday")
+        .terminating(cluster, 600);
     for (name, mark) in [("annotated", "annotations"), ("labelled", "labels")] {
         namespace(cluster, name);
         let opted_out = json!({"metadata": {mark: {"pod-reaper.io/skip": "true"}}});
@@ -324,11 +458,18 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         ],
     });
     cluster.patch_status(&pod_path("apps", "held"), running);
-    cluster.delete(&pod_path("apps", "held"), json!({"gracePeriodSeconds": 600}));
+    cluster.delete(
+        &pod_path("apps", "held"),
+        json!({"gracePeriodSeconds": 600}),
+    );
     let held = cluster.get(&pod_path("apps", "held"));
-    let also = on("dead", "also-held").finalizer(JOB_TRACKING).finalizer("example.org/mine");
+    let also = on("dead", "also-held")
+        .finalizer(JOB_TRACKING)
+        .finalizer("example.org/mine");
     let also = also.terminating(cluster, 600);
-    on("dead", "ended").finalizer(JOB_TRACKING).terminating(cluster, 600);
+    on("dead", "ended")
+        .finalizer(JOB_TRACKING)
+        .terminating(cluster, 600);
     let ended = cluster.patch_status(&pod_path("apps", "ended"), json!({"phase": "Failed"}));
 
     let at_once = at_once();
@@ -508,27 +649,51 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
             answers.insert(*says);
         }
     }
-    assert_eq!(cluster.get("/api/v1/pods")["items"], before, "nothing has changed");
+    assert_eq!(
+        cluster.get("/api/v1/pods")["items"],
+        before,
+        "nothing has changed"
+    );
     // Every validation of the policy refused a request, so that none can be removed unnoticed.
-    for validation in cluster.get(&policy(cluster))["spec"]["validations"].as_array().unwrap() {
+    for validation in cluster.get(&policy(cluster))["spec"]["validations"]
+        .as_array()
+        .unwrap()
+    {
         let message = validation["message"].as_str().unwrap();
-        assert!(answers.iter().any(|says| message.contains(says)), "no attack meets: {message}");
+        assert!(
+            answers.iter().any(|says| message.contains(says)),
+            "no attack meets: {message}"
+        );
     }
 
     // The requests of the program are permitted.
     for dry in [true, false] {
         // The server reads the dry run from the body of a delete, if it has one, and from the query of a patch.
         let (query, options) = if dry {
-            ("?dryRun=All", json!({"gracePeriodSeconds": 0, "dryRun": ["All"]}))
+            (
+                "?dryRun=All",
+                json!({"gracePeriodSeconds": 0, "dryRun": ["All"]}),
+            )
         } else {
             ("", at_once.clone())
         };
         let patch = status_patch(&cluster.get(&pod_path("apps", "held")), |_| {});
-        let (code, answer) =
-            as_user(account, cluster, "PATCH", &format!("{}{query}", status("held")), &patch);
+        let (code, answer) = as_user(
+            account,
+            cluster,
+            "PATCH",
+            &format!("{}{query}", status("held")),
+            &patch,
+        );
         assert_eq!(code, 200, "{answer}");
         for name in ["held", "stuck"] {
-            let (code, answer) = as_user(account, cluster, "DELETE", &pod_path("apps", name), &options);
+            let (code, answer) = as_user(
+                account,
+                cluster,
+                "DELETE",
+                &pod_path("apps", name),
+                &options,
+            );
             assert_eq!(code, 200, "{answer}");
         }
     }
@@ -538,7 +703,13 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         .annotation("pod-reaper.io/skip", "false")
         .label("pod-reaper.io/skip", "false")
         .terminating(cluster, 600);
-    let (code, answer) = as_user(account, cluster, "DELETE", &pod_path("apps", "opted-in"), &at_once);
+    let (code, answer) = as_user(
+        account,
+        cluster,
+        "DELETE",
+        &pod_path("apps", "opted-in"),
+        &at_once,
+    );
     assert_eq!(code, 200, "{answer}");
 }
 
@@ -550,7 +721,11 @@ pub fn one_is_stuck(cluster: &ControlPlane) {
 }
 
 pub fn of(namespace: &str) -> [(&str, &str); 3] {
-    [("REQUIRE_GUARD", "true"), ("POD_NAMESPACE", namespace), ("POD_NAME", OWN)]
+    [
+        ("REQUIRE_GUARD", "true"),
+        ("POD_NAMESPACE", namespace),
+        ("POD_NAME", OWN),
+    ]
 }
 
 /// With every installation the guard is proved, the account has the rights that it needs, and a stuck pod is reaped.
@@ -565,8 +740,18 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         let kubeconfig = proxy.kubeconfig_of(installed.account);
         let variables = of(installed.namespace);
         let run = run_with(&kubeconfig, &variables, &SHORT);
-        assert_eq!((run.code, &run.report["guard"]), (0, &json!("proved")), "{}: {}", installed.how, run.log);
-        assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{}", installed.how);
+        assert_eq!(
+            (run.code, &run.report["guard"]),
+            (0, &json!("proved")),
+            "{}: {}",
+            installed.how,
+            run.log
+        );
+        assert_eq!(
+            run.report["summary"]["outcomes"]["deleted"], 1,
+            "{}",
+            installed.how
+        );
         assert!(cluster.try_get(STUCK).is_none(), "{}", installed.how);
 
         // Nothing is stuck any more. The proof costs two requests more than such a run.
@@ -576,12 +761,21 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         assert_eq!(quiet.code, 0, "{}", quiet.log);
         let seen = proxy.seen().split_off(before);
         let own = pod_path(installed.namespace, OWN);
-        let mut asked =
-            seen.iter().map(|seen| (seen.method.as_str(), seen.path.as_str())).collect::<Vec<_>>();
+        let mut asked = seen
+            .iter()
+            .map(|seen| (seen.method.as_str(), seen.path.as_str()))
+            .collect::<Vec<_>>();
         asked.sort_unstable();
         let nodes = "/api/v1/nodes?includeObject=None&limit=1000";
         let probe = format!("{own}?dryRun=All");
-        assert_eq!(asked, [("DELETE", probe.as_str()), ("GET", own.as_str()), ("GET", nodes)]);
+        assert_eq!(
+            asked,
+            [
+                ("DELETE", probe.as_str()),
+                ("GET", own.as_str()),
+                ("GET", nodes)
+            ]
+        );
         let metadata = &cluster.get(&own)["metadata"];
         let probe = seen.iter().find(|seen| seen.is_write()).unwrap();
         let body = json!({
@@ -603,8 +797,12 @@ fn program_and_guard_read_an_opt_out_alike() {
     let values = ["yes", "", "True", "until-tuesday", "false"];
     let pods = values.iter().enumerate().flat_map(|(at, value)| {
         let pod = |how: &str| Pod::on("dead", "apps", &format!("{how}-{at}"));
-        let labelled = pod("labelled").label("pod-reaper.io/skip", value).terminating(&cluster, 1);
-        let annotated = pod("annotated").annotation("pod-reaper.io/skip", value).terminating(&cluster, 1);
+        let labelled = pod("labelled")
+            .label("pod-reaper.io/skip", value)
+            .terminating(&cluster, 1);
+        let annotated = pod("annotated")
+            .annotation("pod-reaper.io/skip", value)
+            .terminating(&cluster, 1);
         [(*value, labelled), (*value, annotated)]
     });
     let pods = pods.collect::<Vec<_>>();
@@ -612,10 +810,18 @@ fn program_and_guard_read_an_opt_out_alike() {
     let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
     let denied = pods.iter().map(|(value, pod)| {
         let path = pod_path("apps", pod["metadata"]["name"].as_str().unwrap());
-        (*value, as_user(ACCOUNT, &cluster, "DELETE", &path, &dry).0 == 403)
+        (
+            *value,
+            as_user(ACCOUNT, &cluster, "DELETE", &path, &dry).0 == 403,
+        )
     });
     let denied = denied.collect::<Vec<_>>();
-    assert!(denied.iter().all(|(value, denied)| *denied == (*value != "false")), "{denied:?}");
+    assert!(
+        denied
+            .iter()
+            .all(|(value, denied)| *denied == (*value != "false")),
+        "{denied:?}"
+    );
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
     assert_eq!(run.code, 0, "{}", run.log);
@@ -625,7 +831,12 @@ fn program_and_guard_read_an_opt_out_alike() {
         } else {
             ("opted-out", None)
         };
-        assert_eq!(run.reason_and_outcome(&uid(pod)), expected, "{value:?}: {}", run.log);
+        assert_eq!(
+            run.reason_and_outcome(&uid(pod)),
+            expected,
+            "{value:?}: {}",
+            run.log
+        );
     }
 }
 
@@ -649,8 +860,14 @@ pub fn refusal_of(
         .args(options)
         .output()
         .expect("it starts");
-    let real = proxy.seen().into_iter().filter(|seen| seen.is_write() && !seen.is_dry());
-    assert_eq!(real.map(|seen| seen.path).collect::<Vec<_>>(), Vec::<String>::new());
+    let real = proxy
+        .seen()
+        .into_iter()
+        .filter(|seen| seen.is_write() && !seen.is_dry());
+    assert_eq!(
+        real.map(|seen| seen.path).collect::<Vec<_>>(),
+        Vec::<String>::new()
+    );
     assert!(cluster.try_get(STUCK).is_some());
     (output.status.code().unwrap_or_default(), shown(&output))
 }
@@ -700,17 +917,30 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     let ask = || {
         let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
         let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", &own, &dry);
-        (code, answer["message"].as_str().unwrap_or_default().to_owned())
+        (
+            code,
+            answer["message"].as_str().unwrap_or_default().to_owned(),
+        )
     };
-    let guarded = || until("the guard is back", || is_guarded(&cluster, ACCOUNT, "pod-reaper"));
+    let guarded = || {
+        until("the guard is back", || {
+            is_guarded(&cluster, ACCOUNT, "pod-reaper")
+        });
+    };
     let refused = |what: &str, says: &str| {
         let (code, log) = refusal(&cluster, &variables, &[]);
         assert_eq!(code, 1, "{what}: {log}");
-        assert!(log.contains(says) && log.contains("nothing was deleted"), "{what}: {log}");
+        assert!(
+            log.contains(says) && log.contains("nothing was deleted"),
+            "{what}: {log}"
+        );
     };
     let let_through = |what: &str, says: &str| {
         until(what, || ask().0 == 200);
-        refused(what, &format!("the API server would let this account delete a running pod: {says}"));
+        refused(
+            what,
+            &format!("the API server would let this account delete a running pod: {says}"),
+        );
     };
 
     let back = removed(&cluster, &policy);
@@ -719,20 +949,33 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     guarded();
 
     let back = removed(&cluster, &binding);
-    let_through("no binding", "no binding names the guard's policy \"pod-reaper-guard\"");
+    let_through(
+        "no binding",
+        "no binding names the guard's policy \"pod-reaper-guard\"",
+    );
     back();
     guarded();
 
-    let back =
-        replaced(&cluster, &binding, |now| now["spec"]["validationActions"] = json!(["Audit", "Warn"]));
-    let_through("it only audits", "the binding of the guard's policy \"pod-reaper-guard\" does not deny");
+    let back = replaced(&cluster, &binding, |now| {
+        now["spec"]["validationActions"] = json!(["Audit", "Warn"]);
+    });
+    let_through(
+        "it only audits",
+        "the binding of the guard's policy \"pod-reaper-guard\" does not deny",
+    );
     back();
     guarded();
 
-    let elsewhere = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "apps"}}});
-    let back = replaced(&cluster, &binding, |now| now["spec"]["matchResources"] = elsewhere);
+    let elsewhere =
+        json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "apps"}}});
+    let back = replaced(&cluster, &binding, |now| {
+        now["spec"]["matchResources"] = elsewhere;
+    });
     until("it leaves this namespace out", || ask().0 == 200);
-    refused("it leaves this namespace out", "or a matchResources leaves this namespace out");
+    refused(
+        "it leaves this namespace out",
+        "or a matchResources leaves this namespace out",
+    );
     back();
     guarded();
 
@@ -743,13 +986,19 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
         }
     };
     let back = replaced(&cluster, &role, without("be-guarded"));
-    let_through("no marker", "the guard's policy \"pod-reaper-guard\" does not apply to this account");
+    let_through(
+        "no marker",
+        "the guard's policy \"pod-reaper-guard\" does not apply to this account",
+    );
     back();
     guarded();
 
     let back = [
         removed(&cluster, &binding),
-        removed(&cluster, &format!("{RBAC}/clusterrolebindings/pod-reaper-guard")),
+        removed(
+            &cluster,
+            &format!("{RBAC}/clusterrolebindings/pod-reaper-guard"),
+        ),
     ];
     let_through("it may not look", "policy or binding is missing");
     for back in back {
@@ -763,16 +1012,24 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
         ACCOUNT,
         &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
     );
-    let_through("wildcards", "the guard's policy \"pod-reaper-guard\" does not apply to this account");
+    let_through(
+        "wildcards",
+        "the guard's policy \"pod-reaper-guard\" does not apply to this account",
+    );
     cluster.delete(&format!("{RBAC}/clusterrolebindings/everything"), json!({}));
     guarded();
 
-    for (what, place) in [("a validation", "/spec/validations/0"), ("the match", "/spec/matchConditions/0")] {
+    for (what, place) in [
+        ("a validation", "/spec/validations/0"),
+        ("the match", "/spec/matchConditions/0"),
+    ] {
         let back = replaced(&cluster, &policy, |now| {
             now.pointer_mut(place).unwrap()["expression"] =
                 json!("oldObject.metadata.labels['no-such'] == 'x'");
         });
-        until(what, || ask().1.contains("no-such") || ask().1.contains("no such key"));
+        until(what, || {
+            ask().1.contains("no-such") || ask().1.contains("no such key")
+        });
         refused(what, "an expression of a policy failed");
         back();
         guarded();
@@ -785,23 +1042,50 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     guarded();
 
     let other = another_policy(&cluster, || ask().1);
-    refused("another policy", "another policy or webhook refused it first");
+    refused(
+        "another policy",
+        "another policy or webhook refused it first",
+    );
     cluster.delete(&other, json!({}));
     guarded();
 
     let webhook = webhook_without_dry_run(&cluster);
     until("the webhook is known", || ask().1.contains("dry run"));
-    refused("a webhook", "a webhook without dry-run support was asked first");
+    refused(
+        "a webhook",
+        "a webhook without dry-run support was asked first",
+    );
     cluster.delete(&webhook, json!({}));
     guarded();
 
-    let named =
-        |name: &'static str| [("REQUIRE_GUARD", "true"), ("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", name)];
+    let named = |name: &'static str| {
+        [
+            ("REQUIRE_GUARD", "true"),
+            ("POD_NAMESPACE", "pod-reaper"),
+            ("POD_NAME", name),
+        ]
+    };
     for (what, variables, says) in [
-        ("not in a pod", &variables[..1], "do not name the pod that this runs in"),
-        ("half of it", &variables[..2], "do not name the pod that this runs in"),
-        ("an empty name", &named(""), "do not name the pod that this runs in"),
-        ("another's name", &named("pod-reaper-2"), "its own pod could not be read"),
+        (
+            "not in a pod",
+            &variables[..1],
+            "do not name the pod that this runs in",
+        ),
+        (
+            "half of it",
+            &variables[..2],
+            "do not name the pod that this runs in",
+        ),
+        (
+            "an empty name",
+            &named(""),
+            "do not name the pod that this runs in",
+        ),
+        (
+            "another's name",
+            &named("pod-reaper-2"),
+            "its own pod could not be read",
+        ),
     ] {
         let (code, log) = refusal(&cluster, variables, &[]);
         assert!(code == 1 && log.contains(says), "{what}: {log}");
@@ -813,7 +1097,10 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
 
     cluster.delete(&own, json!({"gracePeriodSeconds": 600}));
     let (code, log) = refusal(&cluster, &variables, &[]);
-    assert!(code == 1 && log.contains("its own pod is Terminating"), "{log}");
+    assert!(
+        code == 1 && log.contains("its own pod is Terminating"),
+        "{log}"
+    );
     cluster.delete(&own, at_once());
     own_pod(&cluster, "pod-reaper");
 
@@ -822,7 +1109,12 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     assert!(code == 0 && log.contains("would-delete"), "{log}");
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
-    assert_eq!((run.code, &run.report["summary"]["outcomes"]["deleted"]), (0, &json!(1)), "{}", run.log);
+    assert_eq!(
+        (run.code, &run.report["summary"]["outcomes"]["deleted"]),
+        (0, &json!(1)),
+        "{}",
+        run.log
+    );
 }
 
 /// Creates a policy that denies every delete of a pod in the namespace `denied`, and of the reaper's own pod, before
@@ -852,7 +1144,16 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     // The guard permits its delete.
     Pod::on("dead", "denied", "terminating").terminating(cluster, 600);
     let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
-    let denies = || as_user(ACCOUNT, cluster, "DELETE", &pod_path("denied", "terminating"), &dry).0 == 403;
+    let denies = || {
+        as_user(
+            ACCOUNT,
+            cluster,
+            "DELETE",
+            &pod_path("denied", "terminating"),
+            &dry,
+        )
+        .0 == 403
+    };
     loop {
         let binding = json!({
             "apiVersion": api_version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": meta,
@@ -885,11 +1186,16 @@ fn webhook_without_dry_run(cluster: &ControlPlane) -> String {
         }],
     });
     let key = ByteString(b"/registry/mutatingwebhookconfigurations/old".to_vec());
-    let body = json!({"key": key, "value": ByteString(webhook.to_string().into_bytes())}).to_string();
+    let body =
+        json!({"key": key, "value": ByteString(webhook.to_string().into_bytes())}).to_string();
     let mut etcd = UnixStream::connect(cluster.dir.join("client:0")).expect("etcd listens there");
-    let head =
-        "POST /v3/kv/put HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Type: application/json";
-    write!(etcd, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).expect("it listens");
+    let head = "POST /v3/kv/put HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Type: application/json";
+    write!(
+        etcd,
+        "{head}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("it listens");
     let mut answer = String::new();
     etcd.read_to_string(&mut answer).expect("it answers");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -903,8 +1209,13 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
     one_is_stuck(&cluster);
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
-    let back = removed(&cluster, &format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard"));
-    until("it is not in force", || !is_guarded(&cluster, ACCOUNT, "pod-reaper"));
+    let back = removed(
+        &cluster,
+        &format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard"),
+    );
+    until("it is not in force", || {
+        !is_guarded(&cluster, ACCOUNT, "pod-reaper")
+    });
     let probes = AtomicUsize::new(0);
     let server = cluster.server();
     let proxy = Proxy::with_faults(server, move |seen| {
@@ -913,8 +1224,12 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
             "message": "pods \"pod-reaper-1\" is forbidden: not yet ready to handle request",
         });
         let is_probe = seen.path.contains(OWN) && seen.is_write();
-        let moved =
-            || server.merge_patch(&pod_path("pod-reaper", OWN), json!({"metadata": {"labels": {"a": "b"}}}));
+        let moved = || {
+            server.merge_patch(
+                &pod_path("pod-reaper", OWN),
+                json!({"metadata": {"labels": {"a": "b"}}}),
+            )
+        };
         match is_probe.then(|| probes.fetch_add(1, Ordering::SeqCst)) {
             Some(0) => Act::Instead(403, not_ready),
             // The pod's kubelet updates it between the two requests.
@@ -926,18 +1241,33 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
         }
     });
     let run = thread::scope(|scope| {
-        let run = scope.spawn(|| run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT));
+        let run =
+            scope.spawn(|| run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT));
         until("nothing but the guard refused", || {
-            proxy.took_effect().iter().any(|seen| seen.path.contains(OWN) && seen.is_write())
+            proxy
+                .took_effect()
+                .iter()
+                .any(|seen| seen.path.contains(OWN) && seen.is_write())
         });
         assert!(cluster.try_get(STUCK).is_some());
         back();
         run.join().expect("it does not panic")
     });
-    assert_eq!((run.code, &run.report["summary"]["outcomes"]["deleted"]), (0, &json!(1)), "{}", run.log);
+    assert_eq!(
+        (run.code, &run.report["summary"]["outcomes"]["deleted"]),
+        (0, &json!(1)),
+        "{}",
+        run.log
+    );
     let seen = proxy.seen();
-    let real = seen.iter().position(|seen| seen.is_change() && !seen.is_dry()).expect("the delete");
-    let proof = seen.iter().rposition(|seen| seen.path.contains(OWN)).expect("the probe");
+    let real = seen
+        .iter()
+        .position(|seen| seen.is_change() && !seen.is_dry())
+        .expect("the delete");
+    let proof = seen
+        .iter()
+        .rposition(|seen| seen.path.contains(OWN))
+        .expect("the probe");
     assert!(proof < real, "{seen:?}");
 }
 
@@ -950,11 +1280,23 @@ pub fn as_member(
     body: &Value,
 ) -> u16 {
     let (method, path) = ask;
-    let kind = if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
-    let mut headers =
-        vec![("content-type".to_owned(), kind.to_owned()), ("impersonate-user".to_owned(), user.to_owned())];
-    headers.extend(groups.iter().map(|group| ("impersonate-group".to_owned(), (*group).to_owned())));
-    cluster.forward(method, path, headers, body.to_string().into_bytes()).0
+    let kind = if method == "PATCH" {
+        "application/strategic-merge-patch+json"
+    } else {
+        "application/json"
+    };
+    let mut headers = vec![
+        ("content-type".to_owned(), kind.to_owned()),
+        ("impersonate-user".to_owned(), user.to_owned()),
+    ];
+    headers.extend(
+        groups
+            .iter()
+            .map(|group| ("impersonate-group".to_owned(), (*group).to_owned())),
+    );
+    cluster
+        .forward(method, path, headers, body.to_string().into_bytes())
+        .0
 }
 
 /// Other accounts with the rights still delete, fail and change running pods.
@@ -966,14 +1308,31 @@ fn it_stops_no_other_account() {
     own_pod(&cluster, "pod-reaper");
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
     namespace(&cluster, "apps");
-    grant(&cluster, "gitops", "gitops", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
+    grant(
+        &cluster,
+        "gitops",
+        "gitops",
+        &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+    );
     bind(&cluster, IN_APPS, "gitops", "owner");
-    let service_accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+    let service_accounts = [
+        "system:serviceaccounts",
+        "system:serviceaccounts:kube-system",
+    ];
     let others: [(&str, &[&str]); 7] = [
         ("admin", &["system:masters"]),
-        ("system:serviceaccount:kube-system:node-controller", &service_accounts),
-        ("system:serviceaccount:kube-system:pod-garbage-collector", &service_accounts),
-        ("system:serviceaccount:kube-system:namespace-controller", &service_accounts),
+        (
+            "system:serviceaccount:kube-system:node-controller",
+            &service_accounts,
+        ),
+        (
+            "system:serviceaccount:kube-system:pod-garbage-collector",
+            &service_accounts,
+        ),
+        (
+            "system:serviceaccount:kube-system:namespace-controller",
+            &service_accounts,
+        ),
         ("system:node:ready-1", &["system:nodes"]),
         ("gitops", &[]),
         ("owner", &[]),
@@ -985,13 +1344,25 @@ fn it_stops_no_other_account() {
         let failed = json!({"status": {"phase": "Failed"}});
         // These accounts may only delete a pod, not write to one.
         if !user.ends_with("namespace-controller") {
-            assert_eq!(as_member(&cluster, user, groups, ("PATCH", &status), &failed), 200, "{user}");
+            assert_eq!(
+                as_member(&cluster, user, groups, ("PATCH", &status), &failed),
+                200,
+                "{user}"
+            );
         }
         if ["admin", "gitops", "owner"].contains(&user) {
             let labelled = json!({"metadata": {"labels": {"a": "b"}}});
-            assert_eq!(as_member(&cluster, user, groups, ("PATCH", &path), &labelled), 200, "{user}");
+            assert_eq!(
+                as_member(&cluster, user, groups, ("PATCH", &path), &labelled),
+                200,
+                "{user}"
+            );
         }
-        assert_eq!(as_member(&cluster, user, groups, ("DELETE", &path), &at_once()), 200, "{user}");
+        assert_eq!(
+            as_member(&cluster, user, groups, ("DELETE", &path), &at_once()),
+            200,
+            "{user}"
+        );
     }
 }
 
@@ -1003,19 +1374,31 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     one_dead_of_three(&cluster);
     install(&cluster, DEFAULT);
     let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
-    kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &component]);
+    kubectl(
+        &cluster,
+        &["apply", "--warnings-as-errors", "-f", &component],
+    );
     Node::not_ready("kosmos-one", 3600).create(&cluster);
     let controller = "system:serviceaccount:kube-system:node-controller";
     let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
-    let job = |name: &str| Pod::on("dead", "apps", name).owned_by("Job", name).finalizer(JOB_TRACKING);
-    let taken_up = job("taken-up").label("kosmos-io/pod", "true").terminating(&cluster, 600);
+    let job = |name: &str| {
+        Pod::on("dead", "apps", name)
+            .owned_by("Job", name)
+            .finalizer(JOB_TRACKING)
+    };
+    let taken_up = job("taken-up")
+        .label("kosmos-io/pod", "true")
+        .terminating(&cluster, 600);
     Pod::on("kosmos-one", "apps", "by-name").terminating(&cluster, 600);
     let ordinary = job("ordinary").terminating(&cluster, 600);
-    let delete = |user: &str, name: &str| as_user(user, &cluster, "DELETE", &pod_path("apps", name), &dry).0;
+    let delete =
+        |user: &str, name: &str| as_user(user, &cluster, "DELETE", &pod_path("apps", name), &dry).0;
     until("it is in force", || delete(controller, "taken-up") == 403);
     let fail = |user: &str, pod: &Value| {
-        let path =
-            format!("{}/status?dryRun=All", pod_path("apps", pod["metadata"]["name"].as_str().unwrap()));
+        let path = format!(
+            "{}/status?dryRun=All",
+            pod_path("apps", pod["metadata"]["name"].as_str().unwrap())
+        );
         as_user(user, &cluster, "PATCH", &path, &status_patch(pod, |_| {})).0
     };
     for user in [controller, ACCOUNT] {
@@ -1023,14 +1406,24 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
         assert_eq!(delete(user, "ordinary"), 200, "{user}");
         assert_eq!(fail(user, &ordinary), 200, "{user}");
     }
-    assert_eq!((delete(controller, "by-name"), delete(ACCOUNT, "by-name")), (403, 200));
-    assert_eq!((fail(controller, &taken_up), fail(ACCOUNT, &taken_up)), (200, 403));
+    assert_eq!(
+        (delete(controller, "by-name"), delete(ACCOUNT, "by-name")),
+        (403, 200)
+    );
+    assert_eq!(
+        (fail(controller, &taken_up), fail(ACCOUNT, &taken_up)),
+        (200, 403)
+    );
     // Rights count in their namespace, as in the other guard: the marker, and the wildcards of an administrator.
     bind(&cluster, IN_APPS, "pod-reaper", "reaper-of-apps");
-    until("it has the rights", || delete("reaper-of-apps", "ordinary") == 200);
+    until("it has the rights", || {
+        delete("reaper-of-apps", "ordinary") == 200
+    });
     assert_eq!(delete("reaper-of-apps", "taken-up"), 403);
     bind(&cluster, IN_APPS, "cluster-admin", ACCOUNT);
-    until("it is an administrator there", || delete(ACCOUNT, "taken-up") == 200);
+    until("it is an administrator there", || {
+        delete(ACCOUNT, "taken-up") == 200
+    });
     cluster.delete(&pod_path("apps", "taken-up"), dry);
 }
 
@@ -1042,13 +1435,16 @@ fn installing_it_needs_both_markers() {
     one_dead_of_three(&cluster);
     install(&cluster, DEFAULT);
     let shipped = cluster.get(&format!("{RBAC}/clusterroles/pod-reaper"));
-    let mut another =
-        json!({"apiVersion": shipped["apiVersion"], "kind": "ClusterRole", "rules": shipped["rules"]});
+    let mut another = json!({"apiVersion": shipped["apiVersion"], "kind": "ClusterRole", "rules": shipped["rules"]});
     another["metadata"] = json!({"name": "another-reaper"});
     let marker = |resource: &str| json!({"apiGroups": ["pod-reaper.io"], "resources": [resource], "verbs": ["be-guarded"]});
     let mut rules = shipped["rules"].as_array().unwrap().clone();
     rules.push(json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"]}));
-    let without = rules.iter().filter(|rule| **rule != marker("guarded")).cloned().collect::<Vec<_>>();
+    let without = rules
+        .iter()
+        .filter(|rule| **rule != marker("guarded"))
+        .cloned()
+        .collect::<Vec<_>>();
     grant(&cluster, "without", "without", &json!(without));
     grant(&cluster, "one", "one", &json!(rules));
     rules.push(marker("unguarded"));

@@ -39,7 +39,9 @@ const MOST_AT_ONCE: usize = 8;
 pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -> BTreeSet<String> {
     objects::namespace(cluster, "load");
     let padding = "x".repeat(padding);
-    let pods = nodes.iter().flat_map(|(node, pods)| (0..*pods).map(move |pod| (node, pod)));
+    let pods = nodes
+        .iter()
+        .flat_map(|(node, pods)| (0..*pods).map(move |pod| (node, pod)));
     in_parallel(pods, |(node, pod)| {
         let name = format!("{node}-{pod}");
         let pod = pod_on(cluster, node, &name, &padding);
@@ -68,17 +70,24 @@ fn pod_on(cluster: &ControlPlane, node: &str, name: &str, padding: &str) -> Stri
 }
 
 /// Calls `act` for each item, in parallel.
-fn in_parallel<T: Send, U: Send>(items: impl Iterator<Item = T>, act: impl Fn(T) -> U + Sync) -> Vec<U> {
+fn in_parallel<T: Send, U: Send>(
+    items: impl Iterator<Item = T>,
+    act: impl Fn(T) -> U + Sync,
+) -> Vec<U> {
     let mut queues = (0..BUILDERS).map(|_| Vec::new()).collect::<Vec<_>>();
     for (place, item) in items.enumerate() {
         queues[place % BUILDERS].push(item);
     }
     thread::scope(|scope| {
         let act = &act;
-        let builders =
-            queues.into_iter().map(|queue| scope.spawn(move || queue.into_iter().map(act).collect()));
+        let builders = queues
+            .into_iter()
+            .map(|queue| scope.spawn(move || queue.into_iter().map(act).collect()));
         let builders = builders.collect::<Vec<thread::ScopedJoinHandle<'_, Vec<U>>>>();
-        builders.into_iter().flat_map(|builder| builder.join().expect("it does not panic")).collect()
+        builders
+            .into_iter()
+            .flat_map(|builder| builder.join().expect("it does not panic"))
+            .collect()
     })
 }
 
@@ -116,20 +125,30 @@ fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
         .spawn()
         .expect("it starts");
     let pid = child.id();
-    let (mut stdout, mut stderr) =
-        (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
+    let (mut stdout, mut stderr) = (
+        child.stdout.take().expect("it is piped"),
+        child.stderr.take().expect("it is piped"),
+    );
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let log = thread::spawn(move || {
             let mut log = String::new();
-            stderr.read_to_string(&mut log).map(|_| log).expect("the log is text")
+            stderr
+                .read_to_string(&mut log)
+                .map(|_| log)
+                .expect("the log is text")
         });
         let mut report = vec![0];
         let memory = stdout.read_exact(&mut report).map(|()| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
-            let peak =
-                status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel counts");
-            peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+            let peak = status
+                .lines()
+                .find_map(|line| line.strip_prefix("VmHWM:"))
+                .expect("the kernel counts");
+            peak.trim()
+                .trim_end_matches(" kB")
+                .parse::<u64>()
+                .expect("a number")
         });
         stdout.read_to_end(&mut report).expect("it can be read");
         let status = child.wait().expect("it can be waited for");
@@ -137,13 +156,20 @@ fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
         let _ = sender.send((status, report, memory, log));
     });
     let Ok((status, report, memory, log)) = receiver.recv_timeout(DEADLINE) else {
-        Command::new("kill").args(["-KILL", &pid.to_string()]).status().expect("kill");
+        Command::new("kill")
+            .args(["-KILL", &pid.to_string()])
+            .status()
+            .expect("kill");
         panic!("it has not ended after {DEADLINE:?}");
     };
     let took = started.elapsed();
     let memory = memory.unwrap_or_else(|error| panic!("no report ({error}): {log}"));
     let report = serde_json::from_slice(&report).unwrap_or_else(|error| panic!("{error}: {log}"));
-    let run = Run { code: status.code().expect("it ended by itself"), report, log };
+    let run = Run {
+        code: status.code().expect("it ended by itself"),
+        report,
+        log,
+    };
     Measured { run, took, memory }
 }
 
@@ -151,14 +177,20 @@ impl Measured {
     /// The pods with this outcome.
     fn with(&self, outcome: &str) -> BTreeSet<String> {
         let pods = self.run.report["pods"].as_array().expect("pods").iter();
-        pods.filter(|pod| pod["outcome"] == outcome).map(uid_of_entry).collect()
+        pods.filter(|pod| pod["outcome"] == outcome)
+            .map(uid_of_entry)
+            .collect()
     }
 
     fn holds(&self, what: &str) {
         let Self { run, took, memory } = self;
         eprintln!("{what}: {:.1} s, {memory} KiB at most", took.as_secs_f64());
         assert_eq!((run.code, &run.report["errors"]), (0, &json!([])), "{what}");
-        assert_eq!(run.report["breaker"], Value::Null, "{what}: 30 % is no mass outage");
+        assert_eq!(
+            run.report["breaker"],
+            Value::Null,
+            "{what}: 30 % is no mass outage"
+        );
         assert!(*memory <= MOST_MEMORY, "{what}: {memory} KiB");
     }
 }
@@ -167,23 +199,35 @@ fn a_zone_dies(zone: &Zone) {
     let cluster = fresh();
     let padding = "x".repeat(NODE_PADDING);
     let began = Instant::now();
-    let dead = (0..zone.dead).map(|node| format!("dead-{node}")).collect::<Vec<_>>();
+    let dead = (0..zone.dead)
+        .map(|node| format!("dead-{node}"))
+        .collect::<Vec<_>>();
     in_parallel(0..zone.nodes - zone.dead, |node| {
-        let node = Node::ready(&format!("ready-{node}")).annotation("example.org/padding", &padding);
+        let node =
+            Node::ready(&format!("ready-{node}")).annotation("example.org/padding", &padding);
         // Only NotReady nodes are read completely.
         node.without_lease().create(&cluster);
     });
     in_parallel(dead.iter(), |node| {
-        Node::not_ready(node, 3600).annotation("example.org/padding", &padding).create(&cluster);
+        Node::not_ready(node, 3600)
+            .annotation("example.org/padding", &padding)
+            .create(&cluster);
     });
     let crowded = &dead[..zone.crowded];
-    let on_each = crowded.iter().map(|node| (node.clone(), zone.pods)).collect::<Vec<_>>();
+    let on_each = crowded
+        .iter()
+        .map(|node| (node.clone(), zone.pods))
+        .collect::<Vec<_>>();
     let stuck = pods(&cluster, &on_each, zone.pod_padding);
-    let alive =
-        in_parallel(crowded.iter(), |node| pod_on(&cluster, node, &format!("{node}-lives"), &padding));
+    let alive = in_parallel(crowded.iter(), |node| {
+        pod_on(&cluster, node, &format!("{node}-lives"), &padding)
+    });
     until_overdue();
     let cap = stuck.len() / 4;
-    eprintln!("the cluster was built in {:.0} s", began.elapsed().as_secs_f64());
+    eprintln!(
+        "the cluster was built in {:.0} s",
+        began.elapsed().as_secs_f64()
+    );
 
     let proxy = Proxy::start(cluster.server(), |_| {});
     let first = measure(&proxy.kubeconfig, &["--max-deletes", &cap.to_string()]);
@@ -193,27 +237,60 @@ fn a_zone_dies(zone: &Zone) {
     assert!(at_once <= MOST_AT_ONCE, "{at_once}");
     let deleted = first.with("deleted");
     assert_eq!(deleted.len(), cap);
-    assert_eq!(proxy.took_effect().iter().filter(|seen| seen.is_change()).count(), cap);
-    assert_eq!(first.run.report["pods"].as_array().map(Vec::len), Some(stuck.len()));
+    assert_eq!(
+        proxy
+            .took_effect()
+            .iter()
+            .filter(|seen| seen.is_change())
+            .count(),
+        cap
+    );
+    assert_eq!(
+        first.run.report["pods"].as_array().map(Vec::len),
+        Some(stuck.len())
+    );
 
     // The next run uses TLS, as in a real cluster.
     let next = measure(&cluster.kubeconfig, &[]);
     next.holds("the next run");
     let rest = stuck.difference(&deleted).cloned().collect::<BTreeSet<_>>();
-    assert!(next.with("deleted") == rest, "it takes what the first has left");
+    assert!(
+        next.with("deleted") == rest,
+        "it takes what the first has left"
+    );
     let left = cluster.get("/api/v1/namespaces/load/pods");
-    let left = left["items"].as_array().expect("items").iter().map(uid).collect::<BTreeSet<_>>();
-    assert!(left == alive.into_iter().collect(), "what is not Terminating lives");
+    let left = left["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(uid)
+        .collect::<BTreeSet<_>>();
+    assert!(
+        left == alive.into_iter().collect(),
+        "what is not Terminating lives"
+    );
 }
 
 /// The census of the nodes takes two pages. There are few pods, but together they have 36 MB.
 #[test]
 fn a_zone_dies_in_a_cluster() {
-    a_zone_dies(&Zone { nodes: 510, dead: 153, crowded: 80, pods: 3, pod_padding: 150_000 });
+    a_zone_dies(&Zone {
+        nodes: 510,
+        dead: 153,
+        crowded: 80,
+        pods: 3,
+        pod_padding: 150_000,
+    });
 }
 
 #[test]
 #[ignore = "builds a cluster of 5,000 nodes, which takes minutes; see CONTRIBUTING.md"]
 fn a_zone_dies_in_a_big_cluster() {
-    a_zone_dies(&Zone { nodes: 5_000, dead: 1_500, crowded: 200, pods: 100, pod_padding: 10_000 });
+    a_zone_dies(&Zone {
+        nodes: 5_000,
+        dead: 1_500,
+        crowded: 200,
+        pods: 100,
+        pod_padding: 10_000,
+    });
 }

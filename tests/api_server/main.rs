@@ -54,7 +54,10 @@ fn end_of(child: Child, limit: Duration) -> Output {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(child.wait_with_output()));
     let Ok(output) = receiver.recv_timeout(limit) else {
-        Command::new("kill").args(["-KILL", &pid]).status().expect("kill");
+        Command::new("kill")
+            .args(["-KILL", &pid])
+            .status()
+            .expect("kill");
         panic!("it has not ended after {limit:?}");
     };
     output.expect("it can be waited for")
@@ -78,7 +81,10 @@ fn one_dead_of_three(cluster: &ControlPlane) {
 }
 
 fn uid(object: &Value) -> String {
-    object["metadata"]["uid"].as_str().expect("a UID").to_owned()
+    object["metadata"]["uid"]
+        .as_str()
+        .expect("a UID")
+        .to_owned()
 }
 
 fn uid_of_entry(entry: &Value) -> String {

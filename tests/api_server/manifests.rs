@@ -17,8 +17,8 @@ use crate::{
     support::{
         ControlPlane, fresh,
         installed::{
-            self, ACCOUNT, BASE, DEFAULT, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, folder, install,
-            kubectl, may, settings, until,
+            self, ACCOUNT, BASE, DEFAULT, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, folder,
+            install, kubectl, may, settings, until,
         },
         objects::{Node, Pod, annotate, namespace, pod_path},
         program::{binary, run_with, shown},
@@ -74,8 +74,12 @@ fn rights(role: &Value) -> Vec<(Right, Value)> {
 fn everything_stuck(cluster: &ControlPlane) -> String {
     six_nodes::failed(cluster);
     // Whether it lives is asked of the leases of API servers too.
-    Node::not_ready("cp", 3600).label("node-role.kubernetes.io/control-plane", "").create(cluster);
-    let pod = Pod::on(six_nodes::DEAD, "etl", "held-by-job").owned_by("Job", "held").finalizer(JOB_TRACKING);
+    Node::not_ready("cp", 3600)
+        .label("node-role.kubernetes.io/control-plane", "")
+        .create(cluster);
+    let pod = Pod::on(six_nodes::DEAD, "etl", "held-by-job")
+        .owned_by("Job", "held")
+        .finalizer(JOB_TRACKING);
     let pod = pod.terminating(cluster, 1);
     until_overdue();
     uid(&pod)
@@ -98,13 +102,25 @@ fn it_is_applied_without_a_warning() {
     // A dry run would not detect this.
     namespace(&cluster, "pod-reaper");
     for what in EVERYTHING {
-        let arguments = ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-k"];
+        let arguments = [
+            "apply",
+            "--dry-run=server",
+            "--validate=strict",
+            "--warnings-as-errors",
+            "-k",
+        ];
         let printed = kubectl(&cluster, &[&arguments[..], &[&folder(what)]].concat());
         assert!(printed.lines().count() >= 5, "{what}: {printed}");
     }
     for component in ["guard", "kosmos-guard", "node-guard", "scratch"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
-        let arguments = ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-f"];
+        let arguments = [
+            "apply",
+            "--dry-run=server",
+            "--validate=strict",
+            "--warnings-as-errors",
+            "-f",
+        ];
         kubectl(&cluster, &[&arguments[..], &[&file]].concat());
     }
 }
@@ -116,14 +132,22 @@ fn every_overlay_keeps_the_pod_off_leaf_nodes() {
     // A dry run would not create it.
     namespace(&cluster, "pod-reaper");
     let placement = |what: &str| {
-        let arguments = ["apply", "--dry-run=server", "--output=json", "-k", &folder(what)];
+        let arguments = [
+            "apply",
+            "--dry-run=server",
+            "--output=json",
+            "-k",
+            &folder(what),
+        ];
         let list: Value = serde_json::from_str(&kubectl(&cluster, &arguments)).expect("a list");
         let objects = list["items"].as_array().expect("items");
-        let mut templates = objects.iter().filter_map(|object| match object["kind"].as_str() {
-            Some("CronJob") => Some(&object["spec"]["jobTemplate"]["spec"]["template"]["spec"]),
-            Some("Job") => Some(&object["spec"]["template"]["spec"]),
-            _ => None,
-        });
+        let mut templates = objects
+            .iter()
+            .filter_map(|object| match object["kind"].as_str() {
+                Some("CronJob") => Some(&object["spec"]["jobTemplate"]["spec"]["template"]["spec"]),
+                Some("Job") => Some(&object["spec"]["template"]["spec"]),
+                _ => None,
+            });
         let pod = templates.next().expect("a template");
         assert_eq!(templates.next(), None, "{what}");
         let field = |name: &str| pod.get(name).cloned().unwrap_or_default();
@@ -131,7 +155,11 @@ fn every_overlay_keeps_the_pod_off_leaf_nodes() {
     };
     let base = placement(BASE);
     let leaf = json!({"key": "kosmos.io/node", "operator": "DoesNotExist"});
-    assert!(base[0].to_string().contains(&leaf.to_string()), "{}", base[0]);
+    assert!(
+        base[0].to_string().contains(&leaf.to_string()),
+        "{}",
+        base[0]
+    );
     for what in EVERYTHING {
         assert_eq!(placement(what), base, "{what}");
     }
@@ -145,13 +173,28 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
         install(&cluster, what);
         let writes = what == DEFAULT;
         assert_eq!(may(&cluster, "delete", "", "pods", ""), writes, "{what}");
-        assert_eq!(may(&cluster, "patch", "", "pods/status", ""), writes, "{what}");
-        assert_eq!(may(&cluster, "create", "events.k8s.io", "events", ""), writes, "{what}");
-        let mode = settings(&cluster).into_iter().find(|(name, _)| name == "DRY_RUN").expect("it is set").1;
+        assert_eq!(
+            may(&cluster, "patch", "", "pods/status", ""),
+            writes,
+            "{what}"
+        );
+        assert_eq!(
+            may(&cluster, "create", "events.k8s.io", "events", ""),
+            writes,
+            "{what}"
+        );
+        let mode = settings(&cluster)
+            .into_iter()
+            .find(|(name, _)| name == "DRY_RUN")
+            .expect("it is set")
+            .1;
         assert_eq!(mode, if writes { "none" } else { "client" }, "{what}");
     }
     let namespace = cluster.get("/api/v1/namespaces/pod-reaper");
-    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    assert_eq!(
+        namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"],
+        "restricted"
+    );
 
     let cronjob = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper");
     let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"];
@@ -176,7 +219,11 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
     // The profile is enforced: with one line less the pod is refused.
     pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = Value::Null;
     let refused = create(&pod, "one-line-less");
-    assert!(shown(&refused).contains("violates PodSecurity \"restricted"), "{}", shown(&refused));
+    assert!(
+        shown(&refused).contains("violates PodSecurity \"restricted"),
+        "{}",
+        shown(&refused)
+    );
 }
 
 /// The program accepts the shipped settings, and the role without any write is enough for them.
@@ -198,7 +245,10 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     assert_eq!(report["mode"], "client-dry-run");
     assert_eq!(report["errors"], json!([]));
-    assert_eq!(report["summary"]["outcomes"]["would-delete"], six_nodes::STUCK.len() + 1);
+    assert_eq!(
+        report["summary"]["outcomes"]["would-delete"],
+        six_nodes::STUCK.len() + 1
+    );
 }
 
 /// Before Kubernetes 1.30 there are no policies, and the base is what is installed: the role alone.
@@ -210,15 +260,25 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
     install(&cluster, BASE);
     let pods = || {
         let list = cluster.get("/api/v1/pods");
-        let name = |pod: &Value, field: &str| pod["metadata"][field].as_str().expect("text").to_owned();
+        let name =
+            |pod: &Value, field: &str| pod["metadata"][field].as_str().expect("text").to_owned();
         let pods = list["items"].as_array().expect("items").iter();
-        pods.map(|pod| (name(pod, "namespace"), name(pod, "name"))).collect::<BTreeSet<_>>()
+        pods.map(|pod| (name(pod, "namespace"), name(pod, "name")))
+            .collect::<BTreeSet<_>>()
     };
     let before = pods();
     let shipped = settings(&cluster);
-    let variables = shipped.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>();
+    let variables = shipped
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect::<Vec<_>>();
     let run = run_with(&installed::kubeconfig(&cluster), &variables, &SHORT);
-    assert_eq!((run.code, &run.report["errors"]), (0, &json!([])), "{}", run.log);
+    assert_eq!(
+        (run.code, &run.report["errors"]),
+        (0, &json!([])),
+        "{}",
+        run.log
+    );
     let gone = before.difference(&pods()).cloned().collect::<BTreeSet<_>>();
     let stuck = six_nodes::STUCK.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
     assert_eq!(gone, BTreeSet::from(stuck));
@@ -229,27 +289,46 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
 #[test]
 fn a_full_run_is_never_refused_and_uses_every_right() {
     let policy = folder("tests/data/audit-policy.yaml");
-    let flags = [&format!("--audit-policy-file={policy}"), "--audit-log-path=logs/audit.log"];
-    let cluster =
-        ControlPlane::start(&flags.map(AsRef::as_ref)).unwrap_or_else(|message| panic!("{message}"));
+    let flags = [
+        &format!("--audit-policy-file={policy}"),
+        "--audit-log-path=logs/audit.log",
+    ];
+    let cluster = ControlPlane::start(&flags.map(AsRef::as_ref))
+        .unwrap_or_else(|message| panic!("{message}"));
     let cluster: &'static ControlPlane = Box::leak(Box::new(cluster));
     scratch::stuck(cluster, six_nodes::DEAD, "cache", (SCRATCH, "true"));
     let job_pod = everything_stuck(cluster);
     install(cluster, DEFAULT);
     scratch::install(cluster, true);
     let granted = [CLUSTER_ROLE, SCRATCH_ROLE].map(|role| rights(&cluster.get(role)));
-    let granted = granted.into_iter().flatten().map(|(right, _)| right).collect::<BTreeSet<_>>();
+    let granted = granted
+        .into_iter()
+        .flatten()
+        .map(|(right, _)| right)
+        .collect::<BTreeSet<_>>();
     own_pod(cluster, "pod-reaper");
     let shipped = settings(cluster);
     let variables = [("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)];
-    let variables = shipped.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(variables);
+    let variables = shipped
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .chain(variables);
     let variables = variables.collect::<Vec<_>>();
 
     // The Job's pod, and the one with scratch.
     let all = six_nodes::STUCK.len() + 2;
     let proxy = with_a_changing_pod(cluster);
-    let dry = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &[&SHORT[..], &["--dry-run"]].concat());
-    assert_eq!((dry.code, &dry.report["errors"]), (0, &json!([])), "{}", dry.log);
+    let dry = run_with(
+        &proxy.kubeconfig_of(ACCOUNT),
+        &variables,
+        &[&SHORT[..], &["--dry-run"]].concat(),
+    );
+    assert_eq!(
+        (dry.code, &dry.report["errors"]),
+        (0, &json!([])),
+        "{}",
+        dry.log
+    );
     assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], all);
 
     // The Job controller removes its finalizer from a failed pod.
@@ -257,17 +336,28 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     let controller = thread::spawn(move || {
         let started = Instant::now();
         while cluster.get(&path)["status"]["phase"] != "Failed" {
-            assert!(started.elapsed() < Duration::from_mins(5), "it was not set to Failed");
+            assert!(
+                started.elapsed() < Duration::from_mins(5),
+                "it was not set to Failed"
+            );
             thread::sleep(Duration::from_millis(20));
         }
         cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
     });
     let real = run_with(&installed::kubeconfig(cluster), &variables, &SHORT);
     controller.join().expect("it let go");
-    assert_eq!((real.code, &real.report["errors"]), (0, &json!([])), "{}", real.log);
+    assert_eq!(
+        (real.code, &real.report["errors"]),
+        (0, &json!([])),
+        "{}",
+        real.log
+    );
     let outcomes = &real.report["summary"]["outcomes"];
     assert_eq!(outcomes["deleted"], all, "{outcomes}");
-    assert_eq!(real.reason_and_outcome(&job_pod), ("stuck-on-not-ready-node", Some("deleted")));
+    assert_eq!(
+        real.reason_and_outcome(&job_pod),
+        ("stuck-on-not-ready-node", Some("deleted"))
+    );
 
     // One more request, which every account may send: when it is in the log, the earlier ones are too.
     as_account(cluster, "GET", "/version", &Value::Null);
@@ -275,15 +365,22 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     let mut events = Vec::new();
     until("the audit log is complete", || {
         let text = fs::read_to_string(&log).expect("an audit log");
-        let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let all = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let by_account = |event: &Value| {
             event["user"]["username"] == ACCOUNT || event["impersonatedUser"]["username"] == ACCOUNT
         };
         events = all.filter(by_account).collect();
-        events.last().is_some_and(|event| event["requestURI"] == "/version")
+        events
+            .last()
+            .is_some_and(|event| event["requestURI"] == "/version")
     });
-    let program =
-        |event: &&Value| event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("pod-reaper/"));
+    let program = |event: &&Value| {
+        event["userAgent"]
+            .as_str()
+            .is_some_and(|agent| agent.starts_with("pod-reaper/"))
+    };
     let mut used = BTreeSet::new();
     for event in events.iter().filter(program) {
         let text = |field: &str| event["objectRef"][field].as_str().unwrap_or_default();
@@ -319,8 +416,16 @@ fn without_any_one_right_the_run_reports_it() {
         (right("list", "namespaces"), (3, 0), (3, 0)),
         (right("list", "pods"), (1, 0), (1, 0)),
         (right("get", "pods"), (3, all - 1), (1, 0)),
-        (right("get", "persistentvolumeclaims"), (3, all - 1), (3, all - 1)),
-        (right("get", "persistentvolumes"), (3, all - 1), (3, all - 1)),
+        (
+            right("get", "persistentvolumeclaims"),
+            (3, all - 1),
+            (3, all - 1),
+        ),
+        (
+            right("get", "persistentvolumes"),
+            (3, all - 1),
+            (3, all - 1),
+        ),
         (right("list", "volumeattachments"), (3, all), (3, all)),
         (right("delete", "pods"), (3, 0), (1, 0)),
         (right("patch", "pods/status"), (3, all - 1), (3, all - 1)),
@@ -352,20 +457,36 @@ fn without_any_one_right_the_run_reports_it() {
             "guarded" => "pod-reaper.io",
             _ => "",
         };
-        until("the right is gone", || !may(&cluster, verb, group, resource, ""));
+        until("the right is gone", || {
+            !may(&cluster, verb, group, resource, "")
+        });
         let [without, guarded] = ["false", "true"].map(|require| {
             let proxy = with_a_changing_pod(cluster.server());
             let kubeconfig = proxy.kubeconfig_of(ACCOUNT);
-            annotate(&cluster, &pod_path("vault", "vault-0"), "example.org/touched", "not yet");
+            annotate(
+                &cluster,
+                &pod_path("vault", "vault-0"),
+                "example.org/touched",
+                "not yet",
+            );
             let output = binary(&kubeconfig)
-                .envs([("REQUIRE_GUARD", require), ("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)])
+                .envs([
+                    ("REQUIRE_GUARD", require),
+                    ("POD_NAMESPACE", "pod-reaper"),
+                    ("POD_NAME", OWN),
+                ])
                 .args(SHORT)
                 .args(["--dry-run", "--output", "json"])
                 .output()
                 .expect("it starts");
             let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-            let would = report["summary"]["outcomes"]["would-delete"].as_u64().unwrap_or_default();
-            (output.status.code().unwrap_or_default(), usize::try_from(would).unwrap())
+            let would = report["summary"]["outcomes"]["would-delete"]
+                .as_u64()
+                .unwrap_or_default();
+            (
+                output.status.code().unwrap_or_default(),
+                usize::try_from(would).unwrap(),
+            )
         });
         seen.push((right, without, guarded));
     }
@@ -411,9 +532,24 @@ fn the_account_can_do_nothing_else() {
         (&["create", "events"], &everywhere),
         (&["update", "leases.coordination.k8s.io"], &everywhere),
         (&["create", "serviceaccounts/token"], &in_its_own),
-        (&["bind", "clusterroles.rbac.authorization.k8s.io"], &everywhere),
-        (&["get", "validatingadmissionpolicies.admissionregistration.k8s.io"], &everywhere),
-        (&["delete", "validatingadmissionpolicies.admissionregistration.k8s.io"], &everywhere),
+        (
+            &["bind", "clusterroles.rbac.authorization.k8s.io"],
+            &everywhere,
+        ),
+        (
+            &[
+                "get",
+                "validatingadmissionpolicies.admissionregistration.k8s.io",
+            ],
+            &everywhere,
+        ),
+        (
+            &[
+                "delete",
+                "validatingadmissionpolicies.admissionregistration.k8s.io",
+            ],
+            &everywhere,
+        ),
     ];
     let can: [(&[&str], &[&str]); 7] = [
         (&["list", "nodes"], &everywhere),
@@ -421,8 +557,20 @@ fn the_account_can_do_nothing_else() {
         (&["patch", "pods/status"], &everywhere),
         (&["create", "events.events.k8s.io"], &everywhere),
         (&["list", "leases.coordination.k8s.io"], &everywhere),
-        (&["list", "validatingadmissionpolicies.admissionregistration.k8s.io"], &everywhere),
-        (&["list", "validatingadmissionpolicybindings.admissionregistration.k8s.io"], &everywhere),
+        (
+            &[
+                "list",
+                "validatingadmissionpolicies.admissionregistration.k8s.io",
+            ],
+            &everywhere,
+        ),
+        (
+            &[
+                "list",
+                "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+            ],
+            &everywhere,
+        ),
     ];
     // kubectl does not query an unknown resource.
     let marked = |resource| may(&cluster, "be-guarded", "pod-reaper.io", resource, "");
@@ -431,9 +579,20 @@ fn the_account_can_do_nothing_else() {
         // kubectl would take the part after a slash for a name.
         let (resource, subresource) = what[1].split_once('/').unwrap_or((what[1], ""));
         let subresource = format!("--subresource={subresource}");
-        let words = ["--kubeconfig", &kubeconfig, "auth", "can-i", what[0], resource, &subresource];
+        let words = [
+            "--kubeconfig",
+            &kubeconfig,
+            "auth",
+            "can-i",
+            what[0],
+            resource,
+            &subresource,
+        ];
         let output = cluster.kubectl([&words[..], scope].concat());
-        (what.join(" "), String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        (
+            what.join(" "),
+            String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        )
     };
     for asked in can {
         assert_eq!(answer(asked).1, "yes", "{asked:?}");

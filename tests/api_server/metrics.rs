@@ -54,7 +54,15 @@ impl Gateway {
         let web = folder.path().join("web.yaml");
         fs::write(&web, format!("{USERS}{configuration}")).expect("our folder");
         let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ])
             .args([
                 "-days",
                 "2",
@@ -73,7 +81,10 @@ impl Gateway {
         let mut command = Command::new(needed("prometheus-pushgateway"));
         command.args(["--web.listen-address=127.0.0.1:0", "--persistence.file="]);
         command.arg(format!("--web.config.file={}", web.display()));
-        Self { exporter: Exporter::start(&command, "127.0.0.1"), folder }
+        Self {
+            exporter: Exporter::start(&command, "127.0.0.1"),
+            folder,
+        }
     }
 
     fn url(&self) -> String {
@@ -82,9 +93,19 @@ impl Gateway {
 
     /// The series of pod-reaper as Prometheus would scrape them: values by name and labels in alphabetical order.
     fn scrape(&self) -> BTreeMap<String, f64> {
-        let answer = self.exporter.scrape(&format!("Authorization: {AUTHORIZATION}\r\n"));
-        let pushes = answer.lines().filter(|line| line.starts_with("push_failure_time_seconds{"));
-        assert!(pushes.inspect(|line| assert!(line.ends_with(" 0"), "{line}")).count() <= 1, "one group");
+        let answer = self
+            .exporter
+            .scrape(&format!("Authorization: {AUTHORIZATION}\r\n"));
+        let pushes = answer
+            .lines()
+            .filter(|line| line.starts_with("push_failure_time_seconds{"));
+        assert!(
+            pushes
+                .inspect(|line| assert!(line.ends_with(" 0"), "{line}"))
+                .count()
+                <= 1,
+            "one group"
+        );
         samples(&answer)
     }
 }
@@ -105,26 +126,41 @@ fn pushed(name: &str, labels: &str) -> String {
 
 #[track_caller]
 fn value(samples: &BTreeMap<String, f64>, name: &str) -> f64 {
-    *samples.get(&pushed(name, "")).unwrap_or_else(|| panic!("no {name} in {samples:#?}"))
+    *samples
+        .get(&pushed(name, ""))
+        .unwrap_or_else(|| panic!("no {name} in {samples:#?}"))
 }
 
 /// The numbers of the JSON report, as series of the gateway.
 fn counted(report: &Value) -> BTreeMap<String, f64> {
-    let number =
-        |value: &Value| f64::from(u32::try_from(value.as_u64().expect("a number")).expect("a small one"));
+    let number = |value: &Value| {
+        f64::from(u32::try_from(value.as_u64().expect("a number")).expect("a small one"))
+    };
     let mut expected = BTreeMap::new();
     for pod in report["pods"].as_array().expect("pods") {
         let labels = format!(",reason={},verdict={}", pod["reason"], pod["verdict"]);
         *expected.entry(pushed("pods", &labels)).or_default() += 1.0;
     }
     for (outcome, count) in report["summary"]["outcomes"].as_object().expect("outcomes") {
-        expected.insert(pushed("outcomes", &format!(",outcome=\"{outcome}\"")), number(count));
+        expected.insert(
+            pushed("outcomes", &format!(",outcome=\"{outcome}\"")),
+            number(count),
+        );
     }
-    expected.insert(pushed("nodes_not_ready", ""), number(&report["summary"]["nodesNotReady"]));
+    expected.insert(
+        pushed("nodes_not_ready", ""),
+        number(&report["summary"]["nodesNotReady"]),
+    );
     expected.insert(pushed("exit_code", ""), number(&report["exitCode"]));
     let errors = report["errors"].as_array().expect("errors").len();
-    expected.insert(pushed("read_errors", ""), f64::from(u32::try_from(errors).expect("a small one")));
-    expected.insert(pushed("breaker_held_pods", ""), report["breaker"].get("held").map_or(0.0, number));
+    expected.insert(
+        pushed("read_errors", ""),
+        f64::from(u32::try_from(errors).expect("a small one")),
+    );
+    expected.insert(
+        pushed("breaker_held_pods", ""),
+        report["breaker"].get("held").map_or(0.0, number),
+    );
     expected
 }
 
@@ -135,11 +171,22 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     let gateway = Gateway::start();
     let file = gateway.folder.path().join("pod-reaper.prom");
     let (url, path) = (gateway.url(), file.display().to_string());
-    let options =
-        ["--cluster-name", CLUSTER, "--push-gateway", &url, "--metrics-file", &path, "--log-level=trace"];
+    let options = [
+        "--cluster-name",
+        CLUSTER,
+        "--push-gateway",
+        &url,
+        "--metrics-file",
+        &path,
+        "--log-level=trace",
+    ];
     let run = run(&cluster.kubeconfig, &[&SHORT[..], &options].concat());
     assert_eq!(run.code, 0, "{}", run.log);
-    assert!(!run.log.contains("WARN") && !run.log.contains(PASSWORD), "{}", run.log);
+    assert!(
+        !run.log.contains("WARN") && !run.log.contains(PASSWORD),
+        "{}",
+        run.log
+    );
     assert_eq!(run.report["clusterName"], CLUSTER);
 
     let scraped = gateway.scrape();
@@ -156,7 +203,10 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
             .sum::<f64>()
     };
     assert!(pods(&counted) >= 9.0, "{counted:#?}");
-    assert!((pods(&scraped) - pods(&counted)).abs() < 0.5, "{scraped:#?}");
+    assert!(
+        (pods(&scraped) - pods(&counted)).abs() < 0.5,
+        "{scraped:#?}"
+    );
     assert_eq!(scraped.get(&pushed("mode", ",mode=\"delete\"")), Some(&1.0));
     let version = format!(",version=\"{}\"", env!("CARGO_PKG_VERSION"));
     assert_eq!(scraped.get(&pushed("build_info", &version)), Some(&1.0));
@@ -182,8 +232,13 @@ fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     installed::install(&cluster, installed::ONE_OF_MANY);
-    let settings = installed::settings(&cluster).into_iter().collect::<BTreeMap<_, _>>();
-    assert_eq!(settings["PUSH_GATEWAY"], "http://pushgateway.monitoring.example:9091");
+    let settings = installed::settings(&cluster)
+        .into_iter()
+        .collect::<BTreeMap<_, _>>();
+    assert_eq!(
+        settings["PUSH_GATEWAY"],
+        "http://pushgateway.monitoring.example:9091"
+    );
     let gateway = Gateway::start();
     own_pod(&cluster, "pod-reaper");
     let output = binary(&installed::kubeconfig(&cluster))
@@ -191,23 +246,42 @@ fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
         .envs([("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)])
         .env("PUSH_GATEWAY", gateway.url())
         // As in the image.
-        .envs([("SSL_CERT_FILE", "/nonexistent"), ("SSL_CERT_DIR", "/nonexistent")])
+        .envs([
+            ("SSL_CERT_FILE", "/nonexistent"),
+            ("SSL_CERT_DIR", "/nonexistent"),
+        ])
         .args(SHORT)
         .output()
         .expect("it starts");
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-    assert!(shown(&output).contains("run, cluster prod-eu, judged at"), "{}", shown(&output));
-    let deleted = r#"pod_reaper_outcomes{cluster="prod-eu",instance="",job="pod-reaper",outcome="deleted"}"#;
+    assert!(
+        shown(&output).contains("run, cluster prod-eu, judged at"),
+        "{}",
+        shown(&output)
+    );
+    let deleted =
+        r#"pod_reaper_outcomes{cluster="prod-eu",instance="",job="pod-reaper",outcome="deleted"}"#;
     let scraped = gateway.scrape();
-    assert_eq!(scraped.get(deleted), Some(&f64::from(u32::try_from(six_nodes::STUCK.len()).expect("a few"))));
-    assert!(scraped.keys().all(|series| series.contains(r#"{cluster="prod-eu","#)), "{scraped:#?}");
+    assert_eq!(
+        scraped.get(deleted),
+        Some(&f64::from(
+            u32::try_from(six_nodes::STUCK.len()).expect("a few")
+        ))
+    );
+    assert!(
+        scraped
+            .keys()
+            .all(|series| series.contains(r#"{cluster="prod-eu","#)),
+        "{scraped:#?}"
+    );
 }
 
 /// A gateway with an untrusted certificate is sent nothing, in particular no password.
 #[test]
 fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
     let cluster = fresh();
-    let gateway = Gateway::start_with("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n");
+    let gateway =
+        Gateway::start_with("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n");
     let certificate = gateway.folder.path().join("cert.pem");
     let url = format!(
         "https://reaper:{PASSWORD}@localhost:{}",
@@ -218,7 +292,10 @@ fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
         if trusted {
             command.env("SSL_CERT_FILE", &certificate);
         }
-        let output = command.args(["--push-gateway", &url]).output().expect("it starts");
+        let output = command
+            .args(["--push-gateway", &url])
+            .output()
+            .expect("it starts");
         assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
         let warned = shown(&output).contains("The metrics were not pushed to https://localhost");
         assert_eq!(warned, !trusted, "{}", shown(&output));
@@ -230,9 +307,16 @@ fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
 #[track_caller]
 fn check(file: &Path) {
     let text = fs::File::open(file).expect("a file");
-    let checked =
-        Command::new(needed("promtool")).args(["check", "metrics"]).stdin(text).output().expect("promtool");
-    assert!(checked.status.success() && shown(&checked).is_empty(), "{}", shown(&checked));
+    let checked = Command::new(needed("promtool"))
+        .args(["check", "metrics"])
+        .stdin(text)
+        .output()
+        .expect("promtool");
+    assert!(
+        checked.status.success() && shown(&checked).is_empty(),
+        "{}",
+        shown(&checked)
+    );
 }
 
 /// A kubeconfig of an API server that does not exist.
@@ -250,9 +334,20 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
     let gateway = Gateway::start();
     let file = gateway.folder.path().join("pod-reaper.prom");
     let (url, path) = (gateway.url(), file.display().to_string());
-    let options = ["--cluster-name", CLUSTER, "--push-gateway", &url, "--metrics-file", &path];
+    let options = [
+        "--cluster-name",
+        CLUSTER,
+        "--push-gateway",
+        &url,
+        "--metrics-file",
+        &path,
+    ];
     let refusing = Proxy::with_faults(cluster.server(), |seen| {
-        if seen.is_write() { Act::Instead(500, Value::Null) } else { Act::Forward }
+        if seen.is_write() {
+            Act::Instead(500, Value::Null)
+        } else {
+            Act::Forward
+        }
     });
     let kubeconfig = |name: &str| match name {
         "cannot run" => unreachable_server(&cluster),
@@ -261,12 +356,30 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
     };
     let hand_over = |name: &str, code: i32, dry: &[&str]| {
         let mut command = binary(&kubeconfig(name));
-        let output = command.args(SHORT).args(options).args(dry).output().expect("it starts");
-        assert_eq!(output.status.code(), Some(code), "{name}: {}", shown(&output));
-        assert!(!shown(&output).contains("metrics were not"), "{name}: {}", shown(&output));
+        let output = command
+            .args(SHORT)
+            .args(options)
+            .args(dry)
+            .output()
+            .expect("it starts");
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{name}: {}",
+            shown(&output)
+        );
+        assert!(
+            !shown(&output).contains("metrics were not"),
+            "{name}: {}",
+            shown(&output)
+        );
         check(&file);
         let scraped = gateway.scrape();
-        assert_eq!(value(&scraped, "exit_code").to_bits(), f64::from(code).to_bits(), "{name}");
+        assert_eq!(
+            value(&scraped, "exit_code").to_bits(),
+            f64::from(code).to_bits(),
+            "{name}"
+        );
         let text = fs::read_to_string(&file).expect("a file");
         let success = text.lines().find_map(|line| {
             line.strip_prefix("pod_reaper_last_success_timestamp_seconds{")?
@@ -277,7 +390,9 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
         });
         assert_eq!(
             success.map(f64::to_bits),
-            scraped.get(&pushed("last_success_timestamp_seconds", "")).map(|value| value.to_bits()),
+            scraped
+                .get(&pushed("last_success_timestamp_seconds", ""))
+                .map(|value| value.to_bits()),
             "{name}: file and gateway"
         );
         (success, scraped)
@@ -295,7 +410,11 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
     let dry = ["--dry-run=client"];
     assert_eq!(hand_over("is dry", 0, &dry).0, first);
     one_more_is_stuck(&cluster);
-    for (name, code, dry) in [("cannot run", 1, &[][..]), ("fails", 3, &[]), ("is dry", 0, &dry)] {
+    for (name, code, dry) in [
+        ("cannot run", 1, &[][..]),
+        ("fails", 3, &[]),
+        ("is dry", 0, &dry),
+    ] {
         let (success, scraped) = hand_over(name, code, dry);
         assert_eq!(success, first, "{name}");
         assert_eq!(scraped.get(&manual), Some(&1.0), "{name}");
@@ -335,11 +454,16 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
     let cluster = fresh();
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
     elsewhere.set_nonblocking(true).expect("a socket");
-    let to = format!("Location: http://{}/", elsewhere.local_addr().expect("a port"));
-    let redirect =
-        format!("HTTP/1.1 307 Temporary Redirect\r\n{to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let to = format!(
+        "Location: http://{}/",
+        elsewhere.local_addr().expect("a port")
+    );
+    let redirect = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\n{to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
     let refusal =
-        "HTTP/1.1 400 Bad Request\r\nContent-Length: 6\r\nConnection: close\r\n\r\nMARKER".to_owned();
+        "HTTP/1.1 400 Bad Request\r\nContent-Length: 6\r\nConnection: close\r\n\r\nMARKER"
+            .to_owned();
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.local_addr().expect("a port").to_string()
@@ -348,28 +472,75 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
     assert_eq!(plain.code, 0, "{}", plain.log);
     for (name, address, says) in [
         ("down", closed, "refused"),
-        ("silent", answering(String::new()), "it took longer than 5 s"),
-        ("moved", answering(redirect), "it answered 307 Temporary Redirect, and redirects are not followed"),
-        ("unwilling", answering(refusal), "it answered 400 Bad Request"),
+        (
+            "silent",
+            answering(String::new()),
+            "it took longer than 5 s",
+        ),
+        (
+            "moved",
+            answering(redirect),
+            "it answered 307 Temporary Redirect, and redirects are not followed",
+        ),
+        (
+            "unwilling",
+            answering(refusal),
+            "it answered 400 Bad Request",
+        ),
     ] {
         let url = format!("http://reaper:{PASSWORD}@{address}");
-        let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--push-gateway", &url]].concat());
-        assert_eq!((run.code, &run.report["summary"]), (0, &plain.report["summary"]), "{name}: {}", run.log);
-        let warnings = run.log.lines().filter(|line| line.contains("WARN")).collect::<Vec<_>>();
+        let run = run(
+            &cluster.kubeconfig,
+            &[&SHORT[..], &["--push-gateway", &url]].concat(),
+        );
+        assert_eq!(
+            (run.code, &run.report["summary"]),
+            (0, &plain.report["summary"]),
+            "{name}: {}",
+            run.log
+        );
+        let warnings = run
+            .log
+            .lines()
+            .filter(|line| line.contains("WARN"))
+            .collect::<Vec<_>>();
         assert_eq!(warnings.len(), 1, "{name}: {}", run.log);
-        assert!(warnings[0].contains(says) && warnings[0].contains("check that"), "{name}: {}", run.log);
-        assert!(!run.log.contains(PASSWORD) && !run.log.contains("MARKER"), "{name}: {}", run.log);
+        assert!(
+            warnings[0].contains(says) && warnings[0].contains("check that"),
+            "{name}: {}",
+            run.log
+        );
+        assert!(
+            !run.log.contains(PASSWORD) && !run.log.contains("MARKER"),
+            "{name}: {}",
+            run.log
+        );
     }
     assert!(elsewhere.accept().is_err(), "the redirect was followed");
 
-    let run =
-        run(&cluster.kubeconfig, &[&SHORT[..], &["--metrics-file", "/dev/null/pod-reaper.prom"]].concat());
-    assert_eq!((run.code, run.log.matches("WARN").count()), (0, 1), "{}", run.log);
-    assert!(run.log.contains("The metrics were not written to /dev/null/pod-reaper.prom: "), "{}", run.log);
+    let run = run(
+        &cluster.kubeconfig,
+        &[&SHORT[..], &["--metrics-file", "/dev/null/pod-reaper.prom"]].concat(),
+    );
+    assert_eq!(
+        (run.code, run.log.matches("WARN").count()),
+        (0, 1),
+        "{}",
+        run.log
+    );
+    assert!(
+        run.log
+            .contains("The metrics were not written to /dev/null/pod-reaper.prom: "),
+        "{}",
+        run.log
+    );
 
     // A run that could not run reports why, and that its metrics were not pushed. Its exit code stays.
     let mut command = binary(&unreachable_server(&cluster));
-    let output = command.args(["--push-gateway", "http://127.0.0.1:1"]).output().expect("it starts");
+    let output = command
+        .args(["--push-gateway", "http://127.0.0.1:1"])
+        .output()
+        .expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
     assert!(
         shown(&output).contains("The metrics were not pushed to http://127.0.0.1:1"),
@@ -381,13 +552,18 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
 /// promtool checks rules, so each expression of the dashboard is written as a rule.
 #[test]
 fn the_expressions_of_the_dashboard_are_promql() {
-    let dashboard =
-        fs::read_to_string(installed::folder("cronjob/components/dashboard/dashboard.json")).expect("a file");
+    let dashboard = fs::read_to_string(installed::folder(
+        "cronjob/components/dashboard/dashboard.json",
+    ))
+    .expect("a file");
     let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels").iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));
     let rules = targets.map(|target| {
-        let expression = target["expr"].as_str().expect("an expression").replace("$cluster", ".*");
+        let expression = target["expr"]
+            .as_str()
+            .expect("an expression")
+            .replace("$cluster", ".*");
         json!({"alert": "Panel", "expr": expression, "labels": {}})
     });
     let rules = rules.collect::<Vec<_>>();
@@ -397,7 +573,10 @@ fn the_expressions_of_the_dashboard_are_promql() {
     // JSON is valid YAML.
     let groups = json!({"groups": [{"name": "dashboard", "rules": rules}]}).to_string();
     fs::write(&file, groups).expect("our folder");
-    let checked =
-        Command::new(needed("promtool")).args(["check", "rules"]).arg(&file).output().expect("promtool");
+    let checked = Command::new(needed("promtool"))
+        .args(["check", "rules"])
+        .arg(&file)
+        .output()
+        .expect("promtool");
     assert!(checked.status.success(), "{}", shown(&checked));
 }

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use crate::{
     SHORT,
     chart::kustomized,
-    guard::{OWN, STUCK, as_member, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of, status_patch},
+    guard::{
+        OWN, STUCK, as_member, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of,
+        status_patch,
+    },
     one_dead_of_three,
     support::{
         ControlPlane, fresh,
@@ -38,12 +41,28 @@ fn message(answer: &Value) -> &str {
 fn install(cluster: &ControlPlane) {
     let file = cluster.dir.join("node-guard.yaml");
     fs::write(&file, kustomized("cronjob", &["node-guard"], "")).expect("our folder");
-    kubectl(cluster, &["apply", "--warnings-as-errors", "-f", &file.display().to_string()]);
+    kubectl(
+        cluster,
+        &[
+            "apply",
+            "--warnings-as-errors",
+            "-f",
+            &file.display().to_string(),
+        ],
+    );
     own_pod(cluster, "pod-reaper");
-    until("the guard is in force", || is_guarded(cluster, ACCOUNT, "pod-reaper"));
+    until("the guard is in force", || {
+        is_guarded(cluster, ACCOUNT, "pod-reaper")
+    });
     Pod::on("ready-1", "default", "ends").terminating(cluster, 600);
     until("the node guard is in force", || {
-        let (_, answer) = as_user(ACCOUNT, cluster, "DELETE", &pod_path("default", "ends"), &dry());
+        let (_, answer) = as_user(
+            ACCOUNT,
+            cluster,
+            "DELETE",
+            &pod_path("default", "ends"),
+            &dry(),
+        );
         message(&answer).ends_with(NODE_REFUSAL)
     });
 }
@@ -52,10 +71,14 @@ fn install(cluster: &ControlPlane) {
 fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    Node::ready("false").condition("False", "KubeletNotReady", 3600).create(&cluster);
+    Node::ready("false")
+        .condition("False", "KubeletNotReady", 3600)
+        .create(&cluster);
     Node::ready("bare").without_condition().create(&cluster);
-    cluster
-        .create("/api/v1/nodes", json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "empty"}}));
+    cluster.create(
+        "/api/v1/nodes",
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "empty"}}),
+    );
     install(&cluster);
     grant(
         &cluster,
@@ -64,8 +87,11 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
         &json!([{"apiGroups": [""], "resources": ["pods", "pods/*"], "verbs": ["*"]}]),
     );
     let job = |node: &str, name: &str| {
-        let pod = Pod::on(node, "apps", name).owned_by("Job", "import").finalizer(JOB_TRACKING);
-        pod.label("batch.kubernetes.io/job-name", "import").terminating(&cluster, 600)
+        let pod = Pod::on(node, "apps", name)
+            .owned_by("Job", "import")
+            .finalizer(JOB_TRACKING);
+        pod.label("batch.kubernetes.io/job-name", "import")
+            .terminating(&cluster, 600)
     };
     let status = |name: &str| format!("{}/status", pod_path("apps", name));
     for (node, refused) in [
@@ -80,10 +106,22 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
         let pod = job(node, node);
         for (method, path, body) in [
             ("DELETE", pod_path("apps", node), dry()),
-            ("DELETE", format!("/api/v1/namespaces/apps/pods?fieldSelector=metadata.name%3D{node}"), dry()),
-            ("PATCH", format!("{}?dryRun=All", status(node)), status_patch(&pod, |_| {})),
+            (
+                "DELETE",
+                format!("/api/v1/namespaces/apps/pods?fieldSelector=metadata.name%3D{node}"),
+                dry(),
+            ),
+            (
+                "PATCH",
+                format!("{}?dryRun=All", status(node)),
+                status_patch(&pod, |_| {}),
+            ),
             ("PATCH", status(node), status_patch(&pod, |_| {})),
-            ("DELETE", pod_path("apps", node), json!({"gracePeriodSeconds": 0})),
+            (
+                "DELETE",
+                pod_path("apps", node),
+                json!({"gracePeriodSeconds": 0}),
+            ),
         ] {
             let mut said = (0, Value::Null);
             until("the rights are there", || {
@@ -105,35 +143,71 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
     let marked = format!("{alive}?dryRun=All");
     for path in [&alive, &marked, &pod_path("apps", "alive-too"), &collection] {
         let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", path, &orphan);
-        assert!(code == 403 && message(&answer).contains("guard"), "{path}: {answer}");
+        assert!(
+            code == 403 && message(&answer).contains("guard"),
+            "{path}: {answer}"
+        );
         assert!(cluster.try_get(&alive).is_some());
     }
 
     // It restricts nobody else.
-    let service_accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-    grant(&cluster, "gitops", "gitops", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]));
+    let service_accounts = [
+        "system:serviceaccounts",
+        "system:serviceaccounts:kube-system",
+    ];
+    grant(
+        &cluster,
+        "gitops",
+        "gitops",
+        &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+    );
     let others: [(&str, &[&str]); 4] = [
         ("admin", &["system:masters"]),
-        ("system:serviceaccount:kube-system:node-controller", &service_accounts),
+        (
+            "system:serviceaccount:kube-system:node-controller",
+            &service_accounts,
+        ),
         ("system:node:ready-1", &["system:nodes"]),
         ("gitops", &[]),
     ];
     for (user, groups) in others {
-        let ask =
-            |method: &str, path: &str, body: &Value| as_member(&cluster, user, groups, (method, path), body);
-        until("the rights are there", || ask("DELETE", &pod_path("apps", "ready-1"), &dry()) == 200);
+        let ask = |method: &str, path: &str, body: &Value| {
+            as_member(&cluster, user, groups, (method, path), body)
+        };
+        until("the rights are there", || {
+            ask("DELETE", &pod_path("apps", "ready-1"), &dry()) == 200
+        });
         let failed = json!({"status": {"phase": "Failed"}});
-        assert_eq!(ask("PATCH", &format!("{}?dryRun=All", status("ready-1")), &failed), 200, "{user}");
+        assert_eq!(
+            ask(
+                "PATCH",
+                &format!("{}?dryRun=All", status("ready-1")),
+                &failed
+            ),
+            200,
+            "{user}"
+        );
     }
     // Nor where no node is left, as in a cluster that was scaled to none.
     for node in ["ready-1", "ready-2", "dead", "false", "bare", "empty"] {
         cluster.delete(&node_path(node), json!({}));
     }
     until("no node is left for the account", || {
-        as_user(ACCOUNT, &cluster, "DELETE", &pod_path("apps", "ready-1"), &dry()).0 == 200
+        as_user(
+            ACCOUNT,
+            &cluster,
+            "DELETE",
+            &pod_path("apps", "ready-1"),
+            &dry(),
+        )
+        .0 == 200
     });
     for (user, groups) in &others[..2] {
-        assert_eq!(as_member(&cluster, user, groups, ("DELETE", &alive), &dry()), 200, "{user}");
+        assert_eq!(
+            as_member(&cluster, user, groups, ("DELETE", &alive), &dry()),
+            200,
+            "{user}"
+        );
     }
 }
 
@@ -146,7 +220,10 @@ fn it_follows_the_nodes() {
     Pod::on("dead", "apps", "stuck").terminating(&cluster, 600);
     let ask = || {
         let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", STUCK, &dry());
-        assert!(code == 200 || code == 403 && message(&answer).ends_with(NODE_REFUSAL), "{code} {answer}");
+        assert!(
+            code == 200 || code == 403 && message(&answer).ends_with(NODE_REFUSAL),
+            "{code} {answer}"
+        );
         code
     };
     assert_eq!(ask(), 200);
@@ -163,7 +240,12 @@ fn it_follows_the_nodes() {
             ask();
         }
     });
-    for (status, code) in [("True", 403), ("False", 200), ("True", 403), ("Unknown", 200)] {
+    for (status, code) in [
+        ("True", 403),
+        ("False", 200),
+        ("True", 403),
+        ("Unknown", 200),
+    ] {
         node_becomes(&cluster, "dead", status, "KubeletReady");
         until(status, || ask() == code);
     }
@@ -182,16 +264,26 @@ fn a_run_proves_it_where_it_is_installed() {
     let variables = [("REQUIRE_GUARD", "nodes"), namespace, name];
     let container = &cluster.get(&pod_path("pod-reaper", OWN))["spec"]["containers"][0];
     let set = container["env"].as_array().expect("variables").iter();
-    let set = set.filter(|entry| entry["name"] == "REQUIRE_GUARD").collect::<Vec<_>>();
+    let set = set
+        .filter(|entry| entry["name"] == "REQUIRE_GUARD")
+        .collect::<Vec<_>>();
     assert_eq!(set, [&json!({"name": "REQUIRE_GUARD", "value": "nodes"})]);
 
     let probe = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Orphan", "dryRun": ["All"]});
     let own = pod_path("pod-reaper", OWN);
     let refused = |what: &str| {
-        until(what, || as_user(ACCOUNT, &cluster, "DELETE", &own, &probe).0 == 200);
+        until(what, || {
+            as_user(ACCOUNT, &cluster, "DELETE", &own, &probe).0 == 200
+        });
         let (code, log) = refusal_of(ACCOUNT, &cluster, &variables, &[]);
-        assert!(code == 1 && log.contains("nothing was deleted"), "{what}: {log}");
-        assert!(log.contains("delete a pod whose node is Ready; apply"), "{what}: {log}");
+        assert!(
+            code == 1 && log.contains("nothing was deleted"),
+            "{what}: {log}"
+        );
+        assert!(
+            log.contains("delete a pod whose node is Ready; apply"),
+            "{what}: {log}"
+        );
     };
     // Its own node has failed since it was placed there.
     node_becomes(&cluster, "ready-1", "False", "KubeletNotReady");
@@ -208,13 +300,34 @@ fn a_run_proves_it_where_it_is_installed() {
     // Not in force for a moment, which the run waits for.
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
-    assert_eq!((run.code, &run.report["guard"]), (0, &json!("proved")), "{}", run.log);
-    assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{}", run.log);
-    assert!(run.log.contains("refuses this account the delete of a pod on a Ready node"), "{}", run.log);
+    assert_eq!(
+        (run.code, &run.report["guard"]),
+        (0, &json!("proved")),
+        "{}",
+        run.log
+    );
+    assert_eq!(
+        run.report["summary"]["outcomes"]["deleted"], 1,
+        "{}",
+        run.log
+    );
+    assert!(
+        run.log
+            .contains("refuses this account the delete of a pod on a Ready node"),
+        "{}",
+        run.log
+    );
     // Both proofs are dry runs of exactly its own pod.
     let own = cluster.get(&own)["metadata"].clone();
-    for probe in proxy.seen().iter().filter(|seen| seen.is_write() && seen.path.contains(OWN)) {
-        assert!(probe.path.ends_with("?dryRun=All") && probe.body["dryRun"] == json!(["All"]), "{probe:?}");
+    for probe in proxy
+        .seen()
+        .iter()
+        .filter(|seen| seen.is_write() && seen.path.contains(OWN))
+    {
+        assert!(
+            probe.path.ends_with("?dryRun=All") && probe.body["dryRun"] == json!(["All"]),
+            "{probe:?}"
+        );
         assert_eq!(probe.body["preconditions"]["uid"], own["uid"], "{probe:?}");
     }
 }
@@ -244,10 +357,14 @@ fn what_the_node_guard_costs() {
                 ],
             );
         }
-        let pod = Pod::on("dead", "apps", "stuck").annotation("example.org/padding", &"x".repeat(6_000));
-        pod.label("batch.kubernetes.io/job-name", "import").terminating(cluster, 600);
+        let pod =
+            Pod::on("dead", "apps", "stuck").annotation("example.org/padding", &"x".repeat(6_000));
+        pod.label("batch.kubernetes.io/job-name", "import")
+            .terminating(cluster, 600);
     }
-    eprintln!("| nodes | request | guard | node guard too | ratio |\n| ---: | --- | ---: | ---: | ---: |");
+    eprintln!(
+        "| nodes | request | guard | node guard too | ratio |\n| ---: | --- | ---: | ---: | ---: |"
+    );
     for size in [10, 100, 500, 2_000] {
         for cluster in &servers {
             for at in nodes..size {
@@ -261,9 +378,24 @@ fn what_the_node_guard_costs() {
         thread::sleep(Duration::from_secs(5));
         for (what, user, groups, method) in [
             ("delete by the reaper", ACCOUNT, &[][..], "DELETE"),
-            ("delete by a controller", controller, &["system:serviceaccounts"][..], "DELETE"),
-            ("delete by a kubelet", "system:node:dead", &["system:nodes"][..], "DELETE"),
-            ("status of a Job's pod by a kubelet", "system:node:dead", &["system:nodes"][..], "PATCH"),
+            (
+                "delete by a controller",
+                controller,
+                &["system:serviceaccounts"][..],
+                "DELETE",
+            ),
+            (
+                "delete by a kubelet",
+                "system:node:dead",
+                &["system:nodes"][..],
+                "DELETE",
+            ),
+            (
+                "status of a Job's pod by a kubelet",
+                "system:node:dead",
+                &["system:nodes"][..],
+                "PATCH",
+            ),
         ] {
             let mut took = [Vec::new(), Vec::new()];
             for round in 0..120 {
@@ -288,7 +420,10 @@ fn what_the_node_guard_costs() {
                 took.sort_by(f64::total_cmp);
                 took[took.len() / 2]
             });
-            eprintln!("| {size} | {what} | {without:.1} ms | {with:.1} ms | {:.1} |", with / without);
+            eprintln!(
+                "| {size} | {what} | {without:.1} ms | {with:.1} ms | {:.1} |",
+                with / without
+            );
         }
     }
 }

@@ -38,7 +38,10 @@ fn typed(cluster: &ControlPlane, line: &str, workplace: &Path) -> (bool, String)
         .current_dir(workplace)
         .output()
         .unwrap();
-    (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    (
+        output.status.success(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
 }
 
 /// In the operators' case, with the installation of the README: all pages on one cluster, as a person would.
@@ -48,25 +51,35 @@ fn every_command_of_the_pages_works_as_it_stands() {
     six_nodes::failed(&cluster);
     let mut worked = 0;
     for page in pages::for_users() {
-        let blocks = pages::blocks(&pages::read(&page)).into_iter().filter(|block| block.language == "sh");
-        let commands = blocks.flat_map(|block| pages::commands(&block)).filter(|command| {
-            // A context is the reader's own.
-            let elsewhere = pages::not_run(command).is_some() || command.contains("--context");
-            !elsewhere && (command.starts_with("kubectl ") || command.starts_with("pod-reaper "))
-        });
+        let blocks = pages::blocks(&pages::read(&page))
+            .into_iter()
+            .filter(|block| block.language == "sh");
+        let commands = blocks
+            .flat_map(|block| pages::commands(&block))
+            .filter(|command| {
+                // A context is the reader's own.
+                let elsewhere = pages::not_run(command).is_some() || command.contains("--context");
+                !elsewhere
+                    && (command.starts_with("kubectl ") || command.starts_with("pod-reaper "))
+            });
         let commands = commands.collect::<Vec<_>>();
         if commands.is_empty() {
             continue;
         }
         let workplace = workplace();
         // What a page supposes: an installation, no Job of another page, and a state that was saved.
-        for before in
-            ["kubectl apply -k cronjob/", "kubectl delete job -n pod-reaper look --ignore-not-found"]
-        {
+        for before in [
+            "kubectl apply -k cronjob/",
+            "kubectl delete job -n pod-reaper look --ignore-not-found",
+        ] {
             let (success, says) = typed(&cluster, before, workplace.path());
             assert!(success, "{before}: {says}");
         }
-        fs::copy(in_repository("tests/data/six-nodes.json"), workplace.path().join("state.json")).unwrap();
+        fs::copy(
+            in_repository("tests/data/six-nodes.json"),
+            workplace.path().join("state.json"),
+        )
+        .unwrap();
         for command in commands {
             let (success, says) = typed(&cluster, &command, workplace.path());
             assert!(success, "{page}: {command}\n{says}");
@@ -80,7 +93,12 @@ fn every_command_of_the_pages_works_as_it_stands() {
 fn alike(line: &str) -> String {
     let line = line.split_once(" uid=").map_or(line, |(before, _)| before);
     let mut plain = String::new();
-    for letter in line.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
+    for letter in line
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+    {
         let letter = if letter.is_ascii_digit() { '0' } else { letter };
         if letter != '0' || !plain.ends_with('0') {
             plain.push(letter);
@@ -92,8 +110,13 @@ fn alike(line: &str) -> String {
 /// The block of a page that begins with this command, without it.
 fn block_of(page: &str, command: &str) -> Vec<String> {
     let blocks = pages::blocks(&pages::read(page));
-    let block = blocks.into_iter().find(|block| block.lines.first().is_some_and(|line| line == command));
-    block.unwrap_or_else(|| panic!("{page} has no {command}")).lines.split_off(1)
+    let block = blocks
+        .into_iter()
+        .find(|block| block.lines.first().is_some_and(|line| line == command));
+    block
+        .unwrap_or_else(|| panic!("{page} has no {command}"))
+        .lines
+        .split_off(1)
 }
 
 #[test]
@@ -103,20 +126,37 @@ fn the_run_that_the_book_shows_is_a_run() {
     until_overdue();
     let workplace = workplace();
     for (page, command, ordered) in [
-        ("docs/by-hand.md", "$ pod-reaper --reap-older-than 1s --node-not-ready-for 1m", true),
-        ("docs/metrics.md", "$ kubectl get events -n impala-impala01", false),
+        (
+            "docs/by-hand.md",
+            "$ pod-reaper --reap-older-than 1s --node-not-ready-for 1m",
+            true,
+        ),
+        (
+            "docs/metrics.md",
+            "$ kubectl get events -n impala-impala01",
+            false,
+        ),
     ] {
-        let shown = block_of(page, command).iter().map(|line| alike(line)).collect::<Vec<_>>();
+        let shown = block_of(page, command)
+            .iter()
+            .map(|line| alike(line))
+            .collect::<Vec<_>>();
         let (success, says) = typed(&cluster, command.trim_start_matches("$ "), workplace.path());
         assert!(success, "{says}");
         let printed = says.lines().map(alike).collect::<Vec<_>>();
         if ordered {
-            let (shown, printed) = (shown.iter().map(String::as_str), printed.iter().map(String::as_str));
+            let (shown, printed) = (
+                shown.iter().map(String::as_str),
+                printed.iter().map(String::as_str),
+            );
             let fits = pages::is_cut_from(&shown.collect::<Vec<_>>(), &printed.collect::<Vec<_>>());
             assert!(fits, "{page} shows another run than:\n{says}");
         } else {
             for line in &shown {
-                assert!(printed.contains(line), "{page}: {line:?} is not in:\n{says}");
+                assert!(
+                    printed.contains(line),
+                    "{page}: {line:?} is not in:\n{says}"
+                );
             }
         }
     }

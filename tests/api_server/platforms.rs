@@ -24,12 +24,17 @@ const SHARED: &str = "monitoring";
 
 /// All objects of the cluster, but for what the server itself writes as time passes.
 fn everything(cluster: &ControlPlane) -> BTreeSet<String> {
-    let kinds = kubectl(cluster, &["api-resources", "--verbs=list,delete", "--output=name"]);
+    let kinds = kubectl(
+        cluster,
+        &["api-resources", "--verbs=list,delete", "--output=name"],
+    );
     let passing = |kind: &&str| !kind.starts_with("events") && !kind.starts_with("leases");
     let kinds = kinds.lines().filter(passing).collect::<Vec<_>>().join(",");
-    let path =
-        "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
-    kubectl(cluster, &["get", &kinds, "--all-namespaces", path]).lines().map(str::to_owned).collect()
+    let path = "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
+    kubectl(cluster, &["get", &kinds, "--all-namespaces", path])
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn file(cluster: &ControlPlane, manifests: &str) -> String {
@@ -40,7 +45,11 @@ fn file(cluster: &ControlPlane, manifests: &str) -> String {
 
 /// The base and its guard in a namespace of others, with these components and further lines.
 fn shared(components: &[&str], lines: &str) -> String {
-    kustomized("cronjob/base", &[&["guard"], components].concat(), &format!("namespace: {SHARED}\n{lines}"))
+    kustomized(
+        "cronjob/base",
+        &[&["guard"], components].concat(),
+        &format!("namespace: {SHARED}\n{lines}"),
+    )
 }
 
 /// Whatever is installed, and however: others' pods and labels in the namespace stay as they are, the guard holds, a run reaps,
@@ -48,11 +57,20 @@ fn shared(components: &[&str], lines: &str) -> String {
 #[test]
 fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     let chart = |values: &str| rendered("night-shift", SHARED, &["--no-hooks", "--set", values]);
-    let alone = COMPONENTS.map(|component| (component.to_owned(), shared(&[component], ""), "pod-reaper"));
+    let alone =
+        COMPONENTS.map(|component| (component.to_owned(), shared(&[component], ""), "pod-reaper"));
     let all = [
         ("all".to_owned(), shared(&COMPONENTS, ""), "pod-reaper"),
-        ("all under a prefix".into(), shared(&COMPONENTS, "namePrefix: acme-\n"), "acme-pod-reaper"),
-        ("by the chart".into(), chart("image.repository=a"), "night-shift-pod-reaper"),
+        (
+            "all under a prefix".into(),
+            shared(&COMPONENTS, "namePrefix: acme-\n"),
+            "acme-pod-reaper",
+        ),
+        (
+            "by the chart".into(),
+            chart("image.repository=a"),
+            "night-shift-pod-reaper",
+        ),
         (
             "all by the chart".into(),
             chart(
@@ -74,7 +92,8 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     let theirs = theirs.as_object_mut().expect("a pod");
     theirs.remove("status");
     cluster.create(&format!("/api/v1/namespaces/{SHARED}/pods"), json!(theirs));
-    let labels = || cluster.get(&format!("/api/v1/namespaces/{SHARED}"))["metadata"]["labels"].clone();
+    let labels =
+        || cluster.get(&format!("/api/v1/namespaces/{SHARED}"))["metadata"]["labels"].clone();
     let labels_before = labels();
     for (how, manifests, name) in all.into_iter().chain(alone) {
         if cluster.try_get(STUCK).is_none() {
@@ -83,27 +102,55 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         }
         let before = everything(&cluster);
         let manifests = file(&cluster, &manifests);
-        let arguments =
-            ["apply", "--server-side", "--warnings-as-errors", "--validate=strict", "-f", &manifests];
+        let arguments = [
+            "apply",
+            "--server-side",
+            "--warnings-as-errors",
+            "--validate=strict",
+            "-f",
+            &manifests,
+        ];
         kubectl(&cluster, &arguments);
         own_pod(&cluster, SHARED);
         let account = format!("system:serviceaccount:{SHARED}:{name}");
-        until("the guard is in force", || is_guarded(&cluster, &account, SHARED));
+        until("the guard is in force", || {
+            is_guarded(&cluster, &account, SHARED)
+        });
         let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
         assert_eq!(
-            as_user(&account, &cluster, "DELETE", &pod_path(SHARED, "privileged"), &dry).0,
+            as_user(
+                &account,
+                &cluster,
+                "DELETE",
+                &pod_path(SHARED, "privileged"),
+                &dry
+            )
+            .0,
             403,
             "{how}"
         );
         let mut variables = settings_of(&cluster, SHARED, name);
         variables.push(("POD_NAMESPACE".into(), SHARED.into()));
         variables.push(("POD_NAME".into(), OWN.into()));
-        let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let variables = variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         // No authority is mounted here.
-        let variables = variables.filter(|(name, _)| *name != "SSL_CERT_FILE").collect::<Vec<_>>();
+        let variables = variables
+            .filter(|(name, _)| *name != "SSL_CERT_FILE")
+            .collect::<Vec<_>>();
         let run = run_with(&kubeconfig_of(&cluster, SHARED, name), &variables, &SHORT);
-        assert_eq!((run.code, &run.report["guard"]), (0, &json!("proved")), "{how}: {}", run.log);
-        assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{how}: {}", run.log);
+        assert_eq!(
+            (run.code, &run.report["guard"]),
+            (0, &json!("proved")),
+            "{how}: {}",
+            run.log
+        );
+        assert_eq!(
+            run.report["summary"]["outcomes"]["deleted"], 1,
+            "{how}: {}",
+            run.log
+        );
 
         assert_eq!(labels(), labels_before, "{how}");
         kubectl(&cluster, &["delete", "-f", &manifests]);
@@ -115,31 +162,52 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
             Vec::<&String>::new(),
             "{how}: left behind"
         );
-        assert_eq!(before.difference(&after).cloned().collect::<BTreeSet<_>>(), gone, "{how}: taken away");
-        cluster.try_get(&format!("/api/v1/namespaces/{SHARED}")).expect("their namespace");
+        assert_eq!(
+            before.difference(&after).cloned().collect::<BTreeSet<_>>(),
+            gone,
+            "{how}: taken away"
+        );
+        cluster
+            .try_get(&format!("/api/v1/namespaces/{SHARED}"))
+            .expect("their namespace");
     }
 }
 
 /// Whether the pod of a run of these manifests is admitted, and what is said where not.
-fn admitted(cluster: &ControlPlane, manifests: &str, change: impl FnOnce(&mut Value)) -> Result<(), String> {
+fn admitted(
+    cluster: &ControlPlane,
+    manifests: &str,
+    change: impl FnOnce(&mut Value),
+) -> Result<(), String> {
     let all: Vec<Value> = serde_saphyr::from_multiple(manifests).expect("YAML");
-    let cronjob = all.iter().find(|object| object["kind"] == "CronJob").expect("a CronJob");
+    let cronjob = all
+        .iter()
+        .find(|object| object["kind"] == "CronJob")
+        .expect("a CronJob");
     let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"];
-    let namespace = cronjob["metadata"]["namespace"].as_str().expect("a namespace");
+    let namespace = cronjob["metadata"]["namespace"]
+        .as_str()
+        .expect("a namespace");
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
     pod["metadata"]["name"] = json!("run");
     change(&mut pod);
-    let (code, answer) =
-        cluster.request("POST", &format!("/api/v1/namespaces/{namespace}/pods?dryRun=All"), Some(pod));
-    if code == 201 { Ok(()) } else { Err(answer["message"].as_str().unwrap_or_default().to_owned()) }
+    let (code, answer) = cluster.request(
+        "POST",
+        &format!("/api/v1/namespaces/{namespace}/pods?dryRun=All"),
+        Some(pod),
+    );
+    if code == 201 {
+        Ok(())
+    } else {
+        Err(answer["message"].as_str().unwrap_or_default().to_owned())
+    }
 }
 
 /// A policy for pods, which is in force once it refuses `refused`.
 fn policy(cluster: &ControlPlane, expression: &str, refused: impl Fn() -> bool) {
     let api_version = "admissionregistration.k8s.io/v1";
     let meta = json!({"name": "platform"});
-    let rule =
-        json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
     cluster.create(
         POLICIES,
         json!({"apiVersion": api_version, "kind": "ValidatingAdmissionPolicy", "metadata": meta, "spec": {
@@ -177,31 +245,56 @@ fn what_a_platform_refuses_can_be_left_out() {
         ),
         (
             "!has(object.spec.affinity.nodeAffinity) && 'pool' in object.spec.nodeSelector",
-            rendered("pod-reaper", "pod-reaper", &["--set", "avoidLeafNodes=false,nodeSelector.pool=system"]),
+            rendered(
+                "pod-reaper",
+                "pod-reaper",
+                &["--set", "avoidLeafNodes=false,nodeSelector.pool=system"],
+            ),
             &shipped,
             as_shipped,
         ),
         // As a policy engine that wants labels on everything.
         (
             "has(object.metadata.labels) && 'team' in object.metadata.labels",
-            rendered("pod-reaper", "pod-reaper", &["--set", "commonLabels.team=platform"]),
+            rendered(
+                "pod-reaper",
+                "pod-reaper",
+                &["--set", "commonLabels.team=platform"],
+            ),
             &shipped,
             as_shipped,
         ),
         (
             "object.spec.containers.all(c, c.image.startsWith('mirror.example/'))",
-            rendered("pod-reaper", "pod-reaper", &["--set", "image.registry=mirror.example"]),
+            rendered(
+                "pod-reaper",
+                "pod-reaper",
+                &["--set", "image.registry=mirror.example"],
+            ),
             &shipped,
             as_shipped,
         ),
     ] {
         let cluster = fresh();
         namespace(&cluster, "pod-reaper");
-        kubectl(&cluster, &["create", "serviceaccount", "--namespace=pod-reaper", "pod-reaper"]);
-        let refused =
-            || admitted(&cluster, red, change).is_err_and(|said| said.contains("the platform says no"));
+        kubectl(
+            &cluster,
+            &[
+                "create",
+                "serviceaccount",
+                "--namespace=pod-reaper",
+                "pod-reaper",
+            ],
+        );
+        let refused = || {
+            admitted(&cluster, red, change).is_err_and(|said| said.contains("the platform says no"))
+        };
         policy(&cluster, expression, refused);
-        assert_eq!(admitted(&cluster, &green, as_shipped), Ok(()), "{expression}");
+        assert_eq!(
+            admitted(&cluster, &green, as_shipped),
+            Ok(()),
+            "{expression}"
+        );
     }
 }
 
@@ -223,10 +316,17 @@ fn the_quota_lets_the_priority_class_in() {
     let flag = format!("--admission-control-config-file={}", path.display());
     let cluster = ControlPlane::start(&[&flag]).unwrap_or_else(|message| panic!("{message}"));
     let shipped = kustomized("cronjob", &[], "");
-    let chart = rendered("pod-reaper", "pod-reaper", &["--set", "resourceQuota.enabled=true"]);
+    let chart = rendered(
+        "pod-reaper",
+        "pod-reaper",
+        &["--set", "resourceQuota.enabled=true"],
+    );
     namespace(&cluster, "pod-reaper");
     let said = admitted(&cluster, &shipped, |_| {}).expect_err("there is no quota");
-    assert!(said.contains("insufficient quota to match these scopes"), "{said}");
+    assert!(
+        said.contains("insufficient quota to match these scopes"),
+        "{said}"
+    );
     for (how, manifests) in [("by kustomize", &shipped), ("by the chart", &chart)] {
         kubectl(&cluster, &["apply", "-f", &file(&cluster, manifests)]);
         // What its controller does, which does not run here.
@@ -235,7 +335,9 @@ fn the_quota_lets_the_priority_class_in() {
         cluster.patch_status(quota, json!({"hard": hard, "used": {"pods": "0"}}));
         until(how, || admitted(&cluster, manifests, |_| {}).is_ok());
         cluster.delete(quota, json!({}));
-        until("there is no quota", || admitted(&cluster, manifests, |_| {}).is_err());
+        until("there is no quota", || {
+            admitted(&cluster, manifests, |_| {}).is_err()
+        });
     }
     // A tenant's namespace may do without the class.
     let without = rendered("pod-reaper", "pod-reaper", &["--set", "priorityClassName="]);

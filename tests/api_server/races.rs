@@ -26,7 +26,9 @@ const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";
 /// Creates two Ready nodes, a dead one, and a pod stuck on it. Returns its UID.
 fn one_stuck(cluster: &ControlPlane) -> String {
     one_dead_of_three(cluster);
-    let pod = Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(cluster, 1);
+    let pod = Pod::on("dead", "apps", "stuck-0")
+        .owned_by("StatefulSet", "stuck")
+        .terminating(cluster, 1);
     until_overdue();
     uid(&pod)
 }
@@ -76,8 +78,9 @@ fn second_look() -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
 fn a_unique_pod_whose_node_shows_a_sign_of_life_by_then_lives() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let other =
-        uid(&Pod::on("dead", "apps", "one-of-many").owned_by("ReplicaSet", "web").terminating(&cluster, 1));
+    let other = uid(&Pod::on("dead", "apps", "one-of-many")
+        .owned_by("ReplicaSet", "web")
+        .terminating(&cluster, 1));
     until_overdue();
     let (run, seen) = run_before(&cluster, 1, second_look(), |server| {
         let mut conditions = server.get(&node_path("dead"))["status"]["conditions"].clone();
@@ -85,10 +88,20 @@ fn a_unique_pod_whose_node_shows_a_sign_of_life_by_then_lives() {
         server.patch_status(&node_path("dead"), json!({"conditions": conditions}));
         renew_lease(server, "dead");
     });
-    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("node-changed")), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&judged),
+        (REAP, Some("node-changed")),
+        "{}",
+        run.log
+    );
     let why = run.pod(&judged)["outcomeDetail"].as_str().unwrap();
     assert!(why.contains("its kubelet renewed its lease"), "{why}");
-    assert_eq!(run.reason_and_outcome(&other), (REAP, Some("deleted")), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&other),
+        (REAP, Some("deleted")),
+        "{}",
+        run.log
+    );
     assert_eq!((deletes(&seen), run.code), (1, 0));
 }
 
@@ -107,7 +120,12 @@ fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
             json!({"metadata": {"labels": {"pod-reaper.io/skip": "1"}}}),
         );
     });
-    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("opted-out")), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&judged),
+        (REAP, Some("opted-out")),
+        "{}",
+        run.log
+    );
     assert_eq!((deletes(&seen), run.code), (0, 0));
     assert!(cluster.try_get(PATH).is_some());
 }
@@ -118,10 +136,20 @@ fn a_namesake_that_took_its_place_lives() {
     let judged = one_stuck(&cluster);
     let (run, seen) = run_and(&cluster, 1, |server| {
         server.delete(PATH, json!({"gracePeriodSeconds": 0}));
-        Pod::on("dead", "apps", "stuck-0").owned_by("StatefulSet", "stuck").terminating(server, 1);
+        Pod::on("dead", "apps", "stuck-0")
+            .owned_by("StatefulSet", "stuck")
+            .terminating(server, 1);
     });
-    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("changed")), "{}", run.log);
-    assert_eq!(run.pod(&judged)["outcomeDetail"], "Another pod has taken its name. Not deleted.");
+    assert_eq!(
+        run.reason_and_outcome(&judged),
+        (REAP, Some("changed")),
+        "{}",
+        run.log
+    );
+    assert_eq!(
+        run.pod(&judged)["outcomeDetail"],
+        "Another pod has taken its name. Not deleted."
+    );
     assert_eq!(deletes(&seen), 1);
     assert_ne!(uid(&cluster.get(PATH)), judged);
     assert_eq!(run.code, 0);
@@ -131,8 +159,15 @@ fn a_namesake_that_took_its_place_lives() {
 fn a_pod_that_changed_once_is_judged_again_and_goes() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let (run, seen) = run_and(&cluster, 1, |server| annotate(server, PATH, "touched", "once"));
-    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("deleted")), "{}", run.log);
+    let (run, seen) = run_and(&cluster, 1, |server| {
+        annotate(server, PATH, "touched", "once");
+    });
+    assert_eq!(
+        run.reason_and_outcome(&judged),
+        (REAP, Some("deleted")),
+        "{}",
+        run.log
+    );
     assert_eq!(deletes(&seen), 2);
     assert!(cluster.try_get(PATH).is_none());
 }
@@ -143,9 +178,19 @@ fn a_pod_that_keeps_changing_lives() {
     let judged = one_stuck(&cluster);
     let count = AtomicUsize::new(0);
     let (run, seen) = run_and(&cluster, usize::MAX, move |server| {
-        annotate(server, PATH, "touched", &count.fetch_add(1, Ordering::SeqCst).to_string());
+        annotate(
+            server,
+            PATH,
+            "touched",
+            &count.fetch_add(1, Ordering::SeqCst).to_string(),
+        );
     });
-    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("changed")), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&judged),
+        (REAP, Some("changed")),
+        "{}",
+        run.log
+    );
     assert_eq!(deletes(&seen), 2);
     assert_eq!(uid(&cluster.get(PATH)), judged);
 }
@@ -154,8 +199,15 @@ fn a_pod_that_keeps_changing_lives() {
 fn a_pod_that_changed_into_one_to_be_spared_lives() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let (run, _) = run_and(&cluster, 1, |server| annotate(server, PATH, "pod-reaper.io/skip", "true"));
-    assert_eq!(run.reason_and_outcome(&judged).1, Some("changed"), "{}", run.log);
+    let (run, _) = run_and(&cluster, 1, |server| {
+        annotate(server, PATH, "pod-reaper.io/skip", "true");
+    });
+    assert_eq!(
+        run.reason_and_outcome(&judged).1,
+        Some("changed"),
+        "{}",
+        run.log
+    );
     let why = run.pod(&judged)["outcomeDetail"].as_str().unwrap();
     assert!(why.contains("pod-reaper.io/skip"), "{why}");
     assert!(cluster.try_get(PATH).is_some());
@@ -165,7 +217,9 @@ fn a_pod_that_changed_into_one_to_be_spared_lives() {
 fn a_pod_that_is_gone_is_gone() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let (run, _) = run_and(&cluster, 1, |server| drop(server.delete(PATH, json!({"gracePeriodSeconds": 0}))));
+    let (run, _) = run_and(&cluster, 1, |server| {
+        drop(server.delete(PATH, json!({"gracePeriodSeconds": 0})));
+    });
     assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("gone")));
     assert_eq!(run.code, 0);
 }
@@ -177,7 +231,12 @@ fn a_node_that_came_back_keeps_its_pods() {
     let (run, seen) = run_before(&cluster, 1, second_look(), |server| {
         node_becomes(server, "dead", "True", "KubeletReady");
     });
-    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("node-recovered")), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&judged),
+        (REAP, Some("node-recovered")),
+        "{}",
+        run.log
+    );
     assert_eq!(deletes(&seen), 0);
     assert!(cluster.try_get(PATH).is_some());
     assert_eq!(run.code, 0);
@@ -187,13 +246,21 @@ fn a_node_that_came_back_keeps_its_pods() {
 fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
     type Change = fn(&ControlPlane);
     let changes: [(&str, Change); 5] = [
-        ("its lease is renewed", |server| drop(renew_lease(server, "dead"))),
-        ("it is marked as a leaf", |server| {
-            server
-                .merge_patch(&node_path("dead"), json!({"metadata": {"labels": {"kosmos.io/node": "true"}}}));
+        ("its lease is renewed", |server| {
+            drop(renew_lease(server, "dead"));
         }),
-        ("it is opted out", |server| annotate(server, &node_path("dead"), "pod-reaper.io/skip", "true")),
-        ("it is gone", |server| drop(server.delete(&node_path("dead"), json!({})))),
+        ("it is marked as a leaf", |server| {
+            server.merge_patch(
+                &node_path("dead"),
+                json!({"metadata": {"labels": {"kosmos.io/node": "true"}}}),
+            );
+        }),
+        ("it is opted out", |server| {
+            annotate(server, &node_path("dead"), "pod-reaper.io/skip", "true");
+        }),
+        ("it is gone", |server| {
+            drop(server.delete(&node_path("dead"), json!({})));
+        }),
         ("it registered again", |server| {
             server.delete(&node_path("dead"), json!({}));
             let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/dead";
@@ -205,7 +272,12 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
         let cluster = fresh();
         let judged = one_stuck(&cluster);
         let (run, seen) = run_before(&cluster, 1, second_look(), change);
-        assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("node-changed")), "{name}: {}", run.log);
+        assert_eq!(
+            run.reason_and_outcome(&judged),
+            (REAP, Some("node-changed")),
+            "{name}: {}",
+            run.log
+        );
         assert_eq!(deletes(&seen), 0, "{name}");
         assert!(cluster.try_get(PATH).is_some(), "{name}");
     }
@@ -218,8 +290,9 @@ fn every_write_carries_its_preconditions() {
     crate::six_nodes::failed(&cluster);
     let pods = cluster.get("/api/v1/pods");
     let pods = pods["items"].as_array().unwrap().iter();
-    let versions =
-        pods.map(|pod| (uid(pod), pod["metadata"]["resourceVersion"].clone())).collect::<BTreeMap<_, _>>();
+    let versions = pods
+        .map(|pod| (uid(pod), pod["metadata"]["resourceVersion"].clone()))
+        .collect::<BTreeMap<_, _>>();
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run(&proxy.kubeconfig, &SHORT);
     assert_eq!(run.code, 0, "{}", run.log);
@@ -228,16 +301,24 @@ fn every_write_carries_its_preconditions() {
     for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_change()) {
         let body = &write.body;
         let uid = body["preconditions"]["uid"].as_str().expect("a UID");
-        assert_eq!(body["preconditions"]["resourceVersion"], versions[uid], "the version that was judged");
+        assert_eq!(
+            body["preconditions"]["resourceVersion"], versions[uid],
+            "the version that was judged"
+        );
         let pod = run.pod(uid);
-        let path = pod_path(pod["namespace"].as_str().unwrap(), pod["name"].as_str().unwrap());
+        let path = pod_path(
+            pod["namespace"].as_str().unwrap(),
+            pod["name"].as_str().unwrap(),
+        );
         assert_eq!((write.method.as_str(), &write.path), ("DELETE", &path));
         assert_eq!(
             (&body["gracePeriodSeconds"], &body["propagationPolicy"]),
             (&json!(0), &json!("Background"))
         );
-        let looked =
-            seen[..at].iter().rfind(|seen| seen.path == node_path("ds06")).expect("the node was read");
+        let looked = seen[..at]
+            .iter()
+            .rfind(|seen| seen.path == node_path("ds06"))
+            .expect("the node was read");
         assert!((write.at - looked.at).as_secs() < 5);
     }
 }

@@ -30,8 +30,7 @@ pub fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
     let group = "rbac.authorization.k8s.io";
     let path = |kind: &str| format!("/apis/{group}/v1/{kind}");
     let meta = json!({"name": name});
-    let role =
-        json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": meta, "rules": rules});
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": meta, "rules": rules});
     cluster.create(&path("clusterroles"), role);
     let binding = json!({
         "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": meta,
@@ -41,7 +40,11 @@ pub fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
     cluster.create(&path("clusterrolebindings"), binding);
     let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
     let file = cluster.dir.join(format!("{name}.kubeconfig"));
-    fs::write(&file, own.replace("    token:", &format!("    as: {name}\n    token:"))).expect("our folder");
+    fs::write(
+        &file,
+        own.replace("    token:", &format!("    as: {name}\n    token:")),
+    )
+    .expect("our folder");
     file
 }
 
@@ -50,7 +53,10 @@ fn without_the_right_to_list_nodes_or_pods_it_could_not_run() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let without = |resource: &str| {
-        let rules = reading().into_iter().filter(|rule| rule["resources"][0] != resource).collect::<Vec<_>>();
+        let rules = reading()
+            .into_iter()
+            .filter(|rule| rule["resources"][0] != resource)
+            .collect::<Vec<_>>();
         user(&cluster, &format!("no-{resource}"), &rules)
     };
     for resource in ["nodes", "pods"] {
@@ -58,7 +64,8 @@ fn without_the_right_to_list_nodes_or_pods_it_could_not_run() {
         let says = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{says}");
         assert!(
-            says.contains(&format!("could not list {resource}")) && says.contains("grant that right"),
+            says.contains(&format!("could not list {resource}"))
+                && says.contains("grant that right"),
             "{says}"
         );
         assert!(output.stdout.is_empty());
@@ -80,9 +87,19 @@ fn every_other_read_that_is_forbidden_spares_pods_and_is_reported() {
         ("volumeattachments", REAP, REAP),
     ];
     for (resource, without_claim, with_claim) in cases {
-        let rules = reading().into_iter().filter(|rule| rule["resources"][0] != resource).collect::<Vec<_>>();
-        let run = run(&user(&cluster, resource, &rules), &[&SHORT[..], &["--dry-run=client"]].concat());
-        assert_eq!(run.reason_and_outcome(&catalogd).0, without_claim, "{resource}");
+        let rules = reading()
+            .into_iter()
+            .filter(|rule| rule["resources"][0] != resource)
+            .collect::<Vec<_>>();
+        let run = run(
+            &user(&cluster, resource, &rules),
+            &[&SHORT[..], &["--dry-run=client"]].concat(),
+        );
+        assert_eq!(
+            run.reason_and_outcome(&catalogd).0,
+            without_claim,
+            "{resource}"
+        );
         assert_eq!(run.reason_and_outcome(&vault).0, with_claim, "{resource}");
         assert_eq!(run.code, 3, "{resource}: {}", run.report);
     }
@@ -96,11 +113,23 @@ fn a_delete_that_is_forbidden_is_denied_and_not_retried() {
     for options in [&["--dry-run"][..], &[]] {
         let run = run(&reader, &[&SHORT[..], options].concat());
         assert_eq!(run.code, 3, "{}", run.log);
-        assert_eq!(run.report["summary"]["outcomes"]["denied"], six_nodes::STUCK.len());
+        assert_eq!(
+            run.report["summary"]["outcomes"]["denied"],
+            six_nodes::STUCK.len()
+        );
         let says = run.report["pods"][0]["outcomeDetail"].as_str().unwrap();
         assert!(says.contains("cannot delete resource \"pods\""), "{says}");
-        assert!(!run.log.contains("cannot delete"), "the log holds no message of the server: {}", run.log);
+        assert!(
+            !run.log.contains("cannot delete"),
+            "the log holds no message of the server: {}",
+            run.log
+        );
     }
     let reading_only = run(&reader, &[&SHORT[..], &["--dry-run=client"]].concat());
-    assert_eq!((reading_only.code, &reading_only.report["errors"]), (0, &json!([])), "{}", reading_only.log);
+    assert_eq!(
+        (reading_only.code, &reading_only.report["errors"]),
+        (0, &json!([])),
+        "{}",
+        reading_only.log
+    );
 }

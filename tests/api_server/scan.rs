@@ -16,7 +16,11 @@ fn judged(report: &Value) -> Vec<Vec<&str>> {
     let fields = ["namespace", "name", "node", "verdict", "reason"];
     let pods = report["pods"].as_array().expect("pods").iter();
     let mut judged = pods
-        .map(|pod| fields.map(|field| pod[field].as_str().unwrap_or_default()).to_vec())
+        .map(|pod| {
+            fields
+                .map(|field| pod[field].as_str().unwrap_or_default())
+                .to_vec()
+        })
         .collect::<Vec<_>>();
     judged.sort();
     judged
@@ -42,9 +46,16 @@ fn all_sorts(cluster: &ControlPlane) {
             .phase("Succeeded")
             .terminating(cluster, 0);
     }
-    Pod::on("ready-2", "apps", "done").phase("Succeeded").create(cluster);
-    Pod::without_node("apps", "waiting").phase("Pending").create(cluster);
-    Pod::without_node("apps", "never-placed").phase("Pending").finalizer(hold).terminating(cluster, 0);
+    Pod::on("ready-2", "apps", "done")
+        .phase("Succeeded")
+        .create(cluster);
+    Pod::without_node("apps", "waiting")
+        .phase("Pending")
+        .create(cluster);
+    Pod::without_node("apps", "never-placed")
+        .phase("Pending")
+        .finalizer(hold)
+        .terminating(cluster, 0);
     // The row of a pod shows Unknown when its node was lost long ago.
     Pod::on("ready-3", "apps", "lost").terminating(cluster, 1);
     cluster.patch_status(&pod_path("apps", "lost"), json!({"reason": "NodeLost"}));
@@ -57,7 +68,10 @@ fn a_run_finds_what_an_audit_of_everything_finds() {
     until_overdue();
     let kinds = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments";
     for (all, count) in [(&["--all"][..], 11), (&[], 3)] {
-        let scanned = run(&cluster.kubeconfig, &[&SHORT, all, &["--dry-run=client"]].concat());
+        let scanned = run(
+            &cluster.kubeconfig,
+            &[&SHORT, all, &["--dry-run=client"]].concat(),
+        );
         let saved = cluster.kubectl(["get", kinds, "-A", "-o", "json"]);
         let file = cluster.dir.join("saved.json");
         std::fs::write(&file, saved.stdout).expect("the folder is ours");

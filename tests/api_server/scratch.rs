@@ -40,7 +40,12 @@ pub fn local_claim(
         .reclaim("Delete")
         .claimed_by(namespace, name)
         .create(cluster);
-    annotate(cluster, &claim_path(namespace, name), annotation.0, annotation.1);
+    annotate(
+        cluster,
+        &claim_path(namespace, name),
+        annotation.0,
+        annotation.1,
+    );
 }
 
 /// A `StatefulSet` with a claim template, and its pod stuck on the node. Returns the pod's UID.
@@ -64,7 +69,9 @@ pub fn stuck(cluster: &ControlPlane, node: &str, name: &str, annotation: (&str, 
     let set = cluster.create(SETS, set);
     let claim = format!("disk-{name}-0");
     local_claim(cluster, node, "apps", &claim, annotation);
-    let pod = Pod::on(node, "apps", &format!("{name}-0")).of_set(&set).claim(&claim);
+    let pod = Pod::on(node, "apps", &format!("{name}-0"))
+        .of_set(&set)
+        .claim(&claim);
     // As the StatefulSet controller does from Kubernetes 1.28 on.
     let pod = pod.label("apps.kubernetes.io/pod-index", "0");
     uid(&pod.terminating(cluster, 1))
@@ -73,8 +80,10 @@ pub fn stuck(cluster: &ControlPlane, node: &str, name: &str, annotation: (&str, 
 /// One pod whose storage is scratch, and one whose is not, stuck on a dead node.
 fn one_of_each(cluster: &ControlPlane) -> (String, String) {
     one_dead_of_three(cluster);
-    let pods =
-        (stuck(cluster, "dead", "cache", (SCRATCH, "true")), stuck(cluster, "dead", "db", (KEPT, "true")));
+    let pods = (
+        stuck(cluster, "dead", "cache", (SCRATCH, "true")),
+        stuck(cluster, "dead", "db", (KEPT, "true")),
+    );
     until_overdue();
     pods
 }
@@ -83,24 +92,48 @@ fn one_of_each(cluster: &ControlPlane) -> (String, String) {
 pub fn install(cluster: &ControlPlane, component: bool) {
     let dir = cluster.dir.join("with-scratch");
     fs::create_dir_all(&dir).expect("our folder");
-    let up = "../".repeat(fs::canonicalize(&dir).expect("it is there").components().count() - 1);
+    let up = "../".repeat(
+        fs::canonicalize(&dir)
+            .expect("it is there")
+            .components()
+            .count()
+            - 1,
+    );
     let mut lines = format!("resources: ['{up}.{}']\n", folder("cronjob"));
     if component {
-        lines += &format!("components: ['{up}.{}']\n", folder("cronjob/components/scratch"));
+        lines += &format!(
+            "components: ['{up}.{}']\n",
+            folder("cronjob/components/scratch")
+        );
     }
     fs::write(dir.join("kustomization.yaml"), lines).expect("our folder");
-    kubectl(cluster, &["apply", "--warnings-as-errors", "-k", &dir.display().to_string()]);
-    until("the account may read pods", || may(cluster, "list", "", "pods", ""));
+    kubectl(
+        cluster,
+        &[
+            "apply",
+            "--warnings-as-errors",
+            "-k",
+            &dir.display().to_string(),
+        ],
+    );
+    until("the account may read pods", || {
+        may(cluster, "list", "", "pods", "")
+    });
     if component {
         let env = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper")
             ["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["env"]
             .take();
         let option = json!({"name": "REAP_SCRATCH", "value": "true"});
-        assert!(env.as_array().is_some_and(|env| env.contains(&option)), "{env}");
+        assert!(
+            env.as_array().is_some_and(|env| env.contains(&option)),
+            "{env}"
+        );
         namespace(cluster, "probe");
         let probe = claim_path("probe", "probe");
         local_claim(cluster, "dead", "probe", "probe", (KEPT, "true"));
-        until("the guard is in force", || refused(cluster, ACCOUNT, "DELETE", &probe, &json!({})).is_some());
+        until("the guard is in force", || {
+            refused(cluster, ACCOUNT, "DELETE", &probe, &json!({})).is_some()
+        });
     }
 }
 
@@ -112,7 +145,11 @@ pub fn refused(
     path: &str,
     body: &Value,
 ) -> Option<String> {
-    let dry = if path.contains('?') { "&dryRun=All" } else { "?dryRun=All" };
+    let dry = if path.contains('?') {
+        "&dryRun=All"
+    } else {
+        "?dryRun=All"
+    };
     let (mut path, mut body) = (path.to_owned(), body.clone());
     if method == "DELETE" {
         body["dryRun"] = json!(["All"]);
@@ -120,11 +157,17 @@ pub fn refused(
         path += dry;
     }
     let (_, answer) = as_user(account, cluster, method, &path, &body);
-    answer["message"].as_str().filter(|message| message.contains("pod-reaper may")).map(str::to_owned)
+    answer["message"]
+        .as_str()
+        .filter(|message| message.contains("pod-reaper may"))
+        .map(str::to_owned)
 }
 
 fn scratch_run(kubeconfig: &Path) -> Run {
-    run(kubeconfig, &[&SHORT[..], &["--reap-scratch", "--yes"]].concat())
+    run(
+        kubeconfig,
+        &[&SHORT[..], &["--reap-scratch", "--yes"]].concat(),
+    )
 }
 
 fn is_deleted(cluster: &ControlPlane, claim: &str) -> bool {
@@ -138,13 +181,29 @@ fn with_the_component_scratch_goes_and_nothing_else() {
     let (cache, db) = one_of_each(&cluster);
     install(&cluster, true);
     let run = scratch_run(&kubeconfig(&cluster));
-    assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("deleted")), "{}", run.report);
+    assert_eq!(
+        run.reason_and_outcome(&cache),
+        ("scratch", Some("deleted")),
+        "{}",
+        run.report
+    );
     assert_eq!(run.reason_and_outcome(&db), ("local-volume", None));
-    assert_eq!((run.code, &run.report["errors"]), (0, &json!([])), "{}", run.log);
+    assert_eq!(
+        (run.code, &run.report["errors"]),
+        (0, &json!([])),
+        "{}",
+        run.log
+    );
     let note = run.pod(&cache)["note"].as_str().unwrap();
-    assert!(note.contains("stays behind, Released") && note.contains("binds at once"), "{note}");
+    assert!(
+        note.contains("stays behind, Released") && note.contains("binds at once"),
+        "{note}"
+    );
     let why = run.pod(&db)["detail"].as_str().unwrap();
-    assert!(why.contains("claim disk-db-0 is not annotated pod-reaper.io/scratch"), "{why}");
+    assert!(
+        why.contains("claim disk-db-0 is not annotated pod-reaper.io/scratch"),
+        "{why}"
+    );
     assert!(is_deleted(&cluster, "disk-cache-0") && !is_deleted(&cluster, "disk-db-0"));
     assert_eq!(cluster.try_get(&pod_path("apps", "cache-0")), None);
 }
@@ -181,9 +240,19 @@ fn a_node_that_comes_back_in_the_middle_loses_nothing() {
         }
     });
     let run = scratch_run(&proxy.kubeconfig);
-    assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("node-recovered")), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&cache),
+        ("scratch", Some("node-recovered")),
+        "{}",
+        run.log
+    );
     let seen = proxy.seen();
-    assert!(seen.iter().filter(|seen| seen.is_change()).all(Seen::is_dry), "{seen:?}");
+    assert!(
+        seen.iter()
+            .filter(|seen| seen.is_change())
+            .all(Seen::is_dry),
+        "{seen:?}"
+    );
     assert!(!is_deleted(&cluster, "disk-cache-0"));
 }
 
@@ -193,15 +262,29 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
     const CLAIM: &str = "disk-cache-0";
     type Change = fn(&ControlPlane);
     let keep: Change = |cluster| {
-        cluster
-            .merge_patch(&claim_path("apps", CLAIM), json!({"metadata": {"annotations": {SCRATCH: null}}}));
+        cluster.merge_patch(
+            &claim_path("apps", CLAIM),
+            json!({"metadata": {"annotations": {SCRATCH: null}}}),
+        );
     };
-    let touch: Change =
-        |cluster| annotate(cluster, &claim_path("apps", CLAIM), "example.org/touched", "once");
+    let touch: Change = |cluster| {
+        annotate(
+            cluster,
+            &claim_path("apps", CLAIM),
+            "example.org/touched",
+            "once",
+        );
+    };
     let replace: Change = |cluster| {
         cluster.delete(&claim_path("apps", CLAIM), json!({}));
-        cluster.merge_patch(&claim_path("apps", CLAIM), json!({"metadata": {"finalizers": null}}));
-        Volume::local("pv-another").on_node("dead").claimed_by("apps", CLAIM).create(cluster);
+        cluster.merge_patch(
+            &claim_path("apps", CLAIM),
+            json!({"metadata": {"finalizers": null}}),
+        );
+        Volume::local("pv-another")
+            .on_node("dead")
+            .claimed_by("apps", CLAIM)
+            .create(cluster);
         annotate(cluster, &claim_path("apps", CLAIM), SCRATCH, "true");
     };
     for (what, change) in [("kept", keep), ("touched", touch), ("another", replace)] {
@@ -214,12 +297,27 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
             }
         });
         let run = scratch_run(&proxy.kubeconfig);
-        assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("changed")), "{what}: {}", run.log);
+        assert_eq!(
+            run.reason_and_outcome(&cache),
+            ("scratch", Some("changed")),
+            "{what}: {}",
+            run.log
+        );
         let says = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
-        assert!(says.contains("Claim disk-cache-0 changed after it was judged."), "{what}: {says}");
-        let changes = proxy.seen().iter().filter(|seen| seen.is_change() && !seen.is_dry()).count();
+        assert!(
+            says.contains("Claim disk-cache-0 changed after it was judged."),
+            "{what}: {says}"
+        );
+        let changes = proxy
+            .seen()
+            .iter()
+            .filter(|seen| seen.is_change() && !seen.is_dry())
+            .count();
         assert_eq!(changes, 1, "{what}: only the claim's delete was tried");
         assert!(!is_deleted(&cluster, CLAIM), "{what}");
-        assert!(cluster.try_get(&pod_path("apps", "cache-0")).is_some(), "{what}");
+        assert!(
+            cluster.try_get(&pod_path("apps", "cache-0")).is_some(),
+            "{what}"
+        );
     }
 }

@@ -10,7 +10,9 @@ use crate::{
     SHORT, run,
     support::{
         ControlPlane, fresh,
-        objects::{Node, Pod, Volume, node_becomes, node_path, pod_path, renew_lease, volume_attachment},
+        objects::{
+            Node, Pod, Volume, node_becomes, node_path, pod_path, renew_lease, volume_attachment,
+        },
     },
     uid, until_overdue,
 };
@@ -51,22 +53,39 @@ pub fn healthy(cluster: &ControlPlane) {
         .taint("kosmos.io/node", "true", "NoSchedule")
         .create(cluster);
 
-    let owned =
-        |(namespace, name): (&str, &str), kind, owner| Pod::on(DEAD, namespace, name).owned_by(kind, owner);
-    let set = |pod: (&'static str, &'static str)| owned(pod, "StatefulSet", pod.1.trim_end_matches("-0"));
-    let [hiveserver2, frontend, hue_hive, nightly, catalogd, hue_impala, vault] = STUCK;
+    let owned = |(namespace, name): (&str, &str), kind, owner| {
+        Pod::on(DEAD, namespace, name).owned_by(kind, owner)
+    };
+    let set =
+        |pod: (&'static str, &'static str)| owned(pod, "StatefulSet", pod.1.trim_end_matches("-0"));
+    let [
+        hiveserver2,
+        frontend,
+        hue_hive,
+        nightly,
+        catalogd,
+        hue_impala,
+        vault,
+    ] = STUCK;
     for pod in [hiveserver2, hue_hive, catalogd, hue_impala] {
         set(pod).create(cluster);
     }
-    owned(frontend, "ReplicaSet", "hue-frontend-7c9d8b6f5").label("app", "hue-frontend").create(cluster);
+    owned(frontend, "ReplicaSet", "hue-frontend-7c9d8b6f5")
+        .label("app", "hue-frontend")
+        .create(cluster);
     owned(nightly, "Job", "nightly-29370")
         .label("controller-uid", "nightly")
         .restart_policy("Never")
         .create(cluster);
-    Volume::csi("pvc-vault", "rbd.csi.ceph.com").claimed_by("vault", "data-vault-0").create(cluster);
+    Volume::csi("pvc-vault", "rbd.csi.ceph.com")
+        .claimed_by("vault", "data-vault-0")
+        .create(cluster);
     set(vault)
         .claim("data-vault-0")
-        .annotation("pod-reaper.io/after-reap", "vault-0 starts sealed: unseal it by hand")
+        .annotation(
+            "pod-reaper.io/after-reap",
+            "vault-0 starts sealed: unseal it by hand",
+        )
         .create(cluster);
     volume_attachment(cluster, "csi-vault", DEAD, "pvc-vault");
     let scratch = "scratch-cache-volume-impala-executor-000-0";
@@ -81,8 +100,12 @@ pub fn healthy(cluster: &ControlPlane) {
         .label("kosmos-io/pod", "true")
         .annotation("kosmos-io/tripped", "{}")
         .create(cluster);
-    Pod::on("ds02", SLOW.0, SLOW.1).owned_by("StatefulSet", "metastore").create(cluster);
-    Pod::on("ds03", "compute-hive02", "hiveserver2-0").owned_by("StatefulSet", "hiveserver2").create(cluster);
+    Pod::on("ds02", SLOW.0, SLOW.1)
+        .owned_by("StatefulSet", "metastore")
+        .create(cluster);
+    Pod::on("ds03", "compute-hive02", "hiveserver2-0")
+        .owned_by("StatefulSet", "hiveserver2")
+        .create(cluster);
 }
 
 /// Cuts the power and the link.
@@ -104,7 +127,10 @@ fn fail(cluster: &ControlPlane) {
 /// Deletes all pods on the failed nodes but the `DaemonSets`', and the slow one.
 pub fn evict(cluster: &ControlPlane, grace_period_seconds: i64) {
     for (namespace, name) in STUCK.into_iter().chain([LOCAL, REMOTE, SLOW]) {
-        cluster.delete(&pod_path(namespace, name), json!({"gracePeriodSeconds": grace_period_seconds}));
+        cluster.delete(
+            &pod_path(namespace, name),
+            json!({"gracePeriodSeconds": grace_period_seconds}),
+        );
     }
 }
 
@@ -119,8 +145,9 @@ pub fn failed(cluster: &ControlPlane) {
         );
         let mut silent = Node::not_ready(node, 3600);
         if leaf {
-            silent =
-                silent.label("kosmos.io/node", "true").annotation("kosmos-io/owned-by-cluster", "cluster7");
+            silent = silent
+                .label("kosmos.io/node", "true")
+                .annotation("kosmos-io/owned-by-cluster", "cluster7");
         }
         silent.create(cluster);
     }
@@ -141,11 +168,20 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
 
     assert_eq!(run.code, 0, "{}", run.log);
     for uid in &stuck {
-        assert_eq!(run.reason_and_outcome(uid), ("stuck-on-not-ready-node", Some("deleted")));
+        assert_eq!(
+            run.reason_and_outcome(uid),
+            ("stuck-on-not-ready-node", Some("deleted"))
+        );
     }
     assert_eq!(run.reason_and_outcome(&local), ("local-volume", None));
     assert_eq!(run.reason_and_outcome(&remote), ("kosmos-leaf", None));
-    assert!(run.report["pods"].as_array().unwrap().iter().all(|pod| pod["uid"] != slow.as_str()));
+    assert!(
+        run.report["pods"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|pod| pod["uid"] != slow.as_str())
+    );
     let note = run.pod(&stuck[6])["note"].as_str();
     assert_eq!(
         note,
@@ -154,13 +190,25 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
              after this pod is gone"
         )
     );
-    assert_eq!(run.report["nodes"][0]["volumeAttachments"][0]["volume"], "pvc-vault");
+    assert_eq!(
+        run.report["nodes"][0]["volumeAttachments"][0]["volume"],
+        "pvc-vault"
+    );
 
     let left = cluster.get("/api/v1/pods");
-    let left = left["items"].as_array().unwrap().iter().map(uid).collect::<Vec<_>>();
+    let left = left["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(uid)
+        .collect::<Vec<_>>();
     for pod in before["items"].as_array().unwrap() {
         let name = &pod["metadata"]["name"];
-        assert_eq!(left.contains(&uid(pod)), !stuck.contains(&uid(pod)), "{name}");
+        assert_eq!(
+            left.contains(&uid(pod)),
+            !stuck.contains(&uid(pod)),
+            "{name}"
+        );
     }
     // The log has the message of the old tool, so that searches for it still match.
     for (namespace, name) in STUCK {
@@ -170,7 +218,11 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
         assert!(run.log.contains(&start), "{}", run.log);
         let end = format!("Successfully force-deleted pod {name} in namespace {namespace}");
         assert!(run.log.contains(&end), "{}", run.log);
-        assert!(run.log.contains(&format!("Namespace {namespace}: ")), "{}", run.log);
+        assert!(
+            run.log.contains(&format!("Namespace {namespace}: ")),
+            "{}",
+            run.log
+        );
     }
 }
 
@@ -178,7 +230,10 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
 fn a_second_run_finds_nothing_more_to_reap() {
     let cluster = fresh();
     failed(&cluster);
-    assert_eq!(run(&cluster.kubeconfig, &SHORT).report["summary"]["verdicts"]["reap"], STUCK.len());
+    assert_eq!(
+        run(&cluster.kubeconfig, &SHORT).report["summary"]["verdicts"]["reap"],
+        STUCK.len()
+    );
     let again = run(&cluster.kubeconfig, &SHORT);
     assert_eq!(again.code, 0, "{}", again.log);
     assert_eq!(again.report["summary"]["verdicts"]["reap"], 0);
@@ -206,7 +261,11 @@ fn record() {
     minutes(13);
     let what = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments";
     let output = cluster.kubectl(["get", what, "-A", "-o", "json"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/six-nodes.json");
     fs::write(file, output.stdout).expect("the tree can be written");
 }

@@ -18,12 +18,25 @@ use crate::{
 fn at_a_terminal(cluster: &Fresh, options: &str, answer: &str) -> String {
     let program = env!("CARGO_BIN_EXE_pod-reaper");
     let kubeconfig = cluster.kubeconfig.display();
-    shown(&format!("{program} --kubeconfig {kubeconfig} {} {options}", SHORT.join(" ")), answer)
+    shown(
+        &format!(
+            "{program} --kubeconfig {kubeconfig} {} {options}",
+            SHORT.join(" ")
+        ),
+        answer,
+    )
 }
 
 fn shown(command: &str, answer: &str) -> String {
     let mut script = Command::new("script")
-        .args(["--quiet", "--flush", "--return", "--command", command, "/dev/null"])
+        .args([
+            "--quiet",
+            "--flush",
+            "--return",
+            "--command",
+            command,
+            "/dev/null",
+        ])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -33,7 +46,11 @@ fn shown(command: &str, answer: &str) -> String {
     keyboard.write_all(answer.as_bytes()).expect("it reads");
     let screen = script.wait_with_output().expect("it ends");
     drop(keyboard);
-    assert!(screen.status.success(), "{}", String::from_utf8_lossy(&screen.stdout));
+    assert!(
+        screen.status.success(),
+        "{}",
+        String::from_utf8_lossy(&screen.stdout)
+    );
     String::from_utf8(screen.stdout).expect("text")
 }
 
@@ -51,9 +68,15 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     let screen = at_a_terminal(&cluster, "--dry-run=client", "");
     assert!(!screen.contains(QUESTION), "{screen}");
     let screen = at_a_terminal(&cluster, "", "n\n");
-    assert!(screen.contains(QUESTION) && screen.contains("7 would be deleted"), "{screen}");
+    assert!(
+        screen.contains(QUESTION) && screen.contains("7 would be deleted"),
+        "{screen}"
+    );
     let unique = "vault: StatefulSet vault: vault-0 on ds06; overdue up to";
-    let unique = screen.lines().find(|line| line.contains(unique)).expect("the workload");
+    let unique = screen
+        .lines()
+        .find(|line| line.contains(unique))
+        .expect("the workload");
     assert!(unique.trim_end().ends_with("[unique]"), "{screen}");
     assert!(vault_lives(&cluster));
     assert_eq!(
@@ -62,8 +85,14 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
         "nothing was done"
     );
     let screen = at_a_terminal(&cluster, "", "y\n");
-    assert!(screen.contains(QUESTION) && screen.contains("7 deleted"), "{screen}");
-    assert!(screen.contains('\u{1b}'), "a terminal gets colours: {screen}");
+    assert!(
+        screen.contains(QUESTION) && screen.contains("7 deleted"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains('\u{1b}'),
+        "a terminal gets colours: {screen}"
+    );
     assert!(!vault_lives(&cluster));
 }
 
@@ -72,7 +101,10 @@ fn yes_is_not_asked_again() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
     let screen = at_a_terminal(&cluster, "--yes", "");
-    assert!(!screen.contains("[y/N, within a minute]") && screen.contains("7 deleted"), "{screen}");
+    assert!(
+        !screen.contains("[y/N, within a minute]") && screen.contains("7 deleted"),
+        "{screen}"
+    );
     assert!(!vault_lives(&cluster));
 }
 
@@ -85,11 +117,17 @@ fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report(
     let stuck = load::pods(&cluster, &[("dead".to_owned(), 30)], 0);
     until_overdue();
     let file = cluster.dir.join("report.json");
-    let screen = at_a_terminal(&cluster, &format!("--yes --output json > {}", file.display()), "");
+    let screen = at_a_terminal(
+        &cluster,
+        &format!("--yes --output json > {}", file.display()),
+        "",
+    );
     assert!(screen.contains("of 30 pods"), "{screen}");
     // The log is printed above the bar, line by line.
-    let logged =
-        screen.split(['\r', '\n']).filter(|line| line.contains("Successfully force-deleted pod")).count();
+    let logged = screen
+        .split(['\r', '\n'])
+        .filter(|line| line.contains("Successfully force-deleted pod"))
+        .count();
     assert_eq!(logged, stuck.len(), "{screen}");
     let report = std::fs::read(file).expect("a report");
     let report = serde_json::from_slice::<serde_json::Value>(&report).expect("JSON");
@@ -114,7 +152,10 @@ fn the_report_keeps_to_the_width_of_the_terminal() {
             !is_script && !line.contains(['/', '{', '}']) && !line.starts_with(['\'', '\\'])
         };
         let prose = screen.lines().filter(is_prose);
-        prose.map(|line| line.trim_end().chars().count()).max().expect("lines")
+        prose
+            .map(|line| line.trim_end().chars().count())
+            .max()
+            .expect("lines")
     };
     assert!(widest(60) <= 60, "{}", widest(60));
     assert!((80..=100).contains(&widest(200)), "{}", widest(200));

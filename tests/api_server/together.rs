@@ -74,7 +74,9 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
             let path = pod_path("apps", "job");
             if seen.method == "DELETE" && seen.path == path {
                 let _turn = turn.lock();
-                let held = server.try_get(&path).is_some_and(|pod| !pod["metadata"]["finalizers"].is_null());
+                let held = server
+                    .try_get(&path)
+                    .is_some_and(|pod| !pod["metadata"]["finalizers"].is_null());
                 if held {
                     server.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
                 }
@@ -82,22 +84,38 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
         })
     });
     let runs = thread::scope(|scope| {
-        let runs = proxies.each_ref().map(|proxy| scope.spawn(|| run(&proxy.kubeconfig, &SHORT)));
+        let runs = proxies
+            .each_ref()
+            .map(|proxy| scope.spawn(|| run(&proxy.kubeconfig, &SHORT)));
         runs.map(|run| run.join().expect("it does not panic"))
     });
 
-    assert_eq!(cluster.get("/api/v1/namespaces/apps/pods")["items"], json!([]));
-    let deletes = proxies.iter().flat_map(Proxy::took_effect).filter(|seen| seen.method == "DELETE");
-    let deleted = deletes.map(|Seen { body, .. }| body["preconditions"]["uid"].as_str().map(str::to_owned));
+    assert_eq!(
+        cluster.get("/api/v1/namespaces/apps/pods")["items"],
+        json!([])
+    );
+    let deletes = proxies
+        .iter()
+        .flat_map(Proxy::took_effect)
+        .filter(|seen| seen.method == "DELETE");
+    let deleted =
+        deletes.map(|Seen { body, .. }| body["preconditions"]["uid"].as_str().map(str::to_owned));
     let deleted = deleted.collect::<Vec<_>>();
     for pod in &pods {
-        let effects = deleted.iter().filter(|deleted| deleted.as_ref() == Some(pod)).count();
-        let mut outcomes =
-            runs.each_ref().map(|run| run.reason_and_outcome(pod).1.expect("it was to be reaped"));
+        let effects = deleted
+            .iter()
+            .filter(|deleted| deleted.as_ref() == Some(pod))
+            .count();
+        let mut outcomes = runs
+            .each_ref()
+            .map(|run| run.reason_and_outcome(pod).1.expect("it was to be reaped"));
         outcomes.sort_unstable();
         assert_eq!(effects, 1, "{pod}: {outcomes:?}");
         // The Job's pod changes for the one run when the other has set it to failed.
-        assert!(matches!(outcomes, ["deleted", "gone"] | ["changed", "deleted"]), "{pod}: {outcomes:?}");
+        assert!(
+            matches!(outcomes, ["deleted", "gone"] | ["changed", "deleted"]),
+            "{pod}: {outcomes:?}"
+        );
     }
     for run in &runs {
         assert_eq!(run.code, 0, "{} {}", run.log, run.report);

@@ -34,7 +34,10 @@ fn shown(command: &str, workplace: &Path) -> String {
     let output = Command::new("bash")
         .args(["-c", &format!("exec 2>&1\n{command}")])
         .env_clear()
-        .env("PATH", format!("{}:{path}", workplace.join(".programs").display()))
+        .env(
+            "PATH",
+            format!("{}:{path}", workplace.join(".programs").display()),
+        )
         .env("HOME", workplace)
         .env("LOG_LEVEL", "warn")
         .current_dir(workplace)
@@ -61,7 +64,9 @@ fn current(page: &str) -> String {
             );
             continue;
         }
-        let Some(command) = line.strip_prefix("$ ").filter(|_| console) else { continue };
+        let Some(command) = line.strip_prefix("$ ").filter(|_| console) else {
+            continue;
+        };
         let mut command = command.to_owned();
         while command.ends_with('\\') {
             let more = lines.next().expect("the rest of a command");
@@ -71,11 +76,15 @@ fn current(page: &str) -> String {
             command.push_str(more);
         }
         let mut was = Vec::new();
-        while let Some(line) = lines.next_if(|line| !line.starts_with("$ ") && !line.starts_with("```")) {
+        while let Some(line) =
+            lines.next_if(|line| !line.starts_with("$ ") && !line.starts_with("```"))
+        {
             was.push(line);
         }
         let mut output = shown(&command, workplace.path());
-        if was.contains(&pages::CUT) && pages::is_cut_from(&was, &output.lines().collect::<Vec<_>>()) {
+        if was.contains(&pages::CUT)
+            && pages::is_cut_from(&was, &output.lines().collect::<Vec<_>>())
+        {
             output = was.join("\n");
         }
         assert!(
@@ -105,8 +114,12 @@ fn every_command_without_a_cluster_prints_what_its_page_shows() {
                 fs::rename(beside, pages::path(&page)).expect("a page");
             }
         } else {
-            let differs = text.lines().zip(fresh.lines()).position(|(one, other)| one != other);
-            let differs = differs.unwrap_or_else(|| text.lines().count().min(fresh.lines().count()));
+            let differs = text
+                .lines()
+                .zip(fresh.lines())
+                .position(|(one, other)| one != other);
+            let differs =
+                differs.unwrap_or_else(|| text.lines().count().min(fresh.lines().count()));
             let line = |text: &str| text.lines().nth(differs).unwrap_or_default().to_owned();
             assert!(
                 text == fresh,
@@ -116,8 +129,13 @@ fn every_command_without_a_cluster_prints_what_its_page_shows() {
                 line(&text)
             );
         }
-        let console = pages::blocks(&text).into_iter().filter(|block| block.language == "console");
-        commands += console.flat_map(|block| block.lines).filter(|line| line.starts_with("$ ")).count();
+        let console = pages::blocks(&text)
+            .into_iter()
+            .filter(|block| block.language == "console");
+        commands += console
+            .flat_map(|block| block.lines)
+            .filter(|line| line.starts_with("$ "))
+            .count();
     }
     assert!(commands > 20, "only {commands} commands were found");
 }
@@ -132,16 +150,25 @@ fn every_other_command_is_run_elsewhere_or_named_as_not_run() {
         "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {}}]});
     let mut wrong = Vec::new();
     let mut seen = BTreeMap::<&str, usize>::new();
-    for page in pages::for_users().into_iter().chain(["CONTRIBUTING.md".to_owned()]) {
+    for page in pages::for_users()
+        .into_iter()
+        .chain(["CONTRIBUTING.md".to_owned()])
+    {
         let text = pages::read(&page);
-        let indented = |event| matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)));
+        let indented =
+            |event| matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)));
         if page != "CONTRIBUTING.md" && Parser::new(&text).any(indented) {
-            wrong.push(format!("{page}: a block by its indent has no language; fence it"));
+            wrong.push(format!(
+                "{page}: a block by its indent has no language; fence it"
+            ));
         }
         for block in pages::blocks(&text) {
             let known = ["console", "sh", "yaml", "text", "promql", "jq"];
             if !known.contains(&block.language.as_str()) {
-                wrong.push(format!("{page}:{}: the language {:?}", block.line, block.language));
+                wrong.push(format!(
+                    "{page}:{}: the language {:?}",
+                    block.line, block.language
+                ));
             }
             if block.language != "sh" {
                 continue;
@@ -170,24 +197,40 @@ fn every_other_command_is_run_elsewhere_or_named_as_not_run() {
                     let program = command.split(' ').next().unwrap_or_default();
                     *seen.entry("script").or_default() += 1;
                     if !program.contains('/') || !root.join(program).exists() {
-                        wrong.push(format!("{place}: no test runs it, and NOT_RUN has no reason"));
+                        wrong.push(format!(
+                            "{place}: no test runs it, and NOT_RUN has no reason"
+                        ));
                     }
                 }
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(seen.values().sum::<usize>() > 30 && seen.len() == 4, "{seen:?}");
+    assert!(
+        seen.values().sum::<usize>() > 30 && seen.len() == 4,
+        "{seen:?}"
+    );
 }
 
 /// As the hosts of repositories and mdBook make an anchor of a heading.
 fn anchor(heading: &str) -> String {
-    let kept = heading.trim().chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    let kept = heading
+        .trim()
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 /// The headings that every version has in the changelog.
-const CHANGES: [&str; 7] = ["upgrade", "added", "changed", "deprecated", "removed", "fixed", "security"];
+const CHANGES: [&str; 7] = [
+    "upgrade",
+    "added",
+    "changed",
+    "deprecated",
+    "removed",
+    "fixed",
+    "security",
+];
 
 /// The links of a page and the anchors of its headings.
 fn links_and_anchors(text: &str) -> (Vec<String>, BTreeSet<String>) {
@@ -202,7 +245,10 @@ fn links_and_anchors(text: &str) -> (Vec<String>, BTreeSet<String>) {
             Event::End(TagEnd::Heading(_)) => {
                 let name = anchor(&heading.take().unwrap_or_default());
                 let first = anchors.insert(name.clone());
-                assert!(first || CHANGES.contains(&name.as_str()), "two headings #{name}");
+                assert!(
+                    first || CHANGES.contains(&name.as_str()),
+                    "two headings #{name}"
+                );
             }
             Event::Text(part) | Event::Code(part) => {
                 if let Some(heading) = &mut heading {
@@ -229,7 +275,11 @@ fn every_link_leads_somewhere() {
             followed += 1;
             let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
             let target = Path::new(page).parent().expect("a folder").join(file);
-            let target = if file.is_empty() { PathBuf::from(page) } else { normal(&target) };
+            let target = if file.is_empty() {
+                PathBuf::from(page)
+            } else {
+                normal(&target)
+            };
             if !pages::path(&target.display().to_string()).exists() {
                 wrong.push(format!("{page}: {link}: there is no {}", target.display()));
                 continue;
@@ -269,12 +319,17 @@ fn normal(path: &Path) -> PathBuf {
 
 #[test]
 fn the_book_has_every_page_of_its_folder() {
-    let listed = pages::for_users().into_iter().skip(1).collect::<BTreeSet<_>>();
+    let listed = pages::for_users()
+        .into_iter()
+        .skip(1)
+        .collect::<BTreeSet<_>>();
     let files = files("docs", ".md").into_iter().map(|file| {
         let page = file.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("ours");
         page.display().to_string()
     });
-    let files = files.filter(|page| page != "docs/SUMMARY.md").collect::<BTreeSet<_>>();
+    let files = files
+        .filter(|page| page != "docs/SUMMARY.md")
+        .collect::<BTreeSet<_>>();
     assert_eq!(listed, files);
 }
 
@@ -284,29 +339,59 @@ fn the_readme_answers_early_and_is_short() {
     let readme = pages::read("README.md");
     let words = |text: &str| text.split_whitespace().count();
     let before = |heading: &str| {
-        let at = readme.find(heading).unwrap_or_else(|| panic!("README.md has no {heading:?}"));
+        let at = readme
+            .find(heading)
+            .unwrap_or_else(|| panic!("README.md has no {heading:?}"));
         words(&readme[..at])
     };
-    assert!(words(&readme) <= 1_800 && readme.lines().count() <= 260, "{} words", words(&readme));
-    let first = readme.split_whitespace().take(60).collect::<Vec<_>>().join(" ");
-    assert!(first.contains("stuck `Terminating`") && first.contains("NotReady"), "{first}");
+    assert!(
+        words(&readme) <= 1_800 && readme.lines().count() <= 260,
+        "{} words",
+        words(&readme)
+    );
+    let first = readme
+        .split_whitespace()
+        .take(60)
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        first.contains("stuck `Terminating`") && first.contains("NotReady"),
+        "{first}"
+    );
     assert!(
         before("\n## Try it") <= 250,
         "the answer to whether it is safe ends after {} words",
         before("\n## Try it")
     );
-    assert!(before("\n## Every day") <= 700, "installing ends after {} words", before("\n## Every day"));
+    assert!(
+        before("\n## Every day") <= 700,
+        "installing ends after {} words",
+        before("\n## Every day")
+    );
     let install = readme.split_once("\n## Install").expect("its section").1;
     let install = install.split_once("\n## ").expect("the next one").0;
     for word in ["Roll back", "Stop", "go live", "Verify"] {
-        assert!(install.contains(word), "{word} is not on the screen of the installation");
+        assert!(
+            install.contains(word),
+            "{word} is not on the screen of the installation"
+        );
     }
-    assert!(install.lines().count() <= 50, "{} lines are no screen", install.lines().count());
+    assert!(
+        install.lines().count() <= 50,
+        "{} lines are no screen",
+        install.lines().count()
+    );
     let (top, rest) = readme.split_once("\n## ").expect("sections");
     let end = rest.rsplit_once("\n## ").expect("sections").1;
     for place in [top, end] {
-        for command in ["cargo run --quiet -- --snapshot tests/data/six-nodes.json", "tests/run"] {
-            assert!(place.contains(&format!("\n{command}\n")), "{command} is missing from:\n{place}");
+        for command in [
+            "cargo run --quiet -- --snapshot tests/data/six-nodes.json",
+            "tests/run",
+        ] {
+            assert!(
+                place.contains(&format!("\n{command}\n")),
+                "{command} is missing from:\n{place}"
+            );
         }
     }
 }
@@ -323,7 +408,8 @@ fn quoted(text: &str) -> Vec<String> {
 }
 
 /// Options of other programs that the pages name.
-const FOREIGN: [&str; 11] = [
+const FOREIGN: [&str; 12] = [
+    "--show-managed-fields",
     // Of 0.2.0.
     "--unreachable-only",
     "--insecure-ignore-tlog",
@@ -354,9 +440,14 @@ const OTHERS: [&str; 10] = [
 
 #[test]
 fn the_pages_name_no_option_that_there_is_not() {
-    let help = [&["--help"][..], &["what-if", "--help"], &["explain", "--help"]]
-        .map(|args| reaper(args).run().exits(0).out);
-    let is_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    let help = [
+        &["--help"][..],
+        &["what-if", "--help"],
+        &["explain", "--help"],
+    ]
+    .map(|args| reaper(args).run().exits(0).out);
+    let is_name =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     let options = |text: &str| {
         let words = text.match_indices("--").filter(|(at, _)| {
             text[..*at]
@@ -370,13 +461,20 @@ fn the_pages_name_no_option_that_there_is_not() {
         });
         words.filter(|word| word.len() > 3).collect::<BTreeSet<_>>()
     };
-    let there = help.iter().flat_map(|text| options(text)).collect::<BTreeSet<_>>();
+    let there = help
+        .iter()
+        .flat_map(|text| options(text))
+        .collect::<BTreeSet<_>>();
     assert!(there.len() > 25, "{there:?}");
     let (mut wrong, mut named) = (Vec::new(), BTreeSet::new());
     for page in pages::all() {
         // Their readers use other programs' options all the time.
-        let of_tools =
-            ["CONTRIBUTING.md", "release/README.md", "charts/pod-reaper/README.md"].contains(&page.as_str());
+        let of_tools = [
+            "CONTRIBUTING.md",
+            "release/README.md",
+            "charts/pod-reaper/README.md",
+        ]
+        .contains(&page.as_str());
         for word in quoted(&pages::read(&page)) {
             // A line of another program's.
             if OTHERS.iter().any(|start| word.starts_with(start)) {
@@ -391,18 +489,28 @@ fn the_pages_name_no_option_that_there_is_not() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let own = there.iter().filter(|option| !["--help", "--version"].contains(&option.as_str()));
-    let unnamed = own.filter(|option| !named.contains(*option)).collect::<Vec<_>>();
+    let own = there
+        .iter()
+        .filter(|option| !["--help", "--version"].contains(&option.as_str()));
+    let unnamed = own
+        .filter(|option| !named.contains(*option))
+        .collect::<Vec<_>>();
     assert!(unnamed.is_empty(), "no page explains {unnamed:?}");
 }
 
 /// The files under a folder that end so.
 fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let Ok(entries) = fs::read_dir(pages::path(folder)) else { return found };
+    let Ok(entries) = fs::read_dir(pages::path(folder)) else {
+        return found;
+    };
     for entry in entries {
         let path = entry.expect("an entry").path();
-        let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("ours").display().to_string();
+        let name = path
+            .strip_prefix(env!("CARGO_MANIFEST_DIR"))
+            .expect("ours")
+            .display()
+            .to_string();
         if path.is_dir() {
             found.extend(files(&name, end));
         } else if name.ends_with(end) {
@@ -418,15 +526,22 @@ fn every_alert_has_its_section() {
     let page = pages::read("docs/alerts.md");
     let anchors = links_and_anchors(&page).1;
     let mut alerts = BTreeSet::new();
-    for file in ["cronjob", "charts"].iter().flat_map(|folder| files(folder, ".yaml")) {
+    for file in ["cronjob", "charts"]
+        .iter()
+        .flat_map(|folder| files(folder, ".yaml"))
+    {
         let text = fs::read_to_string(&file).expect("text");
         for line in text.lines().map(str::trim) {
             if let Some(name) = line.strip_prefix("- alert: ") {
-                assert!(page.contains(&format!("\n## {name}\n")), "docs/alerts.md has no section {name}");
+                assert!(
+                    page.contains(&format!("\n## {name}\n")),
+                    "docs/alerts.md has no section {name}"
+                );
                 alerts.insert(name.to_owned());
             }
-            if let Some((_, anchor)) =
-                line.strip_prefix("runbook_url: ").and_then(|url| url.trim_matches('"').split_once('#'))
+            if let Some((_, anchor)) = line
+                .strip_prefix("runbook_url: ")
+                .and_then(|url| url.trim_matches('"').split_once('#'))
                 && !anchor.contains('{')
             {
                 assert!(anchors.contains(anchor), "{}: {line}", file.display());
@@ -434,9 +549,16 @@ fn every_alert_has_its_section() {
         }
     }
     assert!(alerts.len() >= 10, "{alerts:?}");
-    let sections = page.lines().filter_map(|line| line.strip_prefix("## PodReaper"));
-    let sections = sections.map(|name| format!("PodReaper{name}")).collect::<BTreeSet<_>>();
-    assert_eq!(sections, alerts, "the sections are those of the alerts that there are");
+    let sections = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("## PodReaper"));
+    let sections = sections
+        .map(|name| format!("PodReaper{name}"))
+        .collect::<BTreeSet<_>>();
+    assert_eq!(
+        sections, alerts,
+        "the sections are those of the alerts that there are"
+    );
 }
 
 #[test]
@@ -445,21 +567,39 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
     let reasons = pages::read("docs/reasons.md");
     let (reasons, _) = reasons.split_once("\n## Outcomes").expect("the outcomes");
     for reason in reasons.lines().filter_map(|line| line.strip_prefix("### ")) {
-        assert!(decisions.contains(reason), "docs/decisions.md has no {reason}");
+        assert!(
+            decisions.contains(reason),
+            "docs/decisions.md has no {reason}"
+        );
     }
     // Whoever was woken finds each reason for it.
     let night = pages::read("docs/three-in-the-morning.md");
-    for section in reasons.split("\n### ").filter(|section| section.contains("Verdict: `manual`.")) {
+    for section in reasons
+        .split("\n### ")
+        .filter(|section| section.contains("Verdict: `manual`."))
+    {
         let reason = section.split('\n').next().unwrap_or_default();
-        assert!(night.contains(reason), "docs/three-in-the-morning.md has no {reason}");
+        assert!(
+            night.contains(reason),
+            "docs/three-in-the-morning.md has no {reason}"
+        );
     }
-    let rules = reaper(&["explain", "vault/vault-0", "--snapshot", "six-nodes.json"]).run().exits(0).out;
+    let rules = reaper(&["explain", "vault/vault-0", "--snapshot", "six-nodes.json"])
+        .run()
+        .exits(0)
+        .out;
     let rules = rules.lines().filter(|line| {
-        line.trim_start().split('.').next().is_some_and(|number| number.parse::<u8>().is_ok())
+        line.trim_start()
+            .split('.')
+            .next()
+            .is_some_and(|number| number.parse::<u8>().is_ok())
             && line.contains('?')
     });
     for number in 1..=rules.count() {
-        assert!(decisions.contains(&format!("\n| {number} | ")), "docs/decisions.md has no rule {number}");
+        assert!(
+            decisions.contains(&format!("\n| {number} | ")),
+            "docs/decisions.md has no rule {number}"
+        );
     }
 
     let help = reaper(&["--help"]).run().exits(0).out;
@@ -471,33 +611,50 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
     assert_eq!(codes, [0, 1, 2, 3, 4, 5]);
     for page in ["README.md", "docs/by-hand.md"] {
         for code in &codes {
-            assert!(pages::read(page).contains(&format!("\n| {code} | ")), "{page} has no exit code {code}");
+            assert!(
+                pages::read(page).contains(&format!("\n| {code} | ")),
+                "{page} has no exit code {code}"
+            );
         }
     }
 
     let source = fs::read_to_string(pages::path("src/notify/metrics/mod.rs")).expect("text");
     let metrics = pages::read("docs/metrics.md");
-    let dashboards =
-        fs::read_to_string(pages::path("cronjob/components/dashboard/dashboard.json")).expect("text");
+    let dashboards = fs::read_to_string(pages::path("cronjob/components/dashboard/dashboard.json"))
+        .expect("text");
     let used = dashboards.match_indices("pod_reaper_").map(|(at, _)| {
         let rest = &dashboards[at..];
-        &rest[..rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap_or(rest.len())]
+        &rest[..rest
+            .find(|letter: char| !letter.is_ascii_lowercase() && letter != '_')
+            .unwrap_or(rest.len())]
     });
     for name in used.collect::<BTreeSet<_>>() {
-        assert!(metrics.contains(&format!("`{name}`")), "docs/metrics.md has no {name}");
+        assert!(
+            metrics.contains(&format!("`{name}`")),
+            "docs/metrics.md has no {name}"
+        );
     }
-    for name in metrics.lines().filter_map(|line| line.strip_prefix("| `pod_reaper_")?.split('`').next()) {
-        assert!(source.contains(&format!("\"{name}\"")), "there is no metric {name}");
+    for name in metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `pod_reaper_")?.split('`').next())
+    {
+        assert!(
+            source.contains(&format!("\"{name}\"")),
+            "there is no metric {name}"
+        );
     }
 
     let json = pages::read("docs/json.md");
     for schema in ["report", "what-if", "explain"] {
-        let schema =
-            fs::read_to_string(pages::path(&format!("docs/{schema}.schema.json"))).expect("a schema");
+        let schema = fs::read_to_string(pages::path(&format!("docs/{schema}.schema.json")))
+            .expect("a schema");
         let schema = serde_json::from_str::<serde_json::Value>(&schema).expect("JSON");
         let fields = schema["properties"].as_object().expect("fields");
         for field in fields.keys() {
-            assert!(json.contains(&format!("`{field}")), "docs/json.md has no {field}");
+            assert!(
+                json.contains(&format!("`{field}")),
+                "docs/json.md has no {field}"
+            );
         }
     }
 }
@@ -508,7 +665,11 @@ fn the_page_about_installing_has_every_folder_and_that_about_releases_the_tested
     let install = pages::read("docs/install.md");
     for folder in ["cronjob/overlays", "cronjob/components"] {
         for entry in fs::read_dir(pages::path(folder)).expect("a folder") {
-            let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+            let name = entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
             let named = [format!("`{folder}/{name}`"), format!("`{name}`")];
             assert!(
                 named.iter().any(|name| install.contains(name)),
@@ -518,13 +679,19 @@ fn the_page_about_installing_has_every_folder_and_that_about_releases_the_tested
     }
     let tested = pages::read("release/README.md");
     let releases = pages::blocks(&pages::read("docs/releases.md"));
-    let commands = releases.iter().filter(|block| block.language == "sh").flat_map(pages::commands);
-    let commands =
-        commands.filter(|command| command.starts_with("cosign ") || command.starts_with("sha256sum "));
+    let commands = releases
+        .iter()
+        .filter(|block| block.language == "sh")
+        .flat_map(pages::commands);
+    let commands = commands
+        .filter(|command| command.starts_with("cosign ") || command.starts_with("sha256sum "));
     let commands = commands.collect::<Vec<_>>();
     assert_eq!(commands.len(), 5);
     for command in commands {
-        assert!(tested.contains(&command), "release/README.md does not verify by: {command}");
+        assert!(
+            tested.contains(&command),
+            "release/README.md does not verify by: {command}"
+        );
     }
 }
 
@@ -532,21 +699,36 @@ fn the_page_about_installing_has_every_folder_and_that_about_releases_the_tested
 #[test]
 fn it_is_a_plugin_of_kubectl_by_its_name() {
     let workplace = workplace();
-    let plugin =
-        shown("kubectl-pod_reaper what-if ds06 --snapshot tests/data/six-nodes.json", workplace.path());
+    let plugin = shown(
+        "kubectl-pod_reaper what-if ds06 --snapshot tests/data/six-nodes.json",
+        workplace.path(),
+    );
     assert_eq!(
         plugin,
-        shown("pod-reaper what-if ds06 --snapshot tests/data/six-nodes.json", workplace.path())
+        shown(
+            "pod-reaper what-if ds06 --snapshot tests/data/six-nodes.json",
+            workplace.path()
+        )
     );
     assert!(plugin.contains("STAY ON THE NODE"), "{plugin}");
 }
 
 #[test]
 fn blocks_and_commands_are_read_as_a_person_reads_them() {
-    let page = "a\n```sh\none --two \\\n  three\n\n# a comment\nfour  # why\n```\nb\n```text\nfive\n```\n";
+    let page =
+        "a\n```sh\none --two \\\n  three\n\n# a comment\nfour  # why\n```\nb\n```text\nfive\n```\n";
     let blocks = pages::blocks(page);
-    let languages = blocks.iter().map(|block: &Block| block.language.as_str()).collect::<Vec<_>>();
+    let languages = blocks
+        .iter()
+        .map(|block: &Block| block.language.as_str())
+        .collect::<Vec<_>>();
     assert_eq!(languages, ["sh", "text"]);
-    assert_eq!(pages::commands(&blocks[0]), ["one --two \\\n  three", "four"]);
-    assert_eq!(anchor("`local-volume`: what, now?"), "local-volume-what-now");
+    assert_eq!(
+        pages::commands(&blocks[0]),
+        ["one --two \\\n  three", "four"]
+    );
+    assert_eq!(
+        anchor("`local-volume`: what, now?"),
+        "local-volume-what-now"
+    );
 }

@@ -32,9 +32,15 @@ fn schema() -> Value {
 fn value_files() -> Vec<(String, Value)> {
     let entries = fs::read_dir(root().join("charts/pod-reaper/ci")).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path().display().to_string());
-    let files =
-        paths.map(|path| (path.clone(), serde_saphyr::from_str(&fs::read_to_string(path).expect("text"))));
-    files.map(|(path, values)| (path, values.expect("YAML"))).collect()
+    let files = paths.map(|path| {
+        (
+            path.clone(),
+            serde_saphyr::from_str(&fs::read_to_string(path).expect("text")),
+        )
+    });
+    files
+        .map(|(path, values)| (path, values.expect("YAML")))
+        .collect()
 }
 
 /// Helm reads no file outside the chart, and kustomize none outside a component, so both have copies: Flux leaves links out of
@@ -45,7 +51,10 @@ fn copies_are_those_of_cronjob() {
     for (copy, original) in [
         ("rbac.yaml", "base/rbac.yaml"),
         ("guard.yaml", "components/guard/guard.yaml"),
-        ("kosmos-guard.yaml", "components/kosmos-guard/kosmos-guard.yaml"),
+        (
+            "kosmos-guard.yaml",
+            "components/kosmos-guard/kosmos-guard.yaml",
+        ),
         ("scratch.yaml", "components/scratch/scratch.yaml"),
         ("node-guard.yaml", "components/node-guard/node-guard.yaml"),
         ("alerts.yaml", "alerts.yaml"),
@@ -57,8 +66,13 @@ fn copies_are_those_of_cronjob() {
     }
     for suffix in ["", "-metrics"] {
         let rules = read(&format!("cronjob/alerts{suffix}.yaml"));
-        let rules =
-            rules.lines().map(|line| if line.is_empty() { "\n".into() } else { format!("  {line}\n") });
+        let rules = rules.lines().map(|line| {
+            if line.is_empty() {
+                "\n".into()
+            } else {
+                format!("  {line}\n")
+            }
+        });
         let head = format!(
             "# Made of cronjob/alerts{suffix}.yaml by tests/cli/chart.rs.\n\
              apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: pod-reaper{suffix}\n  \
@@ -75,7 +89,11 @@ fn variable(option: &str) -> String {
     let letters = option.chars();
     letters
         .flat_map(|letter| {
-            letter.is_uppercase().then_some('_').into_iter().chain([letter.to_ascii_uppercase()])
+            letter
+                .is_uppercase()
+                .then_some('_')
+                .into_iter()
+                .chain([letter.to_ascii_uppercase()])
         })
         .collect()
 }
@@ -85,7 +103,12 @@ fn variables(options: &Value) -> BTreeMap<String, String> {
     let options = options.as_object().into_iter().flatten();
     options
         .map(|(name, value)| {
-            (variable(name), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+            (
+                variable(name),
+                value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned),
+            )
         })
         .collect()
 }
@@ -96,22 +119,38 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
     // The variable of an option, and its default where the help names one.
     let known = help.split("[env: ").skip(1).map(|rest| {
         let (name, rest) = rest.split_once(']').expect("its end");
-        let default = rest.trim_start().strip_prefix("[default: ").and_then(|rest| rest.split_once(']'));
-        (name.to_owned(), default.map(|(default, _)| default.to_owned()))
+        let default = rest
+            .trim_start()
+            .strip_prefix("[default: ")
+            .and_then(|rest| rest.split_once(']'));
+        (
+            name.to_owned(),
+            default.map(|(default, _)| default.to_owned()),
+        )
     });
     let mut known = known.collect::<BTreeMap<_, _>>();
     // The template of a pod sets these two, where their components are installed.
     for component in ["REQUIRE_GUARD", "REAP_SCRATCH"] {
         assert!(known.remove(component).is_some(), "{component}");
-        assert!(read("charts/pod-reaper/templates/_helpers.tpl").contains(component), "{component}");
+        assert!(
+            read("charts/pod-reaper/templates/_helpers.tpl").contains(component),
+            "{component}"
+        );
     }
     let settings = read("cronjob/base/settings.env");
-    let settings =
-        settings.lines().filter_map(|line| line.split_once('=').filter(|_| !line.starts_with('#')));
+    let settings = settings
+        .lines()
+        .filter_map(|line| line.split_once('=').filter(|_| !line.starts_with('#')));
     let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let settings = settings.collect::<BTreeMap<_, _>>();
-    assert_eq!(settings.keys().collect::<Vec<_>>(), known.keys().collect::<Vec<_>>());
-    assert_eq!(variables(&yaml("charts/pod-reaper/values.yaml")["options"]), settings);
+    assert_eq!(
+        settings.keys().collect::<Vec<_>>(),
+        known.keys().collect::<Vec<_>>()
+    );
+    assert_eq!(
+        variables(&yaml("charts/pod-reaper/values.yaml")["options"]),
+        settings
+    );
     // The shipped settings are the defaults of the program, but for the wait.
     for (name, default) in known {
         let shipped = settings[&name].as_str();
@@ -134,7 +173,12 @@ fn the_program_accepts_what_the_values_set() {
         let mut run = reaper(&["--snapshot", "six-nodes.json"]);
         run.command.envs(variables(&values["options"]));
         let ended = run.run();
-        assert!([0, 5].contains(&ended.code), "{file}: {}: {}", ended.code, ended.err);
+        assert!(
+            [0, 5].contains(&ended.code),
+            "{file}: {}: {}",
+            ended.code,
+            ended.err
+        );
     }
 }
 
@@ -144,7 +188,9 @@ fn the_schema_accepts_the_defaults_and_every_value_file() {
     let mut all = value_files();
     all.push(("values.yaml".into(), yaml("charts/pod-reaper/values.yaml")));
     for (file, values) in all {
-        let wrong = schema.iter_errors(&values).map(|error| format!("{error} at {}", error.instance_path()));
+        let wrong = schema
+            .iter_errors(&values)
+            .map(|error| format!("{error} at {}", error.instance_path()));
         assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new(), "{file}");
     }
 }
@@ -156,14 +202,32 @@ fn the_schema_refuses_what_cannot_work() {
     let option = |name: &str, value: Value| of("options", name, value);
     let bad = [
         ("a value that there is not", json!({"images": {}})),
-        ("an option that there is not", option("reapOlderThen", json!("10m"))),
-        ("a bare number for a duration", option("reapOlderThan", json!(10))),
-        ("a duration without a unit", option("reapOlderThan", json!("10"))),
+        (
+            "an option that there is not",
+            option("reapOlderThen", json!("10m")),
+        ),
+        (
+            "a bare number for a duration",
+            option("reapOlderThan", json!(10)),
+        ),
+        (
+            "a duration without a unit",
+            option("reapOlderThan", json!("10")),
+        ),
         ("months", option("reapOlderThan", json!("10M"))),
         ("no threshold", option("reapOlderThan", json!(""))),
-        ("a negative duration", option("waitForReplacements", json!("-1m"))),
-        ("what a sign of life protects", option("kubeletAlive", json!("kill"))),
-        ("an option that is gone", option("unreachableOnly", json!(true))),
+        (
+            "a negative duration",
+            option("waitForReplacements", json!("-1m")),
+        ),
+        (
+            "what a sign of life protects",
+            option("kubeletAlive", json!("kill")),
+        ),
+        (
+            "an option that is gone",
+            option("unreachableOnly", json!(true)),
+        ),
         ("true as a text", option("exitOnManual", json!("true"))),
         ("a dry run of no kind", option("dryRun", json!("yes"))),
         ("true for a dry run", option("dryRun", json!(true))),
@@ -171,36 +235,119 @@ fn the_schema_refuses_what_cannot_work() {
         ("a number as a text", option("maxDeletes", json!("5"))),
         ("no percentage", option("maxNotReadyPercent", json!(0))),
         ("more than all", option("maxNotReadyPercent", json!(101))),
-        ("an owner kind with a blank", option("manualOwnerKind", json!("Stateful Set"))),
-        ("a password in the ConfigMap", option("pushGateway", json!("https://me:secret@gateway.example"))),
-        ("a gateway that is no URL", option("pushGateway", json!("pushgateway:9091"))),
-        ("a relative path", option("metricsFile", json!("metrics.prom"))),
-        ("an image with its tag", of("image", "repository", json!("registry.example.com/pod-reaper:1"))),
+        (
+            "an owner kind with a blank",
+            option("manualOwnerKind", json!("Stateful Set")),
+        ),
+        (
+            "a password in the ConfigMap",
+            option("pushGateway", json!("https://me:secret@gateway.example")),
+        ),
+        (
+            "a gateway that is no URL",
+            option("pushGateway", json!("pushgateway:9091")),
+        ),
+        (
+            "a relative path",
+            option("metricsFile", json!("metrics.prom")),
+        ),
+        (
+            "an image with its tag",
+            of(
+                "image",
+                "repository",
+                json!("registry.example.com/pod-reaper:1"),
+            ),
+        ),
         ("no image", of("image", "repository", json!(""))),
-        ("a digest of another length", of("image", "digest", json!("sha256:5f70bf18"))),
-        ("a tag that YAML takes for a number", of("image", "tag", json!(1.1))),
-        ("a policy that kubelets do not know", of("image", "pullPolicy", json!("Sometimes"))),
-        ("names in place of references", json!({"imagePullSecrets": ["registry"]})),
+        (
+            "a digest of another length",
+            of("image", "digest", json!("sha256:5f70bf18")),
+        ),
+        (
+            "a tag that YAML takes for a number",
+            of("image", "tag", json!(1.1)),
+        ),
+        (
+            "a policy that kubelets do not know",
+            of("image", "pullPolicy", json!("Sometimes")),
+        ),
+        (
+            "names in place of references",
+            json!({"imagePullSecrets": ["registry"]}),
+        ),
         ("a schedule of four fields", json!({"schedule": "* * * *"})),
         ("no deadline", json!({"activeDeadlineSeconds": 0})),
-        ("no failed Job for the alerts to see", json!({"historyLimit": 0})),
-        ("its own pod's name", json!({"env": [{"name": "POD_NAME", "value": "x"}]})),
-        ("a variable that is no text", json!({"env": [{"name": "MAX_DELETES", "value": 5}]})),
-        ("a variable from nowhere", json!({"env": [{"name": "PUSH_GATEWAY", "valueFrom": {}}]})),
-        ("a resource that pods do not have", json!({"resources": {"request": {"cpu": "1"}}})),
-        ("an amount that is none", json!({"resources": {"limits": {"memory": "128 MB"}}})),
-        ("an architecture without an image", json!({"architectures": ["riscv64"]})),
-        ("a label that the guard's manifests use", json!({"podLabels": {"app.kubernetes.io/name": "other"}})),
-        ("a label that is the chart's", json!({"commonLabels": {"app.kubernetes.io/name": "other"}})),
+        (
+            "no failed Job for the alerts to see",
+            json!({"historyLimit": 0}),
+        ),
+        (
+            "its own pod's name",
+            json!({"env": [{"name": "POD_NAME", "value": "x"}]}),
+        ),
+        (
+            "a variable that is no text",
+            json!({"env": [{"name": "MAX_DELETES", "value": 5}]}),
+        ),
+        (
+            "a variable from nowhere",
+            json!({"env": [{"name": "PUSH_GATEWAY", "valueFrom": {}}]}),
+        ),
+        (
+            "a resource that pods do not have",
+            json!({"resources": {"request": {"cpu": "1"}}}),
+        ),
+        (
+            "an amount that is none",
+            json!({"resources": {"limits": {"memory": "128 MB"}}}),
+        ),
+        (
+            "an architecture without an image",
+            json!({"architectures": ["riscv64"]}),
+        ),
+        (
+            "a label that the guard's manifests use",
+            json!({"podLabels": {"app.kubernetes.io/name": "other"}}),
+        ),
+        (
+            "a label that is the chart's",
+            json!({"commonLabels": {"app.kubernetes.io/name": "other"}}),
+        ),
         ("a name in capitals", json!({"fullnameOverride": "Reaper"})),
-        ("a registry with a scheme", of("image", "registry", json!("https://mirror.example"))),
+        (
+            "a registry with a scheme",
+            of("image", "registry", json!("https://mirror.example")),
+        ),
         ("a guard that is not a switch", json!({"guard": true})),
-        ("a switch that is a text", of("scratch", "enabled", json!("yes"))),
-        ("an address without its length", of("networkPolicy", "apiServer", json!({"cidrs": ["192.0.2.1"]}))),
-        ("no way to the API server", of("networkPolicy", "apiServer", json!({"cidrs": []}))),
-        ("a port that there is not", of("networkPolicy", "gateway", json!({"port": 70000}))),
-        ("two authorities", json!({"gatewayCA": {"configMap": "one", "secret": "other"}})),
-        ("a label that is no text", of("prometheusRule", "labels", json!({"release": true}))),
+        (
+            "a switch that is a text",
+            of("scratch", "enabled", json!("yes")),
+        ),
+        (
+            "an address without its length",
+            of(
+                "networkPolicy",
+                "apiServer",
+                json!({"cidrs": ["192.0.2.1"]}),
+            ),
+        ),
+        (
+            "no way to the API server",
+            of("networkPolicy", "apiServer", json!({"cidrs": []})),
+        ),
+        (
+            "a port that there is not",
+            of("networkPolicy", "gateway", json!({"port": 70000})),
+        ),
+        (
+            "two authorities",
+            json!({"gatewayCA": {"configMap": "one", "secret": "other"}}),
+        ),
+        (
+            "a label that is no text",
+            of("prometheusRule", "labels", json!({"release": true})),
+        ),
     ];
     for (what, values) in bad {
         assert!(!schema.is_valid(&values), "{what}: {values}");
@@ -220,7 +367,11 @@ fn the_schema_lists_what_values_has_and_nothing_else() {
             Some(properties) if path != "resources" => {
                 assert_eq!(schema["additionalProperties"], false, "{path}");
                 for (name, property) in properties.iter().filter(|(name, _)| *name != "global") {
-                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    let path = if path.is_empty() {
+                        name.clone()
+                    } else {
+                        format!("{path}.{name}")
+                    };
                     listed(property, all, &path, of);
                 }
             }
@@ -230,7 +381,10 @@ fn the_schema_lists_what_values_has_and_nothing_else() {
     let schema = schema();
     let mut in_schema = BTreeSet::new();
     listed(&schema, &schema, "", &mut in_schema);
-    let documented = documented().into_iter().filter(|row| row.default.is_some()).map(|row| row.path);
+    let documented = documented()
+        .into_iter()
+        .filter(|row| row.default.is_some())
+        .map(|row| row.path);
     assert_eq!(documented.collect::<BTreeSet<_>>(), in_schema);
 }
 
@@ -256,16 +410,26 @@ fn documented() -> Vec<Row> {
             let depth = line.len() - text.len();
             inside.retain(|(outer, _)| *outer < depth);
             inside.push((depth, key.to_owned()));
-            let names = inside.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>();
+            let names = inside
+                .iter()
+                .map(|(_, name)| name.as_str())
+                .collect::<Vec<_>>();
             if !about.is_empty() {
-                let value = values.pointer(&format!("/{}", names.join("/"))).expect("it is in the file");
-                let group =
-                    rows.iter_mut().find(|row| names.join(".").starts_with(&format!("{}.", row.path)));
+                let value = values
+                    .pointer(&format!("/{}", names.join("/")))
+                    .expect("it is in the file");
+                let group = rows
+                    .iter_mut()
+                    .find(|row| names.join(".").starts_with(&format!("{}.", row.path)));
                 if let Some(group) = group {
                     group.default = None;
                 }
                 let (path, default) = (names.join("."), Some(value.to_string()));
-                rows.push(Row { path, default, about: about.join(" ") });
+                rows.push(Row {
+                    path,
+                    default,
+                    about: about.join(" "),
+                });
             }
             about.clear();
         } else {
@@ -279,14 +443,26 @@ fn documented() -> Vec<Row> {
 #[test]
 fn the_readme_has_every_value() {
     let rows = documented().into_iter().map(|row| {
-        let default = row.default.map(|default| format!("`{default}`")).unwrap_or_default();
-        format!("| `{}` | {default} | {} |\n", row.path, row.about.replace('|', "\\|"))
+        let default = row
+            .default
+            .map(|default| format!("`{default}`"))
+            .unwrap_or_default();
+        format!(
+            "| `{}` | {default} | {} |\n",
+            row.path,
+            row.about.replace('|', "\\|")
+        )
     });
     let rows = rows.collect::<String>();
     let path = root().join("charts/pod-reaper/README.md");
     let page = fs::read_to_string(&path).expect("the README");
-    let (begin, end) = ("<!-- values: made by tests/cli/chart.rs -->\n\n", "\n<!-- end of values -->");
-    let (head, rest) = page.split_once(begin).expect("the place where the table stands");
+    let (begin, end) = (
+        "<!-- values: made by tests/cli/chart.rs -->\n\n",
+        "\n<!-- end of values -->",
+    );
+    let (head, rest) = page
+        .split_once(begin)
+        .expect("the place where the table stands");
     let (_, tail) = rest.split_once(end).expect("its end");
     let table = format!("| value | default | what it is |\n| --- | --- | --- |\n{rows}");
     expect_file![path].assert_eq(&format!("{head}{begin}{table}{end}{tail}"));

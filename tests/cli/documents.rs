@@ -21,13 +21,25 @@ fn every_test_that_the_security_page_names_is_there() {
                 continue;
             }
             // `src/decide/tests.rs` and `src/decide/mod.rs` are known as `decide`.
-            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            let folder = path.parent().and_then(Path::file_name).expect("a folder").to_string_lossy();
-            let module =
-                if ["tests", "mod", "main"].contains(&name.as_str()) { folder.as_ref() } else { &name };
+            let name = path
+                .file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            let folder = path
+                .parent()
+                .and_then(Path::file_name)
+                .expect("a folder")
+                .to_string_lossy();
+            let module = if ["tests", "mod", "main"].contains(&name.as_str()) {
+                folder.as_ref()
+            } else {
+                &name
+            };
             let text = fs::read_to_string(&path).expect("text");
-            let names =
-                text.lines().filter_map(|line| line.trim_start().strip_prefix("fn ")?.split_once('('));
+            let names = text
+                .lines()
+                .filter_map(|line| line.trim_start().strip_prefix("fn ")?.split_once('('));
             of.extend(names.map(|(function, _)| format!("{module}::{function}")));
         }
     }
@@ -36,7 +48,11 @@ fn every_test_that_the_security_page_names_is_there() {
     functions(&root.join("tests"), &mut there);
     functions(&root.join("src"), &mut there);
     let page = fs::read_to_string(root.join("docs/security.md")).expect("the page");
-    let named = page.split('`').skip(1).step_by(2).filter(|word| word.contains("::") && *word != "a::b");
+    let named = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| word.contains("::") && *word != "a::b");
     let named = named.collect::<Vec<_>>();
     assert!(named.len() > 20, "{named:?}");
     for test in named {
@@ -62,7 +78,10 @@ fn the_same_run_as_markdown_and_as_a_page() {
     };
     expect_file!["../data/golden/six-nodes.md"].assert_eq(&run("markdown"));
     let page = run("html");
-    assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">") && page.ends_with("</html>\n"), "{page}");
+    assert!(
+        page.starts_with("<!DOCTYPE html><html lang=\"en\">") && page.ends_with("</html>\n"),
+        "{page}"
+    );
     let report = serde_json::from_str::<Value>(&run("json")).expect("JSON");
     for pod in report["pods"].as_array().expect("pods") {
         let name = format!("<wbr><b>{}</b>", pod["name"].as_str().expect("a name"));

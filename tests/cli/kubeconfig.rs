@@ -49,7 +49,10 @@ fn the_named_cluster_is_the_one_that_is_asked() {
             .exits(1)
             .shows_on_stderr(&["error: could not list nodes", "connection"])
             .never_prints("MARKER");
-        assert!(asked.swap(0, Ordering::SeqCst) > 0, "{name}: the cluster was not asked");
+        assert!(
+            asked.swap(0, Ordering::SeqCst) > 0,
+            "{name}: the cluster was not asked"
+        );
     };
     let with_file = |name: &str| {
         let run = reaper(&["--dry-run=client"]);
@@ -63,7 +66,10 @@ fn the_named_cluster_is_the_one_that_is_asked() {
 
     // Like kubectl, the program skips files of the list that do not exist.
     let (run, path) = with_file("config");
-    asks("KUBECONFIG", run.env("KUBECONFIG", &format!("/nowhere/config:{path}")));
+    asks(
+        "KUBECONFIG",
+        run.env("KUBECONFIG", &format!("/nowhere/config:{path}")),
+    );
 
     let (mut run, path) = with_file("config");
     run.command.args(["--context", "there"]);
@@ -98,24 +104,38 @@ fn a_broken_kubeconfig_never_falls_back_to_another_cluster() {
     let other = run.file("good", &good);
     run.command.args(["--kubeconfig", &path]);
     let ended = run.env("KUBECONFIG", &other).run().exits(2);
-    ended.shows_on_stderr(&["--kubeconfig", &path, "not a kubeconfig", "line"]).never_prints("MARKER");
+    ended
+        .shows_on_stderr(&["--kubeconfig", &path, "not a kubeconfig", "line"])
+        .never_prints("MARKER");
 
     // By variable, alone and in a list.
-    for list in [&["broken"][..], &["broken", "good"], &["good", "broken"], &["absent", "broken"]] {
+    for list in [
+        &["broken"][..],
+        &["broken", "good"],
+        &["good", "broken"],
+        &["absent", "broken"],
+    ] {
         let run = in_a_pod(&["--dry-run=client"], &forbidden);
         run.file("broken", BROKEN);
         run.file("good", &good);
         run.file(".kube/config", &good);
-        let paths =
-            list.iter().map(|name| run.home.path().join(name).display().to_string()).collect::<Vec<_>>();
+        let paths = list
+            .iter()
+            .map(|name| run.home.path().join(name).display().to_string())
+            .collect::<Vec<_>>();
         let ended = run.env("KUBECONFIG", &paths.join(":")).run().exits(2);
-        ended.shows_on_stderr(&["KUBECONFIG", "broken", "not a kubeconfig"]).never_prints("MARKER");
+        ended
+            .shows_on_stderr(&["KUBECONFIG", "broken", "not a kubeconfig"])
+            .never_prints("MARKER");
     }
 
     // At the default place.
     let run = in_a_pod(&["--dry-run=client"], &forbidden);
     run.file(".kube/config", BROKEN);
-    run.run().exits(2).shows_on_stderr(&[".kube/config", "not a kubeconfig"]).never_prints("MARKER");
+    run.run()
+        .exits(2)
+        .shows_on_stderr(&[".kube/config", "not a kubeconfig"])
+        .never_prints("MARKER");
 
     forbidden.was_left_alone();
 }
@@ -143,7 +163,12 @@ fn what_is_no_kubeconfig_at_all_is_refused_without_being_shown() {
         let path = run.file("config", text);
         run.command.args(["--kubeconfig", &path]);
         let ended = run.run();
-        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{name}: {}", ended.err);
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (2, ""),
+            "{name}: {}",
+            ended.err
+        );
         // The name of a missing cluster may be printed, since it is no secret.
         if name != "half a context" {
             assert!(!ended.err.contains("MARKER"), "{name}: {}", ended.err);
@@ -156,20 +181,30 @@ fn what_is_no_kubeconfig_at_all_is_refused_without_being_shown() {
 fn a_kubeconfig_that_is_not_there_is_wrong_usage() {
     let forbidden = Forbidden::new();
     let run = in_a_pod(&["--kubeconfig", "/nowhere/config"], &forbidden);
-    run.run().exits(2).shows_on_stderr(&["--kubeconfig /nowhere/config", "No such file"]);
+    run.run()
+        .exits(2)
+        .shows_on_stderr(&["--kubeconfig /nowhere/config", "No such file"]);
     let run = in_a_pod(&[], &forbidden).env("KUBECONFIG", "/nowhere/a:/nowhere/b");
     run.file(".kube/config", &kubeconfig(forbidden.address()));
-    run.run().exits(2).shows_on_stderr(&["KUBECONFIG", "/nowhere/a", "/nowhere/b", "no such file"]);
-    in_a_pod(&["--context", "prod"], &forbidden).run().exits(2).shows_on_stderr(&[
-        "--context prod",
-        "no kubeconfig",
-        "--kubeconfig",
-    ]);
+    run.run()
+        .exits(2)
+        .shows_on_stderr(&["KUBECONFIG", "/nowhere/a", "/nowhere/b", "no such file"]);
+    in_a_pod(&["--context", "prod"], &forbidden)
+        .run()
+        .exits(2)
+        .shows_on_stderr(&["--context prod", "no kubeconfig", "--kubeconfig"]);
     forbidden.was_left_alone();
 }
 
 #[test]
 fn without_any_cluster_the_program_cannot_run() {
-    reaper(&[]).run().exits(1).shows_on_stderr(&["no cluster", "--kubeconfig", "--snapshot"]);
-    reaper(&[]).env("KUBECONFIG", "").run().exits(1).shows_on_stderr(&["no cluster"]);
+    reaper(&[])
+        .run()
+        .exits(1)
+        .shows_on_stderr(&["no cluster", "--kubeconfig", "--snapshot"]);
+    reaper(&[])
+        .env("KUBECONFIG", "")
+        .run()
+        .exits(1)
+        .shows_on_stderr(&["no cluster"]);
 }

@@ -3,7 +3,10 @@
 //! Every run gets an environment and a home folder of its own, so that it reads no kubeconfig and no variable of the
 //! machine that runs the tests.
 
-#![expect(clippy::expect_used, reason = "a helper that cannot do its part ends its test")]
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that cannot do its part ends its test"
+)]
 
 mod at_night;
 mod book;
@@ -38,7 +41,9 @@ const KOSMOS: &str = "kosmos-link-cut.json";
 const KOSMOS_NOW: &str = "2026-11-20T22:00:36Z";
 
 fn data() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("data")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join("data")
 }
 
 /// One run of the program, not started yet.
@@ -65,7 +70,11 @@ fn reaper(args: &[&str]) -> Reaper {
         .env("HOME", home.path())
         // Paths are relative, so that reports are the same on every machine.
         .current_dir(data());
-    Reaper { command, home, input: None }
+    Reaper {
+        command,
+        home,
+        input: None,
+    }
 }
 
 /// An audit of the Kosmos snapshot, with further arguments.
@@ -95,11 +104,17 @@ impl Reaper {
     }
 
     fn run(mut self) -> Ended {
-        self.command.stdin(if self.input.is_some() { Stdio::piped() } else { Stdio::null() });
+        self.command.stdin(if self.input.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("the program starts");
         if let (Some(text), Some(mut stdin)) = (self.input, child.stdin.take()) {
-            stdin.write_all(text.as_bytes()).expect("the program reads its input");
+            stdin
+                .write_all(text.as_bytes())
+                .expect("the program reads its input");
         }
         let output = child.wait_with_output().expect("the program ends");
         let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -114,7 +129,11 @@ impl Reaper {
 impl Ended {
     #[track_caller]
     fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        assert_eq!(
+            self.code, code,
+            "stdout:\n{}\nstderr:\n{}",
+            self.out, self.err
+        );
         self
     }
 
@@ -124,7 +143,11 @@ impl Ended {
         let mut rest = self.err.as_str();
         for part in parts {
             let after = rest.split_once(part).map(|(_, after)| after);
-            assert!(after.is_some(), "{part:?} is missing, or out of order, in:\n{}", self.err);
+            assert!(
+                after.is_some(),
+                "{part:?} is missing, or out of order, in:\n{}",
+                self.err
+            );
             rest = after.unwrap_or_default();
         }
         self
@@ -174,6 +197,9 @@ impl Forbidden {
     #[track_caller]
     fn was_left_alone(self) {
         let asked = self.0.accept();
-        assert!(asked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "another cluster was asked");
+        assert!(
+            asked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock),
+            "another cluster was asked"
+        );
     }
 }

@@ -1,6 +1,9 @@
 //! What is told besides the verdicts, end to end.
 
-#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
 
 use expect_test::expect;
 use serde_json::json;
@@ -29,7 +32,9 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
         run.input(with_a_pod_that_stays()).run().exits(0)
     };
     let text = judge(&[]).out;
-    let notices = text.split_once("WORTH KNOWING").and_then(|(_, rest)| rest.split_once("pod-reaper 0."));
+    let notices = text
+        .split_once("WORTH KNOWING")
+        .and_then(|(_, rest)| rest.split_once("pod-reaper 0."));
     expect![[r#"
         Not evicted from NotReady node ds06: shop/web-1 of Deployment web. Each tolerates such a node
               without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut
@@ -49,10 +54,18 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
     let codes = |args: &[&str]| {
         let report = judge(&[&["--output=json"], args].concat()).report();
         let notices = report["notices"].as_array().expect("notices").iter();
-        notices.map(|notice| notice["code"].as_str().expect("a code").to_owned()).collect::<Vec<_>>()
+        notices
+            .map(|notice| notice["code"].as_str().expect("a code").to_owned())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(codes(&[]), ["never-evicted", "unknown-kind", "time-of-the-file"]);
-    assert_eq!(codes(&["--now=2026-01-31T03:00:00Z"]), ["never-evicted", "unknown-kind"]);
+    assert_eq!(
+        codes(&[]),
+        ["never-evicted", "unknown-kind", "time-of-the-file"]
+    );
+    assert_eq!(
+        codes(&["--now=2026-01-31T03:00:00Z"]),
+        ["never-evicted", "unknown-kind"]
+    );
     let none = ["--namespace-regex=^hive", "--now=2026-01-31T03:00:00Z"];
     assert_eq!(codes(&none), ["no-namespace", "unknown-kind"]);
 }

@@ -39,16 +39,34 @@ fn run(script: &str, change: (&str, &str, &str), tag: Option<&str>) -> Result<St
     for script in ["release/versions", "release/build"] {
         symlink(root.join(script), folder.path().join(script)).expect("a link");
     }
-    let ended = Command::new(folder.path().join(script)).args(tag).output().expect("bash");
-    let text = |bytes| String::from_utf8(bytes).expect("text").trim_end().to_owned();
-    if ended.status.success() { Ok(text(ended.stdout)) } else { Err(text(ended.stderr)) }
+    let ended = Command::new(folder.path().join(script))
+        .args(tag)
+        .output()
+        .expect("bash");
+    let text = |bytes| {
+        String::from_utf8(bytes)
+            .expect("text")
+            .trim_end()
+            .to_owned()
+    };
+    if ended.status.success() {
+        Ok(text(ended.stdout))
+    } else {
+        Err(text(ended.stderr))
+    }
 }
 
 #[test]
 fn all_versions_agree_and_a_tag_without_its_section_in_the_changelog_is_refused() {
     let tag = format!("v{VERSION}");
-    assert_eq!(run("release/versions", UNCHANGED, None).as_deref(), Ok(VERSION));
-    assert_eq!(run("release/versions", UNCHANGED, Some(&tag)).as_deref(), Ok(VERSION));
+    assert_eq!(
+        run("release/versions", UNCHANGED, None).as_deref(),
+        Ok(VERSION)
+    );
+    assert_eq!(
+        run("release/versions", UNCHANGED, Some(&tag)).as_deref(),
+        Ok(VERSION)
+    );
     let error = run("release/build", UNCHANGED, None).expect_err("there is no repository");
     assert!(error.contains("--repository is missing"), "{error}");
     for tag in [VERSION, "v9.9.9", "", "v"] {
@@ -64,19 +82,41 @@ fn all_versions_agree_and_a_tag_without_its_section_in_the_changelog_is_refused(
         ("Cargo.toml", package.as_str(), other_package),
         ("Cargo.lock", &package, other_package),
         ("fuzz/Cargo.lock", &package, other_package),
-        ("charts/pod-reaper/Chart.yaml", "\nversion: ", "\nversion: 9"),
-        ("charts/pod-reaper/Chart.yaml", "\nappVersion: ", "\nappVersion: 9"),
-        ("charts/pod-reaper/Chart.yaml", "\nappVersion: ", "\nother: "),
+        (
+            "charts/pod-reaper/Chart.yaml",
+            "\nversion: ",
+            "\nversion: 9",
+        ),
+        (
+            "charts/pod-reaper/Chart.yaml",
+            "\nappVersion: ",
+            "\nappVersion: 9",
+        ),
+        (
+            "charts/pod-reaper/Chart.yaml",
+            "\nappVersion: ",
+            "\nother: ",
+        ),
         ("cronjob/base/kustomization.yaml", "newTag: ", "newTag: 9"),
         ("CHANGELOG.md", &section, "## [9.9.9] - "),
         ("CHANGELOG.md", &section, &undated),
         ("CHANGELOG.md", &section, "Not as a heading: "),
-        ("CHANGELOG.md", "## [Unreleased]\n", "## [9.9.9] - 2030-01-01\n"),
+        (
+            "CHANGELOG.md",
+            "## [Unreleased]\n",
+            "## [9.9.9] - 2030-01-01\n",
+        ),
     ] {
-        for (script, tag) in [("release/versions", Some(tag.as_str())), ("release/build", None)] {
+        for (script, tag) in [
+            ("release/versions", Some(tag.as_str())),
+            ("release/build", None),
+        ] {
             let error = run(script, (file, from, to), tag).expect_err(to);
             let named = error.contains(file) || file == "Cargo.toml";
-            assert!(error.starts_with("release/versions: ") && named, "{script}, {file}, {to:?}: {error}");
+            assert!(
+                error.starts_with("release/versions: ") && named,
+                "{script}, {file}, {to:?}: {error}"
+            );
         }
     }
 }
@@ -94,8 +134,10 @@ fn every_page_names_this_version() {
             // Others have the name in theirs, such as terminating-pod-reaper.
             let ours = !text[..at].ends_with(['-', '/']) || text[..at].ends_with("dist/");
             let version = text[at + name.len()..].get(1..).unwrap_or_default();
-            let version =
-                version.split(|sign: char| !sign.is_ascii_digit() && sign != '.').next().unwrap_or_default();
+            let version = version
+                .split(|sign: char| !sign.is_ascii_digit() && sign != '.')
+                .next()
+                .unwrap_or_default();
             let version = version.trim_end_matches('.');
             if ours && version.split('.').count() == 3 {
                 assert_eq!(version, VERSION, "{page}");
@@ -113,18 +155,31 @@ fn the_table_of_kubernetes_begins_and_ends_with_the_versions_of_the_ci() {
     let read = |file: &str| fs::read_to_string(root.join(file)).expect("a file");
     let built = |file: &str| {
         let module = read(&format!("scripts/controlplane/kubernetes/{file}"));
-        let version = module.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes v"));
+        let version = module
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes v"));
         version.expect("Kubernetes").to_owned()
     };
     let page = read("docs/versions.md");
-    let rows = page.lines().filter(|line| line.starts_with("| 1.")).collect::<Vec<_>>();
-    let supported =
-        rows.iter().filter_map(|row| row.split(' ').nth(1)).skip_while(|version| *version < "1.30");
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| 1."))
+        .collect::<Vec<_>>();
+    let supported = rows
+        .iter()
+        .filter_map(|row| row.split(' ').nth(1))
+        .skip_while(|version| *version < "1.30");
     let supported = supported.collect::<Vec<_>>();
     let (oldest, newest) = (built("v1.30.mod"), built("go.mod"));
-    assert_eq!((supported.first(), supported.last()), (Some(&oldest.as_str()), Some(&newest.as_str())));
+    assert_eq!(
+        (supported.first(), supported.last()),
+        (Some(&oldest.as_str()), Some(&newest.as_str()))
+    );
     for version in [oldest, newest] {
-        assert!(page.contains(&format!(", {version}")), "the text names another version than {version}");
+        assert!(
+            page.contains(&format!(", {version}")),
+            "the text names another version than {version}"
+        );
     }
     assert!(!page.contains("failed"), "{rows:#?}");
 }

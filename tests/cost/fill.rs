@@ -48,11 +48,22 @@ impl Filled {
         for at in 0..NAMESPACES {
             namespace(cluster, &namespace_name(at));
         }
-        let mut filled = Self { cluster, dead, stuck, nodes: 0, pods: 0 };
+        let mut filled = Self {
+            cluster,
+            dead,
+            stuck,
+            nodes: 0,
+            pods: 0,
+        };
         filled.grow(dead, 0);
         for node in 0..dead {
             for at in 0..LEFT_ALONE {
-                create_pod(cluster, &node_name(node), &namespace_name(at), &format!("left-{node}-{at}"));
+                create_pod(
+                    cluster,
+                    &node_name(node),
+                    &namespace_name(at),
+                    &format!("left-{node}-{at}"),
+                );
             }
         }
         filled
@@ -63,12 +74,17 @@ impl Filled {
         let (cluster, dead, first) = (self.cluster, self.dead, self.nodes);
         each(nodes.saturating_sub(first), |at| {
             let name = node_name(first + at);
-            let mut node = Node::ready(&name).lease_renewed(if first + at < dead { 3_600 } else { 3 });
+            let mut node =
+                Node::ready(&name).lease_renewed(if first + at < dead { 3_600 } else { 3 });
             for label in 0..12 {
-                node = node.label(&format!("example.org/topology-{label:02}"), "rack-17-of-hall-3");
+                node = node.label(
+                    &format!("example.org/topology-{label:02}"),
+                    "rack-17-of-hall-3",
+                );
             }
             let applied = "what the machine's agent wrote, last time it looked. ".repeat(150);
-            node.annotation("example.org/agent-state", &applied).create(cluster);
+            node.annotation("example.org/agent-state", &applied)
+                .create(cluster);
         });
         self.nodes = self.nodes.max(nodes);
         let (living, first) = (self.nodes - dead, self.pods);
@@ -83,8 +99,11 @@ impl Filled {
     /// Sets whether the nodes that fail have failed.
     pub fn fail(&self, failed: bool) {
         for node in 0..self.dead {
-            let (status, reason) =
-                if failed { ("Unknown", "NodeStatusUnknown") } else { ("True", "KubeletReady") };
+            let (status, reason) = if failed {
+                ("Unknown", "NodeStatusUnknown")
+            } else {
+                ("True", "KubeletReady")
+            };
             node_becomes(self.cluster, &node_name(node), status, reason);
         }
     }
@@ -101,7 +120,10 @@ impl Filled {
                 cluster.delete(&path, json!({"gracePeriodSeconds": 1}));
             }
             let metadata = cluster.get(&path)["metadata"].take();
-            (path, (metadata["uid"].clone(), metadata["resourceVersion"].clone()))
+            (
+                path,
+                (metadata["uid"].clone(), metadata["resourceVersion"].clone()),
+            )
         });
         crate::until_overdue();
         pods.into_iter().collect()
@@ -109,14 +131,21 @@ impl Filled {
 
     /// The number of stuck pods that are left.
     pub fn left(&self) -> usize {
-        let left = |at| self.cluster.try_get(&pod_path(&namespace_name(at), &stuck_name(at))).is_some();
+        let left = |at| {
+            self.cluster
+                .try_get(&pod_path(&namespace_name(at), &stuck_name(at)))
+                .is_some()
+        };
         (0..self.stuck).filter(|at| left(*at)).count()
     }
 
     /// The sizes of a node and a pod, as the API server sends them.
     pub fn sizes(&self) -> (usize, usize) {
         let size = |path: &str| self.cluster.get(path).to_string().len();
-        (size(&format!("/api/v1/nodes/{}", node_name(0))), size(&pod_path(&namespace_name(0), "left-0-0")))
+        (
+            size(&format!("/api/v1/nodes/{}", node_name(0))),
+            size(&pod_path(&namespace_name(0), "left-0-0")),
+        )
     }
 }
 
@@ -157,7 +186,12 @@ fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         }
     };
     thread::scope(|scope| {
-        let workers = (0..WRITERS.min(count)).map(|_| scope.spawn(worker)).collect::<Vec<_>>();
-        workers.into_iter().flat_map(|worker| worker.join().expect("it says itself what is wrong")).collect()
+        let workers = (0..WRITERS.min(count))
+            .map(|_| scope.spawn(worker))
+            .collect::<Vec<_>>();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("it says itself what is wrong"))
+            .collect()
     })
 }

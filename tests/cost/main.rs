@@ -9,7 +9,10 @@
     clippy::print_stderr,
     reason = "it prints what it measures, and stops where it cannot"
 )]
-#![allow(clippy::cast_precision_loss, reason = "figures to be read, not counted on")]
+#![allow(
+    clippy::cast_precision_loss,
+    reason = "figures to be read, not counted on"
+)]
 
 mod fill;
 mod measure;
@@ -36,8 +39,13 @@ use crate::{
 };
 
 /// The options of pod-reaper, with thresholds short enough to need no waiting.
-const OPTIONS: [&str; 5] =
-    ["--reap-older-than=1s", "--node-not-ready-for=0s", "--yes", "--output=json", "--log-level=warn"];
+const OPTIONS: [&str; 5] = [
+    "--reap-older-than=1s",
+    "--node-not-ready-for=0s",
+    "--yes",
+    "--output=json",
+    "--log-level=warn",
+];
 /// A common script: it lists every pod, and deletes each that it finds.
 const SCRIPT: &str = r#"set -euo pipefail
 kubectl get pods --all-namespaces --output=json |
@@ -72,7 +80,10 @@ struct Line {
 
 fn main() {
     let arguments = std::env::args().skip(1).collect::<Vec<_>>();
-    if arguments.first().is_some_and(|first| first == measure::CHILD) {
+    if arguments
+        .first()
+        .is_some_and(|first| first == measure::CHILD)
+    {
         measure::child(&arguments[1..]);
     }
     let asked = Asked::parse(&arguments);
@@ -91,7 +102,13 @@ fn publish(lines: &[Line], asked: &Asked) {
         println!("{}", path.display());
     };
     let json = lines.iter().map(Line::to_json).collect::<Vec<_>>();
-    write("cost.json", format!("{:#}\n", json!({"dead": asked.dead, "stuck": asked.stuck, "lines": json})));
+    write(
+        "cost.json",
+        format!(
+            "{:#}\n",
+            json!({"dead": asked.dead, "stuck": asked.stuck, "lines": json})
+        ),
+    );
     write("cost.svg", plot::draw(lines));
 }
 
@@ -109,7 +126,11 @@ impl Asked {
         };
         for argument in arguments {
             let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-            let number = || value.parse().unwrap_or_else(|_| panic!("{name} wants a number, as in {name}=5"));
+            let number = || {
+                value
+                    .parse()
+                    .unwrap_or_else(|_| panic!("{name} wants a number, as in {name}=5"))
+            };
             match name {
                 "--sizes" => asked.sizes = value.split(',').map(size).collect(),
                 "--dead" => asked.dead = number(),
@@ -125,22 +146,25 @@ impl Asked {
                 ),
             }
         }
-        assert!(asked.rounds > 0 && asked.dead > 0 && !asked.sizes.is_empty(), "there is nothing to measure");
+        assert!(
+            asked.rounds > 0 && asked.dead > 0 && !asked.sizes.is_empty(),
+            "there is nothing to measure"
+        );
         asked
     }
 }
 
 fn size(text: &str) -> (usize, usize) {
-    let parsed =
-        text.split_once('x').and_then(|(nodes, pods)| Some((nodes.parse().ok()?, pods.parse().ok()?)));
+    let parsed = text
+        .split_once('x')
+        .and_then(|(nodes, pods)| Some((nodes.parse().ok()?, pods.parse().ok()?)));
     parsed.unwrap_or_else(|| panic!("--sizes wants NODESxPODS, as in --sizes=1000x10000"))
 }
 
 /// Starts an API server with an audit log.
 fn start(out: &Path) -> ControlPlane {
     let policy = out.join("audit.json");
-    let logged =
-        json!({"level": "Metadata", "resources": [{"group": "events.k8s.io", "resources": ["events"]}]});
+    let logged = json!({"level": "Metadata", "resources": [{"group": "events.k8s.io", "resources": ["events"]}]});
     let quiet = json!({"level": "None", "verbs": ["create", "patch", "update", "watch"]});
     let body = json!({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
@@ -149,7 +173,11 @@ fn start(out: &Path) -> ControlPlane {
     std::fs::write(&policy, body.to_string()).expect("the folder is writable");
     let policy = std::fs::canonicalize(policy).expect("it was just written");
     let flag = format!("--audit-policy-file={}", policy.display());
-    let flags = [flag.as_str(), "--audit-log-path=logs/audit.log", "--max-requests-inflight=800"];
+    let flags = [
+        flag.as_str(),
+        "--audit-log-path=logs/audit.log",
+        "--max-requests-inflight=800",
+    ];
     ControlPlane::start(&flags).unwrap_or_else(|message| panic!("{message}"))
 }
 
@@ -165,10 +193,18 @@ impl Audit {
         let new = String::from_utf8_lossy(&text[self.read..]).into_owned();
         self.read = text.len();
         let mut verbs = BTreeMap::new();
-        for event in new.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        for event in new
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        {
             let agent = event["userAgent"].as_str().unwrap_or_default();
-            if ["pod-reaper/", "kubectl/", "replay/"].iter().any(|known| agent.starts_with(known)) {
-                *verbs.entry(event["verb"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+            if ["pod-reaper/", "kubectl/", "replay/"]
+                .iter()
+                .any(|known| agent.starts_with(known))
+            {
+                *verbs
+                    .entry(event["verb"].as_str().unwrap_or_default().to_owned())
+                    .or_default() += 1;
             }
         }
         verbs
@@ -176,14 +212,25 @@ impl Audit {
 }
 
 fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
-    let Asked { dead, stuck, rounds, .. } = *asked;
+    let Asked {
+        dead,
+        stuck,
+        rounds,
+        ..
+    } = *asked;
     let straight = Tunnel::start(cluster, Duration::ZERO);
     let far = Tunnel::start(cluster, asked.delay);
-    let mut audit = Audit { log: cluster.dir.join("logs/audit.log"), read: 0 };
+    let mut audit = Audit {
+        log: cluster.dir.join("logs/audit.log"),
+        read: 0,
+    };
     let binary = asked.binary.display().to_string();
     let ours = [&[binary.as_str()], &OPTIONS[..]].concat();
     let all = [&ours[..], &["--all", "--dry-run=client"]].concat();
-    let path = format!("{}:/usr/bin:/bin", cluster.kubectl.parent().expect("a folder").display());
+    let path = format!(
+        "{}:/usr/bin:/bin",
+        cluster.kubectl.parent().expect("a folder").display()
+    );
     let path = format!("PATH={path}");
     let script = ["env", &path, "bash", "-c", SCRIPT];
     let log = cluster.dir.join("logs/measured.log");
@@ -215,29 +262,39 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
         // The server is still busy with the writes before, so the first run is not counted.
         measure(&straight, &log, &ours);
         for _ in 0..rounds {
-            run(0, "pod-reaper, nothing wrong", &mut || measure(&straight, &log, &ours));
+            run(0, "pod-reaper, nothing wrong", &mut || {
+                measure(&straight, &log, &ours)
+            });
         }
         filled.fail(true);
         for round in 0..rounds.max(asked.script_rounds) {
             let gone = |what: &str| assert_eq!(filled.left(), 0, "{what} left pods");
             if round < rounds {
                 filled.stick();
-                run(5, "pod-reaper --all, dry", &mut || measure(&straight, &log, &all));
+                run(5, "pod-reaper --all, dry", &mut || {
+                    measure(&straight, &log, &all)
+                });
                 filled.stick();
                 run(1, "pod-reaper", &mut || measure(&straight, &log, &ours));
                 gone("pod-reaper");
                 let pods = filled.stick();
                 let requests = replay.write(&straight, cluster, &pods);
                 let curl = ["curl", "--config", requests.to_str().expect("a plain path")];
-                run(2, "the same requests, one connection", &mut || measure(&straight, &log, &curl));
+                run(2, "the same requests, one connection", &mut || {
+                    measure(&straight, &log, &curl)
+                });
                 gone("the replay");
                 filled.stick();
-                run(3, "pod-reaper, 20 ms away", &mut || measure(&far, &log, &ours));
+                run(3, "pod-reaper, 20 ms away", &mut || {
+                    measure(&far, &log, &ours)
+                });
                 gone("pod-reaper");
             }
             if round < asked.script_rounds {
                 filled.stick();
-                run(4, "kubectl and jq", &mut || measure(&straight, &log, &script));
+                run(4, "kubectl and jq", &mut || {
+                    measure(&straight, &log, &script)
+                });
                 gone("the script");
             }
         }
@@ -260,8 +317,14 @@ fn until_overdue() {
 
 impl Line {
     fn to_json(&self) -> Value {
-        let Cost { seconds, cpu_seconds, peak_kib, connections, bytes_received, first_byte_seconds } =
-            self.cost;
+        let Cost {
+            seconds,
+            cpu_seconds,
+            peak_kib,
+            connections,
+            bytes_received,
+            first_byte_seconds,
+        } = self.cost;
         json!({
             "nodes": self.nodes, "pods": self.pods, "who": self.who, "rounds": self.rounds,
             "seconds": seconds, "cpuSeconds": cpu_seconds, "peakKiB": peak_kib, "connections": connections,
@@ -275,8 +338,19 @@ fn print_table(lines: &[Line]) {
         "| nodes | pods | who | time | CPU | peak memory | received | connections | first byte | requests | rounds |"
     );
     println!("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |");
-    for Line { nodes, pods, who, cost, rounds, requests } in lines {
-        let requests = requests.iter().map(|(verb, count)| format!("{verb} {count}")).collect::<Vec<_>>();
+    for Line {
+        nodes,
+        pods,
+        who,
+        cost,
+        rounds,
+        requests,
+    } in lines
+    {
+        let requests = requests
+            .iter()
+            .map(|(verb, count)| format!("{verb} {count}"))
+            .collect::<Vec<_>>();
         println!(
             "| {nodes} | {pods} | {who} | {:.3} s | {:.3} s | {:.1} MiB | {:.2} MB | {} | {:.1} ms | {} | {rounds} |",
             cost.seconds,

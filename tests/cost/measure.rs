@@ -70,12 +70,23 @@ pub fn measure(tunnel: &Tunnel, log: &Path, command: &[&str]) -> Cost {
         .output()
         .expect("this program starts");
     let said = serde_json::from_slice::<Value>(&output.stdout);
-    let said =
-        said.unwrap_or_else(|error| panic!("{error}: {}", std::fs::read_to_string(log).unwrap_or_default()));
-    assert_eq!(said["code"], 0, "{command:?}: {}", std::fs::read_to_string(log).unwrap_or_default());
+    let said = said.unwrap_or_else(|error| {
+        panic!(
+            "{error}: {}",
+            std::fs::read_to_string(log).unwrap_or_default()
+        )
+    });
+    assert_eq!(
+        said["code"],
+        0,
+        "{command:?}: {}",
+        std::fs::read_to_string(log).unwrap_or_default()
+    );
     let passed = tunnel.passed();
     let number = |field: &str| said[field].as_f64().expect("a number");
-    let first = passed.first.and_then(|first| first.duration_since(UNIX_EPOCH).ok());
+    let first = passed
+        .first
+        .and_then(|first| first.duration_since(UNIX_EPOCH).ok());
     Cost {
         seconds: number("seconds"),
         cpu_seconds: number("cpu_seconds"),

@@ -27,8 +27,14 @@ impl Replay {
             .arg(&proxy.kubeconfig)
             .output()
             .expect("the program starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self { requests: proxy.seen() }
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Self {
+            requests: proxy.seen(),
+        }
     }
 
     /// Writes them as a file for `curl --config`, through `tunnel`, for `pods`: UID and version by path.
@@ -39,7 +45,14 @@ impl Replay {
         pods: &BTreeMap<String, (Value, Value)>,
     ) -> PathBuf {
         let mut config = String::new();
-        for Seen { method, path, accept, body, .. } in &self.requests {
+        for Seen {
+            method,
+            path,
+            accept,
+            body,
+            ..
+        } in &self.requests
+        {
             if !config.is_empty() {
                 config += "next\n";
             }
@@ -57,7 +70,8 @@ impl Replay {
                     body["preconditions"]["resourceVersion"] = version.clone();
                 }
                 let body = body.to_string().replace('\\', "\\\\").replace('"', "\\\"");
-                config += &format!("header = \"Content-Type: application/json\"\ndata = \"{body}\"\n");
+                config +=
+                    &format!("header = \"Content-Type: application/json\"\ndata = \"{body}\"\n");
             }
         }
         let file = cluster.dir.join("replay.curl");

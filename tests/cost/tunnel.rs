@@ -59,11 +59,19 @@ impl Tunnel {
                 pipe(client, server, delay, &shared);
             }
         });
-        Self { kubeconfig, url, counters }
+        Self {
+            kubeconfig,
+            url,
+            counters,
+        }
     }
 
     pub fn reset(&self) {
-        let Counters { connections, received, first } = &*self.counters;
+        let Counters {
+            connections,
+            received,
+            first,
+        } = &*self.counters;
         for counter in [connections, received] {
             counter.store(0, Ordering::SeqCst);
         }
@@ -71,7 +79,11 @@ impl Tunnel {
     }
 
     pub fn passed(&self) -> Passed {
-        let Counters { connections, received, first } = &*self.counters;
+        let Counters {
+            connections,
+            received,
+            first,
+        } = &*self.counters;
         Passed {
             connections: connections.load(Ordering::SeqCst),
             received: received.load(Ordering::SeqCst),
@@ -93,11 +105,20 @@ fn pipe(client: TcpStream, server: TcpStream, delay: Duration, counters: &Arc<Co
     // Whether the next bytes of the client are the first after an answer.
     let answered = Arc::new(AtomicBool::new(true));
     let clone = |stream: &TcpStream| stream.try_clone().expect("a descriptor is left");
-    let up = (clone(&client), clone(&server), Arc::clone(counters), Arc::clone(&answered));
+    let up = (
+        clone(&client),
+        clone(&server),
+        Arc::clone(counters),
+        Arc::clone(&answered),
+    );
     thread::spawn(move || {
         let (from, to, counters, answered) = up;
         copy(from, to, |_| {
-            counters.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(SystemTime::now);
+            counters
+                .first
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert_with(SystemTime::now);
             if answered.swap(false, Ordering::SeqCst) {
                 thread::sleep(delay);
             }

@@ -54,19 +54,25 @@ type Series = BTreeMap<String, f64>;
 
 /// The time of the last success, as kube-state-metrics has it.
 fn last_success(namespace: &str) -> String {
-    format!("kube_cronjob_status_last_successful_time{{namespace=\"{namespace}\",cronjob=\"pod-reaper\"}}")
+    format!(
+        "kube_cronjob_status_last_successful_time{{namespace=\"{namespace}\",cronjob=\"pod-reaper\"}}"
+    )
 }
 
 /// An hour of runs that all end alike raises the alerts of that end, and none that is about another; a success clears
 /// them.
 #[test]
 fn each_end_of_a_run_raises_its_own_alerts() {
-    let program = program_of_its_own("kube-state-metrics").unwrap_or_else(|message| panic!("{message}"));
-    let cluster =
-        ControlPlane::start_with(&["--controllers"], &[]).unwrap_or_else(|message| panic!("{message}"));
+    let program =
+        program_of_its_own("kube-state-metrics").unwrap_or_else(|message| panic!("{message}"));
+    let cluster = ControlPlane::start_with(&["--controllers"], &[])
+        .unwrap_or_else(|message| panic!("{message}"));
     install(&cluster, DEFAULT);
     let shipped = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper");
-    kubectl(&cluster, &["delete", "cronjob", "--namespace=pod-reaper", "pod-reaper"]);
+    kubectl(
+        &cluster,
+        &["delete", "cronjob", "--namespace=pod-reaper", "pod-reaper"],
+    );
     let mut spec = shipped["spec"].clone();
     // Only the test starts runs.
     spec["suspend"] = json!(true);
@@ -82,7 +88,12 @@ fn each_end_of_a_run_raises_its_own_alerts() {
     let mut command = Command::new(program);
     command.arg(format!("--kubeconfig={}", cluster.kubeconfig.display()));
     // It has a second server, for metrics of its own, at another address.
-    command.args(["--host=127.0.0.1", "--port=0", "--telemetry-host=127.0.0.2", "--telemetry-port=0"]);
+    command.args([
+        "--host=127.0.0.1",
+        "--port=0",
+        "--telemetry-host=127.0.0.2",
+        "--telemetry-port=0",
+    ]);
     command.arg("--resources=cronjobs,jobs");
     let exporter = Exporter::start(&command, "127.0.0.1");
 
@@ -91,7 +102,9 @@ fn each_end_of_a_run_raises_its_own_alerts() {
         end(&cluster, ending.namespace, "before", Some(0));
     }
     let before = scrape_until(&exporter, "the first successes", |series| {
-        before.clone().all(|ending| series.contains_key(&last_success(ending.namespace)))
+        before
+            .clone()
+            .all(|ending| series.contains_key(&last_success(ending.namespace)))
     });
 
     // Their times have whole seconds, by which the parts of the test are told apart.
@@ -100,20 +113,37 @@ fn each_end_of_a_run_raises_its_own_alerts() {
         end(&cluster, ending.namespace, "run", ending.code);
     }
     let runs = scrape_until(&exporter, "the runs", |series| {
-        ENDINGS.iter().all(|Ending { namespace, reason, .. }| match reason {
-            Some(_) => {
-                let labels = format!("namespace=\"{namespace}\",job_name=\"run\",condition=\"true\"");
-                series.get(&format!("kube_job_failed{{{labels}}}")) == Some(&1.0)
-            }
-            None => series.get(&last_success(namespace)) != before.get(&last_success(namespace)),
-        })
+        ENDINGS.iter().all(
+            |Ending {
+                 namespace, reason, ..
+             }| match reason {
+                Some(_) => {
+                    let labels =
+                        format!("namespace=\"{namespace}\",job_name=\"run\",condition=\"true\"");
+                    series.get(&format!("kube_job_failed{{{labels}}}")) == Some(&1.0)
+                }
+                None => {
+                    series.get(&last_success(namespace)) != before.get(&last_success(namespace))
+                }
+            },
+        )
     });
-    for Ending { namespace, reason, .. } in &ENDINGS {
+    for Ending {
+        namespace, reason, ..
+    } in &ENDINGS
+    {
         let job = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/jobs/run"));
-        let conditions = job["status"]["conditions"].as_array().expect("conditions").iter();
+        let conditions = job["status"]["conditions"]
+            .as_array()
+            .expect("conditions")
+            .iter();
         let failed = conditions.filter(|condition| condition["type"] == "Failed");
         let reasons = failed.map(|condition| condition["reason"].as_str());
-        assert_eq!(reasons.collect::<Vec<_>>(), Vec::from_iter(reason.map(Some)), "{namespace}: {job}");
+        assert_eq!(
+            reasons.collect::<Vec<_>>(),
+            Vec::from_iter(reason.map(Some)),
+            "{namespace}: {job}"
+        );
     }
 
     thread::sleep(Duration::from_secs(1));
@@ -133,7 +163,16 @@ fn each_end_of_a_run_raises_its_own_alerts() {
 /// Has a Job made from the CronJob, and its pod end as told.
 fn end(cluster: &ControlPlane, namespace: &str, job: &str, code: Option<i32>) {
     let in_namespace = format!("--namespace={namespace}");
-    kubectl(cluster, &["create", "job", &in_namespace, "--from=cronjob/pod-reaper", job]);
+    kubectl(
+        cluster,
+        &[
+            "create",
+            "job",
+            &in_namespace,
+            "--from=cronjob/pod-reaper",
+            job,
+        ],
+    );
     let Some(code) = code else {
         // At the deadline Kubernetes alone ends a pod that no node has.
         let job = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{job}");
@@ -143,8 +182,12 @@ fn end(cluster: &ControlPlane, namespace: &str, job: &str, code: Option<i32>) {
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     let mut name = None;
     until("its pod is there", || {
-        let list = cluster.get(&format!("{pods}?labelSelector=batch.kubernetes.io/job-name={job}"));
-        name = list["items"][0]["metadata"]["name"].as_str().map(str::to_owned);
+        let list = cluster.get(&format!(
+            "{pods}?labelSelector=batch.kubernetes.io/job-name={job}"
+        ));
+        name = list["items"][0]["metadata"]["name"]
+            .as_str()
+            .map(str::to_owned);
         name.is_some()
     });
     cluster.patch_status(
@@ -167,9 +210,13 @@ fn scrape_until(exporter: &Exporter, what: &str, is_complete: impl Fn(&Series) -
         let answer = exporter.scrape("");
         let lines = answer.lines().filter_map(|line| line.rsplit_once(' '));
         let asked = lines.filter(|(series, _)| {
-            series.split_once('{').is_some_and(|(name, _)| name.starts_with("kube_") && rules.contains(name))
+            series
+                .split_once('{')
+                .is_some_and(|(name, _)| name.starts_with("kube_") && rules.contains(name))
         });
-        series = asked.map(|(series, value)| (series.to_owned(), value.parse().expect("a number"))).collect();
+        series = asked
+            .map(|(series, value)| (series.to_owned(), value.parse().expect("a number")))
+            .collect();
         is_complete(&series)
     });
     series
@@ -178,7 +225,10 @@ fn scrape_until(exporter: &Exporter, what: &str, is_complete: impl Fn(&Series) -
 /// Has promtool evaluate the rules over 95 minutes of the scraped series: the first successes at 0, a run every ten
 /// minutes from 10 to 60, the last successes at 70. A time among the values becomes that of its part.
 fn evaluate(scrapes: &[Series; 3]) {
-    let keys = scrapes.iter().flat_map(Series::keys).collect::<BTreeSet<_>>();
+    let keys = scrapes
+        .iter()
+        .flat_map(Series::keys)
+        .collect::<BTreeSet<_>>();
     let value_at = |key: &str, minute: usize| {
         let part = [10, 70].iter().filter(|start| minute >= **start).count();
         let value = scrapes[part].get(key)?;
@@ -187,7 +237,9 @@ fn evaluate(scrapes: &[Series; 3]) {
             return Some(value.to_string());
         }
         // The part that it is new in.
-        let since = scrapes.iter().position(|series| series.get(key) == Some(value))?;
+        let since = scrapes
+            .iter()
+            .position(|series| series.get(key) == Some(value))?;
         Some(([0, minute.min(69) / 10 * 10, 70][since] * 60).to_string())
     };
     let series = keys.into_iter().map(|key| {
@@ -225,7 +277,10 @@ fn evaluate(scrapes: &[Series; 3]) {
     let file = folder.path().join("scraped.yaml");
     // JSON is valid YAML.
     fs::write(&file, tests.to_string()).expect("our folder");
-    let tested =
-        Command::new(needed("promtool")).args(["test", "rules"]).arg(&file).output().expect("promtool");
+    let tested = Command::new(needed("promtool"))
+        .args(["test", "rules"])
+        .arg(&file)
+        .output()
+        .expect("promtool");
     assert!(tested.status.success(), "{}\n{tests:#}", shown(&tested));
 }

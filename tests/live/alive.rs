@@ -38,12 +38,22 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
 
     case.hang_runtime(FAILING);
     let evicted = case.until_evicted_while("False", FAILING);
-    assert_eq!(case.evicting_taints(FAILING), ["node.kubernetes.io/not-ready"]);
+    assert_eq!(
+        case.evicting_taints(FAILING),
+        ["node.kubernetes.io/not-ready"]
+    );
     case.until_stuck(&evicted);
-    assert!(case.lease_renewed(FAILING) > case.ready_since(FAILING), "its kubelet lives");
+    assert!(
+        case.lease_renewed(FAILING) > case.ready_since(FAILING),
+        "its kubelet lives"
+    );
     let running = case.running_in_containers(FAILING);
     for pod in &evicted {
-        assert!(running.contains(&pod.uid), "{} runs on: {running:?}", pod.called());
+        assert!(
+            running.contains(&pod.uid),
+            "{} runs on: {running:?}",
+            pod.called()
+        );
     }
     let (unique, others) = by_uniqueness(evicted);
 
@@ -53,14 +63,31 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
         assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
     }
     for pod in &unique {
-        assert_eq!(run.reason_and_outcome(&pod.uid), ("kubelet-alive", None), "{}", pod.called());
+        assert_eq!(
+            run.reason_and_outcome(&pod.uid),
+            ("kubelet-alive", None),
+            "{}",
+            pod.called()
+        );
         let entry = run.pod(&pod.uid);
         assert_eq!(entry["verdict"], "manual", "{}", pod.called());
         let detail = entry["detail"].as_str().expect("a sentence");
-        assert!(detail.contains("renewed its lease"), "{}: {detail}", pod.called());
+        assert!(
+            detail.contains("renewed its lease"),
+            "{}: {detail}",
+            pod.called()
+        );
         let commands = commands(&run, &pod.uid);
-        assert!(!commands.is_empty(), "{}: no command shows how to repair the node", pod.called());
-        assert!(!commands.iter().any(|command| command.contains("delete")), "{}: {commands:?}", pod.called());
+        assert!(
+            !commands.is_empty(),
+            "{}: no command shows how to repair the node",
+            pod.called()
+        );
+        assert!(
+            !commands.iter().any(|command| command.contains("delete")),
+            "{}: {commands:?}",
+            pod.called()
+        );
     }
     case.until_replaced(&others);
     assert_eq!(case.evictable_on(FAILING), unique);
@@ -69,33 +96,53 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     assert_eq!(run.code, 0);
     for pod in &unique {
         let (reason, outcome) = run.reason_and_outcome(&pod.uid);
-        let fate = if pod.called() == ON_DISK { ("local-volume", None) } else { REAPED };
+        let fate = if pod.called() == ON_DISK {
+            ("local-volume", None)
+        } else {
+            REAPED
+        };
         assert_eq!((reason, outcome), fate, "{}", pod.called());
     }
-    let (on_disk, moved): (Vec<_>, Vec<_>) = unique.into_iter().partition(|pod| pod.called() == ON_DISK);
+    let (on_disk, moved): (Vec<_>, Vec<_>) =
+        unique.into_iter().partition(|pod| pod.called() == ON_DISK);
     case.until_replaced(&moved);
     assert_eq!(case.evictable_on(FAILING), on_disk);
     let running = case.running_in_containers(FAILING);
     for pod in moved.iter().chain(&others) {
-        assert!(running.contains(&pod.uid), "{} still runs here: {running:?}", pod.called());
+        assert!(
+            running.contains(&pod.uid),
+            "{} still runs here: {running:?}",
+            pod.called()
+        );
     }
 
     case.recover_runtime(FAILING);
     case.until_ready_is("True", FAILING);
     case.until("the kubelet has stopped all that was evicted", || {
         let running = case.running_in_containers(FAILING);
-        let was_evicted =
-            |uid: &String| moved.iter().chain(&others).chain(&on_disk).any(|pod| pod.uid == *uid);
+        let was_evicted = |uid: &String| {
+            moved
+                .iter()
+                .chain(&others)
+                .chain(&on_disk)
+                .any(|pod| pod.uid == *uid)
+        };
         (!running.iter().any(was_evicted)).then_some(())
     });
     case.until("the pod of the local disk is back on it", || {
         let pods = case.pods_on(FAILING);
-        pods.into_iter()
-            .find(|pod| pod.owner == on_disk[0].owner && pod.uid != on_disk[0].uid && pod.is_running())
+        pods.into_iter().find(|pod| {
+            pod.owner == on_disk[0].owner && pod.uid != on_disk[0].uid && pod.is_running()
+        })
     });
     assert_eq!(case.untouched(), elsewhere);
     let after = case.reap(&OPTIONS);
-    assert_eq!((after.code, after.report["summary"]["pods"].as_u64()), (0, Some(0)), "{}", after.report);
+    assert_eq!(
+        (after.code, after.report["summary"]["pods"].as_u64()),
+        (0, Some(0)),
+        "{}",
+        after.report
+    );
 }
 
 /// A silent node shows a sign of life between the decision and the deletes. The second look finds it, and its unique pods
@@ -135,9 +182,16 @@ fn alive_between_the_decision_and_the_deletes() {
     }
     assert_eq!(case.evictable_on(FAILING), unique);
     let is_of_a_unique_pod = |seen: &proxy::Seen| {
-        seen.is_change() && unique.iter().any(|pod| seen.path.ends_with(&format!("/pods/{}", pod.name)))
+        seen.is_change()
+            && unique
+                .iter()
+                .any(|pod| seen.path.ends_with(&format!("/pods/{}", pod.name)))
     };
-    assert!(!proxy.seen().iter().any(is_of_a_unique_pod), "{:?}", proxy.seen());
+    assert!(
+        !proxy.seen().iter().any(is_of_a_unique_pod),
+        "{:?}",
+        proxy.seen()
+    );
 }
 
 /// A kubelet is started again and again. Its container runtime does not answer, so each time it renews its lease and ends
@@ -167,24 +221,48 @@ fn a_kubelet_starts_again_and_again() {
         let renewed = case.lease_says(FAILING);
         let run = case.reap(&[&options[..], how].concat());
         assert_eq!(run.code, 0);
-        let judged_at: Timestamp = run.report["judgedAt"].as_str().unwrap().parse().expect("a time");
+        let judged_at: Timestamp = run.report["judgedAt"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .expect("a time");
         let asked = run.reason_and_outcome(&unique[0].uid).0 == "kubelet-alive";
         // The taint, whose time counts too, is put on after the condition.
         let not_yet = judged_at < recovers_until + Duration::from_mins(1);
-        assert!(if asked { judged_at >= recovers_until } else { not_yet }, "{judged_at}, {recovers_until}");
+        assert!(
+            if asked {
+                judged_at >= recovers_until
+            } else {
+                not_yet
+            },
+            "{judged_at}, {recovers_until}"
+        );
         if judged_at >= renewed + silence {
             return false;
         }
-        let reason = if asked { "kubelet-alive" } else { "node-recovering" };
+        let reason = if asked {
+            "kubelet-alive"
+        } else {
+            "node-recovering"
+        };
         for pod in unique.iter().chain(others.iter().filter(|_| !asked)) {
-            assert_eq!(run.reason_and_outcome(&pod.uid), (reason, None), "{}", pod.called());
+            assert_eq!(
+                run.reason_and_outcome(&pod.uid),
+                (reason, None),
+                "{}",
+                pod.called()
+            );
         }
         asked
     };
     loop {
         case.restart_without_runtime(FAILING);
         let asked = judge(&[]);
-        assert_eq!(case.ready(FAILING), "Unknown", "a lease makes no node Ready");
+        assert_eq!(
+            case.ready(FAILING),
+            "Unknown",
+            "a lease makes no node Ready"
+        );
         case.stop(FAILING);
         until_silent_for(LEASE);
         // A dry run, because if the machine of the test stands still now, the silence becomes a death.
@@ -197,7 +275,8 @@ fn a_kubelet_starts_again_and_again() {
     until_silent_for(silence);
     let run = case.reap(&options);
     assert_eq!(run.code, 0);
-    let (on_disk, moved): (Vec<_>, Vec<_>) = unique.into_iter().partition(|pod| pod.called() == ON_DISK);
+    let (on_disk, moved): (Vec<_>, Vec<_>) =
+        unique.into_iter().partition(|pod| pod.called() == ON_DISK);
     for pod in &moved {
         assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
     }
@@ -209,23 +288,44 @@ fn a_kubelet_starts_again_and_again() {
 /// plane's time, by which it was just now. The lease is an hour old by its own time, and just renewed by the server's.
 #[test]
 fn the_clock_of_a_node_is_an_hour_late() {
-    let case = Case::with_more("the_clock_of_a_node_is_an_hour_late", &["--clock", "ds03=-1h"]);
+    let case = Case::with_more(
+        "the_clock_of_a_node_is_an_hour_late",
+        &["--clock", "ds03=-1h"],
+    );
     case.hang_runtime(FAILING);
     let evicted = case.until_evicted_while("False", FAILING);
     case.until_stuck(&evicted);
     let claimed = Timestamp::now().duration_since(case.ready_since(FAILING));
-    assert!(claimed.as_mins() >= 60, "it reports that it has been NotReady for {claimed}");
+    assert!(
+        claimed.as_mins() >= 60,
+        "it reports that it has been NotReady for {claimed}"
+    );
     let age = Timestamp::now().duration_since(case.lease_says(FAILING));
-    assert!(age.as_mins() >= 59, "by the node's clock the lease is {age} old");
+    assert!(
+        age.as_mins() >= 59,
+        "by the node's clock the lease is {age} old"
+    );
     let age = Timestamp::now().duration_since(case.lease_renewed(FAILING));
-    assert!(age.as_mins() < 1, "by the server's clock the lease is {age} old");
+    assert!(
+        age.as_mins() < 1,
+        "by the server's clock the lease is {age} old"
+    );
 
     // Longer than the story takes, and shorter than the node reports.
-    let not_yet = [&OPTIONS[..], &["--kubelet-alive", "reap", "--node-not-ready-for", "30m"]].concat();
+    let not_yet = [
+        &OPTIONS[..],
+        &["--kubelet-alive", "reap", "--node-not-ready-for", "30m"],
+    ]
+    .concat();
     let run = case.reap(&not_yet);
     assert_eq!(run.code, 0);
     for pod in &evicted {
-        assert_eq!(run.reason_and_outcome(&pod.uid), ("node-just-failed", None), "{}", pod.called());
+        assert_eq!(
+            run.reason_and_outcome(&pod.uid),
+            ("node-just-failed", None),
+            "{}",
+            pod.called()
+        );
     }
     assert_eq!(case.evictable_on(FAILING), evicted);
 
@@ -233,7 +333,12 @@ fn the_clock_of_a_node_is_an_hour_late() {
     assert_eq!(run.code, 0);
     let (unique, others) = by_uniqueness(evicted);
     for pod in &unique {
-        assert_eq!(run.reason_and_outcome(&pod.uid), ("kubelet-alive", None), "{}", pod.called());
+        assert_eq!(
+            run.reason_and_outcome(&pod.uid),
+            ("kubelet-alive", None),
+            "{}",
+            pod.called()
+        );
     }
     for pod in &others {
         assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
@@ -247,18 +352,27 @@ fn the_clock_of_a_node_is_an_hour_late() {
 /// at its provider.
 #[test]
 fn nodes_that_are_no_machines() {
-    let case =
-        Case::with_more("nodes_that_are_no_machines", &["--virtual-kubelet", "vk01", "--kwok", "kw01"]);
+    let case = Case::with_more(
+        "nodes_that_are_no_machines",
+        &["--virtual-kubelet", "vk01", "--kwok", "kw01"],
+    );
     let virtual_nodes = ["vk01", "kw01"];
     for node in virtual_nodes {
         case.apply(&ON_A_VIRTUAL_NODE.replace("NODE", node));
     }
     case.until("the pods of the virtual nodes are Running", || {
-        let run = |node: &&str| case.pods_on(node).iter().filter(|pod| pod.is_running()).count() == 2;
+        let run = |node: &&str| {
+            case.pods_on(node)
+                .iter()
+                .filter(|pod| pod.is_running())
+                .count()
+                == 2
+        };
         virtual_nodes.iter().all(run).then_some(())
     });
     let at_the_provider = |call: &str, pod: &Seen| {
-        let log = fs::read_to_string(case.dir.join("logs/virtual-kubelet-vk01.log")).expect("its log");
+        let log =
+            fs::read_to_string(case.dir.join("logs/virtual-kubelet-vk01.log")).expect("its log");
         log.contains(&format!(r#"receive {call} \"{}\""#, pod.name))
     };
 
@@ -281,11 +395,21 @@ fn nodes_that_are_no_machines() {
     assert_eq!(run.code, 0);
     let marks = |name: &str| {
         let nodes = run.report["nodes"].as_array().expect("nodes");
-        let node = nodes.iter().find(|node| node["name"] == name).expect("it is NotReady");
+        let node = nodes
+            .iter()
+            .find(|node| node["name"] == name)
+            .expect("it is NotReady");
         let marks = node["leafMarks"].as_array().expect("marks").iter();
         // The version of the built Virtual Kubelet is not the same everywhere.
         marks
-            .map(|mark| mark.as_str().expect("text").split("-vk-").next().unwrap().to_owned())
+            .map(|mark| {
+                mark.as_str()
+                    .expect("text")
+                    .split("-vk-")
+                    .next()
+                    .unwrap()
+                    .to_owned()
+            })
             .collect::<Vec<_>>()
     };
     let of_a_virtual_kubelet = [
@@ -297,40 +421,72 @@ fn nodes_that_are_no_machines() {
     assert_eq!(marks("vk01"), of_a_virtual_kubelet);
     assert_eq!(
         marks("kw01"),
-        ["annotation kwok.x-k8s.io/node=fake", "label type=kwok", "kubelet version kwok-0.8.0"]
+        [
+            "annotation kwok.x-k8s.io/node=fake",
+            "label type=kwok",
+            "kubelet version kwok-0.8.0"
+        ]
     );
     assert_eq!(marks(FAILING), [""; 0]);
     for pod in &of_virtual_nodes {
-        assert_eq!(run.reason_and_outcome(&pod.uid), ("virtual-node", None), "{}", pod.called());
+        assert_eq!(
+            run.reason_and_outcome(&pod.uid),
+            ("virtual-node", None),
+            "{}",
+            pod.called()
+        );
         assert_eq!(run.pod(&pod.uid)["verdict"], "manual", "{}", pod.called());
         let commands = commands(&run, &pod.uid);
-        assert!(!commands.iter().any(|command| command.contains("delete")), "{}: {commands:?}", pod.called());
+        assert!(
+            !commands.iter().any(|command| command.contains("delete")),
+            "{}: {commands:?}",
+            pod.called()
+        );
     }
     for pod in of_the_machine.iter().filter(|pod| pod.called() != ON_DISK) {
         assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
     }
-    let mut left: Vec<_> = virtual_nodes.iter().flat_map(|node| case.evictable_on(node)).collect();
+    let mut left: Vec<_> = virtual_nodes
+        .iter()
+        .flat_map(|node| case.evictable_on(node))
+        .collect();
     left.sort();
     assert_eq!(left, of_virtual_nodes);
     let of_the_virtual_kubelet: Vec<_> = left.iter().filter(|pod| pod.node == "vk01").collect();
     for pod in &of_the_virtual_kubelet {
-        assert!(at_the_provider("CreatePod", pod) && !at_the_provider("DeletePod", pod), "{}", pod.name);
+        assert!(
+            at_the_provider("CreatePod", pod) && !at_the_provider("DeletePod", pod),
+            "{}",
+            pod.name
+        );
     }
 
     for node in virtual_nodes {
         case.resume(node);
     }
     // A Virtual Kubelet reports its node's status once a minute.
-    case.within(Duration::from_mins(3), "the evicted pods are gone, and their owners' new ones run", || {
-        let pods = case.pods();
-        let is_replaced = |old: &Seen| {
-            pods.iter().any(|new| new.owner == old.owner && new.uid != old.uid && new.is_running())
-        };
-        let is_gone = |old: &Seen| !pods.iter().any(|pod| pod.uid == old.uid);
-        of_virtual_nodes.iter().all(|old| is_gone(old) && is_replaced(old)).then_some(())
-    });
+    case.within(
+        Duration::from_mins(3),
+        "the evicted pods are gone, and their owners' new ones run",
+        || {
+            let pods = case.pods();
+            let is_replaced = |old: &Seen| {
+                pods.iter()
+                    .any(|new| new.owner == old.owner && new.uid != old.uid && new.is_running())
+            };
+            let is_gone = |old: &Seen| !pods.iter().any(|pod| pod.uid == old.uid);
+            of_virtual_nodes
+                .iter()
+                .all(|old| is_gone(old) && is_replaced(old))
+                .then_some(())
+        },
+    );
     for pod in &of_the_virtual_kubelet {
-        assert!(at_the_provider("DeletePod", pod), "{} was not stopped at the provider", pod.name);
+        assert!(
+            at_the_provider("DeletePod", pod),
+            "{} was not stopped at the provider",
+            pod.name
+        );
     }
 }
 
@@ -368,15 +524,20 @@ items:
 
 /// The unique pods, and the others.
 fn by_uniqueness(pods: Vec<Seen>) -> (Vec<Seen>, Vec<Seen>) {
-    let (unique, others): (Vec<_>, Vec<_>) =
-        pods.into_iter().partition(|pod| UNIQUE.contains(&&*pod.called()));
+    let (unique, others): (Vec<_>, Vec<_>) = pods
+        .into_iter()
+        .partition(|pod| UNIQUE.contains(&&*pod.called()));
     let kinds = |pods: &[Seen]| {
         let mut kinds: Vec<_> = pods.iter().map(|pod| pod.owner_kind.clone()).collect();
         kinds.sort();
         kinds
     };
     let stateful = "StatefulSet";
-    assert_eq!(kinds(&unique), ["Job", stateful, stateful, stateful, stateful], "{unique:?}");
+    assert_eq!(
+        kinds(&unique),
+        ["Job", stateful, stateful, stateful, stateful],
+        "{unique:?}"
+    );
     assert_eq!(kinds(&others), ["Job", "ReplicaSet"], "{others:?}");
     (unique, others)
 }

@@ -84,8 +84,12 @@ pub struct Seen {
 
 impl Seen {
     fn new(pod: &Value) -> Self {
-        let text =
-            |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| {
+            pod.pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         Self {
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
@@ -136,11 +140,24 @@ impl Case {
         Self::with_options(story, &SIX, 1, options)
     }
 
-    fn with_options(story: &'static str, nodes: &[&str], toleration_seconds: u32, further: &[&str]) -> Self {
-        let options: Vec<_> =
-            nodes.iter().flat_map(|node| ["--node", *node]).chain(further.iter().copied()).collect();
-        let cluster = ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
-        let case = Self { live: Live(Box::leak(Box::new(cluster))), story, runs: Cell::new(0) };
+    fn with_options(
+        story: &'static str,
+        nodes: &[&str],
+        toleration_seconds: u32,
+        further: &[&str],
+    ) -> Self {
+        let options: Vec<_> = nodes
+            .iter()
+            .flat_map(|node| ["--node", *node])
+            .chain(further.iter().copied())
+            .collect();
+        let cluster =
+            ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
+        let case = Self {
+            live: Live(Box::leak(Box::new(cluster))),
+            story,
+            runs: Cell::new(0),
+        };
         let tolerates = format!("tolerationSeconds: {toleration_seconds}");
         case.apply(&WORKLOADS.replace("tolerationSeconds: 1", &tolerates));
         case.until("all pods are Running", || {
@@ -162,7 +179,8 @@ impl Case {
         let done = run(kubeconfig, options);
         let number = self.runs.replace(self.runs.get() + 1);
         let log = format!("exit {}\n{}\n{:#}\n", done.code, done.log, done.report);
-        fs::write(self.dir.join(format!("logs/pod-reaper-{number}.log")), log).expect("the folder is ours");
+        fs::write(self.dir.join(format!("logs/pod-reaper-{number}.log")), log)
+            .expect("the folder is ours");
         done
     }
 
@@ -184,7 +202,11 @@ impl Live {
     /// `kubectl apply`. Before 1.28 the API server does not know a Job's `podReplacementPolicy`.
     pub fn apply(self, manifests: &str) {
         let mut kubectl = self.kubectl_command();
-        let validate = if self.is_at_least(28) { "--validate=true" } else { "--validate=false" };
+        let validate = if self.is_at_least(28) {
+            "--validate=true"
+        } else {
+            "--validate=false"
+        };
         let mut child = kubectl
             .args(["apply", validate, "-f", "-"])
             .stdin(Stdio::piped())
@@ -192,9 +214,14 @@ impl Live {
             .spawn()
             .expect("kubectl is executable");
         let mut stdin = child.stdin.take().expect("it is piped");
-        stdin.write_all(manifests.as_bytes()).expect("kubectl reads it");
+        stdin
+            .write_all(manifests.as_bytes())
+            .expect("kubectl reads it");
         drop(stdin);
-        assert!(child.wait().expect("it ends").success(), "kubectl apply failed");
+        assert!(
+            child.wait().expect("it ends").success(),
+            "kubectl apply failed"
+        );
     }
 
     /// Suspends the kubelet while its containers run on. To the cluster, the node is dead.
@@ -219,18 +246,26 @@ impl Live {
 
     /// Starts the kubelet anew, also a stopped one. Its runtime does not answer: it renews its lease, and reports nothing.
     pub fn restart_without_runtime(self, node: &str) {
-        let arguments = || fs::read(format!("/proc/{}/cmdline", self.kubelets[node])).expect("it runs");
+        let arguments =
+            || fs::read(format!("/proc/{}/cmdline", self.kubelets[node])).expect("it runs");
         let before = arguments();
         self.signal("HUP", node);
         self.resume(node);
-        self.until("the kubelet is started anew", || (arguments() != before).then_some(()));
+        self.until("the kubelet is started anew", || {
+            (arguments() != before).then_some(())
+        });
         let started = Timestamp::now();
-        self.until("it renews its lease", || (self.lease_says(node) > started).then_some(()));
+        self.until("it renews its lease", || {
+            (self.lease_says(node) > started).then_some(())
+        });
     }
 
     fn signal(self, signal: &str, node: &str) {
         let pid = self.kubelets[node].to_string();
-        let status = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill is there");
+        let status = Command::new("kill")
+            .args(["-s", signal, &pid])
+            .status()
+            .expect("kill is there");
         assert!(status.success(), "SIG{signal} to the kubelet of {node}");
     }
 
@@ -242,7 +277,12 @@ impl Live {
 
     /// The same, with another longest wait.
     #[track_caller]
-    pub fn within<T>(self, patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    pub fn within<T>(
+        self,
+        patience: Duration,
+        what: &str,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> T {
         let started = Instant::now();
         loop {
             if let Some(seen) = look() {
@@ -251,7 +291,11 @@ impl Live {
             assert!(
                 started.elapsed() < patience,
                 "not within {patience:?}: {what}\n{}",
-                String::from_utf8_lossy(&self.kubectl(["get", "nodes,pods", "-A", "-o", "wide"]).stdout)
+                String::from_utf8_lossy(
+                    &self
+                        .kubectl(["get", "nodes,pods", "-A", "-o", "wide"])
+                        .stdout
+                )
             );
             thread::sleep(Duration::from_millis(200));
         }
@@ -260,29 +304,44 @@ impl Live {
     /// All pods, by namespace and name.
     pub fn pods(self) -> Vec<Seen> {
         let list = self.get("/api/v1/pods");
-        let mut pods: Vec<_> = list["items"].as_array().expect("items").iter().map(Seen::new).collect();
+        let mut pods: Vec<_> = list["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .map(Seen::new)
+            .collect();
         pods.sort();
         pods
     }
 
     pub fn pods_on(self, node: &str) -> Vec<Seen> {
-        self.pods().into_iter().filter(|pod| pod.node == node).collect()
+        self.pods()
+            .into_iter()
+            .filter(|pod| pod.node == node)
+            .collect()
     }
 
     /// Pods that are evicted: all but the DaemonSet's, which tolerate the failure forever.
     pub fn evictable_on(self, node: &str) -> Vec<Seen> {
-        self.pods_on(node).into_iter().filter(|pod| pod.owner_kind != "DaemonSet").collect()
+        self.pods_on(node)
+            .into_iter()
+            .filter(|pod| pod.owner_kind != "DaemonSet")
+            .collect()
     }
 
     /// Pods that the failure must not affect: those that started on other nodes, and the DaemonSet's.
     pub fn untouched(self) -> Vec<Seen> {
-        let is_one = |pod: &Seen| pod.owner_kind == "DaemonSet" || pod.name.starts_with("statestored-");
+        let is_one =
+            |pod: &Seen| pod.owner_kind == "DaemonSet" || pod.name.starts_with("statestored-");
         self.pods().into_iter().filter(is_one).collect()
     }
 
     /// The status of the node's Ready condition.
     pub fn ready(self, node: &str) -> String {
-        self.ready_condition(node)["status"].as_str().unwrap_or_default().to_owned()
+        self.ready_condition(node)["status"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// The last transition of the Ready condition, by the clock of whoever wrote it.
@@ -293,8 +352,13 @@ impl Live {
 
     fn ready_condition(self, node: &str) -> Value {
         let node = self.get(&format!("/api/v1/nodes/{node}"));
-        let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
+        let conditions = node["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let ready = conditions
+            .into_iter()
+            .find(|condition| condition["type"] == "Ready");
         ready.unwrap_or_default()
     }
 
@@ -311,20 +375,31 @@ impl Live {
     }
 
     fn lease(self, node: &str) -> Value {
-        self.get(&format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"))
+        self.get(&format!(
+            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"
+        ))
     }
 
     /// The keys of the node's taints that evict.
     pub fn evicting_taints(self, node: &str) -> Vec<String> {
         let node = self.get(&format!("/api/v1/nodes/{node}"));
-        let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        let evicting = taints.into_iter().filter(|taint| taint["effect"] == "NoExecute");
-        evicting.map(|taint| taint["key"].as_str().unwrap_or_default().to_owned()).collect()
+        let taints = node["spec"]["taints"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let evicting = taints
+            .into_iter()
+            .filter(|taint| taint["effect"] == "NoExecute");
+        evicting
+            .map(|taint| taint["key"].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 
     #[track_caller]
     pub fn until_ready_is(self, status: &str, node: &str) {
-        self.until(&format!("Ready of {node} is {status}"), || (self.ready(node) == status).then_some(()));
+        self.until(&format!("Ready of {node} is {status}"), || {
+            (self.ready(node) == status).then_some(())
+        });
     }
 
     /// Waits until Ready of the node is Unknown and everything on it that can be is Terminating; returns that.
@@ -339,17 +414,25 @@ impl Live {
         self.until_ready_is(status, node);
         self.until(&format!("the pods of {node} are Terminating"), || {
             let pods = self.evictable_on(node);
-            pods.iter().all(|pod| pod.deadline.is_some()).then_some(pods)
+            pods.iter()
+                .all(|pod| pod.deadline.is_some())
+                .then_some(pods)
         })
     }
 
     /// Waits until the last of these pods is overdue by the threshold.
     #[track_caller]
     pub fn until_stuck(self, pods: &[Seen]) {
-        let last = pods.iter().filter_map(|pod| pod.deadline).max().expect("a Terminating pod");
+        let last = pods
+            .iter()
+            .filter_map(|pod| pod.deadline)
+            .max()
+            .expect("a Terminating pod");
         // One second more, because the server's `Date` has whole seconds.
         let stuck = last + THRESHOLD + Duration::from_secs(1);
-        self.until("the pods are stuck", || (Timestamp::now() >= stuck).then_some(()));
+        self.until("the pods are stuck", || {
+            (Timestamp::now() >= stuck).then_some(())
+        });
     }
 
     /// Waits until every one of these pods is replaced: its owner has another pod, Running on another node.
@@ -360,7 +443,10 @@ impl Live {
             let replacement = |old: &Seen| {
                 let same_owner =
                     |new: &&Seen| new.owner == old.owner && new.uid != old.uid && new.is_running();
-                now.iter().filter(same_owner).find(|new| new.node != old.node).cloned()
+                now.iter()
+                    .filter(same_owner)
+                    .find(|new| new.node != old.node)
+                    .cloned()
             };
             pods.iter().map(replacement).collect()
         })
@@ -369,22 +455,38 @@ impl Live {
     /// The UIDs of the pods that the kubelet of a node reports as running, by its (simulated) container runtime.
     pub fn running_in_containers(self, node: &str) -> Vec<String> {
         let status = self.get(&format!("/api/v1/nodes/{node}"))["status"].clone();
-        let port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().expect("a port");
+        let port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+            .as_u64()
+            .expect("a port");
         let port = u16::try_from(port).expect("a port");
         let mut kubelet = TcpStream::connect(("127.0.0.1", port)).expect("the kubelet listens");
-        kubelet.write_all(b"GET /runningpods/ HTTP/1.0\r\n\r\n").expect("it reads");
+        kubelet
+            .write_all(b"GET /runningpods/ HTTP/1.0\r\n\r\n")
+            .expect("it reads");
         let mut answer = String::new();
         kubelet.read_to_string(&mut answer).expect("it answers");
         let body = answer.split_once("\r\n\r\n").expect("a body").1;
-        let list: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        let list: Value =
+            serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
         let items = list["items"].as_array().cloned().unwrap_or_default();
-        items.iter().map(|pod| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned()).collect()
+        items
+            .iter()
+            .map(|pod| {
+                pod["metadata"]["uid"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .collect()
     }
 }
 
 #[track_caller]
 fn time(written: &Value) -> Timestamp {
-    written.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{written} is no time"))
+    written
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| panic!("{written} is no time"))
 }
 
 impl Drop for Case {
@@ -395,7 +497,11 @@ impl Drop for Case {
                 self.story,
                 Timestamp::now().strftime("%Y%m%dT%H%M%SZ")
             ));
-            let copied = Command::new("cp").arg("-r").arg(self.dir.join("logs")).arg(&kept).status();
+            let copied = Command::new("cp")
+                .arg("-r")
+                .arg(self.dir.join("logs"))
+                .arg(&kept)
+                .status();
             if copied.is_ok_and(|status| status.success()) {
                 eprintln!("The logs of {}: {}", self.story, kept.display());
             }

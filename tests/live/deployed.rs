@@ -29,7 +29,10 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     install(&case, DEFAULT);
     let shipped = case.get(&format!("{CRONJOBS}/pod-reaper"));
     assert_eq!(shipped["spec"]["concurrencyPolicy"], "Replace");
-    case.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": {"suspend": true}}));
+    case.merge_patch(
+        &format!("{CRONJOBS}/pod-reaper"),
+        json!({"spec": {"suspend": true}}),
+    );
     for policy in ["Replace", "Forbid"] {
         let name = policy.to_lowercase();
         let mut spec = shipped["spec"].clone();
@@ -52,32 +55,47 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     let pods_of = |name: &str| -> Vec<Seen> {
         let prefix = format!("{name}-");
         let pods = case.pods().into_iter();
-        pods.filter(|pod| pod.namespace == "pod-reaper" && pod.name.starts_with(&prefix)).collect()
+        pods.filter(|pod| pod.namespace == "pod-reaper" && pod.name.starts_with(&prefix))
+            .collect()
     };
     // Takes up to the next full minute.
     let patience = Duration::from_mins(3);
     let [replaced, forbidding] = ["replace", "forbid"].map(|name| {
         case.within(patience, &format!("the first run of {name}"), || {
-            pods_of(name).into_iter().find(|pod| pod.node == FAILING && pod.is_running())
+            pods_of(name)
+                .into_iter()
+                .find(|pod| pod.node == FAILING && pod.is_running())
         })
     });
     case.stop(FAILING);
     case.until_ready_is("Unknown", FAILING);
 
     let next = case.within(patience, "the next run, elsewhere", || {
-        pods_of("replace").into_iter().find(|pod| pod.owner != replaced.owner && pod.is_running())
+        pods_of("replace")
+            .into_iter()
+            .find(|pod| pod.owner != replaced.owner && pod.is_running())
     });
     assert_ne!(next.node, FAILING);
     case.within(patience, "the run that is skipped", || {
         let events = case.get("/api/v1/namespaces/pod-reaper/events");
-        let mut events = events["items"].as_array().cloned().unwrap_or_default().into_iter();
+        let mut events = events["items"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+            .into_iter();
         events
-            .any(|event| event["reason"] == "JobAlreadyActive" && event["involvedObject"]["name"] == "forbid")
+            .any(|event| {
+                event["reason"] == "JobAlreadyActive" && event["involvedObject"]["name"] == "forbid"
+            })
             .then_some(())
     });
     let left = pods_of("forbid");
     assert_eq!(left.len(), 1, "{left:?}");
-    assert_eq!((&left[0].uid, left[0].deadline.is_some()), (&forbidding.uid, true), "{left:?}");
+    assert_eq!(
+        (&left[0].uid, left[0].deadline.is_some()),
+        (&forbidding.uid, true),
+        "{left:?}"
+    );
 
     // The container of the next run is simulated, so the test runs the program in its place.
     let evicted = case.until_evicted(FAILING);
@@ -92,7 +110,8 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
             pod.name
         );
     }
-    let workloads = |pod: &Seen| pod.namespace != "pod-reaper" && pod.name != "impala-executor-000-0";
+    let workloads =
+        |pod: &Seen| pod.namespace != "pod-reaper" && pod.name != "impala-executor-000-0";
     case.until_replaced(&evicted.into_iter().filter(workloads).collect::<Vec<_>>());
 }
 
@@ -107,7 +126,10 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     let nodes = ["ds01", "ds02", "ds03", "ds04", ONE_TO_ONE, LEAF];
     let case = Case::with_nodes("the_guard_keeps_the_pods_of_a_silent_leaf_node", &nodes, 1);
     for node in [LEAF, ONE_TO_ONE] {
-        case.create("/apis/apps/v1/namespaces/compute-hive01/statefulsets", pinned_to(node));
+        case.create(
+            "/apis/apps/v1/namespaces/compute-hive01/statefulsets",
+            pinned_to(node),
+        );
     }
     case.until("the pods of the leaf nodes are Running", || {
         case.pods().iter().all(Seen::is_running).then_some(())
@@ -117,17 +139,28 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     let labelled = |pod: &Seen| pod.name.starts_with("on-");
     // By the node's name, pods without the label stay too. On the other node only those with the label stay.
     let mut guarded = case.evictable_on(LEAF);
-    assert!(guarded.iter().any(|pod| !labelled(pod)) && guarded.iter().any(labelled), "{guarded:?}");
-    let (mut by_label, unguarded): (Vec<_>, Vec<_>) =
-        case.evictable_on(ONE_TO_ONE).into_iter().partition(labelled);
-    assert!(!by_label.is_empty() && !unguarded.is_empty(), "{by_label:?} {unguarded:?}");
+    assert!(
+        guarded.iter().any(|pod| !labelled(pod)) && guarded.iter().any(labelled),
+        "{guarded:?}"
+    );
+    let (mut by_label, unguarded): (Vec<_>, Vec<_>) = case
+        .evictable_on(ONE_TO_ONE)
+        .into_iter()
+        .partition(labelled);
+    assert!(
+        !by_label.is_empty() && !unguarded.is_empty(),
+        "{by_label:?} {unguarded:?}"
+    );
     guarded.append(&mut by_label);
     for pod in &guarded {
         until("the guard is in force", || {
             let options = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
             let path = pod_path(&pod.namespace, &pod.name);
             let (code, answer) = as_user(NODE_CONTROLLER, &case, "DELETE", &path, &options);
-            code == 403 && answer["message"].as_str().is_some_and(|message| message.contains("kosmos-guard"))
+            code == 403
+                && answer["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains("kosmos-guard"))
         });
     }
     let probes = refusals(&case);
@@ -138,19 +171,38 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     case.until_evicted(FAILING);
     case.until("the pods that no mark protects are Terminating", || {
         let pods = case.pods();
-        let marked = |pod: &Seen| pods.iter().any(|now| now.uid == pod.uid && now.deadline.is_some());
+        let marked = |pod: &Seen| {
+            pods.iter()
+                .any(|now| now.uid == pod.uid && now.deadline.is_some())
+        };
         unguarded.iter().all(marked).then_some(())
     });
     // The controller logs this right before it requests a deletion.
     let tried = case.until("the eviction of every guarded pod was tried", || {
-        let events = case.get("/api/v1/events")["items"].as_array().cloned().unwrap_or_default();
-        let evictions = events.iter().filter(|event| event["reason"] == "TaintManagerEviction");
-        let names: Vec<_> = evictions.map(|event| event["involvedObject"]["name"].clone()).collect();
-        guarded.iter().all(|pod| names.contains(&json!(pod.name))).then_some(names)
+        let events = case.get("/api/v1/events")["items"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let evictions = events
+            .iter()
+            .filter(|event| event["reason"] == "TaintManagerEviction");
+        let names: Vec<_> = evictions
+            .map(|event| event["involvedObject"]["name"].clone())
+            .collect();
+        guarded
+            .iter()
+            .all(|pod| names.contains(&json!(pod.name)))
+            .then_some(names)
     });
-    case.until("the guard has refused as many", || (refusals(&case) >= probes + guarded.len()).then_some(()));
+    case.until("the guard has refused as many", || {
+        (refusals(&case) >= probes + guarded.len()).then_some(())
+    });
     let as_they_were = |pods: &[Seen]| guarded.iter().all(|pod| pods.contains(pod));
-    assert!(as_they_were(&case.pods()), "{:?}, tried: {tried:?}", case.pods());
+    assert!(
+        as_they_were(&case.pods()),
+        "{:?}, tried: {tried:?}",
+        case.pods()
+    );
 
     // The link is back.
     for node in [LEAF, ONE_TO_ONE] {
@@ -169,7 +221,9 @@ fn refusals(cluster: &ControlPlane) -> usize {
             && line.contains("enforcement_action=\"deny\"")
             && line.contains("policy=\"kosmos-guard\"")
     });
-    of_guard.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+    of_guard
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok())
+        .sum()
 }
 
 /// The scheduler places the pod on no node with a leaf mark that is a label or a taint, whoever made the node. It does
@@ -208,8 +262,8 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         ("openyurt.io/is-edge-worker", "false"),
         ("superedge.io/node-edge", "disable"),
     ];
-    let cluster =
-        ControlPlane::start_with(&["--controllers"], &[]).unwrap_or_else(|message| panic!("{message}"));
+    let cluster = ControlPlane::start_with(&["--controllers"], &[])
+        .unwrap_or_else(|message| panic!("{message}"));
     let mut nodes = Vec::new();
     for (at, (key, value)) in labels.into_iter().enumerate() {
         nodes.push(format!("label-{at}"));
@@ -217,15 +271,24 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
     }
     for (at, (key, value)) in taints.into_iter().enumerate() {
         nodes.push(format!("taint-{at}"));
-        Node::ready(&format!("taint-{at}")).taint(key, value, "NoSchedule").create(&cluster);
+        Node::ready(&format!("taint-{at}"))
+            .taint(key, value, "NoSchedule")
+            .create(&cluster);
     }
     install(&cluster, DEFAULT);
     let cronjob = cluster.get(&format!("{CRONJOBS}/pod-reaper"));
     let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"];
-    let terms = &template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    for expression in terms["nodeSelectorTerms"][0]["matchExpressions"].as_array().expect("expressions") {
+    let terms =
+        &template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    for expression in terms["nodeSelectorTerms"][0]["matchExpressions"]
+        .as_array()
+        .expect("expressions")
+    {
         let is_here = labels.iter().any(|(key, _)| expression["key"] == *key);
-        assert!(is_here || expression["key"] == "kubernetes.io/os", "no node here is for {expression}");
+        assert!(
+            is_here || expression["key"] == "kubernetes.io/os",
+            "no node here is for {expression}"
+        );
     }
 
     // No kubelet does that for these nodes.
@@ -237,34 +300,69 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
     until("the controller has taken its own taints away", || {
         keep_ready(&nodes);
         let list = cluster.get("/api/v1/nodes");
-        !list["items"].to_string().contains("\"node.kubernetes.io/not-ready\"")
+        !list["items"]
+            .to_string()
+            .contains("\"node.kubernetes.io/not-ready\"")
     });
-    kubectl(&cluster, &["create", "job", "--namespace=pod-reaper", "--from=cronjob/pod-reaper", "now"]);
+    kubectl(
+        &cluster,
+        &[
+            "create",
+            "job",
+            "--namespace=pod-reaper",
+            "--from=cronjob/pod-reaper",
+            "now",
+        ],
+    );
     let all = format!("0/{} nodes are available", nodes.len());
-    let by_label = format!("{} node(s) didn't match Pod's node affinity/selector", labels.len());
-    until("it is refused by every node, by those with a label for that label", || {
-        keep_ready(&nodes);
-        let pods = cluster.get(IN_THE_NAMESPACE);
-        let pod = &pods["items"][0];
-        assert_eq!(pod["spec"].get("nodeName"), None, "{pod}");
-        let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let message = conditions.iter().filter_map(|condition| condition["message"].as_str());
-        message.into_iter().any(|message| message.contains(&all) && message.contains(&by_label))
-    });
+    let by_label = format!(
+        "{} node(s) didn't match Pod's node affinity/selector",
+        labels.len()
+    );
+    until(
+        "it is refused by every node, by those with a label for that label",
+        || {
+            keep_ready(&nodes);
+            let pods = cluster.get(IN_THE_NAMESPACE);
+            let pod = &pods["items"][0];
+            assert_eq!(pod["spec"].get("nodeName"), None, "{pod}");
+            let conditions = pod["status"]["conditions"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let message = conditions
+                .iter()
+                .filter_map(|condition| condition["message"].as_str());
+            message
+                .into_iter()
+                .any(|message| message.contains(&all) && message.contains(&by_label))
+        },
+    );
 
-    let plain = Node::ready("plain").taint("node-role.kubernetes.io/control-plane", "", "NoSchedule");
-    ordinary.into_iter().fold(plain, |node, (key, value)| node.label(key, value)).create(&cluster);
+    let plain =
+        Node::ready("plain").taint("node-role.kubernetes.io/control-plane", "", "NoSchedule");
+    ordinary
+        .into_iter()
+        .fold(plain, |node, (key, value)| node.label(key, value))
+        .create(&cluster);
     nodes.push("plain".to_owned());
     until("it is placed", || {
         keep_ready(&nodes);
         let pods = cluster.get(IN_THE_NAMESPACE);
         pods["items"][0]["spec"].get("nodeName").is_some()
     });
-    assert_eq!(cluster.get(IN_THE_NAMESPACE)["items"][0]["spec"]["nodeName"], "plain");
+    assert_eq!(
+        cluster.get(IN_THE_NAMESPACE)["items"][0]["spec"]["nodeName"],
+        "plain"
+    );
     // The scheduler has refused the others for their marks, and not because they were not Ready.
     for (node, (key, _)) in nodes[labels.len()..].iter().zip(taints) {
         let taints = cluster.get(&node_path(node))["spec"]["taints"].clone();
-        assert_eq!((taints.as_array().map(Vec::len), &taints[0]["key"]), (Some(1), &json!(key)), "{node}");
+        assert_eq!(
+            (taints.as_array().map(Vec::len), &taints[0]["key"]),
+            (Some(1), &json!(key)),
+            "{node}"
+        );
     }
     cluster.stop();
 }
@@ -272,13 +370,21 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
 /// Applies each overlay, starts a run of it, and then runs `kubectl delete -k`.
 #[test]
 fn it_leaves_nothing_behind() {
-    let cluster =
-        ControlPlane::start_with(&["--node", "ds01"], &[]).unwrap_or_else(|error| panic!("{error}"));
-    let kinds = kubectl(&cluster, &["api-resources", "--verbs=list", "--output=name"]);
+    let cluster = ControlPlane::start_with(&["--node", "ds01"], &[])
+        .unwrap_or_else(|error| panic!("{error}"));
+    let kinds = kubectl(
+        &cluster,
+        &["api-resources", "--verbs=list", "--output=name"],
+    );
     let kinds = kinds.lines().collect::<Vec<_>>().join(",");
     let ours = || {
-        let all = kubectl(&cluster, &["get", &kinds, "--all-namespaces", "--output=name"]);
-        let ours = all.lines().filter(|name| name.contains("pod-reaper") || name.contains("kosmos-guard"));
+        let all = kubectl(
+            &cluster,
+            &["get", &kinds, "--all-namespaces", "--output=name"],
+        );
+        let ours = all
+            .lines()
+            .filter(|name| name.contains("pod-reaper") || name.contains("kosmos-guard"));
         ours.map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(ours(), Vec::<String>::new());
@@ -290,13 +396,25 @@ fn it_leaves_nothing_behind() {
         let spec = json!({"jobTemplate": {"spec": {"template": {"spec": user}}}});
         cluster.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": spec}));
         for job in ["now", "again"] {
-            let from = ["create", "job", "--namespace=pod-reaper", "--from=cronjob/pod-reaper", job];
+            let from = [
+                "create",
+                "job",
+                "--namespace=pod-reaper",
+                "--from=cronjob/pod-reaper",
+                job,
+            ];
             kubectl(&cluster, &from);
             until("its pod is admitted and runs", || {
                 let pods = cluster.get(IN_THE_NAMESPACE);
-                let mut pods = pods["items"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
-                let of_job = |pod: &&Value| pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] == job;
-                pods.find(of_job).is_some_and(|pod| pod["status"]["phase"] == "Running")
+                let mut pods = pods["items"]
+                    .as_array()
+                    .map(Vec::as_slice)
+                    .unwrap_or_default()
+                    .iter();
+                let of_job =
+                    |pod: &&Value| pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] == job;
+                pods.find(of_job)
+                    .is_some_and(|pod| pod["status"]["phase"] == "Running")
             });
         }
         kubectl(&cluster, &["delete", "-k", &folder(what)]);

@@ -23,7 +23,9 @@ fn the_interruption_and_its_parts() {
     case.stop(FAILING);
     case.until_ready_is("Unknown", FAILING);
     let detected = Timestamp::now();
-    let old = case.until("it is Terminating", || hue().filter(|pod| pod.deadline.is_some()));
+    let old = case.until("it is Terminating", || {
+        hue().filter(|pod| pod.deadline.is_some())
+    });
     let evicted = Timestamp::now();
     let deadline = old.deadline.expect("it is Terminating");
 
@@ -45,20 +47,40 @@ fn the_interruption_and_its_parts() {
     assert!(failed < detected && detected <= evicted && deadline < reaped && reaped <= running);
 
     let parts = [
-        ("detection: the node monitor's grace period", failed, detected, "50 s"),
+        (
+            "detection: the node monitor's grace period",
+            failed,
+            detected,
+            "50 s",
+        ),
         ("toleration: tolerationSeconds", detected, evicted, "5 min"),
-        ("grace: terminationGracePeriodSeconds", evicted, deadline, "30 s"),
+        (
+            "grace: terminationGracePeriodSeconds",
+            evicted,
+            deadline,
+            "30 s",
+        ),
         ("threshold and schedule", deadline, reaped, "10 to 20 min"),
         ("restart: scheduling and start", reaped, running, "its own"),
         ("in all", failed, running, "25 min, as they tell it"),
     ];
-    let mut table = format!("{:<46}{:>8}  {}\n", "interruption", "here", "operators' case");
+    let mut table = format!(
+        "{:<46}{:>8}  {}\n",
+        "interruption", "here", "operators' case"
+    );
     for (part, from, to, theirs) in parts {
-        let seconds = (to.duration_since(from)).max(SignedDuration::ZERO).as_secs_f64();
+        let seconds = (to.duration_since(from))
+            .max(SignedDuration::ZERO)
+            .as_secs_f64();
         writeln!(table, "{part:<46}{seconds:>6.1} s  {theirs}").expect("a string takes it");
     }
-    std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("interruption.txt"), &table)
-        .expect("a folder");
+    std::fs::write(
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("interruption.txt"),
+        &table,
+    )
+    .expect("a folder");
     // Bypasses the test harness, which prints a test's output only when it fails.
-    std::io::stderr().write_all(table.as_bytes()).expect("standard error is open");
+    std::io::stderr()
+        .write_all(table.as_bytes())
+        .expect("standard error is open");
 }

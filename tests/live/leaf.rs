@@ -22,8 +22,16 @@ fn the_link_to_a_leaf_cluster_is_cut() {
     let nodes = ["ds01", "ds02", "ds03", "ds04", "ds05", LEAF];
     let case = Case::with_nodes("the_link_to_a_leaf_cluster_is_cut", &nodes, 1);
     for node in ["kosmos-member1", ONE_TO_ONE] {
-        annotate(&case, &format!("/api/v1/nodes/{node}"), "kosmos-io/owned-by-cluster", "member1");
-        case.create("/apis/apps/v1/namespaces/compute-hive01/statefulsets", pinned_to(node));
+        annotate(
+            &case,
+            &format!("/api/v1/nodes/{node}"),
+            "kosmos-io/owned-by-cluster",
+            "member1",
+        );
+        case.create(
+            "/apis/apps/v1/namespaces/compute-hive01/statefulsets",
+            pinned_to(node),
+        );
     }
     case.until("the pods of the leaf nodes are Running", || {
         case.pods().iter().all(Seen::is_running).then_some(())
@@ -36,7 +44,12 @@ fn the_link_to_a_leaf_cluster_is_cut() {
     of_leaf_nodes.append(&mut case.until_evicted(ONE_TO_ONE));
     let of_dead_node = case.until_evicted(FAILING);
     for node in ["kosmos-member1", ONE_TO_ONE] {
-        assert!(of_leaf_nodes.iter().any(|pod| pod.name == format!("on-{node}-0")), "{of_leaf_nodes:?}");
+        assert!(
+            of_leaf_nodes
+                .iter()
+                .any(|pod| pod.name == format!("on-{node}-0")),
+            "{of_leaf_nodes:?}"
+        );
     }
     case.until_stuck(&of_leaf_nodes);
     case.until_stuck(&of_dead_node);
@@ -45,12 +58,21 @@ fn the_link_to_a_leaf_cluster_is_cut() {
         let run = case.reap(&OPTIONS);
         assert_eq!(run.code, 0, "{round}");
         for pod in &of_leaf_nodes {
-            assert_eq!(run.reason_and_outcome(&pod.uid), ("kosmos-leaf", None), "{round}: {}", pod.called());
+            assert_eq!(
+                run.reason_and_outcome(&pod.uid),
+                ("kosmos-leaf", None),
+                "{round}: {}",
+                pod.called()
+            );
         }
         for pod in of_dead_node.iter().filter(|_| round == "the first run") {
             let (reason, outcome) = run.reason_and_outcome(&pod.uid);
             let reaped = ("stuck-on-not-ready-node", Some("deleted"));
-            assert!((reason, outcome) == reaped || reason == "local-volume", "{}: {reason}", pod.called());
+            assert!(
+                (reason, outcome) == reaped || reason == "local-volume",
+                "{}: {reason}",
+                pod.called()
+            );
         }
     }
     let mut left = case.evictable_on("kosmos-member1");

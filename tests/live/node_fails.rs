@@ -7,12 +7,36 @@ use crate::{
 
 /// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [
-    ("compute-hive01/compaction", "stuck-on-not-ready-node", Some("deleted")),
-    ("compute-hive01/hiveserver2", "stuck-on-not-ready-node", Some("deleted")),
-    ("compute-hive01/huebackend-0", "stuck-on-not-ready-node", Some("deleted")),
-    ("compute-hive01/import", "stuck-on-not-ready-node", Some("deleted")),
-    ("impala-impala01/huebackend-0", "stuck-on-not-ready-node", Some("deleted")),
-    ("impala-impala01/impala-executor-000-0", "local-volume", None),
+    (
+        "compute-hive01/compaction",
+        "stuck-on-not-ready-node",
+        Some("deleted"),
+    ),
+    (
+        "compute-hive01/hiveserver2",
+        "stuck-on-not-ready-node",
+        Some("deleted"),
+    ),
+    (
+        "compute-hive01/huebackend-0",
+        "stuck-on-not-ready-node",
+        Some("deleted"),
+    ),
+    (
+        "compute-hive01/import",
+        "stuck-on-not-ready-node",
+        Some("deleted"),
+    ),
+    (
+        "impala-impala01/huebackend-0",
+        "stuck-on-not-ready-node",
+        Some("deleted"),
+    ),
+    (
+        "impala-impala01/impala-executor-000-0",
+        "local-volume",
+        None,
+    ),
     ("vault/vault-0", "stuck-on-not-ready-node", Some("deleted")),
 ];
 
@@ -22,17 +46,28 @@ const FATES: [(&str, &str, Option<&str>); 7] = [
 fn a_kubelet_stops_and_its_pods_move() {
     let case = Case::start("a_kubelet_stops_and_its_pods_move");
     let elsewhere = case.untouched();
-    let daemon =
-        case.pods_on(FAILING).into_iter().find(|pod| pod.owner_kind == "DaemonSet").expect("it runs");
+    let daemon = case
+        .pods_on(FAILING)
+        .into_iter()
+        .find(|pod| pod.owner_kind == "DaemonSet")
+        .expect("it runs");
 
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
-    assert_eq!(case.evicting_taints(FAILING), ["node.kubernetes.io/unreachable"]);
+    assert_eq!(
+        case.evicting_taints(FAILING),
+        ["node.kubernetes.io/unreachable"]
+    );
 
     let waiting = case.reap(&OPTIONS);
     assert_eq!(waiting.code, 0);
     for pod in &evicted {
-        assert_eq!(waiting.reason_and_outcome(&pod.uid), ("not-overdue", None), "{}", pod.called());
+        assert_eq!(
+            waiting.reason_and_outcome(&pod.uid),
+            ("not-overdue", None),
+            "{}",
+            pod.called()
+        );
     }
 
     case.until_stuck(&evicted);
@@ -41,16 +76,24 @@ fn a_kubelet_stops_and_its_pods_move() {
 
     let reaped = case.reap(&OPTIONS);
     assert_eq!(reaped.code, 0);
-    let fates =
-        evicted.iter().map(|pod| (pod.called(), reaped.reason_and_outcome(&pod.uid))).collect::<Vec<_>>();
-    let fates: Vec<_> =
-        fates.iter().map(|(called, (reason, outcome))| (&**called, *reason, *outcome)).collect();
+    let fates = evicted
+        .iter()
+        .map(|pod| (pod.called(), reaped.reason_and_outcome(&pod.uid)))
+        .collect::<Vec<_>>();
+    let fates: Vec<_> = fates
+        .iter()
+        .map(|(called, (reason, outcome))| (&**called, *reason, *outcome))
+        .collect();
     assert_eq!(fates, FATES);
-    let vault = evicted.iter().find(|pod| pod.called() == "vault/vault-0").expect("it was there");
+    let vault = evicted
+        .iter()
+        .find(|pod| pod.called() == "vault/vault-0")
+        .expect("it was there");
     assert_eq!(reaped.pod(&vault.uid)["note"], "Unseal Vault.");
 
-    let (local, moved): (Vec<_>, Vec<_>) =
-        evicted.into_iter().partition(|pod| pod.called() == "impala-impala01/impala-executor-000-0");
+    let (local, moved): (Vec<_>, Vec<_>) = evicted
+        .into_iter()
+        .partition(|pod| pod.called() == "impala-impala01/impala-executor-000-0");
     case.until_replaced(&moved);
     assert_eq!(case.evictable_on(FAILING), local);
 
@@ -62,22 +105,37 @@ fn a_kubelet_stops_and_its_pods_move() {
     let replacement = case.until_replaced(&local);
     assert_eq!(replacement[0].node, "ds04", "the other disk is there");
 
-    assert_eq!(case.pods_on(FAILING), [daemon], "its deletion was not requested");
+    assert_eq!(
+        case.pods_on(FAILING),
+        [daemon],
+        "its deletion was not requested"
+    );
     assert_eq!(case.untouched(), elsewhere);
     let after = case.reap(&OPTIONS);
-    assert_eq!((after.code, after.report["summary"]["pods"].as_u64()), (0, Some(0)), "{}", after.report);
+    assert_eq!(
+        (after.code, after.report["summary"]["pods"].as_u64()),
+        (0, Some(0)),
+        "{}",
+        after.report
+    );
 }
 
 /// Without a second disk, the printed commands lead to a pod that waits for storage.
 #[test]
 fn without_another_disk_the_pod_waits_for_storage() {
     let case = Case::start("without_another_disk_the_pod_waits_for_storage");
-    case.delete("/api/v1/persistentvolumes/disk-of-ds04", serde_json::json!({}));
+    case.delete(
+        "/api/v1/persistentvolumes/disk-of-ds04",
+        serde_json::json!({}),
+    );
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
     let reaped = case.reap(&OPTIONS);
-    let local = evicted.iter().find(|pod| pod.name == "impala-executor-000-0").expect("it was there");
+    let local = evicted
+        .iter()
+        .find(|pod| pod.name == "impala-executor-000-0")
+        .expect("it was there");
     for command in commands(&reaped, &local.uid) {
         let output = paste(&case, &command);
         assert!(output.status.success(), "{command}\n{}", shown(&output));
@@ -85,10 +143,13 @@ fn without_another_disk_the_pod_waits_for_storage() {
     case.until("the new pod says that it waits for a volume", || {
         let pod = case.try_get("/api/v1/namespaces/impala-impala01/pods/impala-executor-000-0")?;
         let is_new = pod["metadata"]["uid"] != local.uid.as_str();
-        let scheduled =
-            pod["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == "PodScheduled")?;
-        let says =
-            scheduled["message"].as_str()?.contains("didn't find available persistent volumes to bind");
+        let scheduled = pod["status"]["conditions"]
+            .as_array()?
+            .iter()
+            .find(|c| c["type"] == "PodScheduled")?;
+        let says = scheduled["message"]
+            .as_str()?
+            .contains("didn't find available persistent volumes to bind");
         (is_new && pod["status"]["phase"] == "Pending" && says).then_some(())
     });
 }

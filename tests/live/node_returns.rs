@@ -16,15 +16,19 @@ fn back_after_the_reap() {
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
     assert_eq!(case.reap(&OPTIONS).code, 0);
-    let (local, reaped): (Vec<_>, Vec<_>) =
-        evicted.into_iter().partition(|pod| pod.called() == "impala-impala01/impala-executor-000-0");
+    let (local, reaped): (Vec<_>, Vec<_>) = evicted
+        .into_iter()
+        .partition(|pod| pod.called() == "impala-impala01/impala-executor-000-0");
     let replacements = case.until_replaced(&reaped);
 
     case.resume(FAILING);
     case.until_ready_is("True", FAILING);
     case.until("the kubelet has dropped the old containers", || {
         let running = case.running_in_containers(FAILING);
-        (!running.iter().any(|uid| reaped.iter().any(|pod| pod.uid == *uid))).then_some(())
+        (!running
+            .iter()
+            .any(|uid| reaped.iter().any(|pod| pod.uid == *uid)))
+        .then_some(())
     });
     // The pod that needed a person no longer does: the kubelet confirms the deletion, and the disk is available again.
     case.until("the pod of the local disk is back on it", || {
@@ -34,7 +38,10 @@ fn back_after_the_reap() {
     });
 
     let pods = case.pods();
-    assert_eq!(pods.iter().filter(|pod| replacements.contains(pod)).count(), replacements.len());
+    assert_eq!(
+        pods.iter().filter(|pod| replacements.contains(pod)).count(),
+        replacements.len()
+    );
     nothing_to_do(&case);
 }
 
@@ -46,15 +53,24 @@ fn back_before_the_toleration_ends() {
     let before = case.pods();
     case.stop(FAILING);
     case.until_ready_is("Unknown", FAILING);
-    case.until("the taint is there", || (!case.evicting_taints(FAILING).is_empty()).then_some(()));
+    case.until("the taint is there", || {
+        (!case.evicting_taints(FAILING).is_empty()).then_some(())
+    });
 
     let down = case.reap(&OPTIONS);
-    assert_eq!((down.code, down.report["summary"]["pods"].as_u64()), (0, Some(0)), "{}", down.report);
+    assert_eq!(
+        (down.code, down.report["summary"]["pods"].as_u64()),
+        (0, Some(0)),
+        "{}",
+        down.report
+    );
     assert_eq!(down.report["nodes"][0]["name"], FAILING);
 
     case.resume(FAILING);
     case.until_ready_is("True", FAILING);
-    case.until("the taint is gone", || case.evicting_taints(FAILING).is_empty().then_some(()));
+    case.until("the taint is gone", || {
+        case.evicting_taints(FAILING).is_empty().then_some(())
+    });
     nothing_to_do(&case);
     assert_eq!(case.pods(), before);
 }
@@ -76,13 +92,23 @@ fn back_after_the_eviction() {
     );
     case.until("the old pods are gone", || {
         let pods = case.pods();
-        (!pods.iter().any(|pod| evicted.iter().any(|old| old.uid == pod.uid))).then_some(())
+        (!pods
+            .iter()
+            .any(|pod| evicted.iter().any(|old| old.uid == pod.uid)))
+        .then_some(())
     });
     case.until_ready_is("True", FAILING);
     case.until("all run again", || {
         let pods = case.pods();
-        let runs_again = |old: &Seen| pods.iter().any(|pod| pod.owner == old.owner && pod.is_running());
-        evicted.iter().filter(|pod| pod.owner_kind != "Job").all(runs_again).then_some(())
+        let runs_again = |old: &Seen| {
+            pods.iter()
+                .any(|pod| pod.owner == old.owner && pod.is_running())
+        };
+        evicted
+            .iter()
+            .filter(|pod| pod.owner_kind != "Job")
+            .all(runs_again)
+            .then_some(())
     });
     // A simulated container exits with 0 when it is stopped. If the Job controller sees that before the pod is gone, it
     // counts as success; otherwise it starts another pod.
@@ -108,7 +134,10 @@ fn back_between_the_decision_and_the_deletes() {
     });
     let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
     assert_eq!(run.code, 0);
-    for pod in evicted.iter().filter(|pod| pod.name != "impala-executor-000-0") {
+    for pod in evicted
+        .iter()
+        .filter(|pod| pod.name != "impala-executor-000-0")
+    {
         assert_eq!(
             run.reason_and_outcome(&pod.uid),
             ("stuck-on-not-ready-node", Some("node-recovered")),
@@ -116,14 +145,22 @@ fn back_between_the_decision_and_the_deletes() {
             pod.called()
         );
     }
-    assert!(!proxy.seen().iter().any(proxy::Seen::is_change), "{:?}", proxy.seen());
+    assert!(
+        !proxy.seen().iter().any(proxy::Seen::is_change),
+        "{:?}",
+        proxy.seen()
+    );
 }
 
 fn nothing_to_do(case: &Case) {
     let run = case.reap(&OPTIONS);
     let summary = &run.report["summary"];
     assert_eq!(
-        (run.code, summary["pods"].as_u64(), summary["nodesNotReady"].as_u64()),
+        (
+            run.code,
+            summary["pods"].as_u64(),
+            summary["nodesNotReady"].as_u64()
+        ),
         (0, Some(0), Some(0))
     );
 }

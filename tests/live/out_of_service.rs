@@ -18,16 +18,22 @@ fn the_pod_garbage_collector_at_the_same_time() {
         let run = case.reap(&OPTIONS);
         assert_eq!(run.code, 0, "{}", run.report);
         for outcome in outcomes(&run) {
-            assert!(["deleted", "gone", "changed"].contains(&outcome.as_str()), "{outcome}");
+            assert!(
+                ["deleted", "gone", "changed"].contains(&outcome.as_str()),
+                "{outcome}"
+            );
         }
         case.evictable_on(FAILING).is_empty().then_some(())
     });
-    let (local, moved): (Vec<_>, Vec<_>) =
-        evicted.into_iter().partition(|pod| pod.name == "impala-executor-000-0");
+    let (local, moved): (Vec<_>, Vec<_>) = evicted
+        .into_iter()
+        .partition(|pod| pod.name == "impala-executor-000-0");
     case.until_replaced(&moved);
     // It is deleted because of the taint, too. Its claim still binds it to the disk of the dead node.
     case.until("the pod of the local disk waits for it", || {
-        case.pods().into_iter().find(|pod| pod.owner == local[0].owner && pod.phase == "Pending")
+        case.pods()
+            .into_iter()
+            .find(|pod| pod.owner == local[0].owner && pod.phase == "Pending")
     });
 }
 
@@ -43,15 +49,24 @@ fn the_pod_garbage_collector_is_faster() {
     // It runs every 20 s. A read of the node that is not answered meanwhile is retried, so that the run continues after
     // that.
     let proxy = case.before_the_second_look(FAILING, |case| {
-        case.until("the garbage collector has come", || case.evictable_on(FAILING).is_empty().then_some(()));
+        case.until("the garbage collector has come", || {
+            case.evictable_on(FAILING).is_empty().then_some(())
+        });
     });
     let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
     assert_eq!(run.code, 0, "{}", run.report);
-    let moved: Vec<_> = evicted.into_iter().filter(|pod| pod.name != "impala-executor-000-0").collect();
+    let moved: Vec<_> = evicted
+        .into_iter()
+        .filter(|pod| pod.name != "impala-executor-000-0")
+        .collect();
     for pod in &moved {
         let outcome = run.reason_and_outcome(&pod.uid).1;
         let name_used_again = pod.owner_kind == "StatefulSet" && outcome == Some("changed");
-        assert!(outcome == Some("gone") || name_used_again, "{}: {outcome:?}", pod.called());
+        assert!(
+            outcome == Some("gone") || name_used_again,
+            "{}: {outcome:?}",
+            pod.called()
+        );
     }
     case.until_replaced(&moved);
 }
@@ -59,10 +74,16 @@ fn the_pod_garbage_collector_is_faster() {
 /// The taint command of the report, where volumes are still attached.
 fn out_of_service(case: &Case) {
     let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
-    assert!(case.kubectl(["taint", "nodes", FAILING, taint]).status.success());
+    assert!(
+        case.kubectl(["taint", "nodes", FAILING, taint])
+            .status
+            .success()
+    );
 }
 
 fn outcomes(run: &Run) -> Vec<String> {
     let pods = run.report["pods"].as_array().expect("pods").iter();
-    pods.filter_map(|pod| pod["outcome"].as_str()).map(str::to_owned).collect()
+    pods.filter_map(|pod| pod["outcome"].as_str())
+        .map(str::to_owned)
+        .collect()
 }

@@ -26,7 +26,10 @@ fn everything_is_down() {
     }
     // If evictions continued, all of these pods would be Terminating by then.
     thread::sleep(toleration + Duration::from_secs(5));
-    let tainted: Vec<_> = SIX.iter().filter(|node| !case.evicting_taints(node).is_empty()).collect();
+    let tainted: Vec<_> = SIX
+        .iter()
+        .filter(|node| !case.evicting_taints(node).is_empty())
+        .collect();
     assert!(tainted.len() <= 1, "{tainted:?}");
     let spared = |pod: &Seen| !tainted.contains(&&&*pod.node);
     let elsewhere: Vec<_> = elsewhere.into_iter().filter(spared).collect();
@@ -36,14 +39,30 @@ fn everything_is_down() {
     case.until_stuck(&evicted);
     let run = case.reap(&OPTIONS);
     assert_eq!(run.code, 4);
-    for pod in evicted.iter().filter(|pod| pod.name != "impala-executor-000-0") {
-        assert_eq!(run.reason_and_outcome(&pod.uid), ("mass-outage", None), "{}", pod.called());
+    for pod in evicted
+        .iter()
+        .filter(|pod| pod.name != "impala-executor-000-0")
+    {
+        assert_eq!(
+            run.reason_and_outcome(&pod.uid),
+            ("mass-outage", None),
+            "{}",
+            pod.called()
+        );
     }
-    let local = evicted.iter().find(|pod| pod.name == "impala-executor-000-0").expect("it was there");
-    let commands =
-        run.pod(&local.uid)["steps"].as_array().expect("steps").iter().map(|step| &step["command"]);
+    let local = evicted
+        .iter()
+        .find(|pod| pod.name == "impala-executor-000-0")
+        .expect("it was there");
+    let commands = run.pod(&local.uid)["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
+        .map(|step| &step["command"]);
     assert!(
-        !commands.clone().any(|command| command.to_string().contains("delete")),
+        !commands
+            .clone()
+            .any(|command| command.to_string().contains("delete")),
         "{:?}",
         run.pod(&local.uid)
     );
@@ -57,7 +76,10 @@ fn everything_is_down() {
     }
     let run = case.reap(&OPTIONS);
     assert_eq!(run.code, 0);
-    let reaped: Vec<Seen> = evicted.into_iter().filter(|pod| pod.name != "impala-executor-000-0").collect();
+    let reaped: Vec<Seen> = evicted
+        .into_iter()
+        .filter(|pod| pod.name != "impala-executor-000-0")
+        .collect();
     for pod in &reaped {
         assert_eq!(
             run.reason_and_outcome(&pod.uid),

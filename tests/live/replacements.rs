@@ -142,37 +142,81 @@ const UNSEALED_AFTER: Duration = Duration::from_secs(4);
 fn the_replacements_are_told_with_what_holds_them_up() {
     let case = Case::start("the_replacements_are_told_with_what_holds_them_up");
     let zone = "topology.kubernetes.io/zone=z3";
-    assert!(case.kubectl(["label", "nodes", FAILING, zone]).status.success());
+    assert!(
+        case.kubectl(["label", "nodes", FAILING, zone])
+            .status
+            .success()
+    );
     // What the workloads prefer is not certain: the node has many pods already.
-    let others = SIX.into_iter().filter(|node| *node != FAILING).collect::<Vec<_>>();
-    assert!(case.kubectl([&["cordon"][..], &others].concat()).status.success());
+    let others = SIX
+        .into_iter()
+        .filter(|node| *node != FAILING)
+        .collect::<Vec<_>>();
+    assert!(
+        case.kubectl([&["cordon"][..], &others].concat())
+            .status
+            .success()
+    );
     case.apply(HELD_UP);
-    case.until("all of them run on ds03, except the one without an image", || {
-        let here = |name: &str| ["held-up", "unsealed", "small"].contains(&name);
-        let pods = case.pods_on(FAILING).into_iter().filter(|pod| here(&pod.namespace));
-        let (running, others) = pods.partition::<Vec<_>, _>(Seen::is_running);
-        (running.len() == 7 && others.len() == 1).then_some(())
-    });
-    assert!(case.kubectl([&["uncordon"][..], &others].concat()).status.success());
+    case.until(
+        "all of them run on ds03, except the one without an image",
+        || {
+            let here = |name: &str| ["held-up", "unsealed", "small"].contains(&name);
+            let pods = case
+                .pods_on(FAILING)
+                .into_iter()
+                .filter(|pod| here(&pod.namespace));
+            let (running, others) = pods.partition::<Vec<_>, _>(Seen::is_running);
+            (running.len() == 7 && others.len() == 1).then_some(())
+        },
+    );
+    assert!(
+        case.kubectl([&["uncordon"][..], &others].concat())
+            .status
+            .success()
+    );
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
     let quota = r#"{"spec":{"hard":{"pods":"0"}}}"#;
-    let patched =
-        case.kubectl(["patch", "resourcequota", "small", "-n", "small", "--type=merge", "-p", quota]);
+    let patched = case.kubectl([
+        "patch",
+        "resourcequota",
+        "small",
+        "-n",
+        "small",
+        "--type=merge",
+        "-p",
+        quota,
+    ]);
     assert!(patched.status.success());
 
     // While the run waits, a person unseals one.
     let live: Live = *case;
-    let old = evicted.iter().find(|pod| pod.namespace == "unsealed").expect("it is evicted").uid.clone();
+    let old = evicted
+        .iter()
+        .find(|pod| pod.namespace == "unsealed")
+        .expect("it is evicted")
+        .uid
+        .clone();
     let unsealing = thread::spawn(move || {
         live.until("the sealed one runs elsewhere", || {
             let mut pods = live.pods().into_iter();
             pods.find(|pod| pod.namespace == "unsealed" && pod.uid != old && pod.is_running())
         });
         thread::sleep(UNSEALED_AFTER);
-        let unsealed = r#"{"status":{"conditions":[{"type":"example.org/unsealed","status":"True"}]}}"#;
-        let patch = ["patch", "pod", "unsealed-0", "-n", "unsealed", "--subresource=status", "-p", unsealed];
+        let unsealed =
+            r#"{"status":{"conditions":[{"type":"example.org/unsealed","status":"True"}]}}"#;
+        let patch = [
+            "patch",
+            "pod",
+            "unsealed-0",
+            "-n",
+            "unsealed",
+            "--subresource=status",
+            "-p",
+            unsealed,
+        ];
         assert!(live.kubectl(patch).status.success());
     });
     let run = case.reap(&[&OPTIONS[..], &["--wait-for-replacements", "25s"]].concat());
@@ -182,43 +226,92 @@ fn the_replacements_are_told_with_what_holds_them_up() {
         ("held-up", "no-room-0", "pending", "nodes are available"),
         ("held-up", "zoned-0", "pending", "nodes are available"),
         ("held-up", "sealed-0", "not-ready", "example.org/unsealed"),
-        ("held-up", "no-image-0", "starting", "ErrImageNeverPull: Container image \"example.org/nowhere:1\""),
+        (
+            "held-up",
+            "no-image-0",
+            "starting",
+            "ErrImageNeverPull: Container image \"example.org/nowhere:1\"",
+        ),
         ("held-up", "bare", "none", "it has no controller"),
         ("small", "quota-0", "pending", "exceeded quota: small"),
     ] {
         let replacement = told(&run, namespace, name);
         let says = replacement["cause"].as_str().unwrap_or_default();
-        assert!(replacement["state"] == state && says.contains(cause), "{name}: {replacement}");
+        assert!(
+            replacement["state"] == state && says.contains(cause),
+            "{name}: {replacement}"
+        );
     }
-    let job = evicted.iter().find(|pod| pod.name.starts_with("at-its-limit-")).expect("the Job's pod");
+    let job = evicted
+        .iter()
+        .find(|pod| pod.name.starts_with("at-its-limit-"))
+        .expect("the Job's pod");
     let replacement = told(&run, "held-up", &job.name);
     let says = replacement["cause"].as_str().unwrap_or_default();
-    assert!(replacement["state"] == "none" && says.contains("BackoffLimitExceeded"), "{replacement}");
+    assert!(
+        replacement["state"] == "none" && says.contains("BackoffLimitExceeded"),
+        "{replacement}"
+    );
 
     // All others are back, except the one of the local disk, which is not reaped.
-    let others = evicted.iter().filter(|pod| pod.namespace != "held-up" && pod.namespace != "small");
+    let others = evicted
+        .iter()
+        .filter(|pod| pod.namespace != "held-up" && pod.namespace != "small");
     for lost in others {
         let replacement = told(&run, &lost.namespace, &lost.name);
         if lost.name == "impala-executor-000-0" {
             assert_eq!(replacement, Value::Null);
             continue;
         }
-        assert_eq!(replacement["state"], "back", "{}: {replacement}", lost.called());
-        let new = case.get(&pod_path(&lost.namespace, replacement["name"].as_str().unwrap()));
+        assert_eq!(
+            replacement["state"],
+            "back",
+            "{}: {replacement}",
+            lost.called()
+        );
+        let new = case.get(&pod_path(
+            &lost.namespace,
+            replacement["name"].as_str().unwrap(),
+        ));
         let owner = new["metadata"]["ownerReferences"][0]["uid"].as_str();
-        assert_eq!((&new["metadata"]["uid"], owner), (&replacement["uid"], Some(lost.owner.as_str())));
+        assert_eq!(
+            (&new["metadata"]["uid"], owner),
+            (&replacement["uid"], Some(lost.owner.as_str()))
+        );
         assert_eq!(new["spec"]["nodeName"], replacement["node"]);
-        let mut conditions = new["status"]["conditions"].as_array().expect("conditions").iter();
-        let ready = conditions.find(|condition| condition["type"] == "Ready").expect("it is Ready");
+        let mut conditions = new["status"]["conditions"]
+            .as_array()
+            .expect("conditions")
+            .iter();
+        let ready = conditions
+            .find(|condition| condition["type"] == "Ready")
+            .expect("it is Ready");
         assert_eq!(ready["lastTransitionTime"], replacement["since"]);
         // The server stamps the making of the pod and the writing of its status.
-        let time = |value: &Value| value.as_str().unwrap_or_default().parse::<Timestamp>().expect("a time");
-        let written = new["metadata"]["managedFields"].as_array().expect("entries").iter();
-        let written =
-            written.filter(|entry| entry["subresource"] == "status").map(|entry| time(&entry["time"]));
-        let (since, made) = (time(&replacement["since"]), time(&new["metadata"]["creationTimestamp"]));
-        assert!(made <= since && since <= written.max().expect("a status"), "{new}");
-        let later = since.duration_since(made) >= SignedDuration::try_from(UNSEALED_AFTER).expect("seconds");
+        let time = |value: &Value| {
+            value
+                .as_str()
+                .unwrap_or_default()
+                .parse::<Timestamp>()
+                .expect("a time")
+        };
+        let written = new["metadata"]["managedFields"]
+            .as_array()
+            .expect("entries")
+            .iter();
+        let written = written
+            .filter(|entry| entry["subresource"] == "status")
+            .map(|entry| time(&entry["time"]));
+        let (since, made) = (
+            time(&replacement["since"]),
+            time(&new["metadata"]["creationTimestamp"]),
+        );
+        assert!(
+            made <= since && since <= written.max().expect("a status"),
+            "{new}"
+        );
+        let later = since.duration_since(made)
+            >= SignedDuration::try_from(UNSEALED_AFTER).expect("seconds");
         assert!(later || lost.namespace != "unsealed", "{new}");
     }
 }
@@ -226,5 +319,8 @@ fn the_replacements_are_told_with_what_holds_them_up() {
 fn told(run: &Run, namespace: &str, name: &str) -> Value {
     let pods = run.report["pods"].as_array().expect("pods").iter();
     let mut named = pods.filter(|pod| pod["namespace"] == namespace && pod["name"] == name);
-    named.next().unwrap_or_else(|| panic!("{name} is not in {:#}", run.report))["replacement"].clone()
+    named
+        .next()
+        .unwrap_or_else(|| panic!("{name} is not in {:#}", run.report))["replacement"]
+        .clone()
 }

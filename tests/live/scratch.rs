@@ -10,8 +10,7 @@ use crate::{
     support::objects::annotate,
 };
 
-const CLAIM: &str =
-    "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
+const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
 
 /// As in `interruption`: one second for each minute of the operators' case.
 const TICK: Duration = Duration::from_secs(10);
@@ -23,11 +22,17 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
     let case = Case::with_toleration(story, TOLERATION_SECONDS);
     annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
-    let executor = || case.pods().into_iter().find(|pod| pod.name == "impala-executor-000-0");
+    let executor = || {
+        case.pods()
+            .into_iter()
+            .find(|pod| pod.name == "impala-executor-000-0")
+    };
 
     let failed = Timestamp::now();
     case.stop(FAILING);
-    let old = case.until("it is Terminating", || executor().filter(|pod: &Seen| pod.deadline.is_some()));
+    let old = case.until("it is Terminating", || {
+        executor().filter(|pod: &Seen| pod.deadline.is_some())
+    });
     let reaped = loop {
         thread::sleep(TICK);
         // Without the option it waits for a person, run after run.
@@ -50,13 +55,28 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
 
     let mut table = "the executor, from its node's death on\n".to_owned();
     for (what, at) in [("reaped", reaped), ("Running on another node", running)] {
-        writeln!(table, "{what:<26}{:>6.1} s", at.duration_since(failed).as_secs_f64()).expect("a string");
-    }
-    writeln!(table, "toleration {TOLERATION_SECONDS} s, threshold 10 s, a run every {} s", TICK.as_secs())
+        writeln!(
+            table,
+            "{what:<26}{:>6.1} s",
+            at.duration_since(failed).as_secs_f64()
+        )
         .expect("a string");
-    std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch.txt"), &table).expect("a folder");
+    }
+    writeln!(
+        table,
+        "toleration {TOLERATION_SECONDS} s, threshold 10 s, a run every {} s",
+        TICK.as_secs()
+    )
+    .expect("a string");
+    std::fs::write(
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch.txt"),
+        &table,
+    )
+    .expect("a folder");
     // Bypasses the test harness, which prints a test's output only when it fails.
-    std::io::stderr().write_all(table.as_bytes()).expect("standard error is open");
+    std::io::stderr()
+        .write_all(table.as_bytes())
+        .expect("standard error is open");
 }
 
 #[test]
@@ -66,9 +86,23 @@ fn a_claim_without_the_annotation_is_never_touched() {
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
-    let local = evicted.iter().find(|pod| pod.name == "impala-executor-000-0").expect("it was there");
+    let local = evicted
+        .iter()
+        .find(|pod| pod.name == "impala-executor-000-0")
+        .expect("it was there");
     let run = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
-    assert_eq!(run.reason_and_outcome(&local.uid), ("local-volume", None), "{}", run.log);
+    assert_eq!(
+        run.reason_and_outcome(&local.uid),
+        ("local-volume", None),
+        "{}",
+        run.log
+    );
     let found = case.get(CLAIM);
-    assert_eq!((&found["metadata"]["uid"], &found["metadata"]["deletionTimestamp"]), (&claim, &json!(null)));
+    assert_eq!(
+        (
+            &found["metadata"]["uid"],
+            &found["metadata"]["deletionTimestamp"]
+        ),
+        (&claim, &json!(null))
+    );
 }

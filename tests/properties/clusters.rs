@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     cli::Cli,
     facts::{
-        AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, FencingMark, Heard, Identity,
-        JOB_TRACKING, Leaf, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, ReadError, Ready, Requirement,
-        SignBy, Standing, Storage, Unread, VolumeFacts,
+        AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, FencingMark, Heard,
+        Identity, JOB_TRACKING, Leaf, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, ReadError,
+        Ready, Requirement, SignBy, Standing, Storage, Unread, VolumeFacts,
     },
     outcome::{Outcome, OutcomeCode},
     settings::Settings,
@@ -45,25 +45,50 @@ pub fn case() -> impl Strategy<Value = Case> {
     let outcomes = (0..OutcomeCode::ALL.len(), text()).prop_map(|(kind, says)| outcome(kind, says));
     let marks = (often(1), often(2), often(1), often(2));
     let failed = prop_oneof![1 => age(), 2 => (-1..=1_i64).prop_map(|by| 24 * HOUR + by)];
-    let further = (often(7), marks, option::weighted(0.9, failed), any::<bool>()).prop_map(
-        |(ready, (leaf, control_plane, reserved, cordoned), since, terminating)| {
-            let since = since.map(at_age).filter(|_| !ready);
-            // Of one that failed, mostly that it was put away.
-            let cordoned = cordoned || !ready && since.is_some();
-            Standing { ready, leaf, control_plane, reserved, cordoned, since, terminating }
-        },
-    );
-    (gathered(), vec(further, 0..16), args(), vec(outcomes, 1..4), vec(0..u32::MAX, MOST_PODS)).prop_map(
-        |(mut gathered, further_nodes, args, outcomes, order)| {
+    let further = (
+        often(7),
+        marks,
+        option::weighted(0.9, failed),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(ready, (leaf, control_plane, reserved, cordoned), since, terminating)| {
+                let since = since.map(at_age).filter(|_| !ready);
+                // Of one that failed, mostly that it was put away.
+                let cordoned = cordoned || !ready && since.is_some();
+                Standing {
+                    ready,
+                    leaf,
+                    control_plane,
+                    reserved,
+                    cordoned,
+                    since,
+                    terminating,
+                }
+            },
+        );
+    (
+        gathered(),
+        vec(further, 0..16),
+        args(),
+        vec(outcomes, 1..4),
+        vec(0..u32::MAX, MOST_PODS),
+    )
+        .prop_map(|(mut gathered, further_nodes, args, outcomes, order)| {
             let facts = &mut gathered.facts;
             if let Census::Counted { .. } = facts.census {
                 let known = facts.nodes.values().filter_map(NodeRead::known);
                 let known = known.map(|node| standing(node, facts.now, true));
                 facts.census = Census::count(facts.now, known.chain(further_nodes.iter().copied()));
             }
-            Case { gathered, further_nodes, args, outcomes, order }
-        },
-    )
+            Case {
+                gathered,
+                further_nodes,
+                args,
+                outcomes,
+                order,
+            }
+        })
 }
 
 fn gathered() -> impl Strategy<Value = Gathered> {
@@ -84,9 +109,16 @@ fn gathered() -> impl Strategy<Value = Gathered> {
         vec(text(), 0..2),
     )
         .prop_map(|(nodes, pods, census, attachments, errors, unseen)| {
-            let nodes =
-                nodes.into_iter().enumerate().map(|(at, node)| named(node, at)).collect::<BTreeMap<_, _>>();
-            let pods = pods.into_iter().enumerate().map(|(at, pod)| placed(pod, at, &nodes)).collect();
+            let nodes = nodes
+                .into_iter()
+                .enumerate()
+                .map(|(at, node)| named(node, at))
+                .collect::<BTreeMap<_, _>>();
+            let pods = pods
+                .into_iter()
+                .enumerate()
+                .map(|(at, pod)| placed(pod, at, &nodes))
+                .collect();
             let facts = ClusterFacts {
                 place: None,
                 now: now(),
@@ -111,8 +143,14 @@ fn args() -> impl Strategy<Value = Vec<String>> {
     let source = prop_oneof![
         Just(vec!["--snapshot=state.json".to_owned()]),
         Just(vec!["--yes".to_owned(), "--exit-on-manual".to_owned()]),
-        Just(vec!["--dry-run".to_owned(), "--namespace-regex=^(shop|bank)-".to_owned()]),
-        text().prop_map(|context| vec!["--dry-run=client".to_owned(), format!("--context=x{context}")]),
+        Just(vec![
+            "--dry-run".to_owned(),
+            "--namespace-regex=^(shop|bank)-".to_owned()
+        ]),
+        text().prop_map(|context| vec![
+            "--dry-run=client".to_owned(),
+            format!("--context=x{context}")
+        ]),
     ];
     let kinds = select(vec!["statefulset", "Job,ReplicaSet", "deployments,CRONJOB"]);
     // What a sign of life protects. Clusters in which it protects everything prove little.
@@ -124,28 +162,46 @@ fn args() -> impl Strategy<Value = Vec<String>> {
     ];
     // What they select is a mark of the nodes already.
     let selectors = (
-        option::weighted(0.2, Just("--fenced-node-selector=annotation:example.org/off=yes;taint:off")),
+        option::weighted(
+            0.2,
+            Just("--fenced-node-selector=annotation:example.org/off=yes;taint:off"),
+        ),
         option::weighted(0.2, Just("--leaf-node-selector=type=edge")),
     );
     let cap = prop_oneof![4 => Just(0), 1 => 1..6_usize];
     let percent = prop_oneof![5 => Just(55), 2 => Just(100), 2 => 1..100_u8];
     let kinds = option::weighted(0.25, kinds);
-    (threshold(), threshold(), alive, kinds, selectors, (cap, percent, any::<bool>()), source).prop_map(
-        |(older, not_ready, alive, kinds, (fenced, leaf), (cap, percent, scratch), source)| {
-            let mut args = vec![
-                "pod-reaper".to_owned(),
-                format!("--reap-older-than={older}"),
-                format!("--node-not-ready-for={not_ready}"),
-                format!("--max-deletes={cap}"),
-                format!("--max-not-ready-percent={percent}"),
-            ];
-            args.extend(alive.into_iter().chain(fenced).chain(leaf).map(str::to_owned));
-            args.extend(kinds.map(|kinds| format!("--manual-owner-kind={kinds}")));
-            args.extend(scratch.then(|| "--reap-scratch".to_owned()));
-            args.extend(source);
-            args
-        },
+    (
+        threshold(),
+        threshold(),
+        alive,
+        kinds,
+        selectors,
+        (cap, percent, any::<bool>()),
+        source,
     )
+        .prop_map(
+            |(older, not_ready, alive, kinds, (fenced, leaf), (cap, percent, scratch), source)| {
+                let mut args = vec![
+                    "pod-reaper".to_owned(),
+                    format!("--reap-older-than={older}"),
+                    format!("--node-not-ready-for={not_ready}"),
+                    format!("--max-deletes={cap}"),
+                    format!("--max-not-ready-percent={percent}"),
+                ];
+                args.extend(
+                    alive
+                        .into_iter()
+                        .chain(fenced)
+                        .chain(leaf)
+                        .map(str::to_owned),
+                );
+                args.extend(kinds.map(|kinds| format!("--manual-owner-kind={kinds}")));
+                args.extend(scratch.then(|| "--reap-scratch".to_owned()));
+                args.extend(source);
+                args
+            },
+        )
 }
 
 fn node() -> impl Strategy<Value = NodeRead> {
@@ -153,13 +209,19 @@ fn node() -> impl Strategy<Value = NodeRead> {
         1 => Just(Ready::True), 2 => Just(Ready::False), 15 => Just(Ready::Unknown), 1 => Just(Ready::Absent)
     ];
     let hostname = option::of(select(vec!["h0", "h1", "n0", "n1", "node.example"]));
-    let kind = select(vec![LeafKind::Kosmos, LeafKind::Virtual, LeafKind::Edge, LeafKind::Selected]);
-    let leaf = (kind, vec(text(), 1..3), option::of(text())).prop_map(|(kind, marks, cluster)| Leaf {
-        kind,
-        maker: "somebody",
-        marks,
-        cluster,
-    });
+    let kind = select(vec![
+        LeafKind::Kosmos,
+        LeafKind::Virtual,
+        LeafKind::Edge,
+        LeafKind::Selected,
+    ]);
+    let leaf =
+        (kind, vec(text(), 1..3), option::of(text())).prop_map(|(kind, marks, cluster)| Leaf {
+            kind,
+            maker: "somebody",
+            marks,
+            cluster,
+        });
     // Ages, or how much later than the node's NotReady-since, in milliseconds.
     let when = prop_oneof![5 => age().prop_map(Ok), 2 => (-1..=1_i64).prop_map(Err)];
     let heard = SOURCES.map(|(by, period)| (Just(by), Just(period), when.clone()));
@@ -174,7 +236,10 @@ fn node() -> impl Strategy<Value = NodeRead> {
         some(0.1, server),
     );
     // By how much later than the last that was heard a mark was set, where that is known.
-    let mark = (text(), option::weighted(0.6, prop_oneof![-1..=1_i64, Just(HOUR), Just(-30_000)]));
+    let mark = (
+        text(),
+        option::weighted(0.6, prop_oneof![-1..=1_i64, Just(HOUR), Just(-30_000)]),
+    );
     let fenced = prop_oneof![7 => Just(vec![]), 3 => vec(mark, 1..3)];
     let known = (
         ready,
@@ -201,8 +266,12 @@ fn node() -> impl Strategy<Value = NodeRead> {
             )| {
                 let of_lease = if short { 10_000 } else { 40_000 };
                 let lease = lease.map(|(by, _, when)| (by, of_lease, when));
-                let failed =
-                    since.filter(|age| *age >= 0).into_iter().chain(tainted).min().unwrap_or_default();
+                let failed = since
+                    .filter(|age| *age >= 0)
+                    .into_iter()
+                    .chain(tainted)
+                    .min()
+                    .unwrap_or_default();
                 let heard = [lease, problem, agent, virt, server].into_iter().flatten();
                 let heard = heard.map(|(by, period, when)| Heard {
                     by,
@@ -210,7 +279,11 @@ fn node() -> impl Strategy<Value = NodeRead> {
                     period: SignedDuration::from_millis(period),
                 });
                 let heard = heard.collect::<Vec<_>>();
-                let last = heard.iter().map(|heard| heard.at).max().unwrap_or(at_age(HOUR));
+                let last = heard
+                    .iter()
+                    .map(|heard| heard.at)
+                    .max()
+                    .unwrap_or(at_age(HOUR));
                 let marks = fenced.into_iter().map(|(mark, later)| FencingMark {
                     mark,
                     set_by: later.map(|later| last + SignedDuration::from_millis(later)),
@@ -223,7 +296,8 @@ fn node() -> impl Strategy<Value = NodeRead> {
                     ready_since: since.map(at_age),
                     tainted_since: tainted.map(at_age),
                     hostname: hostname.map(str::to_owned),
-                    no_api_server: control_plane && heard.iter().all(|heard| heard.by != SignBy::ApiServer),
+                    no_api_server: control_plane
+                        && heard.iter().all(|heard| heard.by != SignBy::ApiServer),
                     heard,
                     unheard: unheard.map(Unread),
                     fenced: marks.collect(),
@@ -253,10 +327,16 @@ const SOURCES: [(SignBy, i64); 5] = [
 ];
 
 fn pod() -> impl Strategy<Value = PodFacts> {
-    let node = prop_oneof![1 => Just(None), 30 => (0..=LOOKED_AT).prop_map(|at| Some(format!("n{at}")))];
-    let workload = (select(vec!["Deployment", "CronJob"]), text())
-        .prop_map(|(kind, name)| Owner { kind: kind.to_owned(), name });
-    let owners = (option::weighted(0.9, owner()), option::weighted(0.3, workload));
+    let node =
+        prop_oneof![1 => Just(None), 30 => (0..=LOOKED_AT).prop_map(|at| Some(format!("n{at}")))];
+    let workload = (select(vec!["Deployment", "CronJob"]), text()).prop_map(|(kind, name)| Owner {
+        kind: kind.to_owned(),
+        name,
+    });
+    let owners = (
+        option::weighted(0.9, owner()),
+        option::weighted(0.3, workload),
+    );
     let finalizers = prop_oneof![
         8 => Just(vec![]),
         2 => Just(vec![JOB_TRACKING.to_owned()]),
@@ -268,7 +348,13 @@ fn pod() -> impl Strategy<Value = PodFacts> {
     ];
     let claims = prop_oneof![2 => Just(vec![]), 3 => vec(claim(), 1..3)];
     let identity = (select(vec!["shop", "bank"]), text(), node, owners, age());
-    let marks = (seldom(), opt_out(), namespace_opted_out, any::<bool>(), option::weighted(0.2, text()));
+    let marks = (
+        seldom(),
+        opt_out(),
+        namespace_opted_out,
+        any::<bool>(),
+        option::weighted(0.2, text()),
+    );
     // A disk that it may write is a volume of its own.
     let volumes = prop_oneof![
         7 => Just((None, None)),
@@ -276,50 +362,60 @@ fn pod() -> impl Strategy<Value = PodFacts> {
         1 => (text(), text()).prop_map(|(volume, disk)| (Some(volume), Some(disk))),
     ];
     let rest = (claims, any::<bool>(), volumes);
-    (identity, marks, select(vec![None, Some(0), Some(30)]), finalizers, rest).prop_map(
-        |(
-            (namespace, name, node, owners, age),
-            marks,
-            grace_seconds,
-            finalizers,
-            (claims, indexed, volumes),
-        )| {
-            let (own_volume, own_disk) = volumes;
-            let (owned, workload) = owners;
-            let (owner, controller) = owned.unzip();
-            let controller = controller.flatten();
-            let (mirror, opted_out, namespace_opted_out, finished, after_reap) = marks;
-            PodFacts {
-                namespace: namespace.to_owned(),
-                name,
-                uid: String::new(),
-                resource_version: "7".to_owned(),
-                node,
-                owner,
-                workload,
-                controller,
-                siblings: None,
-                deletion_deadline: at_age(age),
+    (
+        identity,
+        marks,
+        select(vec![None, Some(0), Some(30)]),
+        finalizers,
+        rest,
+    )
+        .prop_map(
+            |(
+                (namespace, name, node, owners, age),
+                marks,
                 grace_seconds,
                 finalizers,
-                finished,
-                mirror,
-                opted_out,
-                namespace_opted_out,
-                after_reap,
-                claims,
-                own_volume,
-                own_disk,
-                indexed,
-            }
-        },
-    )
+                (claims, indexed, volumes),
+            )| {
+                let (own_volume, own_disk) = volumes;
+                let (owned, workload) = owners;
+                let (owner, controller) = owned.unzip();
+                let controller = controller.flatten();
+                let (mirror, opted_out, namespace_opted_out, finished, after_reap) = marks;
+                PodFacts {
+                    namespace: namespace.to_owned(),
+                    name,
+                    uid: String::new(),
+                    resource_version: "7".to_owned(),
+                    node,
+                    owner,
+                    workload,
+                    controller,
+                    siblings: None,
+                    deletion_deadline: at_age(age),
+                    grace_seconds,
+                    finalizers,
+                    finished,
+                    mirror,
+                    opted_out,
+                    namespace_opted_out,
+                    after_reap,
+                    claims,
+                    own_volume,
+                    own_disk,
+                    indexed,
+                }
+            },
+        )
 }
 
 /// An owner, and its identity where it is the controller.
 fn owner() -> impl Strategy<Value = (Owner, Option<Identity>)> {
-    let interchangeable =
-        vec![("ReplicaSet", "apps/v1"), ("ReplicationController", "v1"), ("Job", "batch/v1")];
+    let interchangeable = vec![
+        ("ReplicaSet", "apps/v1"),
+        ("ReplicationController", "v1"),
+        ("Job", "batch/v1"),
+    ];
     let other = vec![
         ("StatefulSet", "apps/v1"),
         ("DaemonSet", "apps/v1"),
@@ -334,11 +430,26 @@ fn owner() -> impl Strategy<Value = (Owner, Option<Identity>)> {
         ("replicaset", "apps/v1"),
     ];
     let kind = prop_oneof![3 => select(interchangeable), 2 => select(other)];
-    (kind, text(), often(8), often(5)).prop_map(|((kind, api_version), name, controls, launches)| {
-        let name = if kind == "Pod" && launches { format!("virt-launcher-{name}") } else { name };
-        let identity = Identity { api_version: api_version.to_owned(), uid: "owner".to_owned() };
-        (Owner { kind: kind.to_owned(), name }, controls.then_some(identity))
-    })
+    (kind, text(), often(8), often(5)).prop_map(
+        |((kind, api_version), name, controls, launches)| {
+            let name = if kind == "Pod" && launches {
+                format!("virt-launcher-{name}")
+            } else {
+                name
+            };
+            let identity = Identity {
+                api_version: api_version.to_owned(),
+                uid: "owner".to_owned(),
+            };
+            (
+                Owner {
+                    kind: kind.to_owned(),
+                    name,
+                },
+                controls.then_some(identity),
+            )
+        },
+    )
 }
 
 fn claim() -> impl Strategy<Value = ClaimFacts> {
@@ -360,7 +471,15 @@ fn claim() -> impl Strategy<Value = ClaimFacts> {
         |(name, (ephemeral, owned, unwanted), users, renewed, state)| {
             // One that was not found has no owner.
             let found = !matches!(state, ClaimState::NotLookedUp | ClaimState::Absent);
-            ClaimFacts { name, users, ephemeral, renewed, owned: owned && found, unwanted, state }
+            ClaimFacts {
+                name,
+                users,
+                ephemeral,
+                renewed,
+                owned: owned && found,
+                unwanted,
+                state,
+            }
         },
     )
 }
@@ -374,15 +493,20 @@ fn volume() -> impl Strategy<Value = VolumeFacts> {
     ];
     let affinity = prop_oneof![3 => Just(vec![]), 4 => vec(term(), 1..3)];
     let disk = option::weighted(0.1, select(vec!["Fibre Channel", "iSCSI"]));
-    (text(), option::of(select(vec!["Retain", "Delete"])), storage, disk, affinity).prop_map(
-        |(name, policy, storage, disk, affinity)| VolumeFacts {
+    (
+        text(),
+        option::of(select(vec!["Retain", "Delete"])),
+        storage,
+        disk,
+        affinity,
+    )
+        .prop_map(|(name, policy, storage, disk, affinity)| VolumeFacts {
             name,
             reclaim_policy: policy.map(str::to_owned),
             storage,
             disk,
             affinity,
-        },
-    )
+        })
 }
 
 fn term() -> impl Strategy<Value = AffinityTerm> {
@@ -393,10 +517,15 @@ fn term() -> impl Strategy<Value = AffinityTerm> {
         "csi.hetzner.cloud/location",
         "zones",
     ];
-    let zone = vec!["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region", "zone"];
+    let zone = vec![
+        "topology.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "zone",
+    ];
     let key = prop_oneof![3 => select(node), 1 => select(zone)];
     let words = vec![OWN_NAME, OWN_HOSTNAME, "n1", "zone-a", "zone-b"];
-    let value = || prop_oneof![30 => select(words.clone()), 1 => Just("no label")].prop_map(str::to_owned);
+    let value =
+        || prop_oneof![30 => select(words.clone()), 1 => Just("no label")].prop_map(str::to_owned);
     let asks = prop_oneof![
         8 => (select(vec!["In", "In", "In", "NotIn"]), vec(value(), 1..3)),
         1 => (select(vec!["Exists", "DoesNotExist"]), Just(vec![])),
@@ -420,8 +549,13 @@ fn term() -> impl Strategy<Value = AffinityTerm> {
         3 => names.prop_map(|names| Some(Ok(names))),
         1 => text().prop_map(|why| Some(Err(Unread(why)))),
     ];
-    (vec(requirement, 0..3), often(1), satisfied_by)
-        .prop_map(|(requirements, fields, satisfied_by)| AffinityTerm { requirements, fields, satisfied_by })
+    (vec(requirement, 0..3), often(1), satisfied_by).prop_map(
+        |(requirements, fields, satisfied_by)| AffinityTerm {
+            requirements,
+            fields,
+            satisfied_by,
+        },
+    )
 }
 
 /// Placeholders in a volume's affinity, replaced once its pod has a node.
@@ -438,14 +572,24 @@ fn named(mut node: NodeRead, at: usize) -> (String, NodeRead) {
 
 fn placed(mut pod: PodFacts, at: usize, nodes: &BTreeMap<String, NodeRead>) -> PodFacts {
     pod.uid = format!("uid-{at}");
-    pod.claims.iter_mut().enumerate().for_each(|(number, claim)| claim.name.push_str(&format!("{number}")));
+    pod.claims
+        .iter_mut()
+        .enumerate()
+        .for_each(|(number, claim)| claim.name.push_str(&format!("{number}")));
     let name = pod.node.as_deref().unwrap_or("n0").to_owned();
     let known = nodes.get(&name).and_then(NodeRead::known);
-    let hostname = known.and_then(|node| node.hostname.clone()).unwrap_or_else(|| "another".to_owned());
-    for AffinityTerm { requirements, satisfied_by, .. } in
-        pod.volumes_mut().flat_map(|volume| &mut volume.affinity)
+    let hostname = known
+        .and_then(|node| node.hostname.clone())
+        .unwrap_or_else(|| "another".to_owned());
+    for AffinityTerm {
+        requirements,
+        satisfied_by,
+        ..
+    } in pod.volumes_mut().flat_map(|volume| &mut volume.affinity)
     {
-        let values = requirements.iter_mut().flat_map(|requirement| &mut requirement.values);
+        let values = requirements
+            .iter_mut()
+            .flat_map(|requirement| &mut requirement.values);
         for word in values.chain(satisfied_by.iter_mut().flatten().flatten()) {
             match word.as_str() {
                 OWN_NAME => word.clone_from(&name),
@@ -458,7 +602,10 @@ fn placed(mut pod: PodFacts, at: usize, nodes: &BTreeMap<String, NodeRead>) -> P
 }
 
 fn attachment(volume: Option<String>) -> Attachment {
-    Attachment { name: "csi-1".to_owned(), volume }
+    Attachment {
+        name: "csi-1".to_owned(),
+        volume,
+    }
 }
 
 fn outcome(kind: usize, says: String) -> Outcome {
@@ -526,8 +673,12 @@ fn seldom() -> impl Strategy<Value = bool> {
 
 /// Mostly names, and sometimes text that a terminal, a shell or a line break could handle wrongly.
 fn text() -> impl Strategy<Value = String> {
-    let name =
-        select(vec!["db-0", "db-1", "data", "unseal Vault after this pod has moved, then look at its log"]);
+    let name = select(vec![
+        "db-0",
+        "db-1",
+        "data",
+        "unseal Vault after this pod has moved, then look at its log",
+    ]);
     let long = "a-name-of-many-letters-".repeat(6);
     let unusual = vec![
         String::new(),

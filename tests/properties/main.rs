@@ -2,7 +2,11 @@
 //!
 //! Each property runs on 10,000 clusters; `PROPTEST_CASES` changes that. A failure prints its seed, which
 //! `PROPTEST_RNG_SEED` repeats.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod clusters;
 
@@ -25,8 +29,8 @@ use pod_reaper::{
     source::Gathered,
 };
 use pod_reaper_test_support::oracle::{
-    Place, alive, certainly_off, first_reason, is_unverified, objections, outage, place_of, shares_a_disk,
-    standing, two_must_not_run,
+    Place, alive, certainly_off, first_reason, is_unverified, objections, outage, place_of,
+    shares_a_disk, standing, two_must_not_run,
 };
 use proptest::{
     prelude::*,
@@ -71,13 +75,22 @@ fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
     let plan = plan(settings, gathered);
     let of = |pod: &PodFacts| {
         let number = pod.uid.trim_start_matches("uid-").parse::<usize>().unwrap();
-        (pod.uid.clone(), case.outcomes[number % case.outcomes.len()].clone())
+        (
+            pod.uid.clone(),
+            case.outcomes[number % case.outcomes.len()].clone(),
+        )
     };
     let outcomes = match &settings.task {
         Task::Audit { .. } => BTreeMap::new(),
         Task::Reap { .. } => plan.reaps().map(of).collect(),
     };
-    Report::new(settings, &gathered.facts, &plan, &outcomes, &BTreeMap::new())
+    Report::new(
+        settings,
+        &gathered.facts,
+        &plan,
+        &outcomes,
+        &BTreeMap::new(),
+    )
 }
 
 fn written(report: &Report, output: Output) -> String {
@@ -92,10 +105,19 @@ fn breaker_holds(case: &Case, max_percent: u8) -> bool {
         Census::NotNeeded => false,
         Census::Unread(_) => max_percent < 100,
         Census::Counted { .. } => {
-            let looked_at = case.gathered.facts.nodes.values().filter_map(NodeRead::known);
+            let looked_at = case
+                .gathered
+                .facts
+                .nodes
+                .values()
+                .filter_map(NodeRead::known);
             let now = case.gathered.facts.now;
             let looked_at = looked_at.map(|node| standing(node, now, true));
-            outage(looked_at.chain(case.further_nodes.iter().copied()), now, max_percent)
+            outage(
+                looked_at.chain(case.further_nodes.iter().copied()),
+                now,
+                max_percent,
+            )
         }
     }
 }
@@ -112,12 +134,20 @@ fn nothing_is_reaped_that_the_design_forbids() {
         let plan = plan(&settings, &case.gathered);
         for pod in plan.reaps() {
             let objections = objections(&case.gathered.facts, &settings.policy, pod);
-            prop_assert!(objections.is_empty(), "{} is reaped, but {objections:?}", pod.uid);
+            prop_assert!(
+                objections.is_empty(),
+                "{} is reaped, but {objections:?}",
+                pod.uid
+            );
         }
         let reaps = plan.reaps().count();
         prop_assert!(reaps == 0 || !breaker_holds(case, settings.limits.max_not_ready_percent));
         prop_assert!(reaps <= settings.limits.max_deletes.unwrap_or(usize::MAX));
-        prop_assert_eq!(plan.pods.len(), case.gathered.pods.len(), "every pod is reported");
+        prop_assert_eq!(
+            plan.pods.len(),
+            case.gathered.pods.len(),
+            "every pod is reported"
+        );
         judged.set(judged.get() + case.gathered.pods.len());
         reaped.set(reaped.get() + reaps);
         seen.borrow_mut().extend(plan.pods.iter().map(Judged::code));
@@ -126,7 +156,10 @@ fn nothing_is_reaped_that_the_design_forbids() {
     // Without reaped pods, or with few clusters, the property proves little.
     let (judged, reaped, seen) = (judged.get(), reaped.get(), seen.into_inner());
     if judged >= 10_000 {
-        assert!(reaped * 10 >= judged, "only {reaped} of {judged} pods are reaped");
+        assert!(
+            reaped * 10 >= judged,
+            "only {reaped} of {judged} pods are reaped"
+        );
         assert_eq!(seen.len(), REASONS, "each reason comes up: {seen:?}");
     }
 }
@@ -136,7 +169,8 @@ fn every_pod_without_an_objection_is_reaped() {
     for_every_cluster(|case| {
         let settings = case.settings();
         let plan = plan(&settings, &case.gathered);
-        let free = |pod: &&PodFacts| objections(&case.gathered.facts, &settings.policy, pod).is_empty();
+        let free =
+            |pod: &&PodFacts| objections(&case.gathered.facts, &settings.policy, pod).is_empty();
         let due = uids(case.gathered.pods.iter().filter(free));
         let held = breaker_holds(case, settings.limits.max_not_ready_percent);
         let expected = match settings.limits.max_deletes {
@@ -146,7 +180,10 @@ fn every_pod_without_an_objection_is_reaped() {
         };
         let reaped = uids(plan.reaps());
         prop_assert_eq!(reaped.len(), expected);
-        prop_assert_eq!(plan.hold.as_ref().map(|hold| hold.held), held.then_some(due.len()));
+        prop_assert_eq!(
+            plan.hold.as_ref().map(|hold| hold.held),
+            held.then_some(due.len())
+        );
         let limited = match (&case.gathered.facts.census, held) {
             (Census::Unread(_), true) => ReasonCode::FactsUnread,
             (_, true) => ReasonCode::MassOutage,
@@ -173,15 +210,21 @@ fn the_first_rule_that_holds_gives_the_reason() {
             let expected = first_reason(facts, &settings.policy, pod);
             prop_assert_eq!(judged.reason.code(), expected, "{}", pod.uid);
             let (place, named) = match &judged.reason {
-                Reason::LocalVolume { claims, .. } | Reason::Stuck { scratch: claims, .. } => {
-                    (Place::Pinned, claims.iter().map(|claim| &claim.claim).collect::<Vec<_>>())
-                }
-                Reason::VolumeConfined { claims } => {
-                    (Place::Confined, claims.iter().map(|claim| &claim.claim).collect())
-                }
-                Reason::VolumeUnverified { claims } => {
-                    (Place::Unverified, claims.iter().map(|claim| &claim.claim).collect())
-                }
+                Reason::LocalVolume { claims, .. }
+                | Reason::Stuck {
+                    scratch: claims, ..
+                } => (
+                    Place::Pinned,
+                    claims.iter().map(|claim| &claim.claim).collect::<Vec<_>>(),
+                ),
+                Reason::VolumeConfined { claims } => (
+                    Place::Confined,
+                    claims.iter().map(|claim| &claim.claim).collect(),
+                ),
+                Reason::VolumeUnverified { claims } => (
+                    Place::Unverified,
+                    claims.iter().map(|claim| &claim.claim).collect(),
+                ),
                 _ => continue,
             };
             let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
@@ -189,7 +232,12 @@ fn the_first_rule_that_holds_gives_the_reason() {
                 Place::Unverified => is_unverified(claim, node),
                 place => place_of(claim, node) == place,
             });
-            prop_assert_eq!(named, such.map(|claim| &claim.name).collect::<Vec<_>>(), "{}", pod.uid);
+            prop_assert_eq!(
+                named,
+                such.map(|claim| &claim.name).collect::<Vec<_>>(),
+                "{}",
+                pod.uid
+            );
         }
         Ok(())
     });
@@ -203,18 +251,30 @@ fn what_may_live_is_not_reaped_where_two_would_do_harm() {
         for pod in plan(&settings, &case.gathered).reaps() {
             let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
             if two_must_not_run(pod) && alive(node, &settings.policy, facts.now) {
-                prop_assert_eq!(settings.policy.kubelet_alive, KubeletAlive::Reap, "{}", pod.uid);
+                prop_assert_eq!(
+                    settings.policy.kubelet_alive,
+                    KubeletAlive::Reap,
+                    "{}",
+                    pod.uid
+                );
                 unique.set(unique.get() + 1);
             }
             if shares_a_disk(pod) {
-                prop_assert!(certainly_off(node, &settings.policy, facts.now), "{}", pod.uid);
+                prop_assert!(
+                    certainly_off(node, &settings.policy, facts.now),
+                    "{}",
+                    pod.uid
+                );
                 shared.set(shared.get() + 1);
             }
         }
         Ok(())
     });
     assert!(unique.get() > 0, "--kubelet-alive=reap reaps no unique pod");
-    assert!(shared.get() > 0, "no pod with a shared disk is reaped from a fenced node");
+    assert!(
+        shared.get() > 0,
+        "no pod with a shared disk is reaped from a fenced node"
+    );
 }
 
 /// Which other nodes satisfy a term is asked only where the answer matters.
@@ -224,22 +284,39 @@ fn the_answers_that_are_not_asked_for_change_nothing() {
     for_every_cluster(|case| {
         let facts = &case.gathered.facts;
         for pod in &case.gathered.pods {
-            let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else { continue };
+            let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
+                continue;
+            };
             for claim in &pod.claims {
                 let mut unasked = claim.clone();
-                let ClaimState::Bound { volume, .. } = &mut unasked.state else { continue };
-                volume.affinity.iter_mut().for_each(|term| term.satisfied_by = None);
+                let ClaimState::Bound { volume, .. } = &mut unasked.state else {
+                    continue;
+                };
+                volume
+                    .affinity
+                    .iter_mut()
+                    .for_each(|term| term.satisfied_by = None);
                 if to_ask(volume, node).next().is_some() {
                     asked.set(asked.get() + 1);
                 } else {
                     not_asked.set(not_asked.get() + 1);
-                    prop_assert_eq!(place_of(claim, node), place_of(&unasked, node), "{}", pod.uid);
+                    prop_assert_eq!(
+                        place_of(claim, node),
+                        place_of(&unasked, node),
+                        "{}",
+                        pod.uid
+                    );
                 }
             }
         }
         Ok(())
     });
-    assert!(asked.get() > 0 && not_asked.get() > 0, "asked {}, not asked {}", asked.get(), not_asked.get());
+    assert!(
+        asked.get() > 0 && not_asked.get() > 0,
+        "asked {}, not asked {}",
+        asked.get(),
+        not_asked.get()
+    );
 }
 
 #[test]
@@ -247,7 +324,9 @@ fn the_report_says_which_nodes_live_and_which_are_off() {
     for_every_cluster(|case| {
         let (settings, facts) = (case.settings(), &case.gathered.facts);
         for entry in report(case, &settings, &case.gathered).nodes {
-            let Some(node) = facts.nodes.get(&entry.name).and_then(NodeRead::known) else { continue };
+            let Some(node) = facts.nodes.get(&entry.name).and_then(NodeRead::known) else {
+                continue;
+            };
             prop_assert_eq!(
                 !entry.signs_of_life.is_empty(),
                 alive(node, &settings.policy, facts.now),
@@ -265,9 +344,19 @@ fn the_report_says_which_nodes_live_and_which_are_off() {
 fn the_cap_takes_the_longest_overdue() {
     for_every_cluster(|case| {
         let plan = plan(&case.settings(), &case.gathered);
-        let key = |pod: &PodFacts| (pod.deletion_deadline, pod.namespace.clone(), natural(&pod.name));
+        let key = |pod: &PodFacts| {
+            (
+                pod.deletion_deadline,
+                pod.namespace.clone(),
+                natural(&pod.name),
+            )
+        };
         let last = plan.reaps().map(key).max();
-        for judged in plan.pods.iter().filter(|judged| judged.code() == ReasonCode::OverCap) {
+        for judged in plan
+            .pods
+            .iter()
+            .filter(|judged| judged.code() == ReasonCode::OverCap)
+        {
             prop_assert!(
                 last <= Some(key(&judged.pod)),
                 "{} is over the cap, {last:?} is not",
@@ -284,8 +373,17 @@ fn the_cap_takes_the_longest_overdue() {
 fn a_failed_read_adds_nothing() {
     let why = || Unread("it is forbidden".to_owned());
     let failures: [fn(&mut Gathered, Unread); 6] = [
-        |it, why| it.facts.nodes.values_mut().for_each(|node| *node = NodeRead::Unread(why.clone())),
-        |it, why| it.pods.iter_mut().for_each(|pod| pod.namespace_opted_out = Err(why.clone())),
+        |it, why| {
+            it.facts
+                .nodes
+                .values_mut()
+                .for_each(|node| *node = NodeRead::Unread(why.clone()));
+        },
+        |it, why| {
+            it.pods
+                .iter_mut()
+                .for_each(|pod| pod.namespace_opted_out = Err(why.clone()));
+        },
         |it, why| it.facts.census = Census::Unread(why),
         |it, why| {
             for node in it.facts.nodes.values_mut() {
@@ -309,7 +407,10 @@ fn a_failed_read_adds_nothing() {
     for_every_cluster(|case| {
         let mut settings = case.settings();
         // Under a cap, a pod that is left out makes room for another one.
-        settings.limits = Limits { max_deletes: None, ..settings.limits };
+        settings.limits = Limits {
+            max_deletes: None,
+            ..settings.limits
+        };
         let whole = plan(&settings, &case.gathered);
         for fail in failures {
             let mut failed = case.gathered.clone();
@@ -325,11 +426,21 @@ fn a_failed_read_adds_nothing() {
 fn the_order_of_the_facts_does_not_matter() {
     for_every_cluster(|case| {
         let settings = case.settings();
-        let mut keyed = case.order.iter().zip(case.gathered.pods.clone()).collect::<Vec<_>>();
+        let mut keyed = case
+            .order
+            .iter()
+            .zip(case.gathered.pods.clone())
+            .collect::<Vec<_>>();
         keyed.sort_by_key(|(key, _)| **key);
         let pods = keyed.into_iter().map(|(_, pod)| pod).collect();
-        let shuffled = Gathered { pods, facts: case.gathered.facts.clone() };
-        let (one, other) = (report(case, &settings, &case.gathered), report(case, &settings, &shuffled));
+        let shuffled = Gathered {
+            pods,
+            facts: case.gathered.facts.clone(),
+        };
+        let (one, other) = (
+            report(case, &settings, &case.gathered),
+            report(case, &settings, &shuffled),
+        );
         for output in [Output::Json, Output::Text] {
             prop_assert_eq!(written(&one, output), written(&other, output));
         }
@@ -339,15 +450,23 @@ fn the_order_of_the_facts_does_not_matter() {
 
 /// Whether the node of this name was read and shows a sign of life, or might if its lease were read.
 fn lives(settings: &Settings, gathered: &Gathered, node: Option<&str>) -> bool {
-    let node = node.and_then(|name| gathered.facts.nodes.get(name)).and_then(NodeRead::known);
-    node.is_some_and(|node| node.unheard.is_some() || alive(node, &settings.policy, gathered.facts.now))
+    let node = node
+        .and_then(|name| gathered.facts.nodes.get(name))
+        .and_then(NodeRead::known);
+    node.is_some_and(|node| {
+        node.unheard.is_some() || alive(node, &settings.policy, gathered.facts.now)
+    })
 }
 
 /// The script does to each pod what the pod's own command does.
 #[test]
 fn a_script_for_several_pods_is_made_of_their_own_commands() {
     let destroys = |entry: &&&PodEntry| {
-        let words = entry.steps.iter().flat_map(|step| &step.command).flat_map(|command| &command.0);
+        let words = entry
+            .steps
+            .iter()
+            .flat_map(|step| &step.command)
+            .flat_map(|command| &command.0);
         words.into_iter().any(|word| word == "failed=0")
     };
     let scripted = Cell::new(0);
@@ -365,26 +484,64 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
             }
         }
         let report = report(case, &case.settings(), &gathered);
-        let mut places = report.groups.iter().flat_map(|group| group.pods.clone()).collect::<Vec<_>>();
+        let mut places = report
+            .groups
+            .iter()
+            .flat_map(|group| group.pods.clone())
+            .collect::<Vec<_>>();
         places.sort_unstable();
-        let manual = report.pods.iter().enumerate().filter(|(_, pod)| pod.verdict.as_str() == "manual");
-        prop_assert_eq!(places, manual.map(|(place, _)| place).collect::<Vec<_>>(), "each is in one group");
+        let manual = report
+            .pods
+            .iter()
+            .enumerate()
+            .filter(|(_, pod)| pod.verdict.as_str() == "manual");
+        prop_assert_eq!(
+            places,
+            manual.map(|(place, _)| place).collect::<Vec<_>>(),
+            "each is in one group"
+        );
         for group in report.groups.iter().filter(|group| group.pods.len() > 1) {
-            let entries = group.pods.iter().map(|place| &report.pods[*place]).collect::<Vec<_>>();
-            let lines = group.steps.iter().flat_map(|step| &step.command).flat_map(Command::lines);
-            let lines = lines.filter(|words| words[0] == "reap_pod").collect::<Vec<_>>();
+            let entries = group
+                .pods
+                .iter()
+                .map(|place| &report.pods[*place])
+                .collect::<Vec<_>>();
+            let lines = group
+                .steps
+                .iter()
+                .flat_map(|step| &step.command)
+                .flat_map(Command::lines);
+            let lines = lines
+                .filter(|words| words[0] == "reap_pod")
+                .collect::<Vec<_>>();
             let destroyed = entries.iter().filter(destroys).collect::<Vec<_>>();
-            prop_assert!([0, entries.len()].contains(&destroyed.len()), "all of them, or none");
+            prop_assert!(
+                [0, entries.len()].contains(&destroyed.len()),
+                "all of them, or none"
+            );
             prop_assert_eq!(lines.len(), destroyed.len());
             scripted.set(scripted.get() + lines.len());
             for (line, entry) in lines.iter().zip(destroyed) {
-                let pod = gathered.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
+                let pod = gathered
+                    .pods
+                    .iter()
+                    .find(|pod| pod.uid == entry.uid)
+                    .unwrap();
                 prop_assert_eq!(&line[1..4], [&*pod.name, &pod.uid, &pod.resource_version]);
-                let lines = entry.steps.iter().flat_map(|step| &step.command).flat_map(Command::lines);
-                let own = lines.filter(|words| words[0] == "reap_pod").collect::<Vec<_>>();
+                let lines = entry
+                    .steps
+                    .iter()
+                    .flat_map(|step| &step.command)
+                    .flat_map(Command::lines);
+                let own = lines
+                    .filter(|words| words[0] == "reap_pod")
+                    .collect::<Vec<_>>();
                 prop_assert_eq!(own, [*line], "its own command");
                 let mut given = line[4..].iter().filter_map(|word| word.split_once('='));
-                prop_assert!(given.all(|(claim, uid)| claim.replace("claim", "uid") == uid), "{line:?}");
+                prop_assert!(
+                    given.all(|(claim, uid)| claim.replace("claim", "uid") == uid),
+                    "{line:?}"
+                );
             }
         }
         Ok(())
@@ -405,23 +562,40 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
     ];
     let destroys = |step: &Step| {
         let words = step.command.iter().flat_map(|command| &command.0);
-        words.into_iter().any(|word| ["failed=0", "taint"].contains(&word.as_str()))
+        words
+            .into_iter()
+            .any(|word| ["failed=0", "taint"].contains(&word.as_str()))
     };
     let gives_up_a_claim = |step: &Step| {
         let lines = step.command.iter().flat_map(Command::lines);
-        lines.into_iter().any(|words| words[0] == "reap_pod" && words.len() > 4)
+        lines
+            .into_iter()
+            .any(|words| words[0] == "reap_pod" && words.len() > 4)
     };
     for_every_cluster(|case| {
         let settings = case.settings();
         let report = report(case, &settings, &case.gathered);
-        let destructive = report.pods.iter().filter(|pod| pod.steps.iter().any(destroys)).collect::<Vec<_>>();
+        let destructive = report
+            .pods
+            .iter()
+            .filter(|pod| pod.steps.iter().any(destroys))
+            .collect::<Vec<_>>();
         if report.breaker.is_some() {
             prop_assert!(
-                destructive.is_empty() && !report.nodes.iter().any(|node| node.steps.iter().any(destroys))
+                destructive.is_empty()
+                    && !report
+                        .nodes
+                        .iter()
+                        .any(|node| node.steps.iter().any(destroys))
             );
         }
         for entry in destructive {
-            let pod = case.gathered.pods.iter().find(|pod| pod.uid == entry.uid).unwrap();
+            let pod = case
+                .gathered
+                .pods
+                .iter()
+                .find(|pod| pod.uid == entry.uid)
+                .unwrap();
             let reason = first_reason(&case.gathered.facts, &settings.policy, pod);
             prop_assert!(
                 [LocalVolume, VolumeUnverified, SharedDisk, OwnerKind].contains(&reason),
@@ -430,21 +604,51 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             );
             prop_assert!(reason == LocalVolume || !entry.steps.iter().any(gives_up_a_claim));
             // Each is bound to the node's state and to the pod that was judged.
-            for command in entry.steps.iter().filter(|step| destroys(step)).flat_map(|step| &step.command) {
-                let lines = command.lines().map(|words| words.join(" ")).collect::<Vec<_>>();
+            for command in entry
+                .steps
+                .iter()
+                .filter(|step| destroys(step))
+                .flat_map(|step| &step.command)
+            {
+                let lines = command
+                    .lines()
+                    .map(|words| words.join(" "))
+                    .collect::<Vec<_>>();
                 let at = |wanted: &str| lines.iter().position(|line| line.contains(wanted));
                 let looks = format!("get node {} ", pod.node.as_deref().unwrap());
-                prop_assert!(at(&looks).is_some() && at(&looks) < at("Force-deleted"), "{lines:?}");
-                prop_assert!(at(&looks) < at("dryRun") && at("dryRun") < at("Force-deleted"), "{lines:?}");
+                prop_assert!(
+                    at(&looks).is_some() && at(&looks) < at("Force-deleted"),
+                    "{lines:?}"
+                );
+                prop_assert!(
+                    at(&looks) < at("dryRun") && at("dryRun") < at("Force-deleted"),
+                    "{lines:?}"
+                );
                 let names = format!("reap_pod {} {} {}", pod.name, pod.uid, pod.resource_version);
-                prop_assert_eq!(lines.iter().filter(|line| line.starts_with("reap_pod ")).count(), 1);
+                prop_assert_eq!(
+                    lines
+                        .iter()
+                        .filter(|line| line.starts_with("reap_pod "))
+                        .count(),
+                    1
+                );
                 prop_assert!(at(&names).is_some(), "{lines:?}");
             }
-            let node = case.gathered.facts.node_of(pod).and_then(NodeRead::known).unwrap();
-            let shared =
-                |claim: &ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.users.is_empty();
+            let node = case
+                .gathered
+                .facts
+                .node_of(pod)
+                .and_then(NodeRead::known)
+                .unwrap();
+            let shared = |claim: &ClaimFacts| {
+                place_of(claim, node) == Place::Pinned && !claim.users.is_empty()
+            };
             let shared = pod.claims.iter().any(shared);
-            prop_assert!(!shared || !entry.steps.iter().any(gives_up_a_claim), "{}: others use it", pod.uid);
+            prop_assert!(
+                !shared || !entry.steps.iter().any(gives_up_a_claim),
+                "{}: others use it",
+                pod.uid
+            );
             prop_assert!(
                 !lives(&settings, &case.gathered, pod.node.as_deref()),
                 "{} gets such a command",
@@ -452,16 +656,33 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             );
             let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
             objections.retain(|objection| !may_remain.contains(objection));
-            prop_assert!(objections.is_empty(), "{} gets such a command, but {objections:?}", pod.uid);
+            prop_assert!(
+                objections.is_empty(),
+                "{} gets such a command, but {objections:?}",
+                pod.uid
+            );
         }
         // Commands for a node are allowed only where one of its pods shows that it is not expected back.
-        for entry in report.nodes.iter().filter(|node| node.steps.iter().any(destroys)) {
-            let mut pods = case.gathered.pods.iter().filter(|pod| pod.node.as_ref() == Some(&entry.name));
-            prop_assert!(!lives(&settings, &case.gathered, Some(&entry.name)), "{}", entry.name);
+        for entry in report
+            .nodes
+            .iter()
+            .filter(|node| node.steps.iter().any(destroys))
+        {
+            let mut pods = case
+                .gathered
+                .pods
+                .iter()
+                .filter(|pod| pod.node.as_ref() == Some(&entry.name));
+            prop_assert!(
+                !lives(&settings, &case.gathered, Some(&entry.name)),
+                "{}",
+                entry.name
+            );
             let shows = |pod: &PodFacts| {
                 let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
-                objections
-                    .retain(|objection| !may_remain.contains(objection) && !objection.contains("finalizer"));
+                objections.retain(|objection| {
+                    !may_remain.contains(objection) && !objection.contains("finalizer")
+                });
                 objections.is_empty()
             };
             prop_assert!(pods.any(shows), "{} gets such a command", entry.name);
@@ -477,11 +698,16 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
         let steps = report.pods.iter().flat_map(|pod| &pod.steps);
         let steps = steps.chain(report.groups.iter().flat_map(|group| &group.steps));
         let steps = steps.chain(report.nodes.iter().flat_map(|node| &node.steps));
-        let words = steps.flat_map(|step| step.command.iter()).flat_map(|command| &command.0);
+        let words = steps
+            .flat_map(|step| step.command.iter())
+            .flat_map(|command| &command.0);
         let words = words.map(|word| shown(word)).collect::<BTreeSet<_>>();
         let text = written(&report, Output::Text);
         for line in text.split('\n') {
-            prop_assert!(!line.chars().any(steers), "it steers the terminal: {line:?}");
+            prop_assert!(
+                !line.chars().any(steers),
+                "it steers the terminal: {line:?}"
+            );
             let alone = without_mark(line.trim_end_matches(" \\"));
             prop_assert!(
                 columns(line) <= 100 || !alone.contains(' ') || words.contains(alone),
@@ -518,12 +744,22 @@ fn shown(word: &str) -> String {
 fn without_mark(line: &str) -> &str {
     let line = line.trim_start();
     let unnumbered = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    line.strip_prefix("- ").or_else(|| unnumbered.strip_prefix(". ")).unwrap_or(line)
+    line.strip_prefix("- ")
+        .or_else(|| unnumbered.strip_prefix(". "))
+        .unwrap_or(line)
 }
 
 /// The width of a line. Letters from Hangul on count twice, as most of them are two columns wide.
 fn columns(line: &str) -> usize {
-    line.chars().map(|letter| if letter < '\u{1100}' || letter == '\u{fffd}' { 1 } else { 2 }).sum()
+    line.chars()
+        .map(|letter| {
+            if letter < '\u{1100}' || letter == '\u{fffd}' {
+                1
+            } else {
+                2
+            }
+        })
+        .sum()
 }
 
 /// A prediction for a node equals the verdicts of the rules once that node is dead and all its pods are stuck.
@@ -534,7 +770,12 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
         let settings = case.settings();
         let dead = BTreeSet::from(["n0".to_owned(), "n1".to_owned()]);
         let on_dead = |pod: &PodFacts| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-        let known = case.gathered.facts.nodes.iter().filter_map(|(name, node)| Some((name, node.known()?)));
+        let known = case
+            .gathered
+            .facts
+            .nodes
+            .iter()
+            .filter_map(|(name, node)| Some((name, node.known()?)));
         let now = case.gathered.facts.now;
         let known = known.map(|(name, node)| (name.clone(), standing(node, now, true)));
         let mut standings = known.collect::<BTreeMap<_, _>>();
@@ -553,20 +794,31 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
                 let (lived, older) = (node.ready == Ready::True, SignedDuration::from_hours(4));
                 let times = node.heard.iter_mut().map(|heard| &mut heard.at);
                 times.for_each(|at| *at = if lived { ago } else { *at - older });
-                node.fenced.iter_mut().filter_map(|mark| mark.set_by.as_mut()).for_each(|at| *at -= older);
-                (node.ready, node.ready_since, node.tainted_since) = (Ready::Unknown, Some(ago), Some(ago));
+                node.fenced
+                    .iter_mut()
+                    .filter_map(|mark| mark.set_by.as_mut())
+                    .for_each(|at| *at -= older);
+                (node.ready, node.ready_since, node.tainted_since) =
+                    (Ready::Unknown, Some(ago), Some(ago));
             }
         }
-        after.pods.iter_mut().for_each(|pod| pod.deletion_deadline = ago);
+        after
+            .pods
+            .iter_mut()
+            .for_each(|pod| pod.deletion_deadline = ago);
         if !matches!(after.facts.census, Census::Unread(_)) {
             let counted = after.facts.nodes.values().filter_map(NodeRead::known);
             let counted = counted.map(|node| standing(node, now, true));
-            after.facts.census = Census::count(now, counted.chain(case.further_nodes.iter().copied()));
+            after.facts.census =
+                Census::count(now, counted.chain(case.further_nodes.iter().copied()));
         }
 
         suppose(&mut before, &standings, &dead);
         let codes = |plan: &Plan| {
-            let codes = plan.pods.iter().map(|judged| (judged.pod.uid.clone(), judged.code()));
+            let codes = plan
+                .pods
+                .iter()
+                .map(|judged| (judged.pod.uid.clone(), judged.code()));
             codes.collect::<BTreeMap<_, _>>()
         };
         let (foretold, done) = (plan(&settings, &before), plan(&settings, &after));
@@ -586,9 +838,15 @@ fn the_rule_that_explains_is_the_rule_that_decides() {
         for pod in pods {
             let evaluations = evaluate(facts.now, &policy, facts.node_of(pod), pod);
             prop_assert_eq!(evaluations.len(), 18);
-            let first = evaluations.iter().find(|rule| rule.holds != Some(false)).unwrap();
+            let first = evaluations
+                .iter()
+                .find(|rule| rule.holds != Some(false))
+                .unwrap();
             let decided = decide(facts.now, &policy, facts.node_of(pod), pod);
-            prop_assert_eq!((first.holds, &first.seen), (Some(true), &decided.sentence()));
+            prop_assert_eq!(
+                (first.holds, &first.seen),
+                (Some(true), &decided.sentence())
+            );
         }
         Ok(())
     });

@@ -50,7 +50,12 @@ impl Rules {
             Task::Reap { mode, .. } => *mode,
             Task::Audit { .. } => unreachable!("no snapshot is asked for"),
         };
-        Self { settings, mode, last_start, end }
+        Self {
+            settings,
+            mode,
+            last_start,
+            end,
+        }
     }
 }
 
@@ -62,13 +67,24 @@ impl Watched {
         let (uid, version) = request.preconditions();
         let (uid, version) = (uid.to_owned(), version.to_owned());
         let claim = (request.kind == Kind::DeleteClaim).then(|| request.name.clone());
-        wrong.extend(claim.iter().filter_map(|name| self.wrong_claim(request, name)));
-        let uid = pod.as_ref().filter(|_| claim.is_some()).map_or(uid, |pod| pod.uid.clone());
+        wrong.extend(
+            claim
+                .iter()
+                .filter_map(|name| self.wrong_claim(request, name)),
+        );
+        let uid = pod
+            .as_ref()
+            .filter(|_| claim.is_some())
+            .map_or(uid, |pod| pod.uid.clone());
         match pod {
             Some(pod) => wrong.extend(self.wrong_pod(request, pod)),
             None => wrong.push("the program never saw the pod in this version".to_owned()),
         }
-        let earlier = self.writes.iter().filter(|write| write.uid == uid).collect::<Vec<_>>();
+        let earlier = self
+            .writes
+            .iter()
+            .filter(|write| write.uid == uid)
+            .collect::<Vec<_>>();
         if earlier.iter().any(|write| write.denied) {
             wrong.push("it was denied before".to_owned());
         }
@@ -79,9 +95,19 @@ impl Watched {
         if earlier.is_empty() && Instant::now() > self.rules.last_start {
             wrong.push("the run should have stopped".to_owned());
         }
-        let mut uids = self.writes.iter().map(|write| write.uid.as_str()).collect::<BTreeSet<_>>();
+        let mut uids = self
+            .writes
+            .iter()
+            .map(|write| write.uid.as_str())
+            .collect::<BTreeSet<_>>();
         uids.insert(&uid);
-        if self.rules.settings.limits.max_deletes.is_some_and(|cap| uids.len() > cap) {
+        if self
+            .rules
+            .settings
+            .limits
+            .max_deletes
+            .is_some_and(|cap| uids.len() > cap)
+        {
             wrong.push("it is over the cap".to_owned());
         }
         let percent = self.rules.settings.limits.max_not_ready_percent;
@@ -100,9 +126,12 @@ impl Watched {
         if holds {
             wrong.push("the breaker should have held it".to_owned());
         }
-        let which =
-            format!("{:?} of {}/{} ({uid}, {version})", request.kind, request.namespace, request.name);
-        self.violations.extend(wrong.into_iter().map(|wrong| format!("{which}: {wrong}")));
+        let which = format!(
+            "{:?} of {}/{} ({uid}, {version})",
+            request.kind, request.namespace, request.name
+        );
+        self.violations
+            .extend(wrong.into_iter().map(|wrong| format!("{which}: {wrong}")));
         self.writes.push(Write {
             request: request.number,
             kind: request.kind,
@@ -119,14 +148,21 @@ impl Watched {
     fn pod_of(&self, request: &Request) -> Option<&PodFacts> {
         let (uid, version) = request.preconditions();
         if request.kind != Kind::DeleteClaim {
-            return self.received.pods.get(&(uid.to_owned(), version.to_owned()));
+            return self
+                .received
+                .pods
+                .get(&(uid.to_owned(), version.to_owned()));
         }
         // The one that was rehearsed.
         let uses = |pod: &&PodFacts| {
-            pod.namespace == request.namespace && pod.claims.iter().any(|claim| claim.name == request.name)
+            pod.namespace == request.namespace
+                && pod.claims.iter().any(|claim| claim.name == request.name)
         };
         let rehearsed = |pod: &&PodFacts| {
-            let mut writes = self.writes.iter().filter(|write| write.uid == pod.uid && write.dry);
+            let mut writes = self
+                .writes
+                .iter()
+                .filter(|write| write.uid == pod.uid && write.dry);
             writes.any(|write| write.kind == Kind::Delete && write.answered == Some(200))
         };
         self.received.pods.values().filter(uses).find(rehearsed)
@@ -135,7 +171,10 @@ impl Watched {
     /// Why the claim must not be deleted, as it was received.
     fn wrong_claim(&self, request: &Request, name: &str) -> Option<String> {
         let (uid, version) = request.preconditions();
-        let seen = self.received.claims.get(&(request.namespace.clone(), name.to_owned()));
+        let seen = self
+            .received
+            .claims
+            .get(&(request.namespace.clone(), name.to_owned()));
         let scratch = seen.and_then(Option::as_ref).is_some_and(|claim| {
             claim.scratch == Some("true") && claim.uid == uid && claim.version == version
         });
@@ -147,17 +186,26 @@ impl Watched {
         let (uid, version) = request.preconditions();
         let dry = self.rules.mode == Mode::ServerDryRun;
         // Of a pod with scratch claims, the delete is tried first.
-        let rehearsal =
-            request.kind != Kind::DeleteClaim && request.dry_run && self.rules.settings.policy.reap_scratch;
+        let rehearsal = request.kind != Kind::DeleteClaim
+            && request.dry_run
+            && self.rules.settings.policy.reap_scratch;
         let dry = dry || rehearsal;
         let (body, content, asked) = if request.kind == Kind::Patch {
             // The message of the condition is for people and not checked.
-            let condition = request.body.pointer("/status/conditions/0").cloned().unwrap_or_default();
+            let condition = request
+                .body
+                .pointer("/status/conditions/0")
+                .cloned()
+                .unwrap_or_default();
             let patch = json!({
                 "metadata": {"uid": uid, "resourceVersion": version},
                 "status": {"phase": "Failed", "conditions": [condition]},
             });
-            let asked = if dry { "fieldManager=pod-reaper&dryRun=All" } else { "fieldManager=pod-reaper" };
+            let asked = if dry {
+                "fieldManager=pod-reaper&dryRun=All"
+            } else {
+                "fieldManager=pod-reaper"
+            };
             (patch, "application/strategic-merge-patch+json", Some(asked))
         } else {
             let mut options = json!({
@@ -173,10 +221,16 @@ impl Watched {
             (options, "application/json", dry.then_some("dryRun=All"))
         };
         [
-            (matches!(self.rules.mode, Mode::ClientDryRun), "this run only reads"),
+            (
+                matches!(self.rules.mode, Mode::ClientDryRun),
+                "this run only reads",
+            ),
             (request.body != body, "its body is another"),
             (request.query.as_deref() != asked, "its query is another"),
-            (request.content_type != content, "its content type is another"),
+            (
+                request.content_type != content,
+                "its content type is another",
+            ),
             (dry != request.dry_run, "a dry run changes nothing"),
         ]
         .into_iter()
@@ -195,16 +249,27 @@ impl Watched {
         if !self.rules.settings.namespaces.matches(&pod.namespace) {
             wrong.push("its namespace was not asked for".to_owned());
         }
-        let job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING) && !pod.finished;
+        let job = pod
+            .finalizers
+            .iter()
+            .any(|finalizer| finalizer == JOB_TRACKING)
+            && !pod.finished;
         // A dry run changes nothing, so only the answer shows that the step was done.
-        let mut earlier =
-            self.writes.iter().filter(|write| write.kind == Kind::Patch && write.uid == pod.uid);
+        let mut earlier = self
+            .writes
+            .iter()
+            .filter(|write| write.kind == Kind::Patch && write.uid == pod.uid);
         let dry_step = request.dry_run && earlier.any(|write| write.answered == Some(200));
         let before_it = of_claim || request.dry_run && self.rules.settings.policy.reap_scratch;
-        let misplaced = if request.kind == Kind::Patch { !job } else { job && !dry_step && !before_it };
+        let misplaced = if request.kind == Kind::Patch {
+            !job
+        } else {
+            job && !dry_step && !before_it
+        };
         if misplaced {
             wrong.push(
-                "the Job step is for pods that only the Job controller holds, before their delete".to_owned(),
+                "the Job step is for pods that only the Job controller holds, before their delete"
+                    .to_owned(),
             );
         }
         if self.received.namespace_lists < 2 {
@@ -217,25 +282,49 @@ impl Watched {
         let set = self.received.sets.get(&pod.namespace).map(Option::as_ref);
         let unwanted = unwanted(&pod, &set.ok_or_else(unread));
         for claim in &mut pod.claims {
-            let found = self.received.claims.get(&(pod.namespace.clone(), claim.name.clone()));
+            let found = self
+                .received
+                .claims
+                .get(&(pod.namespace.clone(), claim.name.clone()));
             let found = found.map(Option::as_ref).ok_or_else(unread);
-            claim.owned =
-                found.as_ref().is_ok_and(|found| found.is_some_and(|it| it.owners.contains(&pod.uid)));
+            claim.owned = found
+                .as_ref()
+                .is_ok_and(|found| found.is_some_and(|it| it.owners.contains(&pod.uid)));
             claim.unwanted.clone_from(&unwanted);
             claim.state = claim_state(found, |name| {
-                let volume = self.received.volumes.get(name).cloned().ok_or_else(unread)?;
+                let volume = self
+                    .received
+                    .volumes
+                    .get(name)
+                    .cloned()
+                    .ok_or_else(unread)?;
                 Ok(volume.map(|volume| reached(volume, self.received.selected.values())))
             });
         }
         let mut facts = no_facts(start());
         let node = pod.node.clone().unwrap_or_default();
-        if let Some(look) = self.received.looks.get(&node).filter(|look| look.taken.elapsed() <= FRESH) {
-            let lease = self.received.leases.get(&node).filter(|(taken, _)| taken.elapsed() <= FRESH);
+        if let Some(look) = self
+            .received
+            .looks
+            .get(&node)
+            .filter(|look| look.taken.elapsed() <= FRESH)
+        {
+            let lease = self
+                .received
+                .leases
+                .get(&node)
+                .filter(|(taken, _)| taken.elapsed() <= FRESH);
             let mut seen = look.node.clone();
             seen.lease = lease.and_then(|(_, lease)| lease.clone());
             let down = seen.facts.control_plane && seen.facts.ready != Ready::True;
-            let servers = if down { self.received.servers.as_deref() } else { Some(&[][..]) };
-            let read = seen.at(look.date, servers.filter(|_| lease.is_some())).facts;
+            let servers = if down {
+                self.received.servers.as_deref()
+            } else {
+                Some(&[][..])
+            };
+            let read = seen
+                .at(look.date, servers.filter(|_| lease.is_some()))
+                .facts;
             if self.received.judged.get(&node) != Some(&read.uid) {
                 wrong.push("its node is not the one that was judged".to_owned());
             }
@@ -249,11 +338,17 @@ impl Watched {
 
     /// Checks an Event, or the list of earlier ones, when it is sent.
     pub fn judge_event(&mut self, request: &Request) {
-        let about = request.body["regarding"]["uid"].as_str().unwrap_or_default().to_owned();
+        let about = request.body["regarding"]["uid"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let warning = request.body["type"] == "Warning";
         let is_there = self.world.pods.values().any(|pod| pod.facts.uid == about);
         let wrong = [
-            (!matches!(self.rules.mode, Mode::Delete { .. }), "a dry run writes no Event"),
+            (
+                !matches!(self.rules.mode, Mode::Delete { .. }),
+                "a dry run writes no Event",
+            ),
             (
                 request.kind == Kind::Event && Instant::now() > self.rules.last_start,
                 "the run should have stopped",
@@ -262,18 +357,27 @@ impl Watched {
                 request.kind == Kind::Event && !warning && is_there,
                 "it reports a pod as deleted that is there",
             ),
-            (warning && !self.warned.insert(about.clone()), "there was a Warning about the pod"),
+            (
+                warning && !self.warned.insert(about.clone()),
+                "there was a Warning about the pod",
+            ),
         ];
         let which = format!("{:?} in {} about {about}", request.kind, request.namespace);
         let wrong = wrong.into_iter().filter(|(holds, _)| *holds);
-        self.violations.extend(wrong.map(|(_, wrong)| format!("{which}: {wrong}")));
+        self.violations
+            .extend(wrong.map(|(_, wrong)| format!("{which}: {wrong}")));
     }
 
     /// Checks the age of the read of a pod's node when a write arrives.
     pub fn judge_age(&mut self, request: &Request) {
-        let look = self.pod_of(request).and_then(|pod| self.received.looks.get(pod.node.as_ref()?));
+        let look = self
+            .pod_of(request)
+            .and_then(|pod| self.received.looks.get(pod.node.as_ref()?));
         if look.is_some_and(|look| look.taken.elapsed() > FRESH) {
-            let wrong = format!("{:?} of {}: the look at its node is too old", request.kind, request.name);
+            let wrong = format!(
+                "{:?} of {}: the look at its node is too old",
+                request.kind, request.name
+            );
             self.violations.push(wrong);
         }
     }
@@ -295,30 +399,46 @@ impl Ended<'_> {
     /// Every invariant that does not hold.
     pub fn wrongs(&self) -> Vec<String> {
         let mut wrong = self.state.violations.clone();
-        wrong.extend(self.not_understood.iter().map(|sent| format!("no reason to send {sent}")));
+        wrong.extend(
+            self.not_understood
+                .iter()
+                .map(|sent| format!("no reason to send {sent}")),
+        );
         if self.most_at_once > AT_ONCE {
             wrong.push(format!("{} requests at once", self.most_at_once));
         }
         if self.at > self.state.rules.end {
-            wrong.push(format!("it ended {:?} late", self.at - self.state.rules.end));
+            wrong.push(format!(
+                "it ended {:?} late",
+                self.at - self.state.rules.end
+            ));
         }
         match self.result {
             Ok(report) => {
                 let shown = start()..=self.state.world.now();
                 if !shown.contains(&report.judged_at) {
-                    wrong.push(format!("it judged at {}, which is the time of no answer", report.judged_at));
+                    wrong.push(format!(
+                        "it judged at {}, which is the time of no answer",
+                        report.judged_at
+                    ));
                 }
                 for pod in &report.pods {
                     let untrue = self.untrue(pod);
                     wrong.extend(untrue.map(|why| {
-                        format!("{}: {:?} is untrue: {why} ({:?})", pod.uid, pod.outcome, pod.outcome_detail)
+                        format!(
+                            "{}: {:?} is untrue: {why} ({:?})",
+                            pod.uid, pod.outcome, pod.outcome_detail
+                        )
                     }));
                 }
                 wrong.extend(self.unreported(report));
                 wrong.extend(self.misjudged(report));
                 wrong.extend(self.not_reaped(report));
                 if report.exit.code() != exit(report, self.state.rules.settings.exit_on_manual) {
-                    wrong.push(format!("its exit code {} does not follow", report.exit.code()));
+                    wrong.push(format!(
+                        "its exit code {} does not follow",
+                        report.exit.code()
+                    ));
                 }
             }
             Err(error) => {
@@ -326,7 +446,9 @@ impl Ended<'_> {
                     wrong.push("it wrote, and reported nothing".to_owned());
                 }
                 if self.calm() {
-                    wrong.push(format!("nothing was in its way, and it did not run: {error}"));
+                    wrong.push(format!(
+                        "nothing was in its way, and it did not run: {error}"
+                    ));
                 }
             }
         }
@@ -342,43 +464,72 @@ impl Ended<'_> {
     fn untrue(&self, pod: &PodEntry) -> Option<&'static str> {
         let state = self.state;
         let real = state.rules.mode != Mode::ServerDryRun;
-        let writes = state.writes.iter().filter(|write| write.uid == pod.uid).collect::<Vec<_>>();
+        let writes = state
+            .writes
+            .iter()
+            .filter(|write| write.uid == pod.uid)
+            .collect::<Vec<_>>();
         // A rehearsal is none.
-        let deletes = || writes.iter().filter(|write| write.kind == Kind::Delete && (!real || !write.dry));
-        let maybe_gone =
-            |write: &&&Write| write.took_effect.is_some() || !matches!(write.answered, Some(400..500));
-        let given_up =
-            writes.iter().filter(|write| write.claim.is_some() && !write.dry).any(|write| maybe_gone(&write));
+        let deletes = || {
+            writes
+                .iter()
+                .filter(|write| write.kind == Kind::Delete && (!real || !write.dry))
+        };
+        let maybe_gone = |write: &&&Write| {
+            write.took_effect.is_some() || !matches!(write.answered, Some(400..500))
+        };
+        let given_up = writes
+            .iter()
+            .filter(|write| write.claim.is_some() && !write.dry)
+            .any(|write| maybe_gone(&write));
         let accepted = deletes().any(|write| write.answered == Some(200));
         let denied = writes.iter().any(|write| write.denied);
         // In a dry run the rehearsal is the first of two deletes that look alike.
         let rehearsed = !real && pod.reason == ReasonCode::Scratch && {
-            deletes().filter(|write| write.answered == Some(200)).count() < 2
+            deletes()
+                .filter(|write| write.answered == Some(200))
+                .count()
+                < 2
         };
         let effect = deletes().filter_map(|write| write.took_effect).max();
         let gone = state.world.gone.get(&pod.uid);
         let by_us = gone == Some(&By::Us);
-        let truth = state.world.pods.values().find(|found| found.facts.uid == pod.uid);
+        let truth = state
+            .world
+            .pods
+            .values()
+            .find(|found| found.facts.uid == pod.uid);
         let touched = writes.iter().any(|write| write.took_effect.is_some());
         let changed = truth.is_none_or(|truth| truth.changed || touched);
         let node = pod.node.as_deref().unwrap_or_default();
-        let node_changed = state.world.nodes.get(node).is_none_or(|node| node.changed || node.lives());
+        let node_changed = state
+            .world
+            .nodes
+            .get(node)
+            .is_none_or(|node| node.changed || node.lives());
         // The last list that shows whether it still exists.
         let listed = state.received.uids.get(node);
         let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
         let stopped = self.at >= state.rules.last_start;
-        let again =
-            state.received.namespaces.get(&pod.namespace).filter(|_| state.received.namespace_lists > 1);
+        let again = state
+            .received
+            .namespaces
+            .get(&pod.namespace)
+            .filter(|_| state.received.namespace_lists > 1);
         let unlisted = again.is_none() && state.rules.mode != Mode::ClientDryRun;
         let (holds, why) = match pod.outcome.map(OutcomeCode::as_str) {
-            None => {
-                (pod.verdict != Verdict::Reap && writes.is_empty(), "it was written, or should have been")
-            }
+            None => (
+                pod.verdict != Verdict::Reap && writes.is_empty(),
+                "it was written, or should have been",
+            ),
             Some(_) if pod.verdict != Verdict::Reap => (false, "only what is reaped has one"),
             Some("failed" | "interrupted") if unlisted => (writes.is_empty(), "it was written"),
             Some(_) if unlisted => (false, "its namespace was not in a second list"),
-            Some("deleted") => (real && accepted && gone.is_some(), "it was not, or is still there"),
+            Some("deleted") => (
+                real && accepted && gone.is_some(),
+                "it was not, or is still there",
+            ),
             Some("gone") => (gone.is_some(), "it is still there"),
             Some("would-delete") => {
                 let asked = state.rules.mode == Mode::ClientDryRun || accepted;
@@ -387,12 +538,18 @@ impl Ended<'_> {
                     "the server was not asked",
                 )
             }
-            Some("still-there") => (real && accepted && seen, "it was not accepted, or is not there"),
-            Some("unverified") => {
-                (real && accepted && (seen || !settled), "it was not accepted, or was verified")
-            }
+            Some("still-there") => (
+                real && accepted && seen,
+                "it was not accepted, or is not there",
+            ),
+            Some("unverified") => (
+                real && accepted && (seen || !settled),
+                "it was not accepted, or was verified",
+            ),
             Some("failed") => (
-                rehearsed || !(accepted || by_us && settled && !seen) || given_up && (seen || !settled),
+                rehearsed
+                    || !(accepted || by_us && settled && !seen)
+                    || given_up && (seen || !settled),
                 "it was deleted, and the program knew",
             ),
             Some("denied") => (denied && !by_us, "it was not denied, or it is gone by us"),
@@ -404,9 +561,10 @@ impl Ended<'_> {
                     "its namespace is not, or it was written",
                 )
             }
-            Some("node-recovered" | "node-changed") => {
-                (node_changed && !by_us, "its node did not, or it is gone by us")
-            }
+            Some("node-recovered" | "node-changed") => (
+                node_changed && !by_us,
+                "its node did not, or it is gone by us",
+            ),
             Some("interrupted") => (stopped && !by_us, "nothing did, or it is gone by us"),
             Some(_) => (false, "there is no such outcome"),
         };
@@ -420,22 +578,36 @@ impl Ended<'_> {
             let on = format!("pods of node {}", pod.node.as_deref().unwrap_or_default());
             let itself = format!("pod {}/{}", pod.namespace, pod.name);
             report.pods.iter().any(|entry| entry.uid == pod.uid)
-                || report.errors.iter().any(|error| [&on, &itself].contains(&&error.what))
+                || report
+                    .errors
+                    .iter()
+                    .any(|error| [&on, &itself].contains(&&error.what))
         };
         let steady = |pod: &PodFacts| {
             let node = pod.node.as_ref().and_then(|node| world.nodes.get(node));
             node.is_some_and(|node| !node.changed && node.facts.ready != Ready::True)
         };
-        let pods = world.pods.values().filter(|pod| pod.terminating && !pod.changed).map(|pod| &pod.facts);
-        pods.filter(|pod| rules.settings.namespaces.matches(&pod.namespace) && steady(pod) && !reported(pod))
-            .map(|pod| format!("{} is not in the report", pod.uid))
-            .collect()
+        let pods = world
+            .pods
+            .values()
+            .filter(|pod| pod.terminating && !pod.changed)
+            .map(|pod| &pod.facts);
+        pods.filter(|pod| {
+            rules.settings.namespaces.matches(&pod.namespace) && steady(pod) && !reported(pod)
+        })
+        .map(|pod| format!("{} is not in the report", pod.uid))
+        .collect()
     }
 
     /// Verdicts that the cluster does not explain, where only the program's writes changed it. A fault may hold a pod,
     /// but must then be its reason.
     fn misjudged(&self, report: &Report) -> Vec<String> {
-        let Watched { trouble, changes, rules, .. } = self.state;
+        let Watched {
+            trouble,
+            changes,
+            rules,
+            ..
+        } = self.state;
         if *changes > 0 {
             return Vec::new();
         }
@@ -450,7 +622,10 @@ impl Ended<'_> {
             let free = objections(facts, &rules.settings.policy, pod).is_empty();
             let exact = first_reason(facts, &rules.settings.policy, pod);
             if free != [ReasonCode::Stuck, ReasonCode::Scratch].contains(&exact) {
-                wrong.push(format!("{}: the oracle contradicts itself, by {exact}", entry.uid));
+                wrong.push(format!(
+                    "{}: the oracle contradicts itself, by {exact}",
+                    entry.uid
+                ));
             }
             let limits = &rules.settings.limits;
             let explained = match entry.reason.as_str() {
@@ -465,7 +640,10 @@ impl Ended<'_> {
                 _ => !free && (entry.reason == exact || trouble.is_faulty()),
             };
             if !explained {
-                wrong.push(format!("{}: {} is not why, but {exact}", entry.uid, entry.reason));
+                wrong.push(format!(
+                    "{}: {} is not why, but {exact}",
+                    entry.uid, entry.reason
+                ));
             }
         }
         wrong
@@ -475,11 +653,16 @@ impl Ended<'_> {
         let terminates = |node: &str| {
             let mut pods = self.before.pods.values().filter(|pod| pod.terminating);
             // What a fault hides may be Terminating.
-            self.state.trouble.is_faulty() || pods.any(|pod| pod.facts.node.as_deref() == Some(node))
+            self.state.trouble.is_faulty()
+                || pods.any(|pod| pod.facts.node.as_deref() == Some(node))
         };
         let nodes = self.before.nodes.values().map(|node| &node.facts);
         let nodes = nodes.map(|node| standing(node, now, terminates(&node.name)));
-        outage(nodes, now, self.state.rules.settings.limits.max_not_ready_percent)
+        outage(
+            nodes,
+            now,
+            self.state.rules.settings.limits.max_not_ready_percent,
+        )
     }
 
     /// Pods of a run without faults that were to be reaped and were not.
@@ -487,7 +670,11 @@ impl Ended<'_> {
         if !self.calm() {
             return Vec::new();
         }
-        let Watched { rules: Rules { settings, mode, .. }, world, .. } = self.state;
+        let Watched {
+            rules: Rules { settings, mode, .. },
+            world,
+            ..
+        } = self.state;
         let before = self.before.facts(report.judged_at);
         let due = before.pods.iter().filter(|pod| {
             settings.namespaces.matches(&pod.namespace)
@@ -500,11 +687,19 @@ impl Ended<'_> {
         } else {
             settings.limits.max_deletes.unwrap_or(usize::MAX)
         });
-        let lets_go_late = world.job_controller.is_none_or(|after| after > Duration::from_secs(9));
-        let outcomes = report.pods.iter().filter_map(|pod| Some((pod.uid.as_str(), pod.outcome?.as_str())));
+        let lets_go_late = world
+            .job_controller
+            .is_none_or(|after| after > Duration::from_secs(9));
+        let outcomes = report
+            .pods
+            .iter()
+            .filter_map(|pod| Some((pod.uid.as_str(), pod.outcome?.as_str())));
         let outcomes = outcomes.collect::<BTreeMap<_, _>>();
         let expected = due.into_iter().map(|pod| {
-            let by_job = pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING);
+            let by_job = pod
+                .finalizers
+                .iter()
+                .any(|finalizer| finalizer == JOB_TRACKING);
             let scratch = first_reason(&before.facts, &settings.policy, pod) == ReasonCode::Scratch;
             let outcome = match mode {
                 // Its claims went already.
@@ -525,10 +720,15 @@ impl Ended<'_> {
         let expected = expected.collect::<BTreeMap<_, _>>();
         let mut wrong = Vec::new();
         if outcomes != expected {
-            wrong.push(format!("it should have come to {expected:?}, and came to {outcomes:?}"));
+            wrong.push(format!(
+                "it should have come to {expected:?}, and came to {outcomes:?}"
+            ));
         }
         if !report.errors.is_empty() {
-            wrong.push(format!("nothing failed, and it reports {:?}", report.errors));
+            wrong.push(format!(
+                "nothing failed, and it reports {:?}",
+                report.errors
+            ));
         }
         wrong
     }
@@ -537,13 +737,21 @@ impl Ended<'_> {
 /// The exit code that follows from the rest of the report.
 fn exit(report: &Report, on_manual: bool) -> u8 {
     let any = |test: &dyn Fn(&PodEntry) -> bool| report.pods.iter().any(test);
-    let failures = ["failed", "denied", "still-there", "unverified", "interrupted"];
+    let failures = [
+        "failed",
+        "denied",
+        "still-there",
+        "unverified",
+        "interrupted",
+    ];
     if any(&|pod| pod.reason == ReasonCode::MassOutage) {
         4
     } else if !report.errors.is_empty()
         || any(&|pod| {
             pod.reason == ReasonCode::FactsUnread
-                || pod.outcome.is_some_and(|outcome| failures.contains(&outcome.as_str()))
+                || pod
+                    .outcome
+                    .is_some_and(|outcome| failures.contains(&outcome.as_str()))
         })
     {
         3

@@ -22,8 +22,12 @@ pub fn node_and_facts(node: &Node, now: Timestamp) -> (Value, Facts) {
 
 /// The lease of a kubelet, and the one of an API server.
 pub fn leases_and_facts(node: &Node, now: Timestamp) -> [Option<(Value, Facts)>; 2] {
-    let facts =
-        |lease: &Lease, named: Value| (self::lease(&lease.at(now), &named), Facts::Lease(lease.at(now)));
+    let facts = |lease: &Lease, named: Value| {
+        (
+            self::lease(&lease.at(now), &named),
+            Facts::Lease(lease.at(now)),
+        )
+    };
     let name = &node.facts.name;
     let own = json!({"name": name, "namespace": "kube-node-lease"});
     let of_server = |lease: &Lease| {
@@ -34,11 +38,17 @@ pub fn leases_and_facts(node: &Node, now: Timestamp) -> [Option<(Value, Facts)>;
             json!({"name": format!("apiserver-{name}"), "namespace": "kube-system", "labels": labels}),
         )
     };
-    [node.lease.as_ref().map(|lease| facts(lease, own)), node.server.as_ref().map(of_server)]
+    [
+        node.lease.as_ref().map(|lease| facts(lease, own)),
+        node.server.as_ref().map(of_server),
+    ]
 }
 
 pub fn pod_and_facts(pod: &Pod) -> (Value, Facts) {
-    (self::pod(pod), Facts::Pod(Arc::new(pod.facts.clone()), pod.terminating))
+    (
+        self::pod(pod),
+        Facts::Pod(Arc::new(pod.facts.clone()), pod.terminating),
+    )
 }
 
 fn node(node: &Node, now: Timestamp) -> Value {
@@ -57,11 +67,16 @@ fn node(node: &Node, now: Timestamp) -> Value {
     let taint = |(key, value): &(String, String)| json!({"key": key, "value": value, "effect": "NoSchedule", "timeAdded": set(key)});
     let mut taints = node.taints.iter().map(taint).collect::<Vec<_>>();
     if facts.reserved {
-        taints.push(json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}));
+        taints
+            .push(json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}));
     }
     let tainted = |key: &str, effect: &str, since: String| json!({"key": format!("node.kubernetes.io/{key}"), "effect": effect, "timeAdded": since});
     if let Some(since) = facts.tainted_since {
-        let key = if facts.ready == Ready::False { "not-ready" } else { "unreachable" };
+        let key = if facts.ready == Ready::False {
+            "not-ready"
+        } else {
+            "unreachable"
+        };
         // The other ones say nothing: a restart of the controller manager renews the first, and the second is of memory.
         let renewed = "2026-01-31T03:00:00Z".to_owned();
         taints.extend([
@@ -71,7 +86,11 @@ fn node(node: &Node, now: Timestamp) -> Value {
         ]);
     }
     // Who writes the rest of the node writes all the time, and owns no report.
-    let mut written = vec![entry("kube-controller-manager", now, &json!({"f:spec": {"f:taints": {}}}))];
+    let mut written = vec![entry(
+        "kube-controller-manager",
+        now,
+        &json!({"f:spec": {"f:taints": {}}}),
+    )];
     let mut conditions = vec![json!({"type": "MemoryPressure", "status": "Unknown"})];
     for beat in &node.beats {
         let by_itself = time(beat.said());
@@ -100,7 +119,11 @@ fn node(node: &Node, now: Timestamp) -> Value {
         if beat.stamped.is_some() {
             written.push(entry("reporter", beat.at, &owned));
             // An earlier manager of the same field.
-            written.push(entry("before", beat.at - SignedDuration::from_hours(9), &owned));
+            written.push(entry(
+                "before",
+                beat.at - SignedDuration::from_hours(9),
+                &owned,
+            ));
         }
     }
     for (place, set) in &node.fences {
@@ -160,8 +183,9 @@ fn skip(skip: Skip, labels: &mut Value, annotations: &mut Value) {
 }
 
 fn lease(lease: &Lease, named: &Value) -> Value {
-    let stamp =
-        lease.stamped().map(|at| json!({"time": time(at), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}));
+    let stamp = lease
+        .stamped()
+        .map(|at| json!({"time": time(at), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}));
     let mut metadata = named.clone();
     metadata["creationTimestamp"] = json!(time(made()));
     metadata["managedFields"] = json!(stamp.map(|stamp| vec![stamp]));
@@ -177,7 +201,10 @@ pub fn pod(pod: &Pod) -> Value {
     let facts = &pod.facts;
     let volumes = facts.claims.iter().flat_map(|claim| {
         // A generic ephemeral volume's claim is named after pod and volume.
-        let name = claim.name.strip_prefix(&format!("{}-", facts.name)).unwrap_or_default();
+        let name = claim
+            .name
+            .strip_prefix(&format!("{}-", facts.name))
+            .unwrap_or_default();
         let ephemeral = || json!({"name": name, "ephemeral": {"volumeClaimTemplate": {}}});
         let named = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim.name}});
         match (claim.ephemeral, pod.names_its_own) {
@@ -191,7 +218,9 @@ pub fn pod(pod: &Pod) -> Value {
         (Some(_), None) => json!({"name": "own", "iscsi": {"readOnly": true}}),
         (None, None) => json!({"name": "shared", "nfs": {}}),
     };
-    let volumes = volumes.chain([json!({"name": "token", "projected": {}}), own]).collect::<Vec<_>>();
+    let volumes = volumes
+        .chain([json!({"name": "token", "projected": {}}), own])
+        .collect::<Vec<_>>();
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -213,7 +242,10 @@ fn pod_metadata(pod: &Pod) -> Value {
         labels["apps.kubernetes.io/pod-index"] = json!("0");
     }
     for (key, value) in [
-        ("kubernetes.io/config.mirror", facts.mirror.then_some("hash")),
+        (
+            "kubernetes.io/config.mirror",
+            facts.mirror.then_some("hash"),
+        ),
         ("pod-reaper.io/after-reap", facts.after_reap.as_deref()),
     ] {
         if let Some(value) = value {
@@ -246,7 +278,8 @@ fn pod_metadata(pod: &Pod) -> Value {
 }
 
 pub fn claim(namespace: &str, name: &str, claim: &Claim) -> Value {
-    let owner = |uid: &String| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
+    let owner =
+        |uid: &String| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
     let owners = claim.owners.iter().map(owner).collect::<Vec<_>>();
     json!({
         "apiVersion": "v1",
@@ -262,8 +295,17 @@ pub fn claim(namespace: &str, name: &str, claim: &Claim) -> Value {
     })
 }
 
-pub fn set(namespace: &str, Set { templates, replicas }: &Set) -> Value {
-    let templates = templates.iter().map(|name| json!({"metadata": {"name": name}})).collect::<Vec<_>>();
+pub fn set(
+    namespace: &str,
+    Set {
+        templates,
+        replicas,
+    }: &Set,
+) -> Value {
+    let templates = templates
+        .iter()
+        .map(|name| json!({"metadata": {"name": name}}))
+        .collect::<Vec<_>>();
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -273,9 +315,17 @@ pub fn set(namespace: &str, Set { templates, replicas }: &Set) -> Value {
 }
 
 pub fn volume(volume: &VolumeFacts) -> Value {
-    let requirement = |Requirement { key, operator, values }: &Requirement| json!({"key": key, "operator": operator, "values": values});
+    let requirement = |Requirement {
+                           key,
+                           operator,
+                           values,
+                       }: &Requirement| json!({"key": key, "operator": operator, "values": values});
     let term = |term: &AffinityTerm| {
-        let expressions = term.requirements.iter().map(requirement).collect::<Vec<_>>();
+        let expressions = term
+            .requirements
+            .iter()
+            .map(requirement)
+            .collect::<Vec<_>>();
         let field = json!({"key": "metadata.name", "operator": "NotIn", "values": ["n0"]});
         json!({"matchExpressions": expressions, "matchFields": term.fields.then(|| vec![field])})
     };

@@ -3,8 +3,15 @@
 //!
 //! The clock is tokio's and paused, so a run that waits for minutes takes milliseconds. A run depends only on its seed.
 //! `RANDOM_FAULTS_RUNS` sets the number of runs. A failure prints the command that repeats its run.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "its figures are shown with --nocapture")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![expect(
+    clippy::print_stdout,
+    reason = "its figures are shown with --nocapture"
+)]
 
 mod invariants;
 mod json;
@@ -68,13 +75,22 @@ fn args(dice: &mut Dice) -> Vec<String> {
         "pod-reaper".to_owned(),
         mode.to_owned(),
         format!("--deadline={deadline}ms"),
-        format!("--reap-older-than={}", dice.pick(&["0s", "1m", "10m", "10m"])),
-        format!("--node-not-ready-for={}", dice.pick(&["0s", "1m", "10m", "10m"])),
+        format!(
+            "--reap-older-than={}",
+            dice.pick(&["0s", "1m", "10m", "10m"])
+        ),
+        format!(
+            "--node-not-ready-for={}",
+            dice.pick(&["0s", "1m", "10m", "10m"])
+        ),
         format!("--max-deletes={cap}"),
         format!("--max-not-ready-percent={percent}"),
     ];
     // Odd as well. The wait only reads, after all writes.
-    args.extend(dice.permille(300).then(|| "--wait-for-replacements=30001ms".to_owned()));
+    args.extend(
+        dice.permille(300)
+            .then(|| "--wait-for-replacements=30001ms".to_owned()),
+    );
     args.extend(SELECTORS.map(str::to_owned));
     let alive: &[&str] = match dice.weigh(&[(6, 0), (2, 1), (3, 2)]) {
         0 => &[],
@@ -92,7 +108,12 @@ fn args(dice: &mut Dice) -> Vec<String> {
         (50, "--manual-owner-kind=Deployment"),
         (50, "--manual-owner-kind=cronjobs,DaemonSet"),
     ];
-    args.extend(further.iter().filter(|(often, _)| dice.permille(*often)).map(|(_, arg)| (*arg).to_owned()));
+    args.extend(
+        further
+            .iter()
+            .filter(|(often, _)| dice.permille(*often))
+            .map(|(_, arg)| (*arg).to_owned()),
+    );
     args
 }
 
@@ -118,13 +139,25 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
     let faults = if always.is_some() { 0 } else { faults };
     let page = dice.pick(&[1, 2, 3, 500]);
     let after = dice.pick(&[0, 0, 1, 2]);
-    (Trouble { faults, always, after, latency: dice.pick(&[1, 10, 40, 150]) }, changes, page)
+    (
+        Trouble {
+            faults,
+            always,
+            after,
+            latency: dice.pick(&[1, 10, 40, 150]),
+        },
+        changes,
+        page,
+    )
 }
 
 /// Runs once. Everything depends on `seed` alone.
 fn run(seed: u64) -> Ran {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let mut dice = Dice::new(seed);
         let args = args(&mut dice);
@@ -133,8 +166,16 @@ fn run(seed: u64) -> Ran {
         let (trouble, changes, page) = trouble(&mut dice);
         let mut world = World::random(&mut dice);
         // Without changes, the server's cache is as new as the cluster.
-        let keeps_up = if changes > 0 { dice.pick(&[0, 300, 1000, 1000]) } else { 1000 };
-        let cache = Cache { pods: world.pods.clone(), keeps_up, stale_lists: Cell::new(0) };
+        let keeps_up = if changes > 0 {
+            dice.pick(&[0, 300, 1000, 1000])
+        } else {
+            1000
+        };
+        let cache = Cache {
+            pods: world.pods.clone(),
+            keeps_up,
+            stale_lists: Cell::new(0),
+        };
         for _ in 0..if keeps_up == 1000 { 0 } else { dice.below(4) } {
             world.change(&mut dice);
         }
@@ -161,7 +202,11 @@ fn run(seed: u64) -> Ran {
         let fates = trouble.clone().fates(dice.fork());
         let watched = Watched::new(world, cache, rules, trouble, changes, dice.fork());
         let server = Server::with_faults(watched, fates).page(page);
-        let cluster = Cluster::new(server.client(), stop.clone(), settings.node_selectors.clone());
+        let cluster = Cluster::new(
+            server.client(),
+            stop.clone(),
+            settings.node_selectors.clone(),
+        );
         let result = run_on(&cluster, &settings, mode, &stop).await;
         let server = server.lock();
         let (state, most_at_once, not_understood) =
@@ -174,17 +219,33 @@ fn run(seed: u64) -> Ran {
             before: &before,
             at: Instant::now(),
         };
-        let (wrongs, writes, stale_lists) = (ended.wrongs(), state.writes.len(), state.stale_lists());
+        let (wrongs, writes, stale_lists) =
+            (ended.wrongs(), state.writes.len(), state.stale_lists());
         let (trace, faults) = (server.trace.clone(), server.faults.clone());
-        let claims =
-            state.writes.iter().filter(|write| write.claim.is_some() && write.took_effect.is_some()).count();
-        Ran { args, result, wrongs, trace, faults, writes, claims, stale_lists }
+        let claims = state
+            .writes
+            .iter()
+            .filter(|write| write.claim.is_some() && write.took_effect.is_some())
+            .count();
+        Ran {
+            args,
+            result,
+            wrongs,
+            trace,
+            faults,
+            writes,
+            claims,
+            stale_lists,
+        }
     })
 }
 
 fn variable(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text:?}")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is no number: {text:?}")),
+    )
 }
 
 fn first_seed() -> u64 {
@@ -236,13 +297,21 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
     );
     // A fault or reason that never comes up proves nothing. A few runs cannot cover all of them.
     if runs >= RUNS {
-        assert_eq!(outcomes.len(), OutcomeCode::ALL.len(), "each outcome comes up: {outcomes:?}");
+        assert_eq!(
+            outcomes.len(),
+            OutcomeCode::ALL.len(),
+            "each outcome comes up: {outcomes:?}"
+        );
         assert_eq!(reasons.len(), REASONS, "each reason comes up: {reasons:?}");
         assert_eq!(exits.len(), 5, "each exit code comes up: {exits:?}");
         assert!(stale_lists > 200, "only {stale_lists} lists were old");
         assert!(claims > 20, "only {claims} claims were deleted");
         assert!(unlisted > 0, "a second list of the namespaces fails");
-        assert_eq!(faults.len(), Fault::COUNT, "each fault comes up: {faults:?}");
+        assert_eq!(
+            faults.len(),
+            Fault::COUNT,
+            "each fault comes up: {faults:?}"
+        );
     }
 }
 
@@ -255,7 +324,9 @@ fn a_seed_repeats_its_run() {
         let report = |ran: &Ran| {
             let written = ran.result.as_ref().map(|report| {
                 let mut bytes = Vec::new();
-                report.write(Output::Json, Screen::default(), &mut bytes).unwrap();
+                report
+                    .write(Output::Json, Screen::default(), &mut bytes)
+                    .unwrap();
                 bytes
             });
             written.map_err(ToString::to_string)

@@ -57,13 +57,26 @@ impl Lease {
 
     /// It as it is at `now`.
     pub fn at(&self, now: Timestamp) -> Self {
-        let renewed = self.renewed.map(|renewed| if self.goes_on { last(renewed, 10, now) } else { renewed });
-        Self { renewed, ..self.clone() }
+        let renewed = self.renewed.map(|renewed| {
+            if self.goes_on {
+                last(renewed, 10, now)
+            } else {
+                renewed
+            }
+        });
+        Self {
+            renewed,
+            ..self.clone()
+        }
     }
 
     fn heard(&self, by: SignBy, period: i64, now: Timestamp) -> Option<Heard> {
         let at = heard(self.said(), self.stamped(), now)?;
-        Some(Heard { by, at, period: SignedDuration::from_secs(period) })
+        Some(Heard {
+            by,
+            at,
+            period: SignedDuration::from_secs(period),
+        })
     }
 }
 
@@ -107,47 +120,95 @@ use Place::{Annotation, Label, Name, Taint, Version};
 const LEAF_MARKS: [(LeafKind, Place); 36] = [
     (LeafKind::Kosmos, Name),
     (LeafKind::Kosmos, Label("kosmos.io/node", "true")),
-    (LeafKind::Kosmos, Annotation("kosmos-io/owned-by-cluster", "leaf")),
+    (
+        LeafKind::Kosmos,
+        Annotation("kosmos-io/owned-by-cluster", "leaf"),
+    ),
     (LeafKind::Kosmos, Taint("kosmos.io/node", "true")),
     (LeafKind::Virtual, Label("type", "virtual-kubelet")),
     (LeafKind::Virtual, Label("virtual-kubelet.io/provider", "x")),
     (LeafKind::Virtual, Taint("virtual-kubelet.io/provider", "x")),
-    (LeafKind::Virtual, Annotation("virtual-kubelet.io/last-applied-node-status", "{}")),
+    (
+        LeafKind::Virtual,
+        Annotation("virtual-kubelet.io/last-applied-node-status", "{}"),
+    ),
     (LeafKind::Virtual, Version("v1.15.2-vk-v1.11.0")),
     (LeafKind::Virtual, Label("liqo.io/type", "virtual-node")),
-    (LeafKind::Virtual, Taint("virtual-node.liqo.io/not-allowed", "true")),
-    (LeafKind::Virtual, Label("virtual-node.interlink/type", "virtual-kubelet")),
-    (LeafKind::Virtual, Taint("virtual-node.interlink/no-schedule", "")),
+    (
+        LeafKind::Virtual,
+        Taint("virtual-node.liqo.io/not-allowed", "true"),
+    ),
+    (
+        LeafKind::Virtual,
+        Label("virtual-node.interlink/type", "virtual-kubelet"),
+    ),
+    (
+        LeafKind::Virtual,
+        Taint("virtual-node.interlink/no-schedule", ""),
+    ),
     (LeafKind::Virtual, Label("k8s.aliyun.com/vnode", "true")),
     (LeafKind::Virtual, Taint("k8s.aliyun.com/vnode", "true")),
-    (LeafKind::Virtual, Taint("eks.tke.cloud.tencent.com/eklet", "")),
-    (LeafKind::Virtual, Label("node.kubernetes.io/instance-type", "eklet")),
-    (LeafKind::Virtual, Label("virtual-kubelet.koupleless.io/component", "vnode")),
-    (LeafKind::Virtual, Taint("schedule.koupleless.io/virtual-node", "True")),
+    (
+        LeafKind::Virtual,
+        Taint("eks.tke.cloud.tencent.com/eklet", ""),
+    ),
+    (
+        LeafKind::Virtual,
+        Label("node.kubernetes.io/instance-type", "eklet"),
+    ),
+    (
+        LeafKind::Virtual,
+        Label("virtual-kubelet.koupleless.io/component", "vnode"),
+    ),
+    (
+        LeafKind::Virtual,
+        Taint("schedule.koupleless.io/virtual-node", "True"),
+    ),
     (LeafKind::Virtual, Label("kwok.x-k8s.io/node", "fake")),
     (LeafKind::Virtual, Annotation("kwok.x-k8s.io/node", "fake")),
     (LeafKind::Virtual, Label("type", "kwok")),
     (LeafKind::Virtual, Version("kwok-v0.7.0")),
-    (LeafKind::Virtual, Label("vcluster.loft.sh/fake-node", "true")),
+    (
+        LeafKind::Virtual,
+        Label("vcluster.loft.sh/fake-node", "true"),
+    ),
     (LeafKind::Edge, Version("v1.29.5-kubeedge-v1.19.0")),
     (LeafKind::Edge, Label("openyurt.io/is-edge-worker", "true")),
-    (LeafKind::Edge, Annotation("apps.openyurt.io/binding", "true")),
-    (LeafKind::Edge, Annotation("node.beta.openyurt.io/autonomy", "true")),
-    (LeafKind::Edge, Annotation("node.openyurt.io/autonomy-duration", "10m")),
-    (LeafKind::Edge, Label("alibabacloud.com/is-edge-worker", "true")),
+    (
+        LeafKind::Edge,
+        Annotation("apps.openyurt.io/binding", "true"),
+    ),
+    (
+        LeafKind::Edge,
+        Annotation("node.beta.openyurt.io/autonomy", "true"),
+    ),
+    (
+        LeafKind::Edge,
+        Annotation("node.openyurt.io/autonomy-duration", "10m"),
+    ),
+    (
+        LeafKind::Edge,
+        Label("alibabacloud.com/is-edge-worker", "true"),
+    ),
     (LeafKind::Edge, Label("superedge.io/node-edge", "enable")),
     (LeafKind::Selected, Label("type", "stands-for-another")),
     (LeafKind::Selected, Annotation("example.org/leaf", "")),
     (LeafKind::Selected, Annotation("example.org/leaf", "no")),
     (LeafKind::Selected, Taint("example.org/leaf", "yes")),
-    (LeafKind::Kosmos, Annotation("kosmos-io/owned-by-cluster", "")),
+    (
+        LeafKind::Kosmos,
+        Annotation("kosmos-io/owned-by-cluster", ""),
+    ),
 ];
 
 /// What real nodes bear too, and says nothing.
 const NO_MARKS: [Place; 14] = [
     Label("node-role.kubernetes.io/edge", ""),
     Label("kubernetes.io/role", "agent"),
-    Label("node.kubernetes.io/exclude-from-external-load-balancers", ""),
+    Label(
+        "node.kubernetes.io/exclude-from-external-load-balancers",
+        "",
+    ),
     Label("eks.amazonaws.com/compute-type", "fargate"),
     Label("openyurt.io/is-edge-worker", "false"),
     Label("liqo.io/type", "another"),
@@ -182,8 +243,13 @@ const PROBLEMS: [&str; 9] = [
     "FrequentUnregisterNetDevice",
     "CorruptDockerOverlay2",
 ];
-const MONITORED: [&str; 5] =
-    ["KernelReady", "NetworkingReady", "StorageReady", "ContainerRuntimeReady", "AcceleratedHardwareReady"];
+const MONITORED: [&str; 5] = [
+    "KernelReady",
+    "NetworkingReady",
+    "StorageReady",
+    "ContainerRuntimeReady",
+    "AcceleratedHardwareReady",
+];
 /// Conditions that the control plane writes.
 const NOT_ITS_OWN: [&str; 2] = ["NetworkUnavailable", "Drained"];
 
@@ -259,15 +325,28 @@ impl Skip {
     fn given(dice: &mut Dice, values: &[&'static str]) -> Self {
         let value = Some(dice.pick(values));
         match dice.below(3) {
-            0 => Self { label: value, annotation: None },
-            1 => Self { label: None, annotation: value },
-            _ => Self { label: Some("false"), annotation: value },
+            0 => Self {
+                label: value,
+                annotation: None,
+            },
+            1 => Self {
+                label: None,
+                annotation: value,
+            },
+            _ => Self {
+                label: Some("false"),
+                annotation: value,
+            },
         }
     }
 
     /// Whether it opts out, and by which value.
     pub fn opted_out(self) -> Option<String> {
-        [self.label, self.annotation].into_iter().flatten().find(|value| *value != "false").map(str::to_owned)
+        [self.label, self.annotation]
+            .into_iter()
+            .flatten()
+            .find(|value| *value != "false")
+            .map(str::to_owned)
     }
 }
 
@@ -275,7 +354,9 @@ impl Node {
     fn put(&mut self, place: Place) {
         match place {
             Label(key, value) => drop(self.labels.insert(key.to_owned(), value.to_owned())),
-            Annotation(key, value) => drop(self.annotations.insert(key.to_owned(), value.to_owned())),
+            Annotation(key, value) => {
+                drop(self.annotations.insert(key.to_owned(), value.to_owned()));
+            }
             Taint(key, value) => {
                 self.taints.retain(|(other, _)| other != key);
                 self.taints.push((key.to_owned(), value.to_owned()));
@@ -295,10 +376,19 @@ impl Node {
 
     /// Makes it a leaf node. The name of one that exists cannot change.
     pub fn mark_as_leaf(&mut self, dice: &mut Dice, by_name: bool) {
-        let (kind, place) = if by_name { LEAF_MARKS[0] } else { dice.pick(&LEAF_MARKS[1..]) };
+        let (kind, place) = if by_name {
+            LEAF_MARKS[0]
+        } else {
+            dice.pick(&LEAF_MARKS[1..])
+        };
         self.put(place);
         let first = self.facts.leaf.as_ref().map_or(kind, |leaf| leaf.kind);
-        self.facts.leaf = Some(Leaf { kind: first, maker: "", marks: Vec::new(), cluster: None });
+        self.facts.leaf = Some(Leaf {
+            kind: first,
+            maker: "",
+            marks: Vec::new(),
+            cluster: None,
+        });
     }
 
     /// Puts something on it that says nothing, where nothing that says something is in that place.
@@ -317,7 +407,11 @@ impl Node {
 
     /// Says that it is off; `set` is when that is stamped.
     pub fn fence(&mut self, dice: &mut Dice, set: Option<Timestamp>) {
-        let place = if dice.permille(600) { dice.pick(&FENCES) } else { Taint(SHUTDOWN, "") };
+        let place = if dice.permille(600) {
+            dice.pick(&FENCES)
+        } else {
+            Taint(SHUTDOWN, "")
+        };
         self.put(place);
         if matches!(place, Taint(SHUTDOWN, _)) {
             self.provider = Some(dice.pick(&["aws:///eu-1a/i-1", "openstack:///1"]));
@@ -330,15 +424,21 @@ impl Node {
     pub fn fence_unsurely(&mut self, dice: &mut Dice) {
         if self.fences.is_empty() {
             self.put(Taint(SHUTDOWN, ""));
-            self.provider =
-                dice.pick(&[None, Some("gce://p/z/n"), Some("vsphere://1"), Some("harvester://1")]);
+            self.provider = dice.pick(&[
+                None,
+                Some("gce://p/z/n"),
+                Some("vsphere://1"),
+                Some("harvester://1"),
+            ]);
         }
     }
 
     pub fn unfence(&mut self) {
-        self.annotations.retain(|key, _| !key.starts_with("fencing/") && key != "example.org/off");
+        self.annotations
+            .retain(|key, _| !key.starts_with("fencing/") && key != "example.org/off");
         self.labels.retain(|key, _| key != "example.org/off");
-        self.taints.retain(|(key, _)| key != SHUTDOWN && key != "example.org/off");
+        self.taints
+            .retain(|(key, _)| key != SHUTDOWN && key != "example.org/off");
         self.fences.clear();
     }
 
@@ -355,8 +455,15 @@ impl Node {
             1 => (Reporter::Problem(dice.pick(&MONITORED)), 300),
             _ => (Reporter::Problem(dice.pick(&PROBLEMS)), 300),
         };
-        let stamped = dice.permille(700).then(|| dice.pick(&[0, 0, -7_200, 7_200]));
-        self.report(Beat { by, at, every: Some(every), stamped });
+        let stamped = dice
+            .permille(700)
+            .then(|| dice.pick(&[0, 0, -7_200, 7_200]));
+        self.report(Beat {
+            by,
+            at,
+            every: Some(every),
+            stamped,
+        });
     }
 
     /// Somebody has reported, and does no more.
@@ -367,42 +474,73 @@ impl Node {
             _ => Reporter::Problem(dice.pick(&PROBLEMS)),
         };
         let stamped = dice.permille(700).then(|| dice.pick(&[0, -7_200, 7_200]));
-        self.report(Beat { by, at, every: None, stamped });
+        self.report(Beat {
+            by,
+            at,
+            every: None,
+            stamped,
+        });
     }
 
     /// Its lease is renewed.
     pub fn renew(&mut self, now: Timestamp, again: bool) {
-        let stamps = self.lease.as_ref().map_or(Stamps::Each, |lease| lease.stamps);
+        let stamps = self
+            .lease
+            .as_ref()
+            .map_or(Stamps::Each, |lease| lease.stamps);
         let host = String::new();
-        self.lease = Some(Lease { renewed: Some(now), duration: 40, stamps, skew: 0, goes_on: again, host });
+        self.lease = Some(Lease {
+            renewed: Some(now),
+            duration: 40,
+            stamps,
+            skew: 0,
+            goes_on: again,
+            host,
+        });
     }
 
     /// It as it is at `now`: with the last of the reports that go on. Of API servers, `servers` are the leases, where they
     /// could be read.
-    pub fn at<'a>(&self, now: Timestamp, servers: Option<impl IntoIterator<Item = &'a Lease>>) -> Self {
+    pub fn at<'a>(
+        &self,
+        now: Timestamp,
+        servers: Option<impl IntoIterator<Item = &'a Lease>>,
+    ) -> Self {
         let mut node = self.clone();
         for beat in &mut node.beats {
-            beat.at = beat.every.map_or(beat.at, |every| last(beat.at, every, now));
+            beat.at = beat
+                .every
+                .map_or(beat.at, |every| last(beat.at, every, now));
         }
         node.lease = node.lease.map(|lease| lease.at(now));
         node.facts.unheard = servers.is_none().then(unread);
         let down = node.facts.ready != Ready::True && node.facts.control_plane;
         let names = |lease: &&Lease| {
             let host = lease.host.to_lowercase();
-            down && (host == node.facts.name || node.labels.get("kubernetes.io/hostname") == Some(&host))
+            down && (host == node.facts.name
+                || node.labels.get("kubernetes.io/hostname") == Some(&host))
         };
         let servers = servers.into_iter().flatten().filter(names);
         let servers = servers.filter_map(|lease| lease.at(now).heard(SignBy::ApiServer, 60, now));
-        let own = node.lease.iter().filter_map(|lease| lease.heard(SignBy::Lease, lease.duration, now));
+        let own = node
+            .lease
+            .iter()
+            .filter_map(|lease| lease.heard(SignBy::Lease, lease.duration, now));
         let beats = node.beats.iter().filter_map(|beat| {
             let (by, minutes) = match beat.by {
-                Reporter::Problem(kind) if MONITORED.contains(&kind) => (SignBy::NodeMonitoring, 11),
+                Reporter::Problem(kind) if MONITORED.contains(&kind) => {
+                    (SignBy::NodeMonitoring, 11)
+                }
                 Reporter::Problem(_) => (SignBy::ProblemDetector, 11),
                 Reporter::Virt => (SignBy::VirtHandler, 5),
                 Reporter::Others(_) => return None,
             };
             let at = heard(Some(beat.said()), beat.stamped.map(|_| beat.at), now)?;
-            Some(Heard { by, at, period: SignedDuration::from_mins(minutes) })
+            Some(Heard {
+                by,
+                at,
+                period: SignedDuration::from_mins(minutes),
+            })
         });
         node.facts.heard = own.chain(beats).chain(servers).collect();
         // Whoever writes the node's taints has just done so.
@@ -411,7 +549,11 @@ impl Node {
         });
         let fences = fences.map(|(place, set)| FencingMark {
             mark: String::new(),
-            set_by: if matches!(place, Taint(..)) { set.or(Some(now)) } else { *set },
+            set_by: if matches!(place, Taint(..)) {
+                set.or(Some(now))
+            } else {
+                *set
+            },
         });
         node.facts.fenced = fences.collect();
         node
@@ -419,7 +561,10 @@ impl Node {
 
     /// Whether reports of it go on, so that it changes by itself.
     pub fn lives(&self) -> bool {
-        [&self.lease, &self.server].into_iter().flatten().any(|lease| lease.goes_on)
+        [&self.lease, &self.server]
+            .into_iter()
+            .flatten()
+            .any(|lease| lease.goes_on)
             || self.beats.iter().any(|beat| beat.every.is_some())
     }
 }
@@ -455,9 +600,18 @@ pub fn asks(term: &AffinityTerm) -> bool {
 /// Whether a node with these labels satisfies a term, zones and regions aside. Nothing where that cannot be asked.
 pub fn satisfies(term: &AffinityTerm, labels: &BTreeMap<String, String>) -> Option<bool> {
     let mut all = true;
-    for requirement in term.requirements.iter().filter(|requirement| !of_many(requirement)) {
-        let Requirement { key, operator, values } = requirement;
-        let outer = |letter: Option<char>| letter.is_none_or(|letter| letter.is_ascii_alphanumeric());
+    for requirement in term
+        .requirements
+        .iter()
+        .filter(|requirement| !of_many(requirement))
+    {
+        let Requirement {
+            key,
+            operator,
+            values,
+        } = requirement;
+        let outer =
+            |letter: Option<char>| letter.is_none_or(|letter| letter.is_ascii_alphanumeric());
         let valid = |value: &String| {
             let inner = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
             let mut letters = value.chars();
@@ -475,7 +629,13 @@ pub fn satisfies(term: &AffinityTerm, labels: &BTreeMap<String, String>) -> Opti
             "DoesNotExist" => value.is_none(),
             "Gt" | "Lt" => {
                 let than = number(values.first()?)?;
-                let is = |number: i64| if operator == "Gt" { number > than } else { number < than };
+                let is = |number: i64| {
+                    if operator == "Gt" {
+                        number > than
+                    } else {
+                        number < than
+                    }
+                };
                 value.and_then(number).is_some_and(is)
             }
             _ => return None,

@@ -148,7 +148,9 @@ impl Watched {
     }
 
     fn write_of(&mut self, request: &Request) -> Option<&mut Write> {
-        self.writes.iter_mut().find(|write| write.request == request.number)
+        self.writes
+            .iter_mut()
+            .find(|write| write.request == request.number)
     }
 }
 
@@ -161,44 +163,71 @@ impl Cluster for Watched {
 
     fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Facts)> {
         let now = self.world.date();
-        let World { nodes, pods, namespaces, claims, volumes, attachments, .. } = &self.world;
+        let World {
+            nodes,
+            pods,
+            namespaces,
+            claims,
+            volumes,
+            attachments,
+            ..
+        } = &self.world;
         match resource {
-            Resource::Nodes => nodes.values().map(|node| json::node_and_facts(node, now)).collect(),
-            Resource::Leases => {
-                nodes.values().flat_map(|node| json::leases_and_facts(node, now)).flatten().collect()
-            }
+            Resource::Nodes => nodes
+                .values()
+                .map(|node| json::node_and_facts(node, now))
+                .collect(),
+            Resource::Leases => nodes
+                .values()
+                .flat_map(|node| json::leases_and_facts(node, now))
+                .flatten()
+                .collect(),
             Resource::Pods => {
                 let node = selector.strip_prefix("spec.nodeName=");
                 let may_match = |pod: &&crate::world::Pod| {
                     node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node)
                 };
-                pods.values().filter(may_match).map(json::pod_and_facts).collect()
+                pods.values()
+                    .filter(may_match)
+                    .map(json::pod_and_facts)
+                    .collect()
             }
             Resource::Namespaces => namespaces
                 .iter()
                 .map(|(name, skip)| {
-                    (json::namespace(name, *skip), Facts::Namespace(name.clone(), skip.opted_out()))
+                    (
+                        json::namespace(name, *skip),
+                        Facts::Namespace(name.clone(), skip.opted_out()),
+                    )
                 })
                 .collect(),
             Resource::Claims => claims
                 .iter()
                 .map(|((namespace, name), claim)| {
-                    (json::claim(namespace, name, claim), Facts::Claim(claim.clone()))
+                    (
+                        json::claim(namespace, name, claim),
+                        Facts::Claim(claim.clone()),
+                    )
                 })
                 .collect(),
-            Resource::Volumes => {
-                volumes.values().map(|volume| (json::volume(volume), Facts::Volume(volume.clone()))).collect()
-            }
+            Resource::Volumes => volumes
+                .values()
+                .map(|volume| (json::volume(volume), Facts::Volume(volume.clone())))
+                .collect(),
             Resource::Attachments => attachments
                 .iter()
                 .map(|(node, attachment)| (json::attachment(node, attachment), Facts::Nothing))
                 .collect(),
-            Resource::Events | Resource::StatefulSets | Resource::ReplicaSets | Resource::Jobs => Vec::new(),
+            Resource::Events | Resource::StatefulSets | Resource::ReplicaSets | Resource::Jobs => {
+                Vec::new()
+            }
         }
     }
 
     fn cached(&self, _: Resource, selector: &str) -> Vec<(Value, Facts)> {
-        let Cache { pods, stale_lists, .. } = &self.cache;
+        let Cache {
+            pods, stale_lists, ..
+        } = &self.cache;
         let versions = |pods| selected(pods, selector).map(|pod| &pod.facts.resource_version);
         if !versions(pods).eq(versions(&self.world.pods)) {
             stale_lists.set(stale_lists.get() + 1);
@@ -209,7 +238,11 @@ impl Cluster for Watched {
     fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Facts)> {
         let (key, now) = ((namespace.to_owned(), name.to_owned()), self.world.date());
         match resource {
-            Resource::Nodes => self.world.nodes.get(name).map(|node| json::node_and_facts(node, now)),
+            Resource::Nodes => self
+                .world
+                .nodes
+                .get(name)
+                .map(|node| json::node_and_facts(node, now)),
             Resource::Leases => {
                 let [own, _] = json::leases_and_facts(self.world.nodes.get(name)?, now);
                 own
@@ -217,7 +250,10 @@ impl Cluster for Watched {
             Resource::Pods => self.world.pods.get(&key).map(json::pod_and_facts),
             Resource::Claims => {
                 let claim = self.world.claims.get(&key)?;
-                Some((json::claim(namespace, name, claim), Facts::Claim(claim.clone())))
+                Some((
+                    json::claim(namespace, name, claim),
+                    Facts::Claim(claim.clone()),
+                ))
             }
             Resource::Volumes => {
                 let volume = self.world.volumes.get(name)?;
@@ -264,7 +300,10 @@ impl Cluster for Watched {
             let claim = claim.ok_or(Refusal::NotFound)?;
             if takes_effect {
                 if claim.scratch != Some("true") {
-                    self.violations.push(format!("claim {} was deleted, and is not scratch", request.name));
+                    self.violations.push(format!(
+                        "claim {} was deleted, and is not scratch",
+                        request.name
+                    ));
                 }
                 if let Some(write) = self.write_of(request) {
                     write.took_effect = Some(Instant::now());
@@ -281,7 +320,13 @@ impl Cluster for Watched {
         if takes_effect && let Some(write) = self.write_of(request) {
             write.took_effect = Some(Instant::now());
         }
-        let mut pod = self.world.pods.get(&key).cloned().or(before).ok_or(Refusal::NotFound)?;
+        let mut pod = self
+            .world
+            .pods
+            .get(&key)
+            .cloned()
+            .or(before)
+            .ok_or(Refusal::NotFound)?;
         let object = json::pod(&pod);
         // The program has to rely on the answer. A dry run's says nothing of the pod.
         pod.facts.finished |= request.kind == Kind::Patch && !request.dry_run;
@@ -306,8 +351,9 @@ impl Cluster for Watched {
 /// The pods that a list with this field selector may have.
 fn selected<'a>(pods: &'a BTreeMap<Key, Pod>, selector: &'a str) -> impl Iterator<Item = &'a Pod> {
     let node = selector.strip_prefix("spec.nodeName=");
-    pods.values()
-        .filter(move |pod| node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node))
+    pods.values().filter(move |pod| {
+        node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node)
+    })
 }
 
 /// Whether a pod could start on a real node.
@@ -317,7 +363,12 @@ fn is_open(node: &NodeFacts) -> bool {
 
 impl Received {
     fn note(&mut self, request: &Request, delivery: Delivery<Facts>) {
-        let Delivery { taken, now, dated, content } = delivery;
+        let Delivery {
+            taken,
+            now,
+            dated,
+            content,
+        } = delivery;
         let key = || (request.namespace.clone(), request.name.clone());
         let name = request.name.clone();
         match (request.kind, content) {
@@ -325,10 +376,19 @@ impl Received {
             // A read without the server's clock does not count, since the node cannot be judged by it.
             (Kind::Node, Content::Object(Facts::Node(node))) if dated => {
                 let facts = &node.facts;
-                self.judged.entry(name.clone()).or_insert_with(|| facts.uid.clone());
+                self.judged
+                    .entry(name.clone())
+                    .or_insert_with(|| facts.uid.clone());
                 self.real_ready |= is_open(facts);
                 let node = Arc::unwrap_or_clone(node);
-                self.looks.insert(name, Look { taken, date: now, node });
+                self.looks.insert(
+                    name,
+                    Look {
+                        taken,
+                        date: now,
+                        node,
+                    },
+                );
             }
             (Kind::Lease, Content::Absent) => drop(self.leases.insert(name, (taken, None))),
             (Kind::Lease, Content::Object(Facts::Lease(lease))) => {
@@ -354,7 +414,8 @@ impl Received {
                     match (kind, facts) {
                         (Kind::Pods, Facts::Pod(facts, true)) => self.pod(facts),
                         (Kind::NodesWith, Facts::Node(node)) => {
-                            self.selected.insert(node.facts.name.clone(), Arc::unwrap_or_clone(node));
+                            self.selected
+                                .insert(node.facts.name.clone(), Arc::unwrap_or_clone(node));
                         }
                         _ => {}
                     }
@@ -372,7 +433,14 @@ impl Received {
         self.pods.insert(id, Arc::unwrap_or_clone(facts));
     }
 
-    fn list(&mut self, request: &Request, Whole { readable, malformed }: Whole<Facts>) {
+    fn list(
+        &mut self,
+        request: &Request,
+        Whole {
+            readable,
+            malformed,
+        }: Whole<Facts>,
+    ) {
         let nodes = readable.iter().filter_map(|facts| match facts {
             Facts::Node(node) => Some(node.facts.clone()),
             _ => None,
@@ -388,8 +456,11 @@ impl Received {
                 self.servers = Some(leases.collect());
             }
             Kind::Pods if let Some(node) = request.of_node() => {
-                let terminating = readable.iter().any(|facts| matches!(facts, Facts::Pod(_, true)));
-                self.terminating.insert(node.to_owned(), terminating || malformed);
+                let terminating = readable
+                    .iter()
+                    .any(|facts| matches!(facts, Facts::Pod(_, true)));
+                self.terminating
+                    .insert(node.to_owned(), terminating || malformed);
             }
             Kind::Namespaces => {
                 let pairs = readable.into_iter().filter_map(|facts| match facts {
@@ -407,7 +478,8 @@ impl Received {
                     }
                     _ => None,
                 });
-                self.users.insert(request.namespace.clone(), users.collect());
+                self.users
+                    .insert(request.namespace.clone(), users.collect());
             }
             Kind::PodUids if !malformed => {
                 let uids = readable.iter().filter_map(|facts| match facts {

@@ -79,7 +79,9 @@ pub struct Set {
 
 impl Set {
     fn wants(&self, pod: &str) -> bool {
-        let ordinal = pod.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse::<u64>().ok());
+        let ordinal = pod
+            .rsplit_once('-')
+            .and_then(|(_, ordinal)| ordinal.parse::<u64>().ok());
         ordinal.is_some_and(|ordinal| self.replicas.is_none_or(|replicas| ordinal < replicas))
     }
 }
@@ -115,12 +117,22 @@ impl World {
             gone: BTreeMap::new(),
         };
         for namespace in NAMESPACES {
-            world.namespaces.insert(namespace.to_owned(), Skip::random(dice));
-            let templates = ["data0", "data1"].into_iter().filter(|_| dice.permille(900));
+            world
+                .namespaces
+                .insert(namespace.to_owned(), Skip::random(dice));
+            let templates = ["data0", "data1"]
+                .into_iter()
+                .filter(|_| dice.permille(900));
             let templates = templates.map(str::to_owned).collect();
             let replicas = dice.weigh(&[(24, None), (1, Some(0)), (2, Some(130)), (1, Some(999))]);
             if dice.permille(950) {
-                world.sets.insert(namespace.to_owned(), Set { templates, replicas });
+                world.sets.insert(
+                    namespace.to_owned(),
+                    Set {
+                        templates,
+                        replicas,
+                    },
+                );
             }
         }
         let dead = dice.weigh(&[(8, 1), (8, 2), (2, 3), (1, 4), (1, 0)]);
@@ -132,7 +144,11 @@ impl World {
         for name in world.nodes.keys().cloned().collect::<Vec<_>>() {
             // Sometimes more pods than requests at the same time, so that pods have to wait.
             let many = dice.weigh(&[(30, 6), (1, 24)]);
-            let most = if world.nodes[&name].facts.ready == Ready::True { 2 } else { many };
+            let most = if world.nodes[&name].facts.ready == Ready::True {
+                2
+            } else {
+                many
+            };
             for _ in 0..dice.below(most) {
                 world.add_pod(dice, Some(name.clone()));
             }
@@ -175,36 +191,60 @@ impl World {
             Ready::True
         };
         // What still reports although it is not Ready: nobody, its kubelet, or something else.
-        let life = if dead { dice.weigh(&[(16, 0), (2, 1), (2, 2), (3, 3)]) } else { 1 };
-        let ready = if dead && life == 1 { Ready::False } else { ready };
+        let life = if dead {
+            dice.weigh(&[(16, 0), (2, 1), (2, 2), (3, 3)])
+        } else {
+            1
+        };
+        let ready = if dead && life == 1 {
+            Ready::False
+        } else {
+            ready
+        };
         let cordoned = dice.permille(if dead { 200 } else { 60 });
         let since = |dice: &mut Dice| {
             // Before what reports now.
-            let age = if matches!(life, 1 | 2) { LONG + dice.pick(&[0, 1, -3_000]) } else { age(dice) };
+            let age = if matches!(life, 1 | 2) {
+                LONG + dice.pick(&[0, 1, -3_000])
+            } else {
+                age(dice)
+            };
             // One of the near future would count only after a moment, with which the verdict changes by itself.
             let age = if age == -1 { 0 } else { age };
             // Put away for just a day.
-            let age =
-                if cordoned && dice.permille(400) { 86_400 + dice.pick(&[-30, 0, 1, 900]) } else { age };
+            let age = if cordoned && dice.permille(400) {
+                86_400 + dice.pick(&[-30, 0, 1, 900])
+            } else {
+                age
+            };
             start() - SignedDuration::from_secs(age)
         };
         let renewed = if life == 1 { 4 } else { age(dice) };
         let lease = |dice: &mut Dice, renewed: i64, goes_on, host: String| Lease {
-            renewed: dice.permille(950).then(|| start() - SignedDuration::from_secs(renewed)),
+            renewed: dice
+                .permille(950)
+                .then(|| start() - SignedDuration::from_secs(renewed)),
             duration: dice.pick(&[10, 40]),
             stamps: dice.weigh(&[(2, Stamps::None), (2, Stamps::First), (6, Stamps::Each)]),
             skew: dice.weigh(&[(20, 0), (1, -1_200), (1, 1_200), (1, 20)]),
             goes_on,
             host,
         };
-        let own_lease = dice.permille(850).then(|| lease(dice, renewed, life == 1, String::new()));
+        let own_lease = dice
+            .permille(850)
+            .then(|| lease(dice, renewed, life == 1, String::new()));
         let control_plane = dice.permille(250);
         // Its API server may call the host otherwise.
         let host = dice.pick(&["h", "H", "x"]);
         let heard = age(dice);
         let server = (control_plane && dice.permille(700)).then(|| {
             let goes_on = dead && dice.permille(150);
-            lease(dice, if goes_on { 4 } else { heard }, goes_on, format!("{host}{number}"))
+            lease(
+                dice,
+                if goes_on { 4 } else { heard },
+                goes_on,
+                format!("{host}{number}"),
+            )
         });
         let skip = Skip::random(dice);
         let mut node = Node {
@@ -245,7 +285,11 @@ impl World {
         node.label("topology.kubernetes.io/zone", dice.pick(&["a", "b"]));
         let hostname = node.facts.hostname.clone();
         node.label("kubernetes.io/hostname", &hostname.unwrap_or_default());
-        let topology = if dice.permille(700) { node.facts.name.clone() } else { String::new() };
+        let topology = if dice.permille(700) {
+            node.facts.name.clone()
+        } else {
+            String::new()
+        };
         node.label("topology.topolvm.io/node", &topology);
         if node.facts.ready == Ready::Absent {
             (node.facts.ready_reason, node.facts.ready_since) = (None, None);
@@ -255,7 +299,10 @@ impl World {
         }
         if dice.permille(150) {
             let set = dice.pick(&[None, Some(LONG), Some(LONG + 2), Some(20), Some(2 * LONG)]);
-            node.fence(dice, set.map(|age| start() - SignedDuration::from_secs(age)));
+            node.fence(
+                dice,
+                set.map(|age| start() - SignedDuration::from_secs(age)),
+            );
         } else if dice.permille(50) {
             node.fence_unsurely(dice);
         }
@@ -284,7 +331,11 @@ impl World {
         let namespace = dice.pick(&NAMESPACES).to_owned();
         let mut name = format!("pod-{}", self.version());
         // Sometimes another namespace has a pod of the same name, so that a name alone identifies nothing.
-        let free = |name: &str| !self.pods.contains_key(&(namespace.clone(), name.to_owned()));
+        let free = |name: &str| {
+            !self
+                .pods
+                .contains_key(&(namespace.clone(), name.to_owned()))
+        };
         if dice.permille(200)
             && let Some((_, namesake)) = self.pods.keys().find(|(_, name)| free(name))
         {
@@ -306,14 +357,22 @@ impl World {
                 (claim, ephemeral) = (format!("data{number}-{name}"), false);
             }
             let owner = if ephemeral {
-                dice.weigh(&[(6, Some(uid.as_str())), (1, Some("uid-of-another")), (1, None)])
+                dice.weigh(&[
+                    (6, Some(uid.as_str())),
+                    (1, Some("uid-of-another")),
+                    (1, None),
+                ])
             } else {
                 dice.weigh(&[(8, None), (1, Some(uid.as_str()))])
             };
             self.add_claim(dice, &namespace, &claim, node.as_deref(), owner, of_set);
             // Sometimes the claim of another pod.
-            let others = self.pods.values().filter(|pod| of_set && pod.facts.namespace == namespace);
-            let others = others.flat_map(|pod| pod.facts.claims.iter().filter(|claim| !claim.ephemeral));
+            let others = self
+                .pods
+                .values()
+                .filter(|pod| of_set && pod.facts.namespace == namespace);
+            let others =
+                others.flat_map(|pod| pod.facts.claims.iter().filter(|claim| !claim.ephemeral));
             if dice.permille(40)
                 && let Some(shared) = others.map(|claim| claim.name.clone()).next()
                 && number == 0
@@ -322,7 +381,15 @@ impl World {
             }
             let (users, renewed, state) = (Vec::new(), not_asked(), ClaimState::NotLookedUp);
             let (owned, unwanted) = (false, not_asked());
-            claims.push(ClaimFacts { name: claim, ephemeral, users, renewed, owned, unwanted, state });
+            claims.push(ClaimFacts {
+                name: claim,
+                ephemeral,
+                users,
+                renewed,
+                owned,
+                unwanted,
+                state,
+            });
         }
         let names_its_own = dice.permille(30) && !of_set;
         for claim in claims.iter_mut().filter(|_| names_its_own) {
@@ -338,12 +405,17 @@ impl World {
             node,
             owner,
             workload,
-            controller: api_version
-                .map(|version| Identity { api_version: version.to_owned(), uid: "uid-of-owner".to_owned() }),
+            controller: api_version.map(|version| Identity {
+                api_version: version.to_owned(),
+                uid: "uid-of-owner".to_owned(),
+            }),
             siblings: None,
             deletion_deadline: start() - SignedDuration::from_secs(age(dice)),
             grace_seconds: dice.pick(&[None, Some(0), Some(30), Some(30)]),
-            finalizers: finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect(),
+            finalizers: finalizers
+                .iter()
+                .map(|finalizer| (*finalizer).to_owned())
+                .collect(),
             finished: dice.permille(50),
             mirror: dice.permille(20),
             opted_out: skip.opted_out(),
@@ -381,9 +453,14 @@ impl World {
         of_set: bool,
     ) {
         let volume = format!("pv-{}", self.version());
-        let own = node.and_then(|node| self.nodes.get(node)).map(|node| node.facts.clone());
+        let own = node
+            .and_then(|node| self.nodes.get(node))
+            .map(|node| node.facts.clone());
         let own_name = own.as_ref().map_or("n0", |node| node.name.as_str());
-        let own_host = own.as_ref().and_then(|node| node.hostname.as_deref()).unwrap_or("h0");
+        let own_host = own
+            .as_ref()
+            .and_then(|node| node.hostname.as_deref())
+            .unwrap_or("h0");
         let (mut storage, mut affinity) = random_storage(dice, own_name, own_host);
         if of_set && dice.permille(800) {
             (storage, affinity) = (Storage::HostPath("/var/scratch".to_owned()), Vec::new());
@@ -398,7 +475,13 @@ impl World {
         if dice.permille(950) {
             let reclaim_policy = Some("Delete".to_owned());
             let disk = dice.weigh(&[(40, None), (1, Some("iSCSI")), (1, Some("Fibre Channel"))]);
-            let facts = VolumeFacts { name: volume.clone(), reclaim_policy, storage, disk, affinity };
+            let facts = VolumeFacts {
+                name: volume.clone(),
+                reclaim_policy,
+                storage,
+                disk,
+                affinity,
+            };
             self.volumes.insert(volume, facts);
         }
         if exists {
@@ -417,7 +500,8 @@ impl World {
                 volume: bound,
                 phase,
             };
-            self.claims.insert((namespace.to_owned(), name.to_owned()), claim);
+            self.claims
+                .insert((namespace.to_owned(), name.to_owned()), claim);
         }
     }
 
@@ -425,16 +509,25 @@ impl World {
     pub fn facts(&self, now: Timestamp) -> Gathered {
         let pods = self.pods.values().filter(|pod| pod.terminating).map(|pod| {
             let mut facts = pod.facts.clone();
-            let opted_out = self.namespaces.get(&facts.namespace).map(|skip| skip.opted_out());
+            let opted_out = self
+                .namespaces
+                .get(&facts.namespace)
+                .map(|skip| skip.opted_out());
             facts.namespace_opted_out = opted_out.ok_or_else(unread);
-            let users = self.pods.values().filter(|user| user.facts.namespace == facts.namespace);
-            let users =
-                users.map(|user| (user.facts.uid.clone(), claims_of(&user.facts))).collect::<Vec<_>>();
+            let users = self
+                .pods
+                .values()
+                .filter(|user| user.facts.namespace == facts.namespace);
+            let users = users
+                .map(|user| (user.facts.uid.clone(), claims_of(&user.facts)))
+                .collect::<Vec<_>>();
             self.note_renewed(&mut facts, Some(&users));
             let unwanted = unwanted(&facts, &Ok(self.sets.get(&facts.namespace)));
             for claim in &mut facts.claims {
                 let unwanted = unwanted.clone();
-                let found = self.claims.get(&(facts.namespace.clone(), claim.name.clone()));
+                let found = self
+                    .claims
+                    .get(&(facts.namespace.clone(), claim.name.clone()));
                 claim.owned = found.is_some_and(|found| found.owners.contains(&facts.uid));
                 claim.unwanted = unwanted;
                 claim.state = claim_state(Ok(found), |volume| {
@@ -447,12 +540,23 @@ impl World {
         let mut nodes = self
             .nodes
             .iter()
-            .map(|(name, node)| (name.clone(), NodeRead::Known(node.at(now, Some(self.servers())).facts)))
+            .map(|(name, node)| {
+                (
+                    name.clone(),
+                    NodeRead::Known(node.at(now, Some(self.servers())).facts),
+                )
+            })
             .collect::<BTreeMap<_, _>>();
         for name in self.pods.values().filter_map(|pod| pod.facts.node.clone()) {
             nodes.entry(name).or_insert(NodeRead::Gone);
         }
-        Gathered { facts: ClusterFacts { nodes, ..no_facts(now) }, pods: pods.collect() }
+        Gathered {
+            facts: ClusterFacts {
+                nodes,
+                ..no_facts(now)
+            },
+            pods: pods.collect(),
+        }
     }
 
     /// The leases of API servers.
@@ -470,17 +574,29 @@ impl World {
         for claim in &mut pod.claims {
             let of_template = claim.name.strip_suffix(&format!("-{}", pod.name));
             let made = set.is_some_and(|set| {
-                set.wants(&pod.name) && set.templates.iter().any(|name| Some(name.as_str()) == of_template)
+                set.wants(&pod.name)
+                    && set
+                        .templates
+                        .iter()
+                        .any(|name| Some(name.as_str()) == of_template)
             });
             let alone = users.is_some_and(|users| {
-                users.iter().all(|(uid, claims)| *uid == pod.uid || !claims.contains(&claim.name))
+                users
+                    .iter()
+                    .all(|(uid, claims)| *uid == pod.uid || !claims.contains(&claim.name))
             });
             claim.renewed = if made && alone { Ok(()) } else { not_asked() };
         }
     }
 
     /// A delete of a claim, with preconditions. It stays until no pod uses it.
-    pub fn delete_claim(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Result<(), Refusal> {
+    pub fn delete_claim(
+        &mut self,
+        key: &Key,
+        uid: &str,
+        version: &str,
+        dry: bool,
+    ) -> Result<(), Refusal> {
         let new_version = self.version();
         let claim = self.claims.get_mut(key).ok_or(Refusal::NotFound)?;
         if claim.uid != uid {
@@ -498,29 +614,46 @@ impl World {
 
     fn remove_unused_claims(&mut self) {
         let used = |namespace: &str, name: &str| {
-            let mut pods = self.pods.values().filter(|pod| pod.facts.namespace == namespace);
+            let mut pods = self
+                .pods
+                .values()
+                .filter(|pod| pod.facts.namespace == namespace);
             pods.any(|pod| pod.facts.claims.iter().any(|claim| claim.name == name))
         };
-        self.claims.retain(|(namespace, name), claim| !claim.terminating || used(namespace, name));
+        self.claims
+            .retain(|(namespace, name), claim| !claim.terminating || used(namespace, name));
     }
 
     /// Applies the changes of the Job controller up to now.
     pub fn settle(&mut self) {
         let due = |pod: &Pod| pod.released_at.is_some_and(|at| at <= Instant::now());
-        let due = self.pods.iter().filter(|(_, pod)| due(pod)).map(|(key, _)| key.clone());
+        let due = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| due(pod))
+            .map(|(key, _)| key.clone());
         for key in due.collect::<Vec<_>>() {
             let version = self.version();
-            let Some(pod) = self.pods.get_mut(&key) else { continue };
+            let Some(pod) = self.pods.get_mut(&key) else {
+                continue;
+            };
             pod.released_at = None;
-            pod.facts.finalizers.retain(|finalizer| finalizer != JOB_TRACKING);
+            pod.facts
+                .finalizers
+                .retain(|finalizer| finalizer != JOB_TRACKING);
             pod.facts.resource_version = version;
             self.remove_if_free(&key);
         }
     }
 
     fn remove_if_free(&mut self, key: &Key) {
-        let free = |pod: &Pod| pod.facts.finalizers.is_empty() && pod.facts.grace_seconds == Some(0);
-        if self.pods.get(key).is_some_and(|pod| pod.terminating && free(pod)) {
+        let free =
+            |pod: &Pod| pod.facts.finalizers.is_empty() && pod.facts.grace_seconds == Some(0);
+        if self
+            .pods
+            .get(key)
+            .is_some_and(|pod| pod.terminating && free(pod))
+        {
             self.remove(key);
         }
     }
@@ -543,7 +676,13 @@ impl World {
     }
 
     /// A delete at once, with preconditions.
-    pub fn delete(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Result<(), Refusal> {
+    pub fn delete(
+        &mut self,
+        key: &Key,
+        uid: &str,
+        version: &str,
+        dry: bool,
+    ) -> Result<(), Refusal> {
         self.check(key, uid, version)?;
         if !dry {
             self.force(key, By::Us);
@@ -553,7 +692,9 @@ impl World {
 
     fn force(&mut self, key: &Key, by: By) {
         let (version, now) = (self.version(), self.date());
-        let Some(pod) = self.pods.get_mut(key) else { return };
+        let Some(pod) = self.pods.get_mut(key) else {
+            return;
+        };
         pod.forced_by_us |= by == By::Us;
         pod.facts.grace_seconds = Some(0);
         pod.facts.resource_version = version;
@@ -586,14 +727,21 @@ impl World {
         if what < 13 {
             // Mostly one of the pods that the run is about.
             let any = dice.permille(150);
-            let names = self.nodes.values().filter(|node| any || node.facts.ready != Ready::True);
-            let names = names.map(|node| node.facts.name.clone()).collect::<Vec<_>>();
+            let names = self
+                .nodes
+                .values()
+                .filter(|node| any || node.facts.ready != Ready::True);
+            let names = names
+                .map(|node| node.facts.name.clone())
+                .collect::<Vec<_>>();
             if names.is_empty() {
                 return;
             }
             let name = names[dice.below(names.len())].clone();
             let (uid, now) = (self.uid(), self.date());
-            let Some(node) = self.nodes.get_mut(&name) else { return };
+            let Some(node) = self.nodes.get_mut(&name) else {
+                return;
+            };
             node.changed = true;
             match what {
                 0 => {
@@ -633,7 +781,9 @@ impl World {
         }
         let key = keys[dice.below(keys.len())].clone();
         let (uid, version) = (self.uid(), self.version());
-        let Some(pod) = self.pods.get_mut(&key) else { return };
+        let Some(pod) = self.pods.get_mut(&key) else {
+            return;
+        };
         pod.changed = true;
         pod.facts.resource_version = version;
         match what {
@@ -666,7 +816,11 @@ impl World {
             }
             // Somebody wants to keep it.
             22 | 23 => {
-                let keys = pod.facts.claims.iter().map(|claim| (key.0.clone(), claim.name.clone()));
+                let keys = pod
+                    .facts
+                    .claims
+                    .iter()
+                    .map(|claim| (key.0.clone(), claim.name.clone()));
                 let keys = keys.collect::<Vec<_>>();
                 let version = self.version();
                 if let Some(claim) = keys.first().and_then(|key| self.claims.get_mut(key)) {
@@ -700,8 +854,15 @@ pub fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> Result<(), String> 
 }
 
 fn is_of_a_set(pod: &PodFacts) -> bool {
-    let is_set = pod.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
-    is_set && pod.controller.as_ref().is_some_and(|it| it.api_version.starts_with("apps/"))
+    let is_set = pod
+        .owner
+        .as_ref()
+        .is_some_and(|owner| owner.kind == "StatefulSet");
+    is_set
+        && pod
+            .controller
+            .as_ref()
+            .is_some_and(|it| it.api_version.starts_with("apps/"))
 }
 
 fn not_asked() -> Result<(), String> {
@@ -713,29 +874,75 @@ fn claims_of(pod: &PodFacts) -> Vec<String> {
 }
 
 /// Owner, workload, template hash and the owner's API version.
-type RandomOwner = (Option<Owner>, Option<Owner>, Option<&'static str>, Option<&'static str>);
+type RandomOwner = (
+    Option<Owner>,
+    Option<Owner>,
+    Option<&'static str>,
+    Option<&'static str>,
+);
 
 fn random_owner(dice: &mut Dice) -> RandomOwner {
-    let owner = |kind: &str, name: &str| Some(Owner { kind: kind.to_owned(), name: name.to_owned() });
+    let owner = |kind: &str, name: &str| {
+        Some(Owner {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+        })
+    };
     let same = |owner: Option<Owner>, version| (owner.clone(), owner, None, Some(version));
-    let kinds = [(6, 0), (3, 1), (3, 2), (3, 3), (2, 4), (2, 5), (1, 6), (1, 7), (1, 8), (1, 9), (9, 10)];
+    let kinds = [
+        (6, 0),
+        (3, 1),
+        (3, 2),
+        (3, 3),
+        (2, 4),
+        (2, 5),
+        (1, 6),
+        (1, 7),
+        (1, 8),
+        (1, 9),
+        (9, 10),
+    ];
     match dice.weigh(&kinds) {
         0 => same(owner("StatefulSet", "owner"), "apps/v1"),
         1 => same(owner("ReplicaSet", "owner"), "apps/v1"),
-        2 => (owner("ReplicaSet", "web-7d9c"), owner("Deployment", "web"), Some("7d9c"), Some("apps/v1")),
+        2 => (
+            owner("ReplicaSet", "web-7d9c"),
+            owner("Deployment", "web"),
+            Some("7d9c"),
+            Some("apps/v1"),
+        ),
         3 => same(owner("Job", "owner"), "batch/v1"),
-        4 => (owner("Job", "nightly-29481234"), owner("CronJob", "nightly"), None, Some("batch/v1")),
+        4 => (
+            owner("Job", "nightly-29481234"),
+            owner("CronJob", "nightly"),
+            None,
+            Some("batch/v1"),
+        ),
         5 => (None, None, None, None),
         6 => {
-            let owners = [("VirtualMachineInstance", "vm"), ("Pod", "virt-launcher-vm"), ("Pod", "driver")];
+            let owners = [
+                ("VirtualMachineInstance", "vm"),
+                ("Pod", "virt-launcher-vm"),
+                ("Pod", "driver"),
+            ];
             let (kind, name) = dice.pick(&owners);
             same(owner(kind, name), "v1")
         }
         7 => same(owner("DaemonSet", "owner"), "apps/v1"),
         8 => same(owner("ReplicationController", "owner"), "v1"),
-        10 => (owner("StatefulSet", SET), owner("StatefulSet", SET), None, Some("apps/v1")),
+        10 => (
+            owner("StatefulSet", SET),
+            owner("StatefulSet", SET),
+            None,
+            Some("apps/v1"),
+        ),
         // Of the same name in another group, where each pod may be one of its kind.
-        _ => (owner("ReplicaSet", "owner"), owner("ReplicaSet", "owner"), None, Some("example.org/v1")),
+        _ => (
+            owner("ReplicaSet", "owner"),
+            owner("ReplicaSet", "owner"),
+            None,
+            Some("example.org/v1"),
+        ),
     }
 }
 
@@ -745,14 +952,20 @@ fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, 
         operator: operator.to_owned(),
         values: values.iter().map(|value| (*value).to_owned()).collect(),
     };
-    let term = |requirements: Vec<Requirement>| AffinityTerm { requirements, ..AffinityTerm::default() };
+    let term = |requirements: Vec<Requirement>| AffinityTerm {
+        requirements,
+        ..AffinityTerm::default()
+    };
     let one = |key, operator, values: &[&str]| term(vec![requirement(key, operator, values)]);
     let by = |terms: Vec<AffinityTerm>| (Storage::Driver, terms);
     let host = "kubernetes.io/hostname";
     match dice.weigh(&[(24, 0), (3, 1), (2, 2), (1, 3), (1, 4), (20, 5)]) {
         0 => by(Vec::new()),
         1 => by(vec![one("topology.kubernetes.io/zone", "In", &["a", "b"])]),
-        2 => (Storage::Local("/mnt/disk".to_owned()), vec![one(host, "In", &[own_host])]),
+        2 => (
+            Storage::Local("/mnt/disk".to_owned()),
+            vec![one(host, "In", &[own_host])],
+        ),
         3 => (Storage::HostPath("/var/data".to_owned()), Vec::new()),
         4 => (Storage::StrictLocal, Vec::new()),
         _ => by(match dice.below(17) {
@@ -774,20 +987,34 @@ fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, 
                 requirement("topology.kubernetes.io/zone", "In", &["a"]),
                 requirement("disk", "In", &["hdd"]),
             ])],
-            14 => vec![AffinityTerm { fields: true, ..one("disk", "Exists", &[]) }],
+            14 => vec![AffinityTerm {
+                fields: true,
+                ..one("disk", "Exists", &[])
+            }],
             15 => vec![term(Vec::new())],
-            _ => vec![term(Vec::new()), one(host, "In", &["h1"]), one("disk", "In", &["ssd"])],
+            _ => vec![
+                term(Vec::new()),
+                one(host, "In", &["h1"]),
+                one("disk", "In", &["ssd"]),
+            ],
         }),
     }
 }
 
 /// A volume, with the real nodes among `nodes` from which it can be reached.
-pub fn reached<'a>(mut volume: VolumeFacts, nodes: impl Iterator<Item = &'a Node> + Clone) -> VolumeFacts {
+pub fn reached<'a>(
+    mut volume: VolumeFacts,
+    nodes: impl Iterator<Item = &'a Node> + Clone,
+) -> VolumeFacts {
     let real = nodes.filter(|node| node.facts.leaf.is_none());
     for term in volume.affinity.iter_mut().filter(|term| asks(term)) {
         let refused = satisfies(term, &BTreeMap::new()).is_none();
-        let satisfying = real.clone().filter(|node| satisfies(term, &node.labels) == Some(true));
-        let names = satisfying.map(|node| node.facts.name.clone()).collect::<Vec<_>>();
+        let satisfying = real
+            .clone()
+            .filter(|node| satisfies(term, &node.labels) == Some(true));
+        let names = satisfying
+            .map(|node| node.facts.name.clone())
+            .collect::<Vec<_>>();
         term.satisfied_by = Some(if refused { Err(unread()) } else { Ok(names) });
     }
     volume
@@ -803,14 +1030,24 @@ pub fn claim_state(
         Ok(None) => return ClaimState::Absent,
         Ok(Some(claim)) => claim,
     };
-    let without = ClaimState::WithoutVolume { missing: claim.volume.clone(), phase: None };
-    let Some(name) = &claim.volume else { return without };
+    let without = ClaimState::WithoutVolume {
+        missing: claim.volume.clone(),
+        phase: None,
+    };
+    let Some(name) = &claim.volume else {
+        return without;
+    };
     match volume(name) {
         Err(unread) => ClaimState::Unread(unread),
         Ok(Some(volume)) if claim.phase != "Lost" => {
             let shared_disk = claim.many_writers && claim.block;
             let scratch = (claim.scratch == Some("true")).then(|| claim.version.clone());
-            ClaimState::Bound { uid: claim.uid.clone(), shared_disk, scratch, volume }
+            ClaimState::Bound {
+                uid: claim.uid.clone(),
+                shared_disk,
+                scratch,
+                volume,
+            }
         }
         Ok(_) => without,
     }

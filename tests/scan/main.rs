@@ -2,7 +2,12 @@
 //!
 //! Random clusters are read twice: by the scan, from the simulated API server, and completely, as a snapshot of the
 //! same objects. Both must lead to the same verdicts for the same reasons.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::cell::Cell;
 
@@ -83,8 +88,15 @@ type Verdicts = Vec<(String, String, Option<String>, String)>;
 fn verdicts(plan: &Plan) -> Verdicts {
     let verdict = |judged: &Judged| {
         let Judged { pod, reason, limit } = judged;
-        let why = limit.as_ref().map_or_else(|| format!("{reason:?}"), |limit| format!("{limit:?}"));
-        (pod.namespace.clone(), pod.name.clone(), pod.node.clone(), why)
+        let why = limit
+            .as_ref()
+            .map_or_else(|| format!("{reason:?}"), |limit| format!("{limit:?}"));
+        (
+            pod.namespace.clone(),
+            pod.name.clone(),
+            pod.node.clone(),
+            why,
+        )
     };
     let mut verdicts = plan.pods.iter().map(verdict).collect::<Vec<_>>();
     verdicts.sort();
@@ -92,12 +104,17 @@ fn verdicts(plan: &Plan) -> Verdicts {
 }
 
 fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
         let server = Server::new(case.cluster.clone()).page(case.page);
         let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
-        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None).await.unwrap();
+        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None)
+            .await
+            .unwrap();
         let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
         assert_eq!(server.lock().not_understood, Vec::<String>::new());
         (facts, verdicts(&plan))
@@ -117,18 +134,28 @@ fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) 
         let node = node.as_ref().and_then(|name| facts.nodes.get(name));
         node.is_some_and(|node| node.known().is_some())
     };
-    let verdicts =
-        verdicts(&plan).into_iter().filter(|(_, _, node, _)| settings.all || there(node)).collect();
+    let verdicts = verdicts(&plan)
+        .into_iter()
+        .filter(|(_, _, node, _)| settings.all || there(node))
+        .collect();
     (facts, verdicts)
 }
 
 /// Checks `property` on random clusters.
 fn for_every_cluster(cases: u32, property: impl Fn(&Case, &Settings) -> TestCaseResult) {
-    let cases =
-        if std::env::var_os("PROPTEST_CASES").is_none() { cases } else { ProptestConfig::default().cases };
-    let config = ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() };
-    let result =
-        TestRunner::new(config).run(&(case(), typed()), |(case, typed)| property(&case, &typed.settings()));
+    let cases = if std::env::var_os("PROPTEST_CASES").is_none() {
+        cases
+    } else {
+        ProptestConfig::default().cases
+    };
+    let config = ProptestConfig {
+        failure_persistence: None,
+        cases,
+        ..ProptestConfig::default()
+    };
+    let result = TestRunner::new(config).run(&(case(), typed()), |(case, typed)| {
+        property(&case, &typed.settings())
+    });
     if let Err(error) = result {
         panic!("{error}");
     }
@@ -145,7 +172,12 @@ fn the_scan_chooses_what_reading_everything_chooses() {
         let (_, read) = by_reading_all(case, &settings);
         prop_assert_eq!(&facts.errors, &vec![]);
         prop_assert_eq!(&scanned, &read);
-        let count = |code: &str| scanned.iter().filter(|(.., reason)| reason.starts_with(code)).count();
+        let count = |code: &str| {
+            scanned
+                .iter()
+                .filter(|(.., reason)| reason.starts_with(code))
+                .count()
+        };
         for (code, seen) in &counts {
             seen.set(seen.get() + count(code));
         }
@@ -172,13 +204,28 @@ const SEEN: [&str; 9] = [
 fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Vec<String> {
     let mut differences = Vec::new();
     for judged in &plan.pods {
-        let asked = PodName { namespace: judged.pod.namespace.clone(), name: judged.pod.name.clone() };
+        let asked = PodName {
+            namespace: judged.pod.namespace.clone(),
+            name: judged.pod.name.clone(),
+        };
         let explained = explanation(&asked);
-        let decides = explained.rules.iter().chain(&explained.limits).filter(|rule| rule.decides);
+        let decides = explained
+            .rules
+            .iter()
+            .chain(&explained.limits)
+            .filter(|rule| rule.decides);
         let decides = decides.map(|rule| rule.seen.clone()).collect::<Vec<_>>();
-        let run = (Some(judged.verdict()), Some(judged.code()), judged.sentence());
+        let run = (
+            Some(judged.verdict()),
+            Some(judged.code()),
+            judged.sentence(),
+        );
         let judgement = explained.judgement;
-        if (judgement.verdict, judgement.reason, judgement.detail.clone()) != run
+        if (
+            judgement.verdict,
+            judgement.reason,
+            judgement.detail.clone(),
+        ) != run
             || decides != [judged.sentence()]
         {
             differences.push(format!(
@@ -194,21 +241,44 @@ fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Ve
 fn what_is_explained_is_what_a_run_decides() {
     let (over_cap, held) = (Cell::new(0), Cell::new(0));
     for_every_cluster(800, |case, settings| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let _entered = runtime.enter();
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
         let server = Server::new(case.cluster.clone()).page(case.page);
-        let cluster = Cluster::new(server.client(), stop.clone(), settings.node_selectors.clone());
-        let gathered = runtime.block_on(live::gather(&cluster, &settings.wanted(), None)).unwrap();
-        let plan = Plan::new(&gathered.facts, gathered.pods, &settings.policy, &settings.limits);
-        let on_cluster =
-            |asked: &PodName| runtime.block_on(explain::run_on(&cluster, settings, asked)).unwrap();
+        let cluster = Cluster::new(
+            server.client(),
+            stop.clone(),
+            settings.node_selectors.clone(),
+        );
+        let gathered = runtime
+            .block_on(live::gather(&cluster, &settings.wanted(), None))
+            .unwrap();
+        let plan = Plan::new(
+            &gathered.facts,
+            gathered.pods,
+            &settings.policy,
+            &settings.limits,
+        );
+        let on_cluster = |asked: &PodName| {
+            runtime
+                .block_on(explain::run_on(&cluster, settings, asked))
+                .unwrap()
+        };
         prop_assert_eq!(differences(&plan, on_cluster), Vec::<String>::new());
 
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, case.cluster.saved()).unwrap();
-        let task = Task::Audit { snapshot: file.path().to_owned(), now: Some(now()) };
-        let audit = Settings { task, ..settings.clone() };
+        let task = Task::Audit {
+            snapshot: file.path().to_owned(),
+            now: Some(now()),
+        };
+        let audit = Settings {
+            task,
+            ..settings.clone()
+        };
         let saved = Saved::read(
             case.cluster.saved().as_bytes(),
             audit.snapshot_options(Some(now())),
@@ -216,35 +286,66 @@ fn what_is_explained_is_what_a_run_decides() {
         );
         let saved = saved.unwrap().gather(&audit.wanted(), None).unwrap();
         let of_file = Plan::new(&saved.facts, saved.pods, &audit.policy, &audit.limits);
-        let on_file = |asked: &PodName| runtime.block_on(explain::run(&audit, asked, &stop)).unwrap();
+        let on_file = |asked: &PodName| {
+            runtime
+                .block_on(explain::run(&audit, asked, &stop))
+                .unwrap()
+        };
         prop_assert_eq!(differences(&of_file, on_file), Vec::<String>::new());
 
-        let limited = |code: ReasonCode| plan.pods.iter().filter(|judged| judged.code() == code).count();
+        let limited = |code: ReasonCode| {
+            plan.pods
+                .iter()
+                .filter(|judged| judged.code() == code)
+                .count()
+        };
         over_cap.set(over_cap.get() + limited(ReasonCode::OverCap));
         held.set(held.get() + limited(ReasonCode::MassOutage));
         Ok(())
     });
     let (over_cap, held) = (over_cap.get(), held.get());
-    assert!(over_cap > 0 && held > 5, "{over_cap} over the cap, {held} held");
+    assert!(
+        over_cap > 0 && held > 5,
+        "{over_cap} over the cap, {held} held"
+    );
 }
 
 #[test]
 fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
     let stuck = samples::pod("shop", "db-0", "n1");
     let opted_out = samples::annotated(stuck.clone(), "pod-reaper.io/skip", "true");
-    let others = [samples::node("n1", "Unknown"), samples::node("n2", "True"), samples::namespace("shop")];
-    let mut objects = Objects::new(samples::NOW.parse().unwrap(), others.into_iter().chain([opted_out]));
+    let others = [
+        samples::node("n1", "Unknown"),
+        samples::node("n2", "True"),
+        samples::namespace("shop"),
+    ];
+    let mut objects = Objects::new(
+        samples::NOW.parse().unwrap(),
+        others.into_iter().chain([opted_out]),
+    );
     objects.cached = Some(vec![stuck]);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
-        let cluster = Cluster::new(Server::new(objects).client(), stop, NodeSelectors::default());
-        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None).await.unwrap();
+        let cluster = Cluster::new(
+            Server::new(objects).client(),
+            stop,
+            NodeSelectors::default(),
+        );
+        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None)
+            .await
+            .unwrap();
         // The run's delete would be refused, as the pod has another version.
         let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
         assert_eq!(plan.pods[0].code(), ReasonCode::Stuck);
-        let asked = PodName { namespace: "shop".to_owned(), name: "db-0".to_owned() };
+        let asked = PodName {
+            namespace: "shop".to_owned(),
+            name: "db-0".to_owned(),
+        };
         let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
         assert_eq!(explained.judgement.reason, Some(ReasonCode::OptedOut));
     });
@@ -255,7 +356,9 @@ fn now() -> Timestamp {
 }
 
 fn ago(minutes: i64) -> String {
-    (now() - SignedDuration::from_mins(minutes)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    (now() - SignedDuration::from_mins(minutes))
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }
 
 fn typed() -> impl Strategy<Value = Typed> {
@@ -266,13 +369,15 @@ fn typed() -> impl Strategy<Value = Typed> {
         "--kubelet-alive=reap",
         "--kubelet-alive=hold",
     ]);
-    (any::<bool>(), any::<bool>(), alive, limits).prop_map(|(all, selectors, alive, (percent, cap))| Typed {
-        all,
-        selectors,
-        alive,
-        percent,
-        cap,
-    })
+    (any::<bool>(), any::<bool>(), alive, limits).prop_map(
+        |(all, selectors, alive, (percent, cap))| Typed {
+            all,
+            selectors,
+            alive,
+            percent,
+            cap,
+        },
+    )
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -375,7 +480,8 @@ const CLAIMS: usize = 4;
 /// Labels and annotations, which opt out or not.
 fn skip() -> impl Strategy<Value = (Value, Value)> {
     let value = || option::weighted(0.02, select(vec!["true", "", "no", "false"]));
-    let of = |value: Option<&str>| value.map_or(json!({}), |value| json!({"pod-reaper.io/skip": value}));
+    let of =
+        |value: Option<&str>| value.map_or(json!({}), |value| json!({"pod-reaper.io/skip": value}));
     (value(), value()).prop_map(move |(label, annotation)| (of(label), of(annotation)))
 }
 
@@ -397,9 +503,14 @@ fn claim() -> impl Strategy<Value = (Value, Value)> {
         one(requirement("gen", "Gt", &["3"])),
         one(requirement("gen", "Lt", &["4"])),
         one(requirement("gone", "In", &["yes"])),
-        vec![json!({"matchExpressions": [requirement("topology.kubernetes.io/zone", "In", &["b"]),
-            requirement("disk", "In", &["ssd"])]})],
-        vec![json!({}), json!({"matchExpressions": [requirement("disk", "In", &["hdd"])]})],
+        vec![
+            json!({"matchExpressions": [requirement("topology.kubernetes.io/zone", "In", &["b"]),
+            requirement("disk", "In", &["ssd"])]}),
+        ],
+        vec![
+            json!({}),
+            json!({"matchExpressions": [requirement("disk", "In", &["hdd"])]}),
+        ],
         vec![
             json!({"matchFields": [requirement("metadata.name", "NotIn", &["n0"])], "matchExpressions": []}),
         ],
@@ -488,7 +599,10 @@ fn node() -> impl Strategy<Value = (Value, Leases)> {
         "selected taint",
         "annotation",
     ]);
-    let ages = (select(vec![0, 60, 60, -60]), select(vec![0, 60, 60, 60, 61]));
+    let ages = (
+        select(vec![0, 60, 60, -60]),
+        select(vec![0, 60, 60, 60, 61]),
+    );
     let identity = select(vec!["kube-apiserver", "kube-apiserver", "another"]);
     let server = option::weighted(0.2, (ages.clone(), identity));
     (

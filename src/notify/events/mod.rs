@@ -52,13 +52,26 @@ pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
         failure.is_hopeless()
     };
     let end = Instant::now() + LIMIT;
-    let cut = || stop.reason().or_else(|| (Instant::now() >= end).then_some("their time limit"));
+    let cut = || {
+        stop.reason()
+            .or_else(|| (Instant::now() >= end).then_some("their time limit"))
+    };
     let mut events = done(record);
     // A node may have hundreds of such pods, but they share a few namespaces.
-    let namespaces = record.manual().map(|judged| judged.pod.namespace.as_str()).collect::<BTreeSet<_>>();
-    let pods = &record.manual().map(|judged| judged.pod.uid.as_str()).collect::<BTreeSet<_>>();
-    let read =
-        |namespace| async move { (namespace, cluster.warned(namespace, |uid| pods.contains(uid)).await) };
+    let namespaces = record
+        .manual()
+        .map(|judged| judged.pod.namespace.as_str())
+        .collect::<BTreeSet<_>>();
+    let pods = &record
+        .manual()
+        .map(|judged| judged.pod.uid.as_str())
+        .collect::<BTreeSet<_>>();
+    let read = |namespace| async move {
+        (
+            namespace,
+            cluster.warned(namespace, |uid| pods.contains(uid)).await,
+        )
+    };
     let mut reads = stream::iter(namespaces)
         .take_while(|_| future::ready(cut().is_none()))
         .map(read)
@@ -83,7 +96,8 @@ pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
         match result {
             Ok(()) => written += 1,
             // Another run has written this one a moment ago, or its namespace is being deleted.
-            Err(failure) if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
+            Err(failure)
+                if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
             Err(failure) if !ends(&failure) => {}
             Err(_) => break,
         }
@@ -114,11 +128,18 @@ fn warning(failure: &Failure) -> String {
 
 impl<'a> RunRecord<'a> {
     fn manual(&self) -> impl Iterator<Item = &'a Judged> + use<'a> {
-        self.plan.pods.iter().filter(|judged| judged.verdict() == Verdict::Manual)
+        self.plan
+            .pods
+            .iter()
+            .filter(|judged| judged.verdict() == Verdict::Manual)
     }
 
     fn node(&self, name: &str) -> Option<Reference> {
-        self.facts.nodes.get(name).and_then(NodeRead::known).map(Reference::node)
+        self.facts
+            .nodes
+            .get(name)
+            .and_then(NodeRead::known)
+            .map(Reference::node)
     }
 }
 
@@ -127,11 +148,16 @@ fn done(record: &RunRecord<'_>) -> Vec<Event> {
     let mut owners = BTreeMap::<(&str, Reference), Vec<&PodFacts>>::new();
     let mut nodes = BTreeMap::<&str, usize>::new();
     for pod in record.plan.reaps() {
-        let Some(node) = pod.node.as_deref() else { continue };
+        let Some(node) = pod.node.as_deref() else {
+            continue;
+        };
         if record.outcomes.get(&pod.uid) != Some(&Outcome::Deleted) {
             continue;
         }
-        owners.entry((node, Reference::controller(pod))).or_default().push(pod);
+        owners
+            .entry((node, Reference::controller(pod)))
+            .or_default()
+            .push(pod);
         *nodes.entry(node).or_default() += 1;
     }
     let event = |regarding: Reference, related, note: String| Event {
@@ -147,16 +173,29 @@ fn done(record: &RunRecord<'_>) -> Vec<Event> {
         event(owner, record.node(node), note)
     });
     let of_nodes = nodes.into_iter().filter_map(|(name, deleted)| {
-        let manual = record.manual().filter(|judged| judged.pod.node.as_deref() == Some(name)).count();
-        Some(event(record.node(name)?, None, node_note(name, deleted, manual)))
+        let manual = record
+            .manual()
+            .filter(|judged| judged.pod.node.as_deref() == Some(name))
+            .count();
+        Some(event(
+            record.node(name)?,
+            None,
+            node_note(name, deleted, manual),
+        ))
     });
     of_owners.chain(of_nodes).collect()
 }
 
 /// A Warning for each pod of `namespace` that needs a person, unless it has one of the last hour. `warned`: when each
 /// pod had its last.
-fn waiting(record: &RunRecord<'_>, namespace: &str, warned: &BTreeMap<String, Timestamp>) -> Vec<Event> {
-    let pods = record.manual().filter(|judged| judged.pod.namespace == namespace);
+fn waiting(
+    record: &RunRecord<'_>,
+    namespace: &str,
+    warned: &BTreeMap<String, Timestamp>,
+) -> Vec<Event> {
+    let pods = record
+        .manual()
+        .filter(|judged| judged.pod.namespace == namespace);
     let due = pods.filter_map(|judged| {
         let pod = &judged.pod;
         let last = warned.get(&pod.uid).copied();
@@ -166,7 +205,11 @@ fn waiting(record: &RunRecord<'_>, namespace: &str, warned: &BTreeMap<String, Ti
         let node = pod.node.as_deref();
         Some(Event {
             // After the one before it: two runs at once choose the same name, and the API server takes one.
-            warning: Some(format!("{CONTROLLER}.{}.{}", pod.uid, last.map_or(0, Timestamp::as_second))),
+            warning: Some(format!(
+                "{CONTROLLER}.{}.{}",
+                pod.uid,
+                last.map_or(0, Timestamp::as_second)
+            )),
             reason: camel_case(judged.code().as_str()),
             action: camel_case(judged.verdict().as_str()),
             regarding: Reference::pod(pod),
@@ -181,7 +224,11 @@ fn waiting(record: &RunRecord<'_>, namespace: &str, warned: &BTreeMap<String, Ti
 fn camel_case(code: &str) -> String {
     let words = code.split('-').map(|word| {
         let mut letters = word.chars();
-        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters)
+        letters
+            .next()
+            .map(|first| first.to_ascii_uppercase())
+            .into_iter()
+            .chain(letters)
     });
     words.flatten().collect()
 }
@@ -189,7 +236,10 @@ fn camel_case(code: &str) -> String {
 fn owner_note(node: &str, owner: &Reference, pods: &[&PodFacts]) -> String {
     let stuck = format!("stuck Terminating on NotReady node {node}");
     if owner.kind == "Pod" && pods.iter().any(|pod| pod.uid == owner.uid) {
-        return fit(&format!("Force-deleted: it was {stuck}. It has no controller to start another."), "");
+        return fit(
+            &format!("Force-deleted: it was {stuck}. It has no controller to start another."),
+            "",
+        );
     }
     let mut note = match pods.len() {
         1 => format!("Force-deleted a pod that was {stuck}: "),
@@ -218,20 +268,32 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
         manual => counted(manual, "needs a person", "need a person"),
     };
     let power_off = advice::power_off(name).what;
-    fit(&format!("Force-deleted {pods} stuck Terminating here; {persons}. {power_off}"), "")
+    fit(
+        &format!("Force-deleted {pods} stuck Terminating here; {persons}. {power_off}"),
+        "",
+    )
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     let why = match reason {
         // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
         Reason::VolumeUnverified { claims } => {
-            let claims = claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>();
-            format!("It is unverified whether its storage is on the dead node: {}.", claims.join(", "))
+            let claims = claims
+                .iter()
+                .map(|claim| claim.claim.as_str())
+                .collect::<Vec<_>>();
+            format!(
+                "It is unverified whether its storage is on the dead node: {}.",
+                claims.join(", ")
+            )
         }
         reason => reason.sentence(),
     };
     let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
-    fit(&format!("Not force-deleted: it needs a person. {why}"), &next)
+    fit(
+        &format!("Not force-deleted: it needs a person. {why}"),
+        &next,
+    )
 }
 
 /// Cleaned, and cut where head and tail do not fit into a note together; the tail is kept.
@@ -251,7 +313,11 @@ fn instance() -> String {
     let name = variable.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());
     let mut name = clean(name.unwrap_or_default().trim());
     name.truncate(name.floor_char_boundary(INSTANCE_LIMIT));
-    if name.is_empty() { CONTROLLER.to_owned() } else { name }
+    if name.is_empty() {
+        CONTROLLER.to_owned()
+    } else {
+        name
+    }
 }
 
 #[cfg(test)]

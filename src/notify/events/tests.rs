@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     decide::UnverifiedClaim,
-    report::samples::{annotated, audit, held_by, judged, lease, namespace, node, pod, private_cloud},
+    report::samples::{
+        annotated, audit, held_by, judged, lease, namespace, node, pod, private_cloud,
+    },
 };
 
 fn owned(mut pod: Value, kind: &str, name: &str) -> Value {
@@ -17,23 +19,49 @@ fn owned(mut pod: Value, kind: &str, name: &str) -> Value {
 }
 
 fn in_app(pods: impl IntoIterator<Item = Value>) -> Vec<Value> {
-    let nodes =
-        [node("ds01", "True"), node("ds02", "True"), node("ds05", "Unknown"), node("ds06", "Unknown")];
-    let others = [namespace("app"), namespace("web"), lease("ds05"), lease("ds06")];
+    let nodes = [
+        node("ds01", "True"),
+        node("ds02", "True"),
+        node("ds05", "Unknown"),
+        node("ds06", "Unknown"),
+    ];
+    let others = [
+        namespace("app"),
+        namespace("web"),
+        lease("ds05"),
+        lease("ds06"),
+    ];
     nodes.into_iter().chain(others).chain(pods).collect()
 }
 
 /// The Events of a run that has deleted every pod that was to be reaped.
 fn all_deleted(objects: &[Value]) -> Vec<Event> {
     let (facts, plan) = judged(&audit(), objects);
-    let outcomes = plan.reaps().map(|pod| (pod.uid.clone(), Outcome::Deleted)).collect();
-    done(&RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes })
+    let outcomes = plan
+        .reaps()
+        .map(|pod| (pod.uid.clone(), Outcome::Deleted))
+        .collect();
+    done(&RunRecord {
+        at: facts.now,
+        facts: &facts,
+        plan: &plan,
+        outcomes: &outcomes,
+    })
 }
 
-fn all_waiting(objects: &[Value], namespace: &str, warned: &BTreeMap<String, Timestamp>) -> Vec<Event> {
+fn all_waiting(
+    objects: &[Value],
+    namespace: &str,
+    warned: &BTreeMap<String, Timestamp>,
+) -> Vec<Event> {
     let (facts, plan) = judged(&audit(), objects);
     let outcomes = BTreeMap::new();
-    let record = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &outcomes };
+    let record = RunRecord {
+        at: facts.now,
+        facts: &facts,
+        plan: &plan,
+        outcomes: &outcomes,
+    };
     waiting(&record, namespace, warned)
 }
 
@@ -65,8 +93,9 @@ fn a_code_is_spelled_as_events_spell_it() {
 
 #[test]
 fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
-    let set =
-        |namespace: &str, name: &str, node: &str| owned(pod(namespace, name, node), "StatefulSet", "db");
+    let set = |namespace: &str, name: &str, node: &str| {
+        owned(pod(namespace, name, node), "StatefulSet", "db")
+    };
     let mut alone = pod("app", "alone", "ds06");
     alone["metadata"]["ownerReferences"] = Value::Null;
     let mut not_its_controller = owned(pod("app", "adopted", "ds06"), "Backup", "b");
@@ -119,39 +148,66 @@ fn only_what_was_verified_to_be_gone_is_reported() {
         Outcome::WouldDelete,
     ];
     assert_eq!(outcomes.len() + 1, OutcomeCode::ALL.len());
-    let pods =
-        (0..=outcomes.len()).map(|at| owned(pod("app", &format!("db-{at}"), "ds06"), "StatefulSet", "db"));
+    let pods = (0..=outcomes.len())
+        .map(|at| owned(pod("app", &format!("db-{at}"), "ds06"), "StatefulSet", "db"));
     let (facts, plan) = judged(&audit(), &in_app(pods));
     let mut by_uid = BTreeMap::new();
     for (at, outcome) in outcomes.into_iter().enumerate() {
         by_uid.insert(format!("uid-app-db-{at}"), outcome);
     }
     // The last pod has no outcome at all.
-    let record = RunRecord { at: facts.now, facts: &facts, plan: &plan, outcomes: &by_uid };
+    let record = RunRecord {
+        at: facts.now,
+        facts: &facts,
+        plan: &plan,
+        outcomes: &by_uid,
+    };
     assert_eq!(done(&record), []);
 
     let mut one_deleted = by_uid.clone();
     one_deleted.insert("uid-app-db-3".to_owned(), Outcome::Deleted);
-    let events = done(&RunRecord { outcomes: &one_deleted, ..record });
+    let events = done(&RunRecord {
+        outcomes: &one_deleted,
+        ..record
+    });
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(events[0].note.ends_with("ds06: db-3"), "{}", events[0].note);
-    assert!(events[1].note.starts_with("Force-deleted 1 pod "), "{}", events[1].note);
+    assert!(
+        events[1].note.starts_with("Force-deleted 1 pod "),
+        "{}",
+        events[1].note
+    );
 }
 
 #[test]
 fn a_note_names_as_many_pods_as_fit_and_counts_the_rest() {
-    for (count, length) in [(1, 253), (4, 253), (40, 20), (60, 20), (300, 20), (300, 60), (2_000, 253)] {
+    for (count, length) in [
+        (1, 253),
+        (4, 253),
+        (40, 20),
+        (60, 20),
+        (300, 20),
+        (300, 60),
+        (2_000, 253),
+    ] {
         let pods = (0..count).map(|at| {
             let name = format!("{at:0>length$}");
             owned(pod("app", &name, "ds06"), "ReplicaSet", "many")
         });
         let events = all_deleted(&in_app(pods));
         let note = &events[0].note;
-        assert!(note.len() <= NOTE_LIMIT, "{count} of {length}: {}", note.len());
+        assert!(
+            note.len() <= NOTE_LIMIT,
+            "{count} of {length}: {}",
+            note.len()
+        );
         let named = note.split(": ").nth(1).unwrap().split(", ").count();
-        let more = note
-            .rsplit_once(" and ")
-            .map_or(0, |(_, more)| more.strip_suffix(" more").unwrap().parse::<usize>().unwrap());
+        let more = note.rsplit_once(" and ").map_or(0, |(_, more)| {
+            more.strip_suffix(" more")
+                .unwrap()
+                .parse::<usize>()
+                .unwrap()
+        });
         assert_eq!(named + more, count, "{note}");
         assert_eq!(more == 0, count * (length + 2) < 900, "{note}");
     }
@@ -184,7 +240,12 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
         missing_volume: None,
         cause: "the API server answered 403: MARKER".to_owned(),
     });
-    let note = manual_note(&plan.pods[0].pod, &Reason::VolumeUnverified { claims: claims.into() });
+    let note = manual_note(
+        &plan.pods[0].pod,
+        &Reason::VolumeUnverified {
+            claims: claims.into(),
+        },
+    );
     assert!(
         note.contains("its storage is on the dead node: data, log.") && !note.contains("MARKER"),
         "{note}"
@@ -200,23 +261,52 @@ fn a_pod_is_warned_of_once_an_hour_and_two_runs_at_once_choose_one_name() {
     };
     let first = after(None);
     assert_eq!(first.len(), 1);
-    assert_eq!(first[0].warning.as_deref(), Some("pod-reaper.uid-app-held-0.0"));
+    assert_eq!(
+        first[0].warning.as_deref(),
+        Some("pod-reaper.uid-app-held-0.0")
+    );
     assert_eq!(after(Some("2026-01-31T02:00:01Z")), []);
-    assert_eq!(after(Some("2026-01-31T03:00:05Z")), [], "in the future, by another clock");
+    assert_eq!(
+        after(Some("2026-01-31T03:00:05Z")),
+        [],
+        "in the future, by another clock"
+    );
     let again = after(Some("2026-01-31T02:00:00Z"));
-    assert_eq!(again[0].warning.as_deref(), Some("pod-reaper.uid-app-held-0.1769824800"));
+    assert_eq!(
+        again[0].warning.as_deref(),
+        Some("pod-reaper.uid-app-held-0.1769824800")
+    );
     assert_eq!(again, after(Some("2026-01-31T02:00:00Z")));
-    assert_eq!(all_waiting(&objects, "web", &BTreeMap::new()), [], "of another namespace");
+    assert_eq!(
+        all_waiting(&objects, "web", &BTreeMap::new()),
+        [],
+        "of another namespace"
+    );
 }
 
 #[test]
 fn a_note_keeps_its_end_and_holds_no_control_characters() {
     let note = fit(&"ä\u{1b}".repeat(600), " the end");
-    assert!(note.len() <= NOTE_LIMIT && note.len() > NOTE_LIMIT - 8, "{}", note.len());
-    assert!(note.ends_with("… the end") && !note.contains('\u{1b}'), "{note}");
+    assert!(
+        note.len() <= NOTE_LIMIT && note.len() > NOTE_LIMIT - 8,
+        "{}",
+        note.len()
+    );
+    assert!(
+        note.ends_with("… the end") && !note.contains('\u{1b}'),
+        "{note}"
+    );
     let named = annotated(pod("app", "held-0", "ds06"), "example.org/x", "y");
-    let events = all_waiting(&in_app([held_by(named, "example.org/\u{202e}hold")]), "app", &BTreeMap::new());
-    assert!(events[0].note.contains("example.org/\u{fffd}hold"), "{}", events[0].note);
+    let events = all_waiting(
+        &in_app([held_by(named, "example.org/\u{202e}hold")]),
+        "app",
+        &BTreeMap::new(),
+    );
+    assert!(
+        events[0].note.contains("example.org/\u{fffd}hold"),
+        "{}",
+        events[0].note
+    );
 }
 
 #[test]

@@ -32,7 +32,9 @@ pub(super) fn write(path: &Path, page: &Page) -> io::Result<()> {
 
 /// The families of a former file of ours that `page` lacks.
 fn kept(former: &str, page: &Page) -> impl Iterator<Item = String> {
-    let families = former.split(Family::HEAD).filter(|family| family.starts_with(Family::PREFIX));
+    let families = former
+        .split(Family::HEAD)
+        .filter(|family| family.starts_with(Family::PREFIX));
     let missing = families.filter(|family| {
         let name = family.split(' ').next().unwrap_or_default();
         page.families.iter().all(|family| family.name != name)

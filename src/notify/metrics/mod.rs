@@ -48,17 +48,36 @@ pub struct Metrics<'a> {
 impl<'a> Metrics<'a> {
     /// A run begins.
     pub fn begin(settings: &'a Settings) -> Self {
-        Self { settings, started: Instant::now(), of_report: Vec::new(), refused: false }
+        Self {
+            settings,
+            started: Instant::now(),
+            of_report: Vec::new(),
+            refused: false,
+        }
     }
 
     /// There is a report.
     pub fn take(&mut self, report: &Report) {
         let pods = ReasonCode::ALL.map(|code| {
             let count = report.pods.iter().filter(|pod| pod.reason == code).count();
-            (vec![("verdict", code.verdict().as_str()), ("reason", code.as_str())], count.to_string())
+            (
+                vec![
+                    ("verdict", code.verdict().as_str()),
+                    ("reason", code.as_str()),
+                ],
+                count.to_string(),
+            )
         });
-        let outcomes = report.summary.outcomes.iter().map(|(code, count)| (code.as_str(), *count));
-        let replacements = report.summary.replacements.iter().map(|(state, count)| (state.as_str(), *count));
+        let outcomes = report
+            .summary
+            .outcomes
+            .iter()
+            .map(|(code, count)| (code.as_str(), *count));
+        let replacements = report
+            .summary
+            .replacements
+            .iter()
+            .map(|(state, count)| (state.as_str(), *count));
         let notices = NoticeCode::ALL.map(|code| {
             let counts = report.notices.iter().filter(|notice| notice.code == code);
             (code.as_str(), counts.map(|notice| notice.count).sum())
@@ -68,23 +87,50 @@ impl<'a> Metrics<'a> {
         let held = report.breaker.as_ref().map_or(0, |breaker| breaker.held);
         self.refused = report.summary.outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
         self.of_report = vec![
-            ("pods", "Terminating pods that the last run looked at, by verdict and reason.", pods.into()),
-            ("outcomes", "Pods that were to be reaped in the last run, by what happened.", outcomes),
-            ("nodes_not_ready", "NotReady nodes, leaf nodes and unread ones included.", not_ready),
-            ("breaker_held_pods", "Pods that the mass-outage breaker kept from being reaped.", one(&held)),
-            ("read_errors", "Things that the last run could not read.", one(&report.errors.len())),
+            (
+                "pods",
+                "Terminating pods that the last run looked at, by verdict and reason.",
+                pods.into(),
+            ),
+            (
+                "outcomes",
+                "Pods that were to be reaped in the last run, by what happened.",
+                outcomes,
+            ),
+            (
+                "nodes_not_ready",
+                "NotReady nodes, leaf nodes and unread ones included.",
+                not_ready,
+            ),
+            (
+                "breaker_held_pods",
+                "Pods that the mass-outage breaker kept from being reaped.",
+                one(&held),
+            ),
+            (
+                "read_errors",
+                "Things that the last run could not read.",
+                one(&report.errors.len()),
+            ),
             (
                 "replacements",
                 "Replacements that the last run waited for, by how far they had come at its end.",
                 each("state", replacements),
             ),
-            ("notices", "How many pods, or other things, the notices of the last run are about.", notices),
+            (
+                "notices",
+                "How many pods, or other things, the notices of the last run are about.",
+                notices,
+            ),
         ];
     }
 
     /// The run has ended with this exit code. Numbers that cannot be handed over are a warning, and change nothing.
     pub async fn deliver(self, exit: Exit, stop: &Stop) {
-        let MetricsTo { push_gateway, metrics_file } = &self.settings.metrics;
+        let MetricsTo {
+            push_gateway,
+            metrics_file,
+        } = &self.settings.metrics;
         if metrics_file.is_none() && push_gateway.is_none() {
             return;
         }
@@ -98,12 +144,19 @@ impl<'a> Metrics<'a> {
             within(limit, pushed, &format!("pushed to {gateway}"), advice).await;
         };
         let write = async {
-            let Some(path) = metrics_file.clone() else { return };
+            let Some(path) = metrics_file.clone() else {
+                return;
+            };
             let (done, page) = (format!("written to {}", path.display()), page.clone());
             // In a thread of its own: a file system may hang.
             let written = tokio::task::spawn_blocking(move || file::write(&path, &page));
-            let written =
-                async { written.await.map_err(io::Error::from).flatten().map_err(|error| error.to_string()) };
+            let written = async {
+                written
+                    .await
+                    .map_err(io::Error::from)
+                    .flatten()
+                    .map_err(|error| error.to_string())
+            };
             let advice = "--metrics-file names a file in a writable folder";
             within(limit, written, &done, advice).await;
         };
@@ -117,25 +170,54 @@ impl<'a> Metrics<'a> {
             && !self.of_report.is_empty()
             && !self.refused;
         // An audit of a saved state hands nothing over.
-        let modes = ModeCode::ALL.into_iter().filter(|mode| *mode != ModeCode::Snapshot);
-        let modes = modes.map(|mode| (mode.as_str(), usize::from(mode == self.settings.task.mode())));
-        let ended = Duration::try_from(ended.as_duration()).unwrap_or_default().as_secs_f64();
+        let modes = ModeCode::ALL
+            .into_iter()
+            .filter(|mode| *mode != ModeCode::Snapshot);
+        let modes = modes.map(|mode| {
+            (
+                mode.as_str(),
+                usize::from(mode == self.settings.task.mode()),
+            )
+        });
+        let ended = Duration::try_from(ended.as_duration())
+            .unwrap_or_default()
+            .as_secs_f64();
         let mut all = self.of_report.clone();
         all.extend([
-            ("mode", "What the last run was allowed to change: 1 for its mode.", each("mode", modes)),
+            (
+                "mode",
+                "What the last run was allowed to change: 1 for its mode.",
+                each("mode", modes),
+            ),
             ("exit_code", "Exit code of the last run.", one(&exit.code())),
-            ("run_duration_seconds", "How long the last run took.", one(&took.as_secs_f64())),
-            ("last_run_timestamp_seconds", "When the last run ended.", one(&ended)),
+            (
+                "run_duration_seconds",
+                "How long the last run took.",
+                one(&took.as_secs_f64()),
+            ),
+            (
+                "last_run_timestamp_seconds",
+                "When the last run ended.",
+                one(&ended),
+            ),
         ]);
         if success {
-            let help =
-                "When a run that may delete last did all that it should; a person may still be needed.";
+            let help = "When a run that may delete last did all that it should; a person may still be needed.";
             all.push(("last_success_timestamp_seconds", help, one(&ended)));
         }
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
-        all.push(("build_info", "The program's version.", vec![(version, "1".to_owned())]));
-        let families = all.iter().map(|numbers| Family::new(numbers, self.settings.cluster_name.as_deref()));
-        Page { families: families.collect(), whole: success }
+        all.push((
+            "build_info",
+            "The program's version.",
+            vec![(version, "1".to_owned())],
+        ));
+        let families = all
+            .iter()
+            .map(|numbers| Family::new(numbers, self.settings.cluster_name.as_deref()));
+        Page {
+            families: families.collect(),
+            whole: success,
+        }
     }
 }
 
@@ -150,15 +232,28 @@ fn one(value: &impl ToString) -> Vec<Sample> {
 }
 
 /// One sample for each value of that label.
-fn each(label: &'static str, counts: impl IntoIterator<Item = (&'static str, usize)>) -> Vec<Sample> {
-    counts.into_iter().map(|(value, count)| (vec![(label, value)], count.to_string())).collect()
+fn each(
+    label: &'static str,
+    counts: impl IntoIterator<Item = (&'static str, usize)>,
+) -> Vec<Sample> {
+    counts
+        .into_iter()
+        .map(|(value, count)| (vec![(label, value)], count.to_string()))
+        .collect()
 }
 
 /// Does `work`, for no longer than `limit`. Where it fails, the log says what was not `done`, and what to see to.
-async fn within(limit: Duration, work: impl Future<Output = Result<(), String>>, done: &str, advice: &str) {
+async fn within(
+    limit: Duration,
+    work: impl Future<Output = Result<(), String>>,
+    done: &str,
+    advice: &str,
+) {
     let late = |_| Err(format!("it took longer than {} s", limit.as_secs()));
     if let Err(cause) = tokio::time::timeout(limit, work).await.unwrap_or_else(late) {
-        tracing::warn!("The metrics were not {done}: {cause}. The run is unaffected; check that {advice}");
+        tracing::warn!(
+            "The metrics were not {done}: {cause}. The run is unaffected; check that {advice}"
+        );
     }
 }
 
@@ -172,7 +267,9 @@ struct Page {
 
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.families.iter().try_for_each(|family| f.write_str(&family.text))
+        self.families
+            .iter()
+            .try_for_each(|family| f.write_str(&family.text))
     }
 }
 
@@ -193,11 +290,17 @@ impl Family {
         let name = format!("{}{name}", Self::PREFIX);
         let mut text = format!("{}{name} {help}\n# TYPE {name} gauge\n", Self::HEAD);
         for (labels, value) in samples {
-            let labels =
-                cluster.map(|cluster| ("cluster", cluster)).into_iter().chain(labels.iter().copied());
+            let labels = cluster
+                .map(|cluster| ("cluster", cluster))
+                .into_iter()
+                .chain(labels.iter().copied());
             let labels = labels.map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
             let labels = labels.collect::<Vec<_>>().join(",");
-            let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+            let labels = if labels.is_empty() {
+                labels
+            } else {
+                format!("{{{labels}}}")
+            };
             // A String takes everything.
             let _ = writeln!(text, "{name}{labels} {value}");
         }
@@ -207,5 +310,8 @@ impl Family {
 
 /// As the format asks for within quotes.
 fn escaped(value: &str) -> String {
-    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+    value
+        .replace('\\', r"\\")
+        .replace('"', "\\\"")
+        .replace('\n', r"\n")
 }

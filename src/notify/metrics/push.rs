@@ -9,22 +9,40 @@ use crate::cli::{Login, PushGateway};
 use crate::cluster::{USER_AGENT, root};
 
 /// Hands `page` to `gateway`. Nothing is repeated, and no redirect followed.
-pub(super) async fn push(gateway: &PushGateway, cluster: Option<&str>, page: &Page) -> Result<(), String> {
+pub(super) async fn push(
+    gateway: &PushGateway,
+    cluster: Option<&str>,
+    page: &Page,
+) -> Result<(), String> {
     // PUT takes the place of the whole group, POST only that of the families in it.
-    let method = if page.whole { Method::PUT } else { Method::POST };
+    let method = if page.whole {
+        Method::PUT
+    } else {
+        Method::POST
+    };
     let request = Request::builder()
         .method(method)
         .uri(group(cluster))
         .header(header::USER_AGENT, USER_AGENT)
-        .header(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")
+        .header(
+            header::CONTENT_TYPE,
+            "text/plain; version=0.0.4; charset=utf-8",
+        )
         .body(Body::from(page.to_string().into_bytes()))
         .map_err(|error| error.to_string())?;
-    let response = client(gateway)?.send(request).await.map_err(|error| root(&error))?;
+    let response = client(gateway)?
+        .send(request)
+        .await
+        .map_err(|error| root(&error))?;
     let status = response.status();
     if status.is_success() {
         return Ok(());
     }
-    let hint = if status.is_redirection() { ", and redirects are not followed" } else { "" };
+    let hint = if status.is_redirection() {
+        ", and redirects are not followed"
+    } else {
+        ""
+    };
     Err(format!("it answered {status}{hint}"))
 }
 
@@ -37,15 +55,19 @@ fn client(gateway: &PushGateway) -> Result<Client, String> {
         config.root_cert = Some(Vec::new());
     }
     if let Some(Login { user, password }) = gateway.login.clone() {
-        config.auth_info =
-            AuthInfo { username: Some(user), password: Some(password.into()), ..AuthInfo::default() };
+        config.auth_info = AuthInfo {
+            username: Some(user),
+            password: Some(password.into()),
+            ..AuthInfo::default()
+        };
     }
     Client::try_from(config).map_err(|error| root(&error))
 }
 
 /// The path of the group that a cluster's series are in. A name may hold a slash, hence the encoding.
 fn group(cluster: Option<&str>) -> String {
-    let cluster = cluster.map(|name| format!("/cluster@base64/{}", BASE64_URL_SAFE_NO_PAD.encode(name)));
+    let cluster =
+        cluster.map(|name| format!("/cluster@base64/{}", BASE64_URL_SAFE_NO_PAD.encode(name)));
     format!("/metrics/job/pod-reaper{}", cluster.unwrap_or_default())
 }
 
@@ -56,7 +78,13 @@ mod tests {
     #[test]
     fn each_cluster_has_a_group_of_its_own() {
         assert_eq!(group(None), "/metrics/job/pod-reaper");
-        assert_eq!(group(Some("prod-eu")), "/metrics/job/pod-reaper/cluster@base64/cHJvZC1ldQ");
-        assert_eq!(group(Some("eu/prod?ü")), "/metrics/job/pod-reaper/cluster@base64/ZXUvcHJvZD_DvA");
+        assert_eq!(
+            group(Some("prod-eu")),
+            "/metrics/job/pod-reaper/cluster@base64/cHJvZC1ldQ"
+        );
+        assert_eq!(
+            group(Some("eu/prod?ü")),
+            "/metrics/job/pod-reaper/cluster@base64/ZXUvcHJvZD_DvA"
+        );
     }
 }

@@ -1,6 +1,9 @@
 //! Tests of the metrics that a run hands over: every series, always, and what a failed run keeps.
 
-#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
 
 use std::{collections::BTreeSet, fs};
 
@@ -9,7 +12,9 @@ use expect_test::expect;
 use super::*;
 use crate::{
     outcome::Outcome,
-    report::samples::{audit, every_outcome, lease, namespace, node, pod, private_cloud, report, run},
+    report::samples::{
+        audit, every_outcome, lease, namespace, node, pod, private_cloud, report, run,
+    },
     selector::Target,
     settings::Mode,
 };
@@ -25,7 +30,9 @@ fn metrics<'a>(settings: &'a Settings, report: Option<&Report>) -> Metrics<'a> {
 }
 
 fn at(hour: &str) -> Timestamp {
-    format!("2026-01-31T{hour}:00:00.25Z").parse().expect("a moment")
+    format!("2026-01-31T{hour}:00:00.25Z")
+        .parse()
+        .expect("a moment")
 }
 
 fn page(settings: &Settings, report: Option<&Report>, exit: Exit) -> Page {
@@ -45,19 +52,26 @@ fn quiet(settings: &Settings) -> Report {
 /// The series of a page, without their values.
 fn series(text: &str) -> BTreeSet<&str> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
-    samples.map(|line| line.rsplit_once(' ').expect("a value").0).collect()
+    samples
+        .map(|line| line.rsplit_once(' ').expect("a value").0)
+        .collect()
 }
 
 /// The value of one series.
 #[track_caller]
 fn value<'a>(text: &'a str, series: &str) -> &'a str {
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {series} in\n{text}"))
 }
 
 #[test]
 fn a_quiet_run_writes_every_series_at_zero() {
-    let settings = Settings { cluster_name: Some("prod-eu".to_owned()), ..deleting() };
+    let settings = Settings {
+        cluster_name: Some("prod-eu".to_owned()),
+        ..deleting()
+    };
     let text = page(&settings, Some(&quiet(&settings)), Exit::Done).to_string();
     expect![[r##"
         # HELP pod_reaper_pods Terminating pods that the last run looked at, by verdict and reason.
@@ -155,7 +169,10 @@ fn a_busy_run_has_the_same_series() {
     let settings = deleting();
     let quiet = page(&settings, Some(&quiet(&settings)), Exit::Done).to_string();
     for busy in [every_outcome(), report(&settings, &private_cloud(), &[])] {
-        assert_eq!(series(&page(&settings, Some(&busy), Exit::Done).to_string()), series(&quiet));
+        assert_eq!(
+            series(&page(&settings, Some(&busy), Exit::Done).to_string()),
+            series(&quiet)
+        );
     }
 }
 
@@ -164,7 +181,13 @@ fn the_numbers_are_those_of_the_report() {
     let settings = deleting();
     let busy = every_outcome();
     let text = page(&settings, Some(&busy), Exit::Incomplete).to_string();
-    assert_eq!(value(&text, r#"pod_reaper_pods{verdict="reap",reason="stuck-on-not-ready-node"}"#), "10");
+    assert_eq!(
+        value(
+            &text,
+            r#"pod_reaper_pods{verdict="reap",reason="stuck-on-not-ready-node"}"#
+        ),
+        "10"
+    );
     for (outcome, count) in &busy.summary.outcomes {
         let series = format!("pod_reaper_outcomes{{outcome=\"{outcome}\"}}");
         assert_eq!(value(&text, &series), count.to_string());
@@ -174,18 +197,39 @@ fn the_numbers_are_those_of_the_report() {
     let cloud = report(&settings, &private_cloud(), &[]);
     let text = page(&settings, Some(&cloud), Exit::Incomplete).to_string();
     for pod in &cloud.pods {
-        let series = format!("pod_reaper_pods{{verdict=\"{}\",reason=\"{}\"}}", pod.verdict, pod.reason);
-        let count = cloud.pods.iter().filter(|other| other.reason == pod.reason).count();
+        let series = format!(
+            "pod_reaper_pods{{verdict=\"{}\",reason=\"{}\"}}",
+            pod.verdict, pod.reason
+        );
+        let count = cloud
+            .pods
+            .iter()
+            .filter(|other| other.reason == pod.reason)
+            .count();
         assert_eq!(value(&text, &series), count.to_string());
     }
-    assert_eq!(value(&text, "pod_reaper_read_errors"), cloud.errors.len().to_string());
+    assert_eq!(
+        value(&text, "pod_reaper_read_errors"),
+        cloud.errors.len().to_string()
+    );
 
     let nodes = ["a", "b", "c"].map(|name| node(name, "Unknown"));
     let stuck = pod("app", "a-0", "a");
     let objects = [&nodes[..], &[namespace("app"), stuck]].concat();
-    let held = page(&settings, Some(&report(&settings, &objects, &[])), Exit::Held).to_string();
+    let held = page(
+        &settings,
+        Some(&report(&settings, &objects, &[])),
+        Exit::Held,
+    )
+    .to_string();
     assert_eq!(value(&held, "pod_reaper_breaker_held_pods"), "1");
-    assert_eq!(value(&held, r#"pod_reaper_pods{verdict="wait",reason="mass-outage"}"#), "1");
+    assert_eq!(
+        value(
+            &held,
+            r#"pod_reaper_pods{verdict="wait",reason="mass-outage"}"#
+        ),
+        "1"
+    );
 }
 
 #[test]
@@ -198,14 +242,33 @@ fn the_notices_are_counted() {
         staying["spec"]["tolerations"] = serde_json::json!([{"operator": "Exists"}]);
         staying
     });
-    let objects = [&[node("ds05", "True"), node("ds06", "Unknown"), namespace("app")], &staying[..]].concat();
+    let objects = [
+        &[
+            node("ds05", "True"),
+            node("ds06", "Unknown"),
+            namespace("app"),
+        ],
+        &staying[..],
+    ]
+    .concat();
     let report = report(&settings, &objects, &[]);
     let text = page(&settings, Some(&report), report.exit).to_string();
-    for (notice, count) in [("never-evicted", "2"), ("unknown-kind", "2"), ("long-wait", "0")] {
-        assert_eq!(value(&text, &format!("pod_reaper_notices{{notice=\"{notice}\"}}")), count, "{notice}");
+    for (notice, count) in [
+        ("never-evicted", "2"),
+        ("unknown-kind", "2"),
+        ("long-wait", "0"),
+    ] {
+        assert_eq!(
+            value(&text, &format!("pod_reaper_notices{{notice=\"{notice}\"}}")),
+            count,
+            "{notice}"
+        );
     }
     assert_eq!(value(&text, "pod_reaper_exit_code"), "0");
-    assert!(text.contains("pod_reaper_last_success_timestamp_seconds "), "no notice makes a run fail");
+    assert!(
+        text.contains("pod_reaper_last_success_timestamp_seconds "),
+        "no notice makes a run fail"
+    );
 }
 
 /// Exit code 5 counts as a success, since it is requested by an option. A dry run does not: it deletes nothing, and
@@ -213,15 +276,29 @@ fn the_notices_are_counted() {
 #[test]
 fn only_a_run_that_did_all_it_should_is_a_success() {
     let success = |page: &Page| {
-        assert_eq!(page.to_string().contains("pod_reaper_last_success_timestamp_seconds "), page.whole);
+        assert_eq!(
+            page.to_string()
+                .contains("pod_reaper_last_success_timestamp_seconds "),
+            page.whole
+        );
         page.whole
     };
     let all_well = |settings: &Settings| {
         let report = quiet(settings);
-        [Exit::Done, Exit::CouldNotRun, Exit::Usage, Exit::Incomplete, Exit::Held, Exit::Manual]
-            .map(|exit| success(&page(settings, Some(&report), exit)))
+        [
+            Exit::Done,
+            Exit::CouldNotRun,
+            Exit::Usage,
+            Exit::Incomplete,
+            Exit::Held,
+            Exit::Manual,
+        ]
+        .map(|exit| success(&page(settings, Some(&report), exit)))
     };
-    assert_eq!(all_well(&deleting()), [true, false, false, false, false, true]);
+    assert_eq!(
+        all_well(&deleting()),
+        [true, false, false, false, false, true]
+    );
     assert!(!success(&page(&deleting(), None, Exit::CouldNotRun)));
     let dry = [Mode::ServerDryRun, Mode::ClientDryRun].map(|mode| run(mode, Target::default()));
     for settings in [&dry[0], &dry[1], &audit()] {
@@ -243,7 +320,10 @@ fn the_mode_is_written() {
     for mode in [DELETING, Mode::ServerDryRun, Mode::ClientDryRun] {
         let settings = run(mode, Target::default());
         let text = page(&settings, None, Exit::CouldNotRun).to_string();
-        for other in ModeCode::ALL.into_iter().filter(|other| *other != ModeCode::Snapshot) {
+        for other in ModeCode::ALL
+            .into_iter()
+            .filter(|other| *other != ModeCode::Snapshot)
+        {
             let series = format!("pod_reaper_mode{{mode=\"{other}\"}}");
             assert_eq!(value(&text, &series) == "1", other == settings.task.mode());
         }
@@ -256,14 +336,23 @@ fn a_run_without_a_report_writes_no_series_about_pods() {
     assert!(!text.contains("pod_reaper_pods"), "{text}");
     assert!(!text.contains("pod_reaper_nodes_not_ready"), "{text}");
     assert_eq!(value(&text, "pod_reaper_exit_code"), "1");
-    assert_eq!(value(&text, "pod_reaper_last_run_timestamp_seconds"), "1769828400.25");
+    assert_eq!(
+        value(&text, "pod_reaper_last_run_timestamp_seconds"),
+        "1769828400.25"
+    );
 }
 
 #[test]
 fn a_label_cannot_end_its_quotes() {
-    let settings = Settings { cluster_name: Some("a\"b\\c\nd".to_owned()), ..deleting() };
+    let settings = Settings {
+        cluster_name: Some("a\"b\\c\nd".to_owned()),
+        ..deleting()
+    };
     let text = page(&settings, None, Exit::CouldNotRun).to_string();
-    assert_eq!(value(&text, r#"pod_reaper_exit_code{cluster="a\"b\\c\nd"}"#), "1");
+    assert_eq!(
+        value(&text, r#"pod_reaper_exit_code{cluster="a\"b\\c\nd"}"#),
+        "1"
+    );
 }
 
 #[test]
@@ -284,15 +373,27 @@ fn a_run_that_fails_keeps_the_series_that_it_does_not_know() {
     assert!(!text.contains("last_success"), "{text}");
     let cloud = report(&settings, &private_cloud(), &[]);
     let whole = metrics(Exit::Done, Some(&cloud), "01");
-    assert_eq!((success(&whole).as_str(), value(&whole, manual)), ("1769821200.25", "1"));
+    assert_eq!(
+        (success(&whole).as_str(), value(&whole, manual)),
+        ("1769821200.25", "1")
+    );
     let nothing_seen = metrics(Exit::CouldNotRun, None, "02");
-    assert_eq!((success(&nothing_seen), value(&nothing_seen, manual)), (success(&whole), "1"));
+    assert_eq!(
+        (success(&nothing_seen), value(&nothing_seen, manual)),
+        (success(&whole), "1")
+    );
     assert_eq!(value(&nothing_seen, "pod_reaper_exit_code"), "1");
     assert_eq!(series(&nothing_seen), series(&whole));
     let failed = metrics(Exit::Incomplete, Some(&quiet(&settings)), "03");
-    assert_eq!((success(&failed), value(&failed, manual)), (success(&whole), "0"));
+    assert_eq!(
+        (success(&failed), value(&failed, manual)),
+        (success(&whole), "0")
+    );
     assert_eq!(series(&failed), series(&whole));
-    assert_eq!(success(&metrics(Exit::Done, Some(&quiet(&settings)), "04")), "1769832000.25");
+    assert_eq!(
+        success(&metrics(Exit::Done, Some(&quiet(&settings)), "04")),
+        "1769832000.25"
+    );
     // Nothing else is left in the collector's folder.
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
@@ -301,7 +402,8 @@ fn a_run_that_fails_keeps_the_series_that_it_does_not_know() {
 fn nothing_is_kept_of_a_file_that_is_not_ours() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("other.prom");
-    let former = "# HELP other_metric Somebody else's.\n# TYPE other_metric gauge\nother_metric 1\n";
+    let former =
+        "# HELP other_metric Somebody else's.\n# TYPE other_metric gauge\nother_metric 1\n";
     fs::write(&path, former).expect("our folder");
     file::write(&path, &page(&deleting(), None, Exit::CouldNotRun)).expect("it is written");
     let text = fs::read_to_string(&path).expect("a file");
@@ -315,7 +417,9 @@ fn nothing_is_kept_of_a_file_that_is_not_ours() {
 /// The names of pod-reaper's metrics in a text.
 fn named(text: &str) -> BTreeSet<&str> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    words.filter(|word| word.starts_with(Family::PREFIX)).collect()
+    words
+        .filter(|word| word.starts_with(Family::PREFIX))
+        .collect()
 }
 
 /// An alert on a series that is never written would never fire.
@@ -323,23 +427,38 @@ fn named(text: &str) -> BTreeSet<&str> {
 fn dashboard_and_alerts_use_series_that_exist() {
     let settings = deleting();
     let page = page(&settings, Some(&quiet(&settings)), Exit::Done);
-    let there = page.families.iter().map(|family| family.name.as_str()).collect::<BTreeSet<_>>();
+    let there = page
+        .families
+        .iter()
+        .map(|family| family.name.as_str())
+        .collect::<BTreeSet<_>>();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("cronjob");
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
     let dashboard = read("components/dashboard/dashboard.json");
     let alerts = read("alerts-metrics.yaml");
     let parsed: serde_json::Value = serde_json::from_str(&dashboard).expect("JSON");
-    assert!(parsed["panels"].as_array().is_some_and(|panels| panels.len() >= 8));
+    assert!(
+        parsed["panels"]
+            .as_array()
+            .is_some_and(|panels| panels.len() >= 8)
+    );
     // Every name with our prefix must be one of our series, and the dashboard must use them all.
     assert_eq!(named(&dashboard), there);
-    assert!(named(&alerts).is_subset(&there) && named(&alerts).len() >= 4, "{:?}", named(&alerts));
+    assert!(
+        named(&alerts).is_subset(&there) && named(&alerts).len() >= 4,
+        "{:?}",
+        named(&alerts)
+    );
     // Each label in an expression must exist with that value.
     let text = page.to_string();
     for asked in [&dashboard, &alerts].map(|file| file.replace("\\\"", "\"")) {
         for label in ["verdict", "reason", "outcome", "state", "notice", "mode"] {
             for value in asked.split(&format!("{label}=\"")).skip(1) {
                 let value = value.split('"').next().unwrap_or_default();
-                assert!(text.contains(&format!("{label}=\"{value}\"")), "{label}={value}");
+                assert!(
+                    text.contains(&format!("{label}=\"{value}\"")),
+                    "{label}={value}"
+                );
             }
         }
     }

@@ -82,15 +82,22 @@ pub struct PodSeen {
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation> {
     let answer = async {
         match &settings.task {
-            Task::Audit { snapshot: file, now } => {
-                let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
+            Task::Audit {
+                snapshot: file,
+                now,
+            } => {
+                let saved =
+                    snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
                 let summary = saved.pod(&asked.namespace, &asked.name);
                 // What could not be read may be this pod. That it is gone would then be a guess.
                 let cause = saved.not_absent("Pod", &asked.namespace, &asked.name);
-                let missing = || cause.map_or_else(|| absent(asked), |cause| unread(asked, &cause.0));
+                let missing =
+                    || cause.map_or_else(|| absent(asked), |cause| unread(asked, &cause.0));
                 let summary = summary.ok_or_else(missing);
                 let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
-                let gathered = saved.gather(&settings.wanted(), uid).map_err(snapshot::in_snapshot(file))?;
+                let gathered = saved
+                    .gather(&settings.wanted(), uid)
+                    .map_err(snapshot::in_snapshot(file))?;
                 answer(settings, asked, &summary?, gathered)
             }
             Task::Reap { target, .. } => {
@@ -103,12 +110,21 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Ex
 }
 
 /// Answers for `asked` on a cluster that is connected already.
-pub async fn run_on(cluster: &Cluster, settings: &Settings, asked: &PodName) -> Result<Explanation> {
+pub async fn run_on(
+    cluster: &Cluster,
+    settings: &Settings,
+    asked: &PodName,
+) -> Result<Explanation> {
     let raw = cluster.pod(&asked.namespace, &asked.name).await;
     let raw = raw.map_err(live::could_not(&format!("read pod {asked}")))?;
     let raw = raw.ok_or_else(|| absent(asked))?;
     let summary = raw.summary();
-    let gathered = live::gather(cluster, &settings.wanted(), summary.terminating.then_some(raw)).await?;
+    let gathered = live::gather(
+        cluster,
+        &settings.wanted(),
+        summary.terminating.then_some(raw),
+    )
+    .await?;
     answer(settings, asked, &summary, gathered)
 }
 
@@ -130,11 +146,29 @@ fn answer(
     Gathered { facts, pods }: Gathered,
 ) -> Result<Explanation> {
     let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
-    let PodSummary { namespace, name, uid, node, controller: owner, phase, created, .. } = summary.clone();
+    let PodSummary {
+        namespace,
+        name,
+        uid,
+        node,
+        controller: owner,
+        phase,
+        created,
+        ..
+    } = summary.clone();
     let deletion_deadline = pod.as_ref().map(|pod| pod.deletion_deadline);
     let overdue_seconds = pod.as_ref().map(|pod| pod.overdue(facts.now).as_secs());
-    let seen =
-        PodSeen { namespace, name, uid, node, owner, phase, created, deletion_deadline, overdue_seconds };
+    let seen = PodSeen {
+        namespace,
+        name,
+        uid,
+        node,
+        owner,
+        phase,
+        created,
+        deletion_deadline,
+        overdue_seconds,
+    };
     let mut explanation = Explanation {
         version: VERSION,
         program_version: env!("CARGO_PKG_VERSION"),
@@ -143,15 +177,24 @@ fn answer(
         pod: seen,
         errors: facts.errors.clone(),
         unseen: facts.unseen.clone(),
-        exit: if facts.errors.is_empty() { Exit::Done } else { Exit::Incomplete },
+        exit: if facts.errors.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Incomplete
+        },
         ..Explanation::default()
     };
     let Some(pod) = pod else {
         if summary.terminating {
             let own = format!("pod {asked}");
-            let cause = facts.errors.iter().find(|error| error.what.eq_ignore_ascii_case(&own));
-            let cause =
-                cause.map_or("it is Terminating, but lacks what a verdict needs", |error| &error.cause);
+            let cause = facts
+                .errors
+                .iter()
+                .find(|error| error.what.eq_ignore_ascii_case(&own));
+            let cause = cause.map_or(
+                "it is Terminating, but lacks what a verdict needs",
+                |error| &error.cause,
+            );
             return Err(unread(asked, cause));
         }
         explanation.judgement.detail = not_terminating(summary, facts.now);
@@ -161,9 +204,16 @@ fn answer(
     let looked_at = settings.namespaces.matches(&pod.namespace);
     // The run's own plan: a limit depends on the other pods.
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    let judged = plan.pods.iter().find(|judged| judged.pod.uid == pod.uid).filter(|_| looked_at);
+    let judged = plan
+        .pods
+        .iter()
+        .find(|judged| judged.pod.uid == pod.uid)
+        .filter(|_| looked_at);
     if judged.is_none_or(|judged| judged.limit.is_some()) {
-        explanation.rules.iter_mut().for_each(|rule| rule.decides = false);
+        explanation
+            .rules
+            .iter_mut()
+            .for_each(|rule| rule.decides = false);
     }
     let Some(judged) = judged else {
         explanation.judgement.detail = format!(
@@ -186,18 +236,36 @@ fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
         "It is not Terminating: its deletion was not requested. It {}, in phase {}. pod-reaper looks at \
          Terminating pods only.",
         summary.created.map_or_else(|| "exists".to_owned(), age),
-        if summary.phase.is_empty() { "unknown" } else { &summary.phase }
+        if summary.phase.is_empty() {
+            "unknown"
+        } else {
+            &summary.phase
+        }
     )
 }
 
 /// Limits turn `reap` into `wait`, so they decide where one of them stands beside the rules' verdict.
 fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
-    let hold = plan.hold.as_ref().map(|hold| Limit::Hold(hold.reason.clone()));
-    let cap = judged.limit.clone().filter(|limit| matches!(limit, Limit::Cap(_)));
+    let hold = plan
+        .hold
+        .as_ref()
+        .map(|hold| Limit::Hold(hold.reason.clone()));
+    let cap = judged
+        .limit
+        .clone()
+        .filter(|limit| matches!(limit, Limit::Cap(_)));
     let breaker = "Does the mass-outage breaker hold the run?";
     let limits = [
-        (breaker, hold, "Too few nodes are NotReady for that, or it is switched off."),
-        ("Are there more pods to reap than --max-deletes?", cap, "Too few of them go before it."),
+        (
+            breaker,
+            hold,
+            "Too few nodes are NotReady for that, or it is switched off.",
+        ),
+        (
+            "Are there more pods to reap than --max-deletes?",
+            cap,
+            "Too few of them go before it.",
+        ),
     ];
     let evaluated = limits.map(|(asks, limit, otherwise)| Evaluation {
         number: None,

@@ -16,7 +16,9 @@ use crate::cluster::Cluster;
 use crate::codes::codes;
 use crate::decide::{Reason, ReasonCode, Verdict};
 use crate::exit::{CouldNotRun, Exit, Result};
-use crate::facts::{Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay};
+use crate::facts::{
+    Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay,
+};
 use crate::limits::{FEW_NODES, Judged, Plan};
 use crate::questions::{Judgement, joined};
 use crate::report::text::Screen;
@@ -133,14 +135,21 @@ pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<W
     let wanted = settings.wanted();
     let read = async {
         match &settings.task {
-            Task::Audit { snapshot: file, now } => {
-                let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
-                let whole = saved.gather_whole(&wanted, &dead).map_err(snapshot::in_snapshot(file))?;
+            Task::Audit {
+                snapshot: file,
+                now,
+            } => {
+                let saved =
+                    snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
+                let whole = saved
+                    .gather_whole(&wanted, &dead)
+                    .map_err(snapshot::in_snapshot(file))?;
                 supposed(whole, &dead)
             }
             Task::Reap { target, .. } => {
                 let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
-                let mut whole = supposed(live::gather_whole(&cluster, &wanted, &dead).await?, &dead)?;
+                let mut whole =
+                    supposed(live::gather_whole(&cluster, &wanted, &dead).await?, &dead)?;
                 live::look_up_claims(&cluster, &wanted, &mut whole.gathered).await;
                 Ok(whole)
             }
@@ -153,7 +162,10 @@ pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<W
 fn supposed(mut whole: Whole, dead: &BTreeSet<String>) -> Result<Whole> {
     let nodes = &whole.gathered.facts.nodes;
     // An answer for a node that does not exist would be a comfort without ground.
-    if let Some(name) = dead.iter().find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone))) {
+    if let Some(name) = dead
+        .iter()
+        .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
+    {
         return Err(no_such_node(name, &whole.standings));
     }
     suppose(&mut whole.gathered, &whole.standings, dead);
@@ -174,7 +186,8 @@ pub fn suppose(
             // One that is Ready is heard until it dies, and so later than any mark was set.
             let heard = node.last_heard().map(|heard| heard.at);
             let refuted = node.ready == Ready::True && heard.is_some();
-            node.fenced.retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
+            node.fenced
+                .retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
             node.ready = Ready::Unknown;
             node.ready_reason = Some("NodeStatusUnknown".to_owned());
             (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
@@ -198,10 +211,19 @@ pub fn suppose(
 }
 
 fn no_such_node(name: &str, standings: &BTreeMap<String, Standing>) -> CouldNotRun {
-    let near = standings.keys().map(|known| (strsim::jaro_winkler(name, known), known));
-    let mut near = near.filter(|(likeness, _)| *likeness > 0.7).collect::<Vec<_>>();
+    let near = standings
+        .keys()
+        .map(|known| (strsim::jaro_winkler(name, known), known));
+    let mut near = near
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .collect::<Vec<_>>();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let near = near.iter().take(3).map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" or ");
+    let near = near
+        .iter()
+        .take(3)
+        .map(|(_, name)| name.as_str())
+        .collect::<Vec<_>>()
+        .join(" or ");
     let hint = match near.as_str() {
         "" => "list them with: kubectl get nodes".to_owned(),
         near => format!("did you mean {near}?"),
@@ -210,12 +232,22 @@ fn no_such_node(name: &str, standings: &BTreeMap<String, Standing>) -> CouldNotR
 }
 
 fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf {
-    let Whole { gathered: Gathered { facts, pods }, standings, summaries } = whole;
+    let Whole {
+        gathered: Gathered { facts, pods },
+        standings,
+        summaries,
+    } = whole;
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    let judged = plan.pods.iter().map(|judged| (judged.pod.uid.as_str(), judged)).collect::<BTreeMap<_, _>>();
+    let judged = plan
+        .pods
+        .iter()
+        .map(|judged| (judged.pod.uid.as_str(), judged))
+        .collect::<BTreeMap<_, _>>();
     let here = |pod: &&PodSummary| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-    let (looked_at, left_out): (Vec<_>, Vec<_>) =
-        summaries.iter().filter(here).partition(|pod| settings.namespaces.matches(&pod.namespace));
+    let (looked_at, left_out): (Vec<_>, Vec<_>) = summaries
+        .iter()
+        .filter(here)
+        .partition(|pod| settings.namespaces.matches(&pod.namespace));
     let pods = looked_at.into_iter().filter_map(|pod| {
         let (fate, judgement) = match judged.get(pod.uid.as_str()) {
             Some(judged) => {
@@ -223,26 +255,62 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
                 let mut judgement = Judgement::of(judged, &plan, &facts, settings);
                 judgement.note = note(pod, judged, &facts, fate);
                 // The node lives: what is pasted now would be for nothing that has happened.
-                judgement.steps.iter_mut().for_each(|step| step.command = None);
+                judgement
+                    .steps
+                    .iter_mut()
+                    .for_each(|step| step.command = None);
                 (fate, judgement)
             }
             None if pod.evicted() => return None,
             None => unjudged(pod),
         };
-        let PodSummary { namespace, name, uid, node, controller: owner, .. } = pod.clone();
-        Some(PodFate { namespace, name, uid, node: node.unwrap_or_default(), owner, fate, judgement })
+        let PodSummary {
+            namespace,
+            name,
+            uid,
+            node,
+            controller: owner,
+            ..
+        } = pod.clone();
+        Some(PodFate {
+            namespace,
+            name,
+            uid,
+            node: node.unwrap_or_default(),
+            owner,
+            fate,
+            judgement,
+        })
     });
     let mut pods = pods.collect::<Vec<_>>();
-    let order = |pod: &PodFate| (pod.fate as u8, pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
+    let order = |pod: &PodFate| {
+        (
+            pod.fate as u8,
+            pod.namespace.clone(),
+            pod.name.clone(),
+            pod.uid.clone(),
+        )
+    };
     pods.sort_by_cached_key(order);
     let silent = |(name, standing): (&String, &Standing)| !standing.ready || dead.contains(name);
     // Kubernetes counts leaf nodes too.
-    let (all, not_ready) = (standings.len(), standings.iter().filter(|each| silent(*each)).count());
-    let stops =
-        all > 0 && (not_ready == all || not_ready > FEW_NODES && 100 * not_ready >= KUBERNETES_PERCENT * all);
-    let unread =
-        plan.pods.iter().any(|judged| judged.code() == ReasonCode::FactsUnread) || !facts.errors.is_empty();
-    let SettingsEntry { namespace_regex, namespace_exclude_regex, .. } = settings.into();
+    let (all, not_ready) = (
+        standings.len(),
+        standings.iter().filter(|each| silent(*each)).count(),
+    );
+    let stops = all > 0
+        && (not_ready == all
+            || not_ready > FEW_NODES && 100 * not_ready >= KUBERNETES_PERCENT * all);
+    let unread = plan
+        .pods
+        .iter()
+        .any(|judged| judged.code() == ReasonCode::FactsUnread)
+        || !facts.errors.is_empty();
+    let SettingsEntry {
+        namespace_regex,
+        namespace_exclude_regex,
+        ..
+    } = settings.into();
     let counted = |fate: Fate| pods.iter().filter(|pod| pod.fate == fate).count();
     WhatIf {
         version: VERSION,
@@ -258,7 +326,10 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
         nodes_total: facts.node_count,
         workloads: without_second_replica(&summaries, &standings, dead, settings),
         left_out: left_out.into_iter().filter(|pod| pod.evicted()).count(),
-        summary: Fate::ALL.into_iter().map(|fate| (fate, counted(fate))).collect(),
+        summary: Fate::ALL
+            .into_iter()
+            .map(|fate| (fate, counted(fate)))
+            .collect(),
         pods,
         errors: facts.errors.clone(),
         unseen: facts.unseen.clone(),
@@ -280,19 +351,43 @@ fn fate(pod: &PodSummary, by_rules: &Reason) -> Fate {
 fn unjudged(pod: &PodSummary) -> (Fate, Judgement) {
     let (fate, detail) = match pod.stays {
         Some(Stay::Static) => (Fate::Stays, "A static pod: it belongs to its node."),
-        Some(Stay::DaemonSet) => (Fate::Stays, "Its DaemonSet makes it tolerate every failure of its node."),
-        Some(Stay::Tolerates) => {
-            (Fate::Stays, "It tolerates a silent node without a time limit, so it is never evicted.")
-        }
-        None => (Fate::Finished, "It has finished; the eviction deletes it at once."),
+        Some(Stay::DaemonSet) => (
+            Fate::Stays,
+            "Its DaemonSet makes it tolerate every failure of its node.",
+        ),
+        Some(Stay::Tolerates) => (
+            Fate::Stays,
+            "It tolerates a silent node without a time limit, so it is never evicted.",
+        ),
+        None => (
+            Fate::Finished,
+            "It has finished; the eviction deletes it at once.",
+        ),
     };
-    (fate, Judgement { detail: detail.to_owned(), ..Judgement::default() })
+    (
+        fate,
+        Judgement {
+            detail: detail.to_owned(),
+            ..Judgement::default()
+        },
+    )
 }
 
 fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> Option<String> {
     // The breaker delays an end, and does not change it.
-    let mut notes = notes(&Judged { limit: None, ..judged.clone() }, facts);
-    if fate == Fate::ComesBack && pod.controller.as_ref().is_some_and(|owner| owner.kind == "Job") {
+    let mut notes = notes(
+        &Judged {
+            limit: None,
+            ..judged.clone()
+        },
+        facts,
+    );
+    if fate == Fate::ComesBack
+        && pod
+            .controller
+            .as_ref()
+            .is_some_and(|owner| owner.kind == "Job")
+    {
         notes.push("its Job makes another one only while its backoffLimit allows".to_owned());
     }
     if fate == Fate::NeedsPerson && pod.controller.is_none() {
@@ -309,9 +404,15 @@ fn without_second_replica(
     settings: &Settings,
 ) -> Vec<Workload> {
     let mut counts = BTreeMap::<(&str, &Owner), (usize, usize)>::new();
-    for pod in summaries.iter().filter(|pod| pod.serves && settings.namespaces.matches(&pod.namespace)) {
-        let (Some(workload), Some(node)) = (&pod.workload, &pod.node) else { continue };
-        if ["Job", "CronJob", "DaemonSet"].contains(&workload.kind.as_str()) || pod.stays.is_some() {
+    for pod in summaries
+        .iter()
+        .filter(|pod| pod.serves && settings.namespaces.matches(&pod.namespace))
+    {
+        let (Some(workload), Some(node)) = (&pod.workload, &pod.node) else {
+            continue;
+        };
+        if ["Job", "CronJob", "DaemonSet"].contains(&workload.kind.as_str()) || pod.stays.is_some()
+        {
             continue;
         }
         let (here, elsewhere) = counts.entry((&pod.namespace, workload)).or_default();
@@ -321,10 +422,17 @@ fn without_second_replica(
             *elsewhere += 1;
         }
     }
-    let alone = counts.into_iter().filter(|(_, (here, elsewhere))| *here > 0 && *elsewhere == 0);
+    let alone = counts
+        .into_iter()
+        .filter(|(_, (here, elsewhere))| *here > 0 && *elsewhere == 0);
     let workload = |((namespace, owner), (replicas, _)): ((&str, &Owner), _)| {
         let (namespace, Owner { kind, name }) = (namespace.to_owned(), owner.clone());
-        Workload { namespace, kind, name, replicas }
+        Workload {
+            namespace,
+            kind,
+            name,
+            replicas,
+        }
     };
     alone.map(workload).collect()
 }

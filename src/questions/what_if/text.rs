@@ -8,13 +8,34 @@ use crate::report::phrases::counted;
 use crate::report::text::{BAD, CAUTION, DETAIL, GOOD, HEADING, ITEM, Page, QUIET, Screen};
 
 pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
-    let mut page = Page { text: String::new(), screen };
+    let mut page = Page {
+        text: String::new(),
+        screen,
+    };
     title(&mut page, answer);
     breaker(&mut page, answer);
-    pods(&mut page, answer, Fate::Stays, QUIET, "STAY ON THE NODE, never evicted");
+    pods(
+        &mut page,
+        answer,
+        Fate::Stays,
+        QUIET,
+        "STAY ON THE NODE, never evicted",
+    );
     pods(&mut page, answer, Fate::Finished, QUIET, "FINISHED ALREADY");
-    pods(&mut page, answer, Fate::ComesBack, GOOD, "COME BACK BY THEMSELVES, once reaped");
-    pods(&mut page, answer, Fate::LeftTerminating, CAUTION, "STAY TERMINATING");
+    pods(
+        &mut page,
+        answer,
+        Fate::ComesBack,
+        GOOD,
+        "COME BACK BY THEMSELVES, once reaped",
+    );
+    pods(
+        &mut page,
+        answer,
+        Fate::LeftTerminating,
+        CAUTION,
+        "STAY TERMINATING",
+    );
     if answer.left_out > 0 {
         page.heading(CAUTION, &format!("NOT REAPED: {}", answer.left_out));
         let says = "These pods are in namespaces that the namespace options leave out. They would be evicted and stay \
@@ -22,17 +43,29 @@ pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
         page.paragraph(ITEM, ITEM, Style::new(), says);
     }
     if !answer.workloads.is_empty() {
-        page.heading(BAD, &format!("NO SECOND REPLICA ANYWHERE: {}", answer.workloads.len()));
+        page.heading(
+            BAD,
+            &format!("NO SECOND REPLICA ANYWHERE: {}", answer.workloads.len()),
+        );
         for workload in &answer.workloads {
             let replicas = match workload.replicas {
                 1 => "its only replica is here".to_owned(),
                 replicas => format!("all {replicas} running replicas are here"),
             };
-            let says = format!("{}  {}/{}  {replicas}", workload.namespace, workload.kind, workload.name);
+            let says = format!(
+                "{}  {}/{}  {replicas}",
+                workload.namespace, workload.kind, workload.name
+            );
             page.paragraph(ITEM, DETAIL, Style::new(), &says);
         }
     }
-    pods(&mut page, answer, Fate::Lost, BAD, "LOST: no controller creates these again");
+    pods(
+        &mut page,
+        answer,
+        Fate::Lost,
+        BAD,
+        "LOST: no controller creates these again",
+    );
     pods(&mut page, answer, Fate::NeedsPerson, BAD, "WOULD NEED YOU");
     page.unread(&answer.errors, &answer.unseen);
     summary(&mut page, answer);
@@ -40,7 +73,11 @@ pub(super) fn write(answer: &WhatIf, screen: Screen) -> String {
 }
 
 fn title(page: &mut Page, answer: &WhatIf) {
-    let source = answer.snapshot.as_ref().map(|file| format!("by {file}, ")).unwrap_or_default();
+    let source = answer
+        .snapshot
+        .as_ref()
+        .map(|file| format!("by {file}, "))
+        .unwrap_or_default();
     let (version, nodes) = (answer.program_version, answer.nodes.join(", "));
     let judged_at = answer.judged_at.strftime("%F %TZ");
     let title = format!("pod-reaper {version}: what if {nodes} died? {source}as of {judged_at}");
@@ -52,12 +89,21 @@ fn title(page: &mut Page, answer: &WhatIf) {
 
 fn breaker(page: &mut Page, answer: &WhatIf) {
     let count = match answer.nodes_not_ready {
-        Some(not_ready) => format!("{not_ready} of {} nodes would be NotReady", answer.nodes_total),
-        None => format!("It could not be read how many of {} nodes would be NotReady", answer.nodes_total),
+        Some(not_ready) => format!(
+            "{not_ready} of {} nodes would be NotReady",
+            answer.nodes_total
+        ),
+        None => format!(
+            "It could not be read how many of {} nodes would be NotReady",
+            answer.nodes_total
+        ),
     };
     match &answer.breaker {
         Some(breaker) => {
-            page.heading(BAD, &format!("THE BREAKER WOULD HOLD THE RUN ({})", breaker.reason));
+            page.heading(
+                BAD,
+                &format!("THE BREAKER WOULD HOLD THE RUN ({})", breaker.reason),
+            );
             let says = format!(
                 "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead \
                  runs it with --max-not-ready-percent=100. The lines below say what happens then.",
@@ -66,7 +112,10 @@ fn breaker(page: &mut Page, answer: &WhatIf) {
             );
             page.paragraph(ITEM, ITEM, Style::new(), &says);
         }
-        None => page.heading(HEADING, &format!("{count}: the breaker would not hold the run.")),
+        None => page.heading(
+            HEADING,
+            &format!("{count}: the breaker would not hold the run."),
+        ),
     }
     if answer.kubernetes_stops_evicting {
         let says = format!(
@@ -79,7 +128,11 @@ fn breaker(page: &mut Page, answer: &WhatIf) {
 }
 
 fn pods(page: &mut Page, answer: &WhatIf, fate: Fate, style: Style, heading: &str) {
-    let pods = answer.pods.iter().filter(|pod| pod.fate == fate).collect::<Vec<_>>();
+    let pods = answer
+        .pods
+        .iter()
+        .filter(|pod| pod.fate == fate)
+        .collect::<Vec<_>>();
     if pods.is_empty() {
         return;
     }
@@ -95,11 +148,26 @@ fn pods(page: &mut Page, answer: &WhatIf, fate: Fate, style: Style, heading: &st
 
 fn pod(page: &mut Page, pod: &PodFate, many_nodes: bool) {
     let mut says = vec![format!("{}/{}", pod.namespace, pod.name)];
-    says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
+    says.extend(
+        pod.owner
+            .as_ref()
+            .map(|owner| format!("{}/{}", owner.kind, owner.name)),
+    );
     says.extend(many_nodes.then(|| format!("on {}", pod.node)));
     let explained = matches!(pod.fate, Fate::NeedsPerson | Fate::LeftTerminating);
-    let Judgement { reason, detail, note, risk, steps, .. } = &pod.judgement;
-    says.extend(reason.filter(|_| explained).map(|reason| format!("[{reason}]")));
+    let Judgement {
+        reason,
+        detail,
+        note,
+        risk,
+        steps,
+        ..
+    } = &pod.judgement;
+    says.extend(
+        reason
+            .filter(|_| explained)
+            .map(|reason| format!("[{reason}]")),
+    );
     page.paragraph(ITEM, DETAIL, Style::new(), &says.join("  "));
     if explained || pod.fate == Fate::Stays {
         page.paragraph(DETAIL, DETAIL, QUIET, detail);
@@ -112,7 +180,11 @@ fn summary(page: &mut Page, answer: &WhatIf) {
         (Fate::ComesBack, "comes back", "come back"),
         (Fate::Lost, "is lost", "are lost"),
         (Fate::NeedsPerson, "needs you", "need you"),
-        (Fate::LeftTerminating, "stays Terminating", "stay Terminating"),
+        (
+            Fate::LeftTerminating,
+            "stays Terminating",
+            "stay Terminating",
+        ),
         (Fate::Stays, "stays", "stay"),
         (Fate::Finished, "has finished", "have finished"),
     ];
@@ -121,7 +193,16 @@ fn summary(page: &mut Page, answer: &WhatIf) {
         (count > 0).then(|| counted(count, one, many))
     });
     let parts = parts.collect::<Vec<_>>();
-    let says = if parts.is_empty() { "no pod is there".to_owned() } else { parts.join(", ") };
+    let says = if parts.is_empty() {
+        "no pod is there".to_owned()
+    } else {
+        parts.join(", ")
+    };
     page.text.push('\n');
-    page.paragraph("", "", HEADING, &format!("Summary: {says}. Exit code {}.", answer.exit.code()));
+    page.paragraph(
+        "",
+        "",
+        HEADING,
+        &format!("Summary: {says}. Exit code {}.", answer.exit.code()),
+    );
 }

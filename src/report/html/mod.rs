@@ -88,17 +88,36 @@ fn title(report: &Report) -> String {
     let plural = |count, one, many| (count > 0).then(|| phrases::counted(count, one, many));
     let reap = phrases::of(report, Verdict::Reap);
     let wrong = reap.iter().filter(|pod| phrases::went_wrong(pod)).count();
-    let told = report.notices.iter().filter(|notice| notice.code.asks_for_a_look()).count();
+    let told = report
+        .notices
+        .iter()
+        .filter(|notice| notice.code.asks_for_a_look())
+        .count();
     let parts = [
-        report.breaker.as_ref().map(|breaker| format!("nothing is deleted, {} held", breaker.held)),
-        plural(phrases::of(report, Verdict::Manual).len(), "pod needs you", "pods need you"),
+        report
+            .breaker
+            .as_ref()
+            .map(|breaker| format!("nothing is deleted, {} held", breaker.held)),
+        plural(
+            phrases::of(report, Verdict::Manual).len(),
+            "pod needs you",
+            "pods need you",
+        ),
         plural(wrong, "pod was not reaped", "pods were not reaped"),
         (wrong < reap.len()).then(|| format!("{} {}", reap.len() - wrong, phrases::reaped(report))),
-        plural(report.errors.len(), "thing could not be read", "things could not be read"),
+        plural(
+            report.errors.len(),
+            "thing could not be read",
+            "things could not be read",
+        ),
         plural(told, "thing is worth knowing", "things are worth knowing"),
     ];
     let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    if title.is_empty() { "nothing needs you".to_owned() } else { title }
+    if title.is_empty() {
+        "nothing needs you".to_owned()
+    } else {
+        title
+    }
 }
 
 fn header(report: &Report, title: &str) -> Markup {
@@ -165,7 +184,11 @@ fn short(items: &[Markup]) -> Markup {
 
 /// What needs a person: pods, and what to do about the nodes.
 fn manual(report: &Report) -> Markup {
-    let cards = report.groups.iter().map(|group| card(report, group)).collect::<Vec<_>>();
+    let cards = report
+        .groups
+        .iter()
+        .map(|group| card(report, group))
+        .collect::<Vec<_>>();
     let nodes = report.nodes.iter().filter(|node| !node.steps.is_empty()).map(|node| {
         html! { li data-node=(clean(&node.name)) { ul.steps.loose { @for step in &node.steps { (step_of(step)) } } } }
     });
@@ -229,21 +252,40 @@ fn step_of(step: &Step) -> Markup {
 
 /// What the owners of reaped pods have written down for this moment.
 fn remember(report: &Report) -> Markup {
-    let items = phrases::of(report, Verdict::Reap).into_iter().filter_map(|pod| {
-        let note = clean(pod.note.as_ref()?);
-        Some(html! { li data-namespace=(pod.namespace) { (name(pod)) ": " (note) } })
-    });
+    let items = phrases::of(report, Verdict::Reap)
+        .into_iter()
+        .filter_map(|pod| {
+            let note = clean(pod.note.as_ref()?);
+            Some(html! { li data-namespace=(pod.namespace) { (name(pod)) ": " (note) } })
+        });
     let items = items.collect::<Vec<_>>();
-    list("remember", OF_PODS, &format!("To remember once they are reaped: {}", items.len()), &items)
+    list(
+        "remember",
+        OF_PODS,
+        &format!("To remember once they are reaped: {}", items.len()),
+        &items,
+    )
 }
 
 /// The nodes on one time axis, a row each, those with pods for a person first.
 fn nodes(report: &Report) -> Markup {
-    let nodes = report.nodes.iter().map(|node| (node, timeline::of(report, node)));
+    let nodes = report
+        .nodes
+        .iter()
+        .map(|node| (node, timeline::of(report, node)));
     let mut nodes = nodes.collect::<Vec<_>>();
-    nodes.sort_by_key(|(node, _)| node.pods.get(&Verdict::Manual).is_none_or(|count| *count == 0));
-    let axis = Axis::over(nodes.iter().flat_map(|(_, moments)| moments), report.judged_at);
-    let rows = nodes.iter().map(|(node, moments)| node_row(report, node, moments, &axis));
+    nodes.sort_by_key(|(node, _)| {
+        node.pods
+            .get(&Verdict::Manual)
+            .is_none_or(|count| *count == 0)
+    });
+    let axis = Axis::over(
+        nodes.iter().flat_map(|(_, moments)| moments),
+        report.judged_at,
+    );
+    let rows = nodes
+        .iter()
+        .map(|(node, moments)| node_row(report, node, moments, &axis));
     let chart = html! {
         @if !nodes.is_empty() {
             div.chart {
@@ -286,8 +328,13 @@ fn node_row(report: &Report, node: &NodeEntry, moments: &[Moment], axis: &Axis) 
 /// The pods with a verdict that leaves a person little to do, a line each; what went wrong first. Many of a kind on a node
 /// are folded.
 fn rows(report: &Report, verdict: Verdict) -> Markup {
-    let kind =
-        |pod: &&PodEntry| (!phrases::went_wrong(pod), pod.node.as_deref().map(natural), phrases::tag(pod));
+    let kind = |pod: &&PodEntry| {
+        (
+            !phrases::went_wrong(pod),
+            pod.node.as_deref().map(natural),
+            phrases::tag(pod),
+        )
+    };
     let mut pods = phrases::of(report, verdict);
     pods.sort_by_cached_key(kind);
     let kinds = pods.chunk_by(|one, other| kind(one) == kind(other)).map(|alike| {
@@ -301,7 +348,12 @@ fn rows(report: &Report, verdict: Verdict) -> Markup {
         };
         html! { li { details { summary { (summary) } ul.rows { (rows) } } } }
     });
-    list(verdict.as_str(), OF_PODS, &phrases::heading(report, verdict), &kinds.collect::<Vec<_>>())
+    list(
+        verdict.as_str(),
+        OF_PODS,
+        &phrases::heading(report, verdict),
+        &kinds.collect::<Vec<_>>(),
+    )
 }
 
 fn row(pod: &PodEntry) -> Markup {
@@ -326,11 +378,16 @@ fn row(pod: &PodEntry) -> Markup {
 /// What there is to know besides, what could not be read, and what could not be seen.
 fn besides(report: &Report) -> Markup {
     let notices = report.notices.iter();
-    let notices = notices
-        .map(|notice| html! { li { (clean(&notice.detail)) " " span.quiet { "[" (notice.code) "]" } } });
+    let notices = notices.map(
+        |notice| html! { li { (clean(&notice.detail)) " " span.quiet { "[" (notice.code) "]" } } },
+    );
     let errors = report.errors.iter();
-    let errors = errors.map(|error| html! { li { b { (clean(&error.what)) } ": " (clean(&error.cause)) } });
-    let unseen = report.unseen.iter().map(|sentence| html! { li { (clean(sentence)) } });
+    let errors =
+        errors.map(|error| html! { li { b { (clean(&error.what)) } ": " (clean(&error.cause)) } });
+    let unseen = report
+        .unseen
+        .iter()
+        .map(|sentence| html! { li { (clean(sentence)) } });
     let unread = format!("Could not be read: {}", report.errors.len());
     html! {
         (list("notices", None, "Worth knowing", &notices.collect::<Vec<_>>()))
@@ -340,7 +397,11 @@ fn besides(report: &Report) -> Markup {
 }
 
 fn glossary(report: &Report) -> Markup {
-    let outcomes = report.summary.outcomes.iter().map(|(code, count)| (code.as_str(), "outcome", *count));
+    let outcomes = report
+        .summary
+        .outcomes
+        .iter()
+        .map(|(code, count)| (code.as_str(), "outcome", *count));
     let states = report.summary.replacements.iter();
     let states = states.map(|(state, count)| (state.as_str(), "replacement", *count));
     let words = outcomes.chain(states).filter(|(.., count)| *count > 0);

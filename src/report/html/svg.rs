@@ -13,7 +13,9 @@ const MARGIN: f64 = 2.0;
 /// A failure is looked at within a day. Where something happened within one, what is older would squeeze it.
 const NEAR: SignedDuration = SignedDuration::from_hours(24);
 /// How many minutes there may be between two ticks, of which there are about as many as that.
-const APART: [i64; 15] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200];
+const APART: [i64; 15] = [
+    1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200,
+];
 const TICKS: i64 = 6;
 
 /// The stretch of time that all rows share.
@@ -27,23 +29,36 @@ impl Axis {
     /// From the first to the last of `moments`; of those less than a day from `judged_at`, if there are any. What is not on
     /// the axis stands at its end.
     pub fn over<'a>(moments: impl Iterator<Item = &'a Moment>, judged_at: Timestamp) -> Self {
-        let mut times = moments.flat_map(|moment| [moment.first, moment.last]).collect::<Vec<_>>();
-        let near = |time: &Timestamp| *time != judged_at && time.duration_since(judged_at).abs() < NEAR;
+        let mut times = moments
+            .flat_map(|moment| [moment.first, moment.last])
+            .collect::<Vec<_>>();
+        let near =
+            |time: &Timestamp| *time != judged_at && time.duration_since(judged_at).abs() < NEAR;
         if times.iter().any(near) {
             times.retain(near);
         }
-        let (first, last) = times.iter().fold((judged_at, judged_at), |(a, b), it| (a.min(*it), b.max(*it)));
-        Self { first, last, judged_at }
+        let (first, last) = times.iter().fold((judged_at, judged_at), |(a, b), it| {
+            (a.min(*it), b.max(*it))
+        });
+        Self {
+            first,
+            last,
+            judged_at,
+        }
     }
 
     /// The ticks with their times.
     pub fn draw(&self) -> Markup {
         let (first, last) = (self.first.as_second(), self.last.as_second());
         let mut apart = APART.iter().map(|minutes| minutes * 60);
-        let step = apart.find(|step| (last - first) / step < TICKS).unwrap_or((last - first) / TICKS);
+        let step = apart
+            .find(|step| (last - first) / step < TICKS)
+            .unwrap_or((last - first) / TICKS);
         let ticks = first.div_euclid(step) + 1..=last.div_euclid(step);
         let ticks = ticks.filter_map(|number| Timestamp::from_second(number * step).ok());
-        let ticks = ticks.map(|tick| (self.place(tick), tick)).collect::<Vec<_>>();
+        let ticks = ticks
+            .map(|tick| (self.place(tick), tick))
+            .collect::<Vec<_>>();
         let format = if step < 86_400 { "%H:%M" } else { "%m-%d" };
         html! {
             svg.axis aria-hidden="true" {
@@ -78,7 +93,11 @@ impl Axis {
 
     fn share(&self, when: Timestamp) -> f64 {
         let whole = self.last.duration_since(self.first).as_secs_f64();
-        let share = if whole > 0.0 { when.duration_since(self.first).as_secs_f64() / whole } else { 1.0 };
+        let share = if whole > 0.0 {
+            when.duration_since(self.first).as_secs_f64() / whole
+        } else {
+            1.0
+        };
         MARGIN + (100.0 - 2.0 * MARGIN) * share.clamp(0.0, 1.0)
     }
 }
@@ -88,7 +107,12 @@ mod tests {
     use super::*;
 
     fn moment(word: &'static str, first: &str, last: &str) -> Moment {
-        Moment { word, what: String::new(), first: time(first), last: time(last) }
+        Moment {
+            word,
+            what: String::new(),
+            first: time(first),
+            last: time(last),
+        }
     }
 
     fn time(text: &str) -> Timestamp {
@@ -104,7 +128,8 @@ mod tests {
         ];
         let other = [moment("heartbeat", "31T01:30:00", "31T01:30:00")];
         let axis = Axis::over(first.iter().chain(&other), time("31T02:00:00"));
-        let drawn = axis.draw().into_string() + &axis.row(Some(first[0].first), &first).into_string();
+        let drawn =
+            axis.draw().into_string() + &axis.row(Some(first[0].first), &first).into_string();
         for part in [
             r#"<text x="26.0%" y="15">01:15</text><text x="50.0%" y="15">01:30</text>"#,
             r##"<use href="#mark-NotReady" x="2.0%""##,
@@ -116,7 +141,10 @@ mod tests {
             assert!(drawn.contains(part), "{part} is missing in {drawn}");
         }
         let row = axis.row(None, &other).into_string();
-        assert!(row.contains(r##"<use href="#mark-heartbeat" x="50.0%""##), "{row}");
+        assert!(
+            row.contains(r##"<use href="#mark-heartbeat" x="50.0%""##),
+            "{row}"
+        );
     }
 
     #[test]
@@ -127,19 +155,34 @@ mod tests {
         let place = |axis: &Axis, moment: &Moment| axis.place(moment.first);
         let axis = Axis::over([&old, &new].into_iter(), judged_at);
         assert_eq!(
-            [place(&axis, &old), place(&axis, &new), axis.place(judged_at)],
+            [
+                place(&axis, &old),
+                place(&axis, &new),
+                axis.place(judged_at)
+            ],
             ["2.0%", "2.0%", "98.0%"]
         );
         let alone = Axis::over([&old].into_iter(), judged_at);
-        assert_eq!([place(&alone, &old), alone.place(judged_at)], ["2.0%", "98.0%"]);
-        assert!(alone.draw().into_string().contains(">01-15</text>"), "{}", alone.draw().into_string());
+        assert_eq!(
+            [place(&alone, &old), alone.place(judged_at)],
+            ["2.0%", "98.0%"]
+        );
+        assert!(
+            alone.draw().into_string().contains(">01-15</text>"),
+            "{}",
+            alone.draw().into_string()
+        );
     }
 
     #[test]
     fn a_single_moment_is_drawn_too() {
         let judged = moment("judged", "31T01:00:00", "31T01:00:00");
         let axis = Axis::over([&judged].into_iter(), judged.first);
-        assert!(axis.row(None, &[judged]).into_string().contains(r#"x="98.0%""#));
+        assert!(
+            axis.row(None, &[judged])
+                .into_string()
+                .contains(r#"x="98.0%""#)
+        );
         axis.draw();
     }
 }

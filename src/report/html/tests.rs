@@ -30,8 +30,11 @@ fn pieces(page: &str) -> Vec<Piece> {
         let Ok(token) = token;
         match token {
             Token::StartTag(tag) => {
-                let attributes =
-                    tag.attributes.iter().map(|(name, value)| (utf8(name), utf8(value))).collect();
+                let attributes = tag
+                    .attributes
+                    .iter()
+                    .map(|(name, value)| (utf8(name), utf8(value)))
+                    .collect();
                 pieces.push(Piece::Open(utf8(&tag.name), attributes));
             }
             Token::EndTag(tag) => pieces.push(Piece::Close(utf8(&tag.name))),
@@ -48,13 +51,21 @@ fn pieces(page: &str) -> Vec<Piece> {
 fn without_style_and_script(page: &str) -> String {
     let style = format!("<style>{STYLE}</style>");
     let script = format!("<script>{SCRIPT}</script>");
-    assert_eq!((page.matches(&style).count(), page.matches(&script).count()), (1, 1));
+    assert_eq!(
+        (page.matches(&style).count(), page.matches(&script).count()),
+        (1, 1)
+    );
     page.replace(&style, "").replace(&script, "")
 }
 
 fn attribute<'a>(piece: &'a Piece, name: &str) -> Option<&'a str> {
-    let Piece::Open(_, attributes) = piece else { return None };
-    attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    let Piece::Open(_, attributes) = piece else {
+        return None;
+    };
+    attributes
+        .iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.as_str())
 }
 
 /// The texts of every element with that name.
@@ -76,8 +87,13 @@ fn texts(pieces: &[Piece], element: &str) -> Vec<String> {
 }
 
 fn hostile() -> Report {
-    let markup = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{202e}";
-    let mut leaf = annotated(node(markup, "Unknown"), "kosmos-io/owned-by-cluster", markup);
+    let markup =
+        "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{202e}";
+    let mut leaf = annotated(
+        node(markup, "Unknown"),
+        "kosmos-io/owned-by-cluster",
+        markup,
+    );
     leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
     let mut dead = node("ds06", "Unknown");
     dead["status"]["conditions"][0]["reason"] = json!(markup);
@@ -87,7 +103,11 @@ fn hostile() -> Report {
         leaf,
         namespace(markup),
         lease("ds06"),
-        annotated(pod(markup, markup, "ds06"), "pod-reaper.io/after-reap", markup),
+        annotated(
+            pod(markup, markup, "ds06"),
+            "pod-reaper.io/after-reap",
+            markup,
+        ),
         pod(markup, "leafy", markup),
         held_by(pod(markup, "held", "ds06"), markup),
         using(pod(markup, "lost", "ds06"), markup),
@@ -95,7 +115,10 @@ fn hostile() -> Report {
             "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": markup}}}),
     ];
     let mut report = report(&audit(), &objects, &[]);
-    report.errors.push(crate::facts::ReadError { what: markup.to_owned(), cause: markup.to_owned() });
+    report.errors.push(crate::facts::ReadError {
+        what: markup.to_owned(),
+        cause: markup.to_owned(),
+    });
     report.unseen.push(markup.to_owned());
     report.settings.namespace_regex = Some(markup.to_owned());
     report.snapshot = Some(markup.to_owned());
@@ -105,7 +128,8 @@ fn hostile() -> Report {
 /// The policy allows the style and script of the file by their digests.
 #[test]
 fn the_policy_forbids_everything_else() {
-    let digest = |text: &str| STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()));
+    let digest =
+        |text: &str| STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         digest(STYLE),
@@ -120,9 +144,22 @@ fn the_policy_forbids_everything_else() {
 
 #[test]
 fn the_page_requests_nothing() {
-    for report in [report(&audit(), &private_cloud(), &[]), every_outcome(), hostile()] {
+    for report in [
+        report(&audit(), &private_cloud(), &[]),
+        every_outcome(),
+        hostile(),
+    ] {
         for piece in pieces(&without_style_and_script(&write(&report))) {
-            for loads in ["src", "srcset", "style", "action", "onclick", "onload", "onerror", "xlink:href"] {
+            for loads in [
+                "src",
+                "srcset",
+                "style",
+                "action",
+                "onclick",
+                "onload",
+                "onerror",
+                "xlink:href",
+            ] {
                 assert_eq!(attribute(&piece, loads), None, "{piece:?}");
             }
             if let Some(href) = attribute(&piece, "href") {
@@ -131,7 +168,10 @@ fn the_page_requests_nothing() {
             if let Piece::Open(name, _) = &piece {
                 let known = "html head meta title body a header p h1 h2 h3 b ul ol li span main section div svg g line \
                              rect path use text time dl dt dd details summary footer pre code wbr";
-                assert!(known.split_whitespace().any(|known| known == name), "{piece:?}");
+                assert!(
+                    known.split_whitespace().any(|known| known == name),
+                    "{piece:?}"
+                );
             }
         }
     }
@@ -139,7 +179,11 @@ fn the_page_requests_nothing() {
 
 #[test]
 fn every_element_is_closed_and_every_link_has_a_target() {
-    for report in [report(&audit(), &private_cloud(), &[]), every_outcome(), hostile()] {
+    for report in [
+        report(&audit(), &private_cloud(), &[]),
+        every_outcome(),
+        hostile(),
+    ] {
         let pieces = pieces(&without_style_and_script(&write(&report)));
         let mut open = Vec::new();
         for piece in &pieces {
@@ -151,13 +195,27 @@ fn every_element_is_closed_and_every_link_has_a_target() {
             }
         }
         assert_eq!(open, Vec::<&String>::new());
-        let ids = pieces.iter().filter_map(|piece| attribute(piece, "id")).collect::<Vec<_>>();
-        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "an id is there twice: {ids:?}");
+        let ids = pieces
+            .iter()
+            .filter_map(|piece| attribute(piece, "id"))
+            .collect::<Vec<_>>();
+        assert_eq!(
+            ids.iter().collect::<BTreeSet<_>>().len(),
+            ids.len(),
+            "an id is there twice: {ids:?}"
+        );
         for piece in &pieces {
-            for target in
-                [attribute(piece, "href"), attribute(piece, "aria-labelledby")].into_iter().flatten()
+            for target in [
+                attribute(piece, "href"),
+                attribute(piece, "aria-labelledby"),
+            ]
+            .into_iter()
+            .flatten()
             {
-                assert!(ids.contains(&target.trim_start_matches('#')), "{target} leads nowhere");
+                assert!(
+                    ids.contains(&target.trim_start_matches('#')),
+                    "{target} leads nowhere"
+                );
             }
         }
     }
@@ -165,14 +223,21 @@ fn every_element_is_closed_and_every_link_has_a_target() {
 
 #[test]
 fn every_command_can_be_copied_as_it_is() {
-    let target =
-        crate::selector::Target { kubeconfig: Some("/etc/my config".into()), context: Some("<b>".into()) };
+    let target = crate::selector::Target {
+        kubeconfig: Some("/etc/my config".into()),
+        context: Some("<b>".into()),
+    };
     let reading = run(crate::settings::Mode::ClientDryRun, target);
-    for report in
-        [report(&reading, &private_cloud(), &[]), report(&audit(), &private_cloud(), &[]), hostile()]
-    {
+    for report in [
+        report(&reading, &private_cloud(), &[]),
+        report(&audit(), &private_cloud(), &[]),
+        hostile(),
+    ] {
         let printed = texts(&pieces(&without_style_and_script(&write(&report))), "code");
-        let mut expected = commands(&report).into_iter().map(phrases::command).collect::<Vec<_>>();
+        let mut expected = commands(&report)
+            .into_iter()
+            .map(phrases::command)
+            .collect::<Vec<_>>();
         assert!(expected.len() >= 5);
         let mut sorted = printed.clone();
         sorted.sort();
@@ -192,7 +257,11 @@ fn a_name_that_looks_like_markup_shows_as_text() {
     let shown = shown.collect::<String>();
     let name = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{fffd}";
     // In namespace and name, owner, node, reason, note, finalizer, claim, volume and error.
-    assert!(shown.matches(name).count() > 20, "{}", shown.matches(name).count());
+    assert!(
+        shown.matches(name).count() > 20,
+        "{}",
+        shown.matches(name).count()
+    );
     assert!(!shown.contains('\u{202e}'));
 }
 
@@ -200,12 +269,18 @@ fn a_name_that_looks_like_markup_shows_as_text() {
 fn every_reason_on_the_page_is_explained_on_it() {
     for report in [report(&audit(), &private_cloud(), &[]), every_outcome()] {
         let pieces = pieces(&without_style_and_script(&write(&report)));
-        let ids = pieces.iter().filter_map(|piece| attribute(piece, "id")).collect::<Vec<_>>();
+        let ids = pieces
+            .iter()
+            .filter_map(|piece| attribute(piece, "id"))
+            .collect::<Vec<_>>();
         for code in phrases::reasons(&report) {
             assert!(ids.contains(&format!("reason-{code}").as_str()), "{code}");
         }
         for outcome in report.pods.iter().filter_map(|pod| pod.outcome) {
-            assert!(ids.contains(&format!("outcome-{outcome}").as_str()), "{outcome}");
+            assert!(
+                ids.contains(&format!("outcome-{outcome}").as_str()),
+                "{outcome}"
+            );
         }
     }
 }
@@ -214,11 +289,20 @@ fn every_reason_on_the_page_is_explained_on_it() {
 fn the_headline_states_what_matters_most() {
     let objects = private_cloud();
     let audited = report(&audit(), &objects, &[]);
-    assert_eq!(title(&audited), "4 pods need you, 4 to be reaped, 1 thing could not be read");
+    assert_eq!(
+        title(&audited),
+        "4 pods need you, 4 to be reaped, 1 thing could not be read"
+    );
     assert_eq!(title(&every_outcome()), "8 pods were not reaped, 2 reaped");
-    let calm = report(&audit(), &[node("ds01", "True"), pod("a", "b", "ds01")], &[]);
+    let calm = report(
+        &audit(),
+        &[node("ds01", "True"), pod("a", "b", "ds01")],
+        &[],
+    );
     assert_eq!(title(&calm), "nothing needs you");
-    let mut held = ["ds01", "ds02", "ds03"].map(|name| node(name, "Unknown")).to_vec();
+    let mut held = ["ds01", "ds02", "ds03"]
+        .map(|name| node(name, "Unknown"))
+        .to_vec();
     held.extend([
         pod("app", "a-0", "ds01"),
         pod("app", "b-0", "ds02"),
@@ -226,40 +310,82 @@ fn the_headline_states_what_matters_most() {
         lease("ds01"),
         lease("ds02"),
     ]);
-    let settings = Settings { cluster_name: Some("dc-<west>".to_owned()), ..audit() };
+    let settings = Settings {
+        cluster_name: Some("dc-<west>".to_owned()),
+        ..audit()
+    };
     let page = write(&report(&settings, &held, &[]));
     let titles = texts(&pieces(&without_style_and_script(&page)), "title");
-    assert_eq!(titles, ["nothing is deleted, 2 held · dc-<west> · pod-reaper"]);
+    assert_eq!(
+        titles,
+        ["nothing is deleted, 2 held · dc-<west> · pod-reaper"]
+    );
 }
 
 /// A row a node, on one axis.
 #[test]
 fn all_nodes_share_one_time_axis() {
-    let mut objects = (1..40).map(|number| node(&format!("ready-{number}"), "True")).collect::<Vec<_>>();
+    let mut objects = (1..40)
+        .map(|number| node(&format!("ready-{number}"), "True"))
+        .collect::<Vec<_>>();
     objects.extend((1..=30).flat_map(|number| {
         let name = format!("ds{number}");
-        [node(&name, "Unknown"), lease(&name), pod("app", &format!("a-{number}"), &name)]
+        [
+            node(&name, "Unknown"),
+            lease(&name),
+            pod("app", &format!("a-{number}"), &name),
+        ]
     }));
-    objects.extend([namespace("app"), due(pod("app", "late", "ds1"), "2026-01-31T03:30:00Z")]);
-    let pieces = pieces(&without_style_and_script(&write(&report(&audit(), &objects, &[]))));
-    let of_class = |class| pieces.iter().filter(|piece| attribute(piece, "class") == Some(class)).count();
+    objects.extend([
+        namespace("app"),
+        due(pod("app", "late", "ds1"), "2026-01-31T03:30:00Z"),
+    ]);
+    let pieces = pieces(&without_style_and_script(&write(&report(
+        &audit(),
+        &objects,
+        &[],
+    ))));
+    let of_class = |class| {
+        pieces
+            .iter()
+            .filter(|piece| attribute(piece, "class") == Some(class))
+            .count()
+    };
     assert_eq!((of_class("axis"), of_class("timeline")), (1, 30));
-    let judged = pieces.iter().filter(|piece| attribute(piece, "href") == Some("#mark-judged"));
-    let places = judged.map(|piece| attribute(piece, "x")).collect::<BTreeSet<_>>();
-    assert_eq!(places.len(), 1, "the same moment is at the same place in each row: {places:?}");
+    let judged = pieces
+        .iter()
+        .filter(|piece| attribute(piece, "href") == Some("#mark-judged"));
+    let places = judged
+        .map(|piece| attribute(piece, "x"))
+        .collect::<BTreeSet<_>>();
+    assert_eq!(
+        places.len(),
+        1,
+        "the same moment is at the same place in each row: {places:?}"
+    );
     let folded = texts(&pieces, "summary");
     assert!(folded.contains(&"5 more".to_owned()), "{folded:?}");
-    assert!(folded[0].starts_with("ds1") && folded[1].starts_with("ds2"), "{folded:?}");
+    assert!(
+        folded[0].starts_with("ds1") && folded[1].starts_with("ds2"),
+        "{folded:?}"
+    );
 }
 
 #[test]
 fn data_that_stays_is_not_said_to_be_destroyed() {
     let mut objects = private_cloud();
-    let volume = objects.iter_mut().find(|object| object["metadata"]["name"] == "pvc-scratch").expect("it");
+    let volume = objects
+        .iter_mut()
+        .find(|object| object["metadata"]["name"] == "pvc-scratch")
+        .expect("it");
     volume["spec"]["persistentVolumeReclaimPolicy"] = json!("Retain");
     let mut kept = report(&audit(), &objects, &[]);
     assert!(!write(&kept).contains("Destroys"), "the volume stays");
-    let reaped = kept.pods.iter_mut().find(|pod| pod.verdict == Verdict::Reap).expect("such a pod");
+    let reaped = kept
+        .pods
+        .iter_mut()
+        .find(|pod| pod.verdict == Verdict::Reap)
+        .expect("such a pod");
     reaped.reason = ReasonCode::Scratch;
     assert_eq!(write(&kept).matches("Destroys scratch").count(), 1);
 }
@@ -269,21 +395,34 @@ fn data_that_stays_is_not_said_to_be_destroyed() {
 fn a_command_that_destroys_data_says_so() {
     let page = write(&report(&audit(), &private_cloud(), &[]));
     let pieces = pieces(&without_style_and_script(&page));
-    let plain =
-        pieces.iter().position(|piece| attribute(piece, "class") == Some("plain")).expect("such a command");
-    let Piece::Text(text) = &pieces[plain + 1] else { panic!("no text") };
+    let plain = pieces
+        .iter()
+        .position(|piece| attribute(piece, "class") == Some("plain"))
+        .expect("such a command");
+    let Piece::Text(text) = &pieces[plain + 1] else {
+        panic!("no text")
+    };
     assert_eq!(
         text,
         "# In short, not to be pasted:\n\
          # kubectl -n impala-impala01 delete pvc scratch-cache-volume-impala-executor-000-0\n\
          # kubectl -n impala-impala01 delete pod impala-executor-000-0 --grace-period=0 --force\n"
     );
-    let taint = "# kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute\n";
+    let taint =
+        "# kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute\n";
     assert!(page.contains(taint), "{page}");
-    let words = pieces.windows(2).filter(|two| attribute(&two[0], "class") == Some("harm"));
+    let words = pieces
+        .windows(2)
+        .filter(|two| attribute(&two[0], "class") == Some("harm"));
     let words = words.map(|two| two[1].clone()).collect::<Vec<_>>();
-    assert!(words.contains(&Piece::Text("Destroys data".to_owned())), "{words:?}");
-    assert!(words.contains(&Piece::Text("Force-deletes".to_owned())), "{words:?}");
+    assert!(
+        words.contains(&Piece::Text("Destroys data".to_owned())),
+        "{words:?}"
+    );
+    assert!(
+        words.contains(&Piece::Text("Force-deletes".to_owned())),
+        "{words:?}"
+    );
     for (code, harm) in [("kosmos-leaf", false), ("local-volume", true)] {
         let at = pieces
             .iter()
@@ -293,32 +432,57 @@ fn a_command_that_destroys_data_says_so() {
             .iter()
             .position(|piece| *piece == Piece::Close("summary".to_owned()))
             .expect("a card");
-        let says = pieces[at..at + card].iter().any(|piece| attribute(piece, "class") == Some("harm"));
+        let says = pieces[at..at + card]
+            .iter()
+            .any(|piece| attribute(piece, "class") == Some("harm"));
         assert_eq!(says, harm, "{code}");
     }
 }
 
 #[test]
 fn many_pods_of_a_kind_on_a_node_are_folded_and_counted() {
-    let mut objects = vec![node("ds01", "True"), node("ds06", "Unknown"), namespace("app"), lease("ds06")];
-    objects.extend(
-        (0..10).map(|number| due(pod("app", &format!("late-{number}"), "ds06"), "2026-01-31T02:55:30Z")),
-    );
+    let mut objects = vec![
+        node("ds01", "True"),
+        node("ds06", "Unknown"),
+        namespace("app"),
+        lease("ds06"),
+    ];
+    objects.extend((0..10).map(|number| {
+        due(
+            pod("app", &format!("late-{number}"), "ds06"),
+            "2026-01-31T02:55:30Z",
+        )
+    }));
     objects.extend((0..11).map(|number| pod("app", &format!("web-{number}"), "ds06")));
-    let pieces = pieces(&without_style_and_script(&write(&report(&audit(), &objects, &[]))));
+    let pieces = pieces(&without_style_and_script(&write(&report(
+        &audit(),
+        &objects,
+        &[],
+    ))));
     let folded = texts(&pieces, "summary");
-    assert!(folded.contains(&"11 pods on ds06 ".to_owned()), "{folded:?}");
-    assert!(!folded.iter().any(|says| says.contains("10 pods")), "{folded:?}");
+    assert!(
+        folded.contains(&"11 pods on ds06 ".to_owned()),
+        "{folded:?}"
+    );
+    assert!(
+        !folded.iter().any(|says| says.contains("10 pods")),
+        "{folded:?}"
+    );
 }
 
 #[test]
 fn the_timeline_shows_a_run_only_where_something_was_done() {
-    let objects = ["ds05", "ds06"].map(|name| node(name, if name == "ds05" { "True" } else { "False" }));
+    let objects =
+        ["ds05", "ds06"].map(|name| node(name, if name == "ds05" { "True" } else { "False" }));
     let others = [namespace("app"), lease("ds06"), pod("app", "a-0", "ds06")];
     let objects = objects.into_iter().chain(others).collect::<Vec<_>>();
     let settings = run(Mode::Delete { ask: true }, Target::default());
     let interrupted = Outcome::Interrupted("SIGTERM".to_owned());
-    for (outcome, acted) in [(Outcome::Deleted, true), (Outcome::WouldDelete, false), (interrupted, false)] {
+    for (outcome, acted) in [
+        (Outcome::Deleted, true),
+        (Outcome::WouldDelete, false),
+        (interrupted, false),
+    ] {
         let page = write(&report(&settings, &objects, &[("uid-app-a-0", outcome)]));
         assert_eq!(page.contains("judged and acted"), acted);
     }

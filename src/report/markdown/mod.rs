@@ -36,7 +36,11 @@ fn title(page: &mut String, report: &Report) {
         *page += &format!(
             "\n> **Nothing is deleted** ({}). {}\n",
             code(breaker.reason.as_str()),
-            phrases::breaker(breaker).iter().map(|says| prose(says)).collect::<Vec<_>>().join("\n>\n> ")
+            phrases::breaker(breaker)
+                .iter()
+                .map(|says| prose(says))
+                .collect::<Vec<_>>()
+                .join("\n>\n> ")
         );
     }
 }
@@ -49,7 +53,12 @@ fn for_a_person(page: &mut String, report: &Report) {
     for group in &report.groups {
         let pod = &report.pods[group.pods[0]];
         if let Some((says, names)) = phrases::several(report, group) {
-            *page += &format!("\n### {}\n\n{}: {}\n", prose(&says), code(why(pod)), prose(&names));
+            *page += &format!(
+                "\n### {}\n\n{}: {}\n",
+                prose(&says),
+                code(why(pod)),
+                prose(&names)
+            );
         } else {
             let mut facts = vec![code(why(pod))];
             facts.extend(owner(pod));
@@ -104,10 +113,18 @@ fn table(page: &mut String, report: &Report, verdict: Verdict) {
     *page += "\n| Pod | Owner | Node | Overdue | Why | Remarks |\n| --- | --- | --- | --- | --- | --- |\n";
     pods.sort_by_key(|pod| !phrases::went_wrong(pod));
     for pod in pods {
-        let note = pod.note.as_ref().map(|note| format!("**Note:** {}", prose(note)));
-        let replacement = phrases::replacement(pod).map(|says| format!("**Replacement:** {}", prose(&says)));
-        let remarks =
-            phrases::sentence(pod).map(prose).into_iter().chain(replacement).chain(note).collect::<Vec<_>>();
+        let note = pod
+            .note
+            .as_ref()
+            .map(|note| format!("**Note:** {}", prose(note)));
+        let replacement =
+            phrases::replacement(pod).map(|says| format!("**Replacement:** {}", prose(&says)));
+        let remarks = phrases::sentence(pod)
+            .map(prose)
+            .into_iter()
+            .chain(replacement)
+            .chain(note)
+            .collect::<Vec<_>>();
         *page += &format!(
             "| {} | {} | {} | {} | {} | {} |\n",
             name(pod),
@@ -123,15 +140,29 @@ fn table(page: &mut String, report: &Report, verdict: Verdict) {
 /// What there is to know besides, what could not be read or seen, and what the reasons mean.
 fn besides(page: &mut String, report: &Report) {
     let notices = report.notices.iter();
-    let notices = notices.map(|notice| format!("{} ({})", prose(&notice.detail), code(notice.code.as_str())));
+    let notices =
+        notices.map(|notice| format!("{} ({})", prose(&notice.detail), code(notice.code.as_str())));
     list(page, "Worth knowing", notices);
     let errors = report.errors.iter();
     let errors = errors.map(|error| format!("{}: {}", prose(&error.what), prose(&error.cause)));
-    list(page, &format!("Could not be read: {}", report.errors.len()), errors);
-    list(page, "Could not be seen", report.unseen.iter().map(|sentence| prose(sentence)));
+    list(
+        page,
+        &format!("Could not be read: {}", report.errors.len()),
+        errors,
+    );
+    list(
+        page,
+        "Could not be seen",
+        report.unseen.iter().map(|sentence| prose(sentence)),
+    );
     let reasons = phrases::reasons(report).into_iter().map(|reason| {
         let (means, advice) = glossary::reason(reason.as_str());
-        format!("{}: {} *{}*", code(reason.as_str()), prose(means), prose(advice))
+        format!(
+            "{}: {} *{}*",
+            code(reason.as_str()),
+            prose(means),
+            prose(advice)
+        )
     });
     list(page, "What the reasons mean", reasons);
 }
@@ -147,7 +178,8 @@ fn list(page: &mut String, heading: &str, items: impl Iterator<Item = String>) {
 
 /// The outcome, else the reason.
 fn why(pod: &PodEntry) -> &'static str {
-    pod.outcome.map_or_else(|| pod.reason.as_str(), OutcomeCode::as_str)
+    pod.outcome
+        .map_or_else(|| pod.reason.as_str(), OutcomeCode::as_str)
 }
 
 fn name(pod: &PodEntry) -> String {
@@ -155,7 +187,9 @@ fn name(pod: &PodEntry) -> String {
 }
 
 fn owner(pod: &PodEntry) -> Option<String> {
-    pod.owner.as_ref().map(|owner| code(&format!("{}/{}", owner.kind, owner.name)))
+    pod.owner
+        .as_ref()
+        .map(|owner| code(&format!("{}/{}", owner.kind, owner.name)))
 }
 
 /// A step in a list, its command in a fence that belongs to the item.
@@ -165,7 +199,11 @@ fn item(page: &mut String, mark: &str, step: &Step) {
     let indent = " ".repeat(mark.len());
     let command = phrases::command(command).replace('\n', &format!("\n{indent}"));
     // A fence that is longer than any run of backticks in it.
-    let run = command.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    let run = command
+        .split(|letter| letter != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
     let fence = "`".repeat(3.max(run + 1));
     *page += &format!("\n{indent}{fence}sh\n{indent}{command}\n{indent}{fence}\n");
 }
@@ -173,7 +211,8 @@ fn item(page: &mut String, mark: &str, step: &Step) {
 /// As code. What a code span of Markdown, or a table, would give a meaning to goes as entities into HTML's element.
 fn code(text: &str) -> String {
     let text = clean(text);
-    let plain = |letter: char| letter.is_alphanumeric() || "-./:_=,+%() {}\"'@#$?!;".contains(letter);
+    let plain =
+        |letter: char| letter.is_alphanumeric() || "-./:_=,+%() {}\"'@#$?!;".contains(letter);
     if !text.is_empty() && text.trim() == text && text.chars().all(plain) {
         return format!("`{text}`");
     }
@@ -184,7 +223,10 @@ fn code(text: &str) -> String {
             format!("&#{};", u32::from(letter))
         }
     };
-    format!("<code>{}</code>", text.chars().map(entity).collect::<String>())
+    format!(
+        "<code>{}</code>",
+        text.chars().map(entity).collect::<String>()
+    )
 }
 
 /// As running text, in which nothing is markup.
@@ -200,7 +242,9 @@ fn prose(text: &str) -> String {
         for letter in word.chars() {
             match letter {
                 '|' => escaped += "&#124;",
-                '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '~' | '&' => escaped.extend(['\\', letter]),
+                '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '~' | '&' => {
+                    escaped.extend(['\\', letter]);
+                }
                 letter => escaped.push(letter),
             }
         }
@@ -208,7 +252,11 @@ fn prose(text: &str) -> String {
     };
     let words = clean(text);
     let words = words.split_whitespace().enumerate().map(|(place, word)| {
-        if calls(word) || (place == 0 && begins_a_block(word)) { code(word) } else { escaped(word) }
+        if calls(word) || (place == 0 && begins_a_block(word)) {
+            code(word)
+        } else {
+            escaped(word)
+        }
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -216,7 +264,8 @@ fn prose(text: &str) -> String {
 /// A list, a rule or a heading, where it is the first word of a line.
 fn begins_a_block(word: &str) -> bool {
     let unnumbered = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    word.starts_with(['-', '+', '=']) || (unnumbered.len() < word.len() && unnumbered.starts_with(['.', ')']))
+    word.starts_with(['-', '+', '='])
+        || (unnumbered.len() < word.len() && unnumbered.starts_with(['.', ')']))
 }
 
 #[cfg(test)]

@@ -25,13 +25,19 @@ struct Seen {
 
 fn parse(page: &str) -> Seen {
     let mut seen = Seen::default();
-    let (mut heading, mut fence, mut head, mut cell, mut code) = (false, false, false, false, false);
-    for event in
-        Parser::new_ext(page, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_MATH)
-    {
+    let (mut heading, mut fence, mut head, mut cell, mut code) =
+        (false, false, false, false, false);
+    for event in Parser::new_ext(
+        page,
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_MATH,
+    ) {
         match event {
             Event::Start(tag) => {
-                let name = format!("{tag:?}").split(['(', ' ', '{']).next().unwrap_or_default().to_owned();
+                let name = format!("{tag:?}")
+                    .split(['(', ' ', '{'])
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned();
                 if !seen.elements.contains(&name) {
                     seen.elements.push(name);
                 }
@@ -86,10 +92,16 @@ fn parse(page: &str) -> Seen {
 
 fn put(seen: &mut Seen, heading: bool, fence: bool, cell: bool, text: &str) {
     if heading {
-        seen.headings.last_mut().expect("it was opened").push_str(text);
+        seen.headings
+            .last_mut()
+            .expect("it was opened")
+            .push_str(text);
     }
     if fence {
-        seen.commands.last_mut().expect("it was opened").push_str(text);
+        seen.commands
+            .last_mut()
+            .expect("it was opened")
+            .push_str(text);
     }
     if cell && let Some(cell) = seen.rows.last_mut().and_then(|row| row.last_mut()) {
         cell.push_str(text);
@@ -105,7 +117,11 @@ fn the_structure_is_as_intended() {
     assert_eq!(
         seen.headings,
         [
-            concat!("pod-reaper ", env!("CARGO_PKG_VERSION"), ": audit of state.json"),
+            concat!(
+                "pod-reaper ",
+                env!("CARGO_PKG_VERSION"),
+                ": audit of state.json"
+            ),
             "Needs you: 4",
             "compute-hive01/held-0",
             "impala-impala01/impala-executor-000-0",
@@ -120,19 +136,34 @@ fn the_structure_is_as_intended() {
             "What the reasons mean"
         ]
     );
-    let expected = commands(&report).iter().map(|command| command.to_string() + "\n").collect::<Vec<_>>();
+    let expected = commands(&report)
+        .iter()
+        .map(|command| command.to_string() + "\n")
+        .collect::<Vec<_>>();
     // The node's command follows those of the pods that need a person.
     let (of_pods, of_node) = (&expected[1..], &expected[..1]);
     assert_eq!(seen.commands, [of_pods, of_node].concat());
     assert_eq!(seen.rows.len(), 2 + 4 + 2 + 2);
-    assert!(seen.rows[..2].iter().all(|row| row.len() == 3), "{:?}", seen.rows);
-    assert!(seen.rows[2..].iter().all(|row| row.len() == 6), "{:?}", seen.rows);
+    assert!(
+        seen.rows[..2].iter().all(|row| row.len() == 3),
+        "{:?}",
+        seen.rows
+    );
+    assert!(
+        seen.rows[2..].iter().all(|row| row.len() == 6),
+        "{:?}",
+        seen.rows
+    );
 }
 
 #[test]
 fn a_run_with_every_outcome() {
     let seen = parse(&write(&every_outcome()));
-    let rows = seen.rows.iter().skip(1).map(|row| format!("{} {}", row[0], row[4]));
+    let rows = seen
+        .rows
+        .iter()
+        .skip(1)
+        .map(|row| format!("{} {}", row[0], row[4]));
     // Failures come first.
     assert_eq!(
         rows.collect::<Vec<_>>(),
@@ -208,19 +239,35 @@ fn no_name_becomes_markup_or_a_mention() {
         let report = report_with(name);
         let page = write(&report);
         let seen = parse(&page);
-        assert_eq!(seen.elements, plain.elements, "{name:?} changes the structure of\n{page}");
-        assert_eq!(seen.headings.len(), plain.headings.len(), "{name:?}\n{page}");
+        assert_eq!(
+            seen.elements, plain.elements,
+            "{name:?} changes the structure of\n{page}"
+        );
+        assert_eq!(
+            seen.headings.len(),
+            plain.headings.len(),
+            "{name:?}\n{page}"
+        );
         let shape = |seen: &Seen| seen.rows.iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(shape(&seen), shape(&plain), "{name:?}\n{page}");
-        let expected = commands(&report).into_iter().map(phrases::command).collect::<Vec<_>>();
-        let mut printed =
-            seen.commands.iter().map(|command| command.trim_end_matches('\n').to_owned()).collect::<Vec<_>>();
+        let expected = commands(&report)
+            .into_iter()
+            .map(phrases::command)
+            .collect::<Vec<_>>();
+        let mut printed = seen
+            .commands
+            .iter()
+            .map(|command| command.trim_end_matches('\n').to_owned())
+            .collect::<Vec<_>>();
         // Those of the node come last.
         let node = printed.pop().expect("a command");
         printed.insert(0, node);
         assert_eq!(printed, expected, "{name:?}\n{page}");
         for calls in ["@", "#", "$", "://", "www.", "GH-"] {
-            assert!(!seen.outside_code.contains(calls), "{name:?}: {calls} outside of code in\n{page}");
+            assert!(
+                !seen.outside_code.contains(calls),
+                "{name:?}: {calls} outside of code in\n{page}"
+            );
         }
         // The cells hold the name unchanged, except for blanks at the ends, which a table drops.
         let cell = &seen.rows.last().expect("a row")[0];
@@ -248,7 +295,10 @@ fn report_with(name: &str) -> Report {
             "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": name}}}),
     ];
     let mut report = report(&audit(), &objects, &[]);
-    report.errors.push(crate::facts::ReadError { what: name.to_owned(), cause: name.to_owned() });
+    report.errors.push(crate::facts::ReadError {
+        what: name.to_owned(),
+        cause: name.to_owned(),
+    });
     report.unseen.push(name.to_owned());
     report.settings.namespace_regex = Some(name.to_owned());
     report.snapshot = Some(name.to_owned());
@@ -257,10 +307,19 @@ fn report_with(name: &str) -> Report {
 
 #[test]
 fn a_quiet_cluster_is_short() {
-    let report =
-        report(&audit(), &[node("ds01", "True"), json!({"kind": "Pod", "metadata": {"name": "a"}})], &[]);
+    let report = report(
+        &audit(),
+        &[
+            node("ds01", "True"),
+            json!({"kind": "Pod", "metadata": {"name": "a"}}),
+        ],
+        &[],
+    );
     let mut page = String::new();
     write!(page, "{}", write(&report)).expect("a string");
     assert!(page.contains("\n## The only node is Ready.\n"), "{page}");
-    assert!(!page.contains("What the reasons mean") && !page.contains('|'), "{page}");
+    assert!(
+        !page.contains("What the reasons mean") && !page.contains('|'),
+        "{page}"
+    );
 }

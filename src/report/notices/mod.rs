@@ -38,7 +38,10 @@ codes! {
 impl NoticeCode {
     /// Whether something is not as it should be, or may not be.
     pub fn asks_for_a_look(self) -> bool {
-        !matches!(self, Self::TimeOfTheFile | Self::StaysWithNode | Self::OnReadyNodes)
+        !matches!(
+            self,
+            Self::TimeOfTheFile | Self::StaysWithNode | Self::OnReadyNodes
+        )
     }
 }
 
@@ -59,8 +62,15 @@ pub struct Notice {
 }
 
 /// Kinds of owners that Kubernetes itself has.
-const BUILT_IN: [&str; 7] =
-    ["StatefulSet", "Deployment", "ReplicaSet", "DaemonSet", "Job", "CronJob", "ReplicationController"];
+const BUILT_IN: [&str; 7] = [
+    "StatefulSet",
+    "Deployment",
+    "ReplicaSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "ReplicationController",
+];
 /// A wait is long when it lasts for more than this many thresholds: many runs have taken place by then.
 const THRESHOLDS: i32 = 12;
 /// The threshold, for that, where none is set.
@@ -82,30 +92,59 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
             "None of the {count} namespaces is looked at. The options select namespaces {}.",
             settings.namespaces
         );
-        notices.push(Notice { code: NoticeCode::NoNamespace, node: None, count: 1, detail });
+        notices.push(Notice {
+            code: NoticeCode::NoNamespace,
+            node: None,
+            count: 1,
+            detail,
+        });
     }
-    let owners = plan.pods.iter().flat_map(|judged| judged.pod.owner.iter().chain(&judged.pod.workload));
-    let known = BUILT_IN.into_iter().chain(owners.map(|owner| owner.kind.as_str())).collect::<BTreeSet<_>>();
+    let owners = plan
+        .pods
+        .iter()
+        .flat_map(|judged| judged.pod.owner.iter().chain(&judged.pod.workload));
+    let known = BUILT_IN
+        .into_iter()
+        .chain(owners.map(|owner| owner.kind.as_str()))
+        .collect::<BTreeSet<_>>();
     let kinds = settings.policy.manual_owner_kinds.iter();
     for kind in kinds.filter(|kind| !known.iter().any(|known| same_kind(known, kind))) {
         let detail = format!(
             "--manual-owner-kind names {kind}, which is not a built-in kind of Kubernetes, and no judged pod has an \
              owner of it: if it is misspelt, it protects nothing."
         );
-        notices.push(Notice { code: NoticeCode::UnknownKind, node: None, count: 1, detail });
+        notices.push(Notice {
+            code: NoticeCode::UnknownKind,
+            node: None,
+            count: 1,
+            detail,
+        });
     }
     if let Task::Audit { now: None, .. } = settings.task {
         let detail = format!(
             "Judged at {}, the newest time in the file; what happened later is not known. --now sets another time.",
             facts.now.strftime("%F %TZ")
         );
-        notices.push(Notice { code: NoticeCode::TimeOfTheFile, node: None, count: 1, detail });
+        notices.push(Notice {
+            code: NoticeCode::TimeOfTheFile,
+            node: None,
+            count: 1,
+            detail,
+        });
     }
     notices.extend(stay);
     if facts.on_ready_nodes > 0 {
-        let detail = format!("{} more on Ready nodes; --all lists them", facts.on_ready_nodes);
+        let detail = format!(
+            "{} more on Ready nodes; --all lists them",
+            facts.on_ready_nodes
+        );
         let (code, count) = (NoticeCode::OnReadyNodes, facts.on_ready_nodes);
-        notices.push(Notice { code, node: None, count, detail });
+        notices.push(Notice {
+            code,
+            node: None,
+            count,
+            detail,
+        });
     }
     notices
 }
@@ -115,18 +154,25 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
 fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
     let (mut never, mut stay, mut staying) = (Vec::new(), Vec::new(), 0);
     let known = |name| facts.nodes.get(name).and_then(NodeRead::known);
-    let nodes = facts.unasked.iter().filter_map(|(name, pods)| Some((known(name)?, pods)));
+    let nodes = facts
+        .unasked
+        .iter()
+        .filter_map(|(name, pods)| Some((known(name)?, pods)));
     for (node, pods) in nodes.filter(|(node, _)| node.ready != Ready::True && node.leaf.is_none()) {
         let since = node.not_ready_since(facts.now);
         let after = |seconds: i64| SignedDuration::from_secs(seconds.max(0)).saturating_add(LATE);
-        let due = |seconds| since.is_none_or(|since| facts.now.duration_since(since) >= after(seconds));
+        let due =
+            |seconds| since.is_none_or(|since| facts.now.duration_since(since) >= after(seconds));
         if !due(TOLERATION) {
             continue;
         }
         let (mut daemons, mut statics, mut for_ever, mut overdue) = (0, 0, Vec::new(), Vec::new());
         for pod in pods {
-            let tolerates =
-                if node.ready == Ready::False { pod.tolerates_not_ready } else { pod.tolerates_silence };
+            let tolerates = if node.ready == Ready::False {
+                pod.tolerates_not_ready
+            } else {
+                pod.tolerates_silence
+            };
             match (pod.stays, tolerates) {
                 (Some(Stay::DaemonSet), _) => daemons += 1,
                 (Some(Stay::Static), _) => statics += 1,
@@ -154,19 +200,39 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice
         if daemons + statics > 0 {
             staying += daemons + statics;
             let counts = [(daemons, "of DaemonSets"), (statics, "static")].into_iter();
-            let counts = counts.filter(|(count, _)| *count > 0).map(|(count, of)| format!("{count} {of}"));
-            stay.push(format!("{} ({})", node.name, counts.collect::<Vec<_>>().join(", ")));
+            let counts = counts
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, of)| format!("{count} {of}"));
+            stay.push(format!(
+                "{} ({})",
+                node.name,
+                counts.collect::<Vec<_>>().join(", ")
+            ));
         }
     }
-    let detail =
-        format!("Pods that belong to their NotReady node stay there, as expected: {}.", listed(stay));
+    let detail = format!(
+        "Pods that belong to their NotReady node stay there, as expected: {}.",
+        listed(stay)
+    );
     let code = NoticeCode::StaysWithNode;
-    (never, (staying > 0).then_some(Notice { code, node: None, count: staying, detail }))
+    (
+        never,
+        (staying > 0).then_some(Notice {
+            code,
+            node: None,
+            count: staying,
+            detail,
+        }),
+    )
 }
 
 /// The control plane nodes of which nobody knows whether their API server lives.
 fn without_api_server(facts: &ClusterFacts) -> Option<Notice> {
-    let nodes = facts.nodes.values().filter_map(NodeRead::known).filter(|node| node.no_api_server);
+    let nodes = facts
+        .nodes
+        .values()
+        .filter_map(NodeRead::known)
+        .filter(|node| node.no_api_server);
     let nodes = nodes.map(|node| node.name.clone()).collect::<Vec<_>>();
     let (code, count) = (NoticeCode::ApiServerUnknown, nodes.len());
     let detail = format!(
@@ -175,47 +241,87 @@ fn without_api_server(facts: &ClusterFacts) -> Option<Notice> {
          right to list them.",
         listed(nodes)
     );
-    (count > 0).then_some(Notice { code, node: None, count: 1, detail })
+    (count > 0).then_some(Notice {
+        code,
+        node: None,
+        count: 1,
+        detail,
+    })
 }
 
 fn never_evicted(node: &NodeFacts, mut pods: Vec<&Unasked>, why: &str) -> Option<Notice> {
     pods.sort_unstable();
     let count = pods.len();
     let names = pods.into_iter().map(|pod| {
-        let of = pod.workload.as_ref().map(|of| format!(" of {} {}", of.kind, of.name)).unwrap_or_default();
+        let of = pod
+            .workload
+            .as_ref()
+            .map(|of| format!(" of {} {}", of.kind, of.name))
+            .unwrap_or_default();
         format!("{}/{}{of}", pod.namespace, pod.name)
     });
     let names = listed(names.collect());
-    let detail = format!("Not evicted from NotReady node {}: {names}. {why}", node.name);
+    let detail = format!(
+        "Not evicted from NotReady node {}: {names}. {why}",
+        node.name
+    );
     let (code, node) = (NoticeCode::NeverEvicted, Some(node.name.clone()));
-    (count > 0).then_some(Notice { code, node, count, detail })
+    (count > 0).then_some(Notice {
+        code,
+        node,
+        count,
+        detail,
+    })
 }
 
 /// The waits that have lasted for many thresholds. What holds a whole run is no single node's.
 fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
     let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
-    let threshold = if threshold.is_zero() { LEAST_THRESHOLD } else { threshold };
+    let threshold = if threshold.is_zero() {
+        LEAST_THRESHOLD
+    } else {
+        threshold
+    };
     let long = threshold.saturating_mul(THRESHOLDS);
     let mut groups = BTreeMap::<(ReasonCode, Option<&str>), Vec<&Judged>>::new();
-    for judged in plan.pods.iter().filter(|judged| judged.verdict() == Verdict::Wait) {
+    for judged in plan
+        .pods
+        .iter()
+        .filter(|judged| judged.verdict() == Verdict::Wait)
+    {
         if judged.pod.overdue(facts.now) > long {
-            let node = judged.pod.node.as_deref().filter(|_| judged.limit.is_none());
-            groups.entry((judged.code(), node)).or_default().push(judged);
+            let node = judged
+                .pod
+                .node
+                .as_deref()
+                .filter(|_| judged.limit.is_none());
+            groups
+                .entry((judged.code(), node))
+                .or_default()
+                .push(judged);
         }
     }
     let notices = groups.into_iter().filter_map(|((_, node), pods)| {
         // The longest overdue.
         let first = pods.first()?;
-        let names = pods.iter().map(|judged| format!("{}/{}", judged.pod.namespace, judged.pod.name));
+        let names = pods
+            .iter()
+            .map(|judged| format!("{}/{}", judged.pod.namespace, judged.pod.name));
         let detail = format!(
             "Still waiting{}, overdue for up to {}: {}. {}",
-            node.map(|node| format!(" on node {node}")).unwrap_or_default(),
+            node.map(|node| format!(" on node {node}"))
+                .unwrap_or_default(),
             spoken(first.pod.overdue(facts.now)),
             listed(names.collect()),
             why(first, facts)
         );
         let node = node.map(str::to_owned);
-        Some(Notice { code: NoticeCode::LongWait, node, count: pods.len(), detail })
+        Some(Notice {
+            code: NoticeCode::LongWait,
+            node,
+            count: pods.len(),
+            detail,
+        })
     });
     notices.collect()
 }

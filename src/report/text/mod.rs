@@ -38,21 +38,34 @@ pub struct Screen {
 impl Default for Screen {
     /// A file, a pipe, a log.
     fn default() -> Self {
-        Self { colour: false, columns: COLUMNS }
+        Self {
+            colour: false,
+            columns: COLUMNS,
+        }
     }
 }
 
 impl Screen {
     /// A terminal that is `columns` wide.
     pub fn of_terminal(colour: bool, columns: usize) -> Self {
-        Self { colour, columns: columns.clamp(FEWEST_COLUMNS, COLUMNS) }
+        Self {
+            colour,
+            columns: columns.clamp(FEWEST_COLUMNS, COLUMNS),
+        }
     }
 }
 
 /// Writes `report` as text for `screen`.
 pub fn write(report: &Report, screen: Screen) -> String {
-    let mut page = Page { text: String::new(), screen };
-    let style = if report.exit == Exit::Done { HEADING } else { BAD };
+    let mut page = Page {
+        text: String::new(),
+        screen,
+    };
+    let style = if report.exit == Exit::Done {
+        HEADING
+    } else {
+        BAD
+    };
     let summary = phrases::summary(report);
     page.paragraph("", "", style, &summary);
     if let Some(breaker) = &report.breaker {
@@ -62,13 +75,21 @@ pub fn write(report: &Report, screen: Screen) -> String {
         }
     }
     page.nodes(report);
-    for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave, Verdict::Manual] {
+    for verdict in [
+        Verdict::Reap,
+        Verdict::Wait,
+        Verdict::Leave,
+        Verdict::Manual,
+    ] {
         page.pods(report, verdict);
     }
     page.notices(&report.notices);
     page.unread(&report.errors, &report.unseen);
     let (version, judged_at) = (report.program_version, report.judged_at.strftime("%F %TZ"));
-    let title = format!("pod-reaper {version}: {}, judged at {judged_at}. ", phrases::run(report));
+    let title = format!(
+        "pod-reaper {version}: {}, judged at {judged_at}. ",
+        phrases::run(report)
+    );
     page.text.push('\n');
     page.paragraph("", "", QUIET, &(title + &phrases::settings(report)));
     page.paragraph("", "", style, &summary);
@@ -88,7 +109,11 @@ impl Page {
     }
 
     fn paint(&self, style: Style, text: &str) -> String {
-        if self.screen.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.screen.colour {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// A paragraph, wrapped; painted line by line, since escapes have no width.
@@ -112,7 +137,10 @@ impl Page {
 
     fn nodes(&mut self, report: &Report) {
         let all_ready = report.summary.nodes_not_ready == 0;
-        self.heading(if all_ready { GOOD } else { HEADING }, &in_capitals(&phrases::nodes(report)));
+        self.heading(
+            if all_ready { GOOD } else { HEADING },
+            &in_capitals(&phrases::nodes(report)),
+        );
         let (summed, each) = phrases::summed_nodes(report);
         for says in &summed {
             self.paragraph(ITEM, DETAIL, Style::new(), says);
@@ -127,13 +155,23 @@ impl Page {
         self.paragraph(ITEM, DETAIL, Style::new(), &says);
         if !node.leaf_marks.is_empty() {
             let marks = node.leaf_marks.join(", ");
-            self.paragraph(DETAIL, DETAIL, CAUTION, &format!("a leaf node, by its {marks}"));
+            self.paragraph(
+                DETAIL,
+                DETAIL,
+                CAUTION,
+                &format!("a leaf node, by its {marks}"),
+            );
         }
         let pods = phrases::terminating(node).unwrap_or_else(|| "none".to_owned());
         self.paragraph(DETAIL, DETAIL, QUIET, &format!("Terminating pods: {pods}"));
         if !node.volume_attachments.is_empty() {
             let volumes = phrases::attached(node);
-            self.paragraph(DETAIL, DETAIL, QUIET, &format!("volumes still attached: {volumes}"));
+            self.paragraph(
+                DETAIL,
+                DETAIL,
+                QUIET,
+                &format!("volumes still attached: {volumes}"),
+            );
         }
         for step in &node.steps {
             self.step("- ", step);
@@ -145,10 +183,17 @@ impl Page {
         if pods.is_empty() {
             return;
         }
-        let style = if verdict == Verdict::Manual { BAD } else { HEADING };
+        let style = if verdict == Verdict::Manual {
+            BAD
+        } else {
+            HEADING
+        };
         self.heading(style, &in_capitals(&phrases::heading(report, verdict)));
         if verdict == Verdict::Manual {
-            report.groups.iter().for_each(|group| self.group(report, group));
+            report
+                .groups
+                .iter()
+                .for_each(|group| self.group(report, group));
             return;
         }
         let (summed, each) = match verdict {
@@ -166,18 +211,37 @@ impl Page {
     /// Pods that share what there is to do.
     fn group(&mut self, report: &Report, group: &Group) {
         let first = &report.pods[group.pods[0]];
-        let Some((says, names)) = phrases::several(report, group) else { return self.pod(first) };
-        self.paragraph(ITEM, DETAIL, style_of(first), &format!("{says}  [{}]", first.reason));
+        let Some((says, names)) = phrases::several(report, group) else {
+            return self.pod(first);
+        };
+        self.paragraph(
+            ITEM,
+            DETAIL,
+            style_of(first),
+            &format!("{says}  [{}]", first.reason),
+        );
         for text in [&names, &group.detail] {
             self.paragraph(DETAIL, DETAIL, Style::new(), text);
         }
-        self.advice(DETAIL, [("Note", &None), ("Risk", &group.risk)], &group.steps);
+        self.advice(
+            DETAIL,
+            [("Note", &None), ("Risk", &group.risk)],
+            &group.steps,
+        );
     }
 
     fn pod(&mut self, pod: &PodEntry) {
         let mut says = vec![format!("{}/{}", pod.namespace, pod.name)];
-        says.extend(pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)));
-        says.extend(pod.node.as_ref().map(|node| together(&format!("on {node}"))));
+        says.extend(
+            pod.owner
+                .as_ref()
+                .map(|owner| format!("{}/{}", owner.kind, owner.name)),
+        );
+        says.extend(
+            pod.node
+                .as_ref()
+                .map(|node| together(&format!("on {node}"))),
+        );
         says.push(together(&phrases::overdue(pod.overdue_seconds)));
         says.extend(phrases::tag(pod).map(|tag| format!("[{tag}]")));
         self.paragraph(ITEM, DETAIL, style_of(pod), &says.join("  "));
@@ -185,13 +249,27 @@ impl Page {
             self.paragraph(DETAIL, DETAIL, Style::new(), sentence);
         }
         if let Some(says) = phrases::replacement(pod) {
-            self.paragraph(DETAIL, DETAIL, Style::new(), &format!("Replacement: {says}"));
+            self.paragraph(
+                DETAIL,
+                DETAIL,
+                Style::new(),
+                &format!("Replacement: {says}"),
+            );
         }
-        self.advice(DETAIL, [("Note", &pod.note), ("Risk", &pod.risk)], &pod.steps);
+        self.advice(
+            DETAIL,
+            [("Note", &pod.note), ("Risk", &pod.risk)],
+            &pod.steps,
+        );
     }
 
     /// What to remember, what is at risk, and what to do, in order.
-    pub(crate) fn advice(&mut self, indent: &str, said: [(&str, &Option<String>); 2], steps: &[Step]) {
+    pub(crate) fn advice(
+        &mut self,
+        indent: &str,
+        said: [(&str, &Option<String>); 2],
+        steps: &[Step],
+    ) {
         for (word, text) in said {
             if let Some(text) = text {
                 self.paragraph(indent, indent, CAUTION, &format!("{word}: {text}"));
@@ -220,7 +298,11 @@ impl Page {
         }
         self.heading(CAUTION, "WORTH KNOWING");
         for Notice { code, detail, .. } in notices {
-            let style = if code.asks_for_a_look() { Style::new() } else { QUIET };
+            let style = if code.asks_for_a_look() {
+                Style::new()
+            } else {
+                QUIET
+            };
             self.paragraph(ITEM, DETAIL, style, &format!("{detail}  [{code}]"));
         }
     }
@@ -230,7 +312,12 @@ impl Page {
         if !errors.is_empty() {
             self.heading(BAD, &format!("COULD NOT BE READ: {}", errors.len()));
             for error in errors {
-                self.paragraph(ITEM, DETAIL, Style::new(), &format!("{}: {}", error.what, error.cause));
+                self.paragraph(
+                    ITEM,
+                    DETAIL,
+                    Style::new(),
+                    &format!("{}: {}", error.what, error.cause),
+                );
             }
         }
         if !unseen.is_empty() {

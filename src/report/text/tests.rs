@@ -1,6 +1,9 @@
 //! Tests of the text report: its layout, and that pasted commands send what they show.
 
-#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
 
 use std::{
     fs,
@@ -232,7 +235,11 @@ fn a_dry_run_names_what_would_be_deleted() {
         node("ds06", "Unknown"),
         namespace("app"),
         lease("ds06"),
-        annotated(pod("app", "a-0", "ds06"), "pod-reaper.io/after-reap", "tell somebody"),
+        annotated(
+            pod("app", "a-0", "ds06"),
+            "pod-reaper.io/after-reap",
+            "tell somebody",
+        ),
     ];
     let mut settings = run(Mode::ServerDryRun, Target::default());
     settings.namespaces.include = Some(regex::Regex::new("^app").expect("an expression"));
@@ -266,11 +273,20 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
     objects.push(json!({"kind": "Node", "metadata": {"name": "malformed", "labels": 5}}));
     let report = report(&audit(), &objects, &[]);
     let text = write(&report, Screen::default());
-    for wrong in ["--max-not-ready-percent", "so many nodes", "delete -f", "taint nodes"] {
+    for wrong in [
+        "--max-not-ready-percent",
+        "so many nodes",
+        "delete -f",
+        "taint nodes",
+    ] {
         assert!(!text.contains(wrong), "{text}");
     }
-    let start = text.find("NOTHING IS DELETED").expect("the breaker is reported");
-    let end = text.find("NODES NOT READY").expect("the nodes are reported");
+    let start = text
+        .find("NOTHING IS DELETED")
+        .expect("the breaker is reported");
+    let end = text
+        .find("NODES NOT READY")
+        .expect("the nodes are reported");
     expect![[r#"
         NOTHING IS DELETED, 4 held, 4 pods need you, 2 waiting, 2 left alone, 2 could not be
         read. 2 of 7 nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
@@ -291,11 +307,20 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
         *object = node(&format!("ds0{}", number + 1), "Unknown");
     }
     let text = write(&report(&audit(), &objects, &[]), Screen::default());
-    for destroys in ["delete --raw", "delete -f", "taint nodes", "gracePeriodSeconds"] {
+    for destroys in [
+        "delete --raw",
+        "delete -f",
+        "taint nodes",
+        "gracePeriodSeconds",
+    ] {
         assert!(!text.contains(destroys), "{text}");
     }
-    let start = text.find("NOTHING IS DELETED").expect("the breaker is reported");
-    let end = text.find("NODES NOT READY").expect("the nodes are reported");
+    let start = text
+        .find("NOTHING IS DELETED")
+        .expect("the breaker is reported");
+    let end = text
+        .find("NODES NOT READY")
+        .expect("the nodes are reported");
     expect![[r#"
         NOTHING IS DELETED, 5 held, 4 pods need you, 2 waiting, 1 left alone, 1 could not be
         read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
@@ -309,7 +334,9 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
 
     "#]]
     .assert_eq(&text[start..end]);
-    let executor = text.find("impala-executor-000-0").expect("the pod is reported");
+    let executor = text
+        .find("impala-executor-000-0")
+        .expect("the pod is reported");
     expect![[r#"
         impala-executor-000-0  StatefulSet/impala-executor-000  on ds06  overdue 1h 55m
               [local-volume]
@@ -349,7 +376,10 @@ fn a_quiet_cluster() {
         state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
     "#]]
     .assert_eq(&write(&report(&audit(), &quiet, &[]), Screen::default()));
-    let one = write(&report(&audit(), &[node("ds01", "True"), alive], &[]), Screen::default());
+    let one = write(
+        &report(&audit(), &[node("ds01", "True"), alive], &[]),
+        Screen::default(),
+    );
     assert!(one.contains("\nThe only node is Ready.\n"), "{one}");
 }
 
@@ -357,20 +387,33 @@ fn a_quiet_cluster() {
 fn lines_keep_to_the_width_except_for_a_word_that_is_longer() {
     let settings = run(
         Mode::ClientDryRun,
-        Target { kubeconfig: Some("/etc/a folder/config".into()), context: Some("prod".to_owned()) },
+        Target {
+            kubeconfig: Some("/etc/a folder/config".into()),
+            context: Some("prod".to_owned()),
+        },
     );
-    for (settings, columns) in [(audit(), 100), (settings, 100), (audit(), 72), (audit(), 40)] {
+    for (settings, columns) in [
+        (audit(), 100),
+        (settings, 100),
+        (audit(), 72),
+        (audit(), 40),
+    ] {
         let screen = Screen::of_terminal(false, columns);
         let whole = settings.task.kubectl() == crate::advice::Kubectl::default() && columns == 100;
         let text = write(&report(&settings, &private_cloud(), &[]), screen);
         let mut in_script = false;
         for line in text.lines() {
             in_script |= line.trim().starts_with("( ");
-            let words =
-                line.trim_start().trim_end_matches(" \\").trim_start_matches(['-', '.', '1', '2', '3', ' ']);
+            let words = line
+                .trim_start()
+                .trim_end_matches(" \\")
+                .trim_start_matches(['-', '.', '1', '2', '3', ' ']);
             let words = words.split_inclusive(' ').count();
             assert!(
-                line.chars().count() <= columns || words == 1 || line.contains('\'') || in_script && !whole,
+                line.chars().count() <= columns
+                    || words == 1
+                    || line.contains('\'')
+                    || in_script && !whole,
                 "{columns}: {line}"
             );
             in_script &= !line.ends_with("] )");
@@ -389,7 +432,13 @@ fn a_terminal_is_filled_as_far_as_a_line_is_readable() {
 #[test]
 fn colours_change_nothing_but_the_colour() {
     let report = report(&audit(), &private_cloud(), &[]);
-    let painted = write(&report, Screen { colour: true, ..Screen::default() });
+    let painted = write(
+        &report,
+        Screen {
+            colour: true,
+            ..Screen::default()
+        },
+    );
     assert!(painted.contains('\u{1b}'));
     let mut plain = String::new();
     let mut parts = painted.split('\u{1b}');
@@ -403,7 +452,11 @@ fn colours_change_nothing_but_the_colour() {
 #[test]
 fn text_from_the_cluster_does_not_control_the_terminal() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{9b}31m\u{202e}txt\u{2066}\u{200f}\0\u{7f}";
-    let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", hostile);
+    let mut leaf = annotated(
+        node("leaf", "Unknown"),
+        "kosmos-io/owned-by-cluster",
+        hostile,
+    );
     leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
     let mut dead = node("ds06", "Unknown");
     dead["status"]["conditions"][0]["reason"] = json!(hostile);
@@ -425,14 +478,23 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
         owned,
         claim("app", "other", "pv"),
         claim("app", hostile, hostile),
-        volume(hostile, &json!({"local": {"path": hostile}, "persistentVolumeReclaimPolicy": hostile})),
+        volume(
+            hostile,
+            &json!({"local": {"path": hostile}, "persistentVolumeReclaimPolicy": hostile}),
+        ),
         held_by(pod("app", "c-0", "ds06"), hostile),
         pod("app", "d-0", "leaf"),
         pod("app", hostile, "ds06"),
         malformed,
     ];
     let outcomes = [("uid-app-a-0", Outcome::Denied(hostile.to_owned()))];
-    let settings = Settings { task: Task::Audit { snapshot: hostile.into(), now: None }, ..audit() };
+    let settings = Settings {
+        task: Task::Audit {
+            snapshot: hostile.into(),
+            now: None,
+        },
+        ..audit()
+    };
     let report = report(&settings, &objects, &outcomes);
     let text = write(&report, Screen::default());
     let steering = text.chars().filter(|letter| {
@@ -445,8 +507,17 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
     assert!(text.contains("Note: one two three"), "{text}");
     assert!(text.contains("COULD NOT BE READ: 1"), "{text}");
     // With colours, the only escapes are the program's.
-    let ours = write(&report, Screen { colour: true, ..Screen::default() });
-    assert!(!ours.contains("\u{1b}]") && !ours.contains("\u{1b}[2J"), "{ours:?}");
+    let ours = write(
+        &report,
+        Screen {
+            colour: true,
+            ..Screen::default()
+        },
+    );
+    assert!(
+        !ours.contains("\u{1b}]") && !ours.contains("\u{1b}[2J"),
+        "{ours:?}"
+    );
 }
 
 // Commands that are pasted.
@@ -487,10 +558,15 @@ impl Shell {
     fn paste(&self, line: &str) -> String {
         let log = self.0.path().join("log");
         let _ = fs::remove_file(&log);
-        let path =
-            std::env::join_paths([self.0.path(), Path::new("/usr/bin"), Path::new("/bin")]).expect("a path");
+        let path = std::env::join_paths([self.0.path(), Path::new("/usr/bin"), Path::new("/bin")])
+            .expect("a path");
         let mut shell = process::Command::new("/bin/sh");
-        shell.args(["-c", line]).env_clear().env("PATH", path).env("LOG", &log).current_dir(self.work());
+        shell
+            .args(["-c", line])
+            .env_clear()
+            .env("PATH", path)
+            .env("LOG", &log)
+            .current_dir(self.work());
         let output = shell.output().expect("a shell");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.is_empty(), "{line}\n{errors}");
@@ -500,11 +576,16 @@ impl Shell {
 
 #[test]
 fn pasted_commands_send_what_they_show() {
-    let target = Target { kubeconfig: Some("/etc/my config".into()), context: Some("prod".to_owned()) };
+    let target = Target {
+        kubeconfig: Some("/etc/my config".into()),
+        context: Some("prod".to_owned()),
+    };
     let report = report(&run(Mode::ClientDryRun, target), &private_cloud(), &[]);
     let shell = Shell::new();
-    let asked =
-        commands(&report).into_iter().map(|command| shell.paste(&command.to_string())).collect::<String>();
+    let asked = commands(&report)
+        .into_iter()
+        .map(|command| shell.paste(&command.to_string()))
+        .collect::<String>();
     expect![[r#"
         [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}]
         [--kubeconfig][/etc/my config][--context][prod][taint][nodes][ds06][node.kubernetes.io/out-of-service=nodeshutdown:NoExecute]
@@ -530,7 +611,10 @@ fn pasted_commands_send_what_they_show() {
 
 #[test]
 fn a_command_that_is_broken_over_lines_pastes_as_one() {
-    let target = Target { kubeconfig: Some("/etc/my config".into()), context: Some("prod".to_owned()) };
+    let target = Target {
+        kubeconfig: Some("/etc/my config".into()),
+        context: Some("prod".to_owned()),
+    };
     let shell = Shell::new();
     for settings in [audit(), run(Mode::ClientDryRun, target)] {
         let report = report(&settings, &private_cloud(), &[]);
@@ -538,12 +622,18 @@ fn a_command_that_is_broken_over_lines_pastes_as_one() {
             let whole = shell.paste(&command.to_string());
             assert!(!whole.is_empty(), "{command:?}");
             for width in [1, 20, 40, 91] {
-                let lines =
-                    command.lines().flat_map(|words| broken(words, width)).collect::<Vec<_>>().join("\n");
+                let lines = command
+                    .lines()
+                    .flat_map(|words| broken(words, width))
+                    .collect::<Vec<_>>()
+                    .join("\n");
                 assert_eq!(shell.paste(&lines), whole, "{lines}");
                 // With its indentation on the page.
                 let indent = format!("\n{DETAIL}   ");
-                let indented = lines.lines().flat_map(|line| [&indent, line]).collect::<String>();
+                let indented = lines
+                    .lines()
+                    .flat_map(|line| [&indent, line])
+                    .collect::<String>();
                 assert_eq!(shell.paste(&indented), whole, "{indented}");
             }
         }
@@ -593,14 +683,22 @@ fn every_name_is_one_word_to_the_shell() {
             json!({"kind": "VolumeAttachment", "metadata": {"name": name},
                 "spec": {"nodeName": name, "source": {"persistentVolumeName": name}}}),
         ];
-        let target = Target { kubeconfig: Some(name.into()), context: Some(name.to_owned()) };
+        let target = Target {
+            kubeconfig: Some(name.into()),
+            context: Some(name.to_owned()),
+        };
         let report = report(&run(Mode::ClientDryRun, target), &objects, &[]);
         let commands = commands(&report);
         // A name that is no file's gets no command that writes or reads one, and one that is none of Kubernetes' no script.
         assert_eq!(commands.len(), 5, "{name}: {commands:?}");
         for command in commands {
-            let asked = shell
-                .paste(&command.lines().flat_map(|words| broken(words, 40)).collect::<Vec<_>>().join("\n"));
+            let asked = shell.paste(
+                &command
+                    .lines()
+                    .flat_map(|words| broken(words, 40))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            );
             let first = asked.lines().next().unwrap_or_default();
             let points = format!("[--kubeconfig][{name}][--context][{name}]");
             assert!(first.starts_with(&points), "{name}: {command:?}: {asked}");
@@ -613,10 +711,20 @@ fn every_name_is_one_word_to_the_shell() {
 /// the shell for a path.
 #[test]
 fn a_leaf_cluster_is_part_of_a_command_only_where_its_name_is_valid() {
-    for cluster in ["--server=https://example.com", "-A", "../../profile", "/etc/profile", "a b"] {
+    for cluster in [
+        "--server=https://example.com",
+        "-A",
+        "../../profile",
+        "/etc/profile",
+        "a b",
+    ] {
         let objects = [
             node("ds05", "True"),
-            annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", cluster),
+            annotated(
+                node("leaf", "Unknown"),
+                "kosmos-io/owned-by-cluster",
+                cluster,
+            ),
             namespace("app"),
             pod("app", "a-0", "leaf"),
         ];

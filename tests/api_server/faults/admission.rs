@@ -32,7 +32,8 @@ fn policy(cluster: &ControlPlane, namespace: &str, reason: Option<&str>) {
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
             "metadata": {"name": namespace}, "spec": spec})
     };
-    let validation = json!({"expression": "false", "message": "the policy says no", "reason": reason});
+    let validation =
+        json!({"expression": "false", "message": "the policy says no", "reason": reason});
     let policy = kind(
         "ValidatingAdmissionPolicy",
         json!({
@@ -51,7 +52,10 @@ fn policy(cluster: &ControlPlane, namespace: &str, reason: Option<&str>) {
         "ValidatingAdmissionPolicyBinding",
         json!({"policyName": namespace, "validationActions": ["Deny"]}),
     );
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), binding);
+    cluster.create(
+        &format!("{ADMISSION}/validatingadmissionpolicybindings"),
+        binding,
+    );
 }
 
 /// Registers the webhook at `address` for every delete of a pod in `namespace`.
@@ -69,7 +73,10 @@ fn webhook(cluster: &ControlPlane, namespace: &str, address: SocketAddr, authori
             ],
         }],
     });
-    cluster.create(&format!("{ADMISSION}/validatingwebhookconfigurations"), configuration);
+    cluster.create(
+        &format!("{ADMISSION}/validatingwebhookconfigurations"),
+        configuration,
+    );
 }
 
 /// A self-signed certificate for 127.0.0.1: the files of the certificate and of its key.
@@ -79,12 +86,29 @@ pub fn certificate(cluster: &ControlPlane) -> (String, String) {
     // An earlier test on the same server may have made it.
     if !std::fs::exists(&certificate).expect("our folder") {
         let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
-            .args(["-subj", "/CN=other", "-addext", "subjectAltName=IP:127.0.0.1"])
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ])
+            .args([
+                "-subj",
+                "/CN=other",
+                "-addext",
+                "subjectAltName=IP:127.0.0.1",
+            ])
             .args(["-out", &certificate, "-keyout", &key])
             .output()
             .expect("openssl starts");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
     }
     (certificate, key)
 }
@@ -106,7 +130,8 @@ fn deny_all(cluster: &ControlPlane) -> SocketAddr {
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let connection = ServerConnection::new(Arc::clone(&config)).expect("the configuration is good");
+            let connection =
+                ServerConnection::new(Arc::clone(&config)).expect("the configuration is good");
             // The API server handles a broken connection.
             thread::spawn(move || deny(StreamOwned::new(connection, stream)));
         }
@@ -152,11 +177,15 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
     let started = Instant::now();
     loop {
         let dry = json!({"dryRun": ["All"], "gracePeriodSeconds": 0});
-        let (status, answer) = cluster.request("DELETE", &pod_path(namespace, "stuck-0"), Some(dry));
+        let (status, answer) =
+            cluster.request("DELETE", &pod_path(namespace, "stuck-0"), Some(dry));
         if status == code {
             return;
         }
-        assert!(started.elapsed() < HEEDED_WITHIN, "{namespace}: {status} {answer}");
+        assert!(
+            started.elapsed() < HEEDED_WITHIN,
+            "{namespace}: {status} {answer}"
+        );
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -166,7 +195,9 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
 fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port");
     let (authority, _) = certificate(&cluster);
     let authority = base64(&std::fs::read(authority).expect("a certificate"));
     // The namespace, the status that the API server answers, and a part of its message.
@@ -192,14 +223,29 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
         assert_eq!(run.code, 3, "{}", run.log);
         assert_eq!(run.reason_and_outcome(&allowed), (REAP, Some(done)));
         for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
-            assert_eq!(run.reason_and_outcome(judged), (REAP, Some("denied")), "{namespace}: {}", run.report);
+            assert_eq!(
+                run.reason_and_outcome(judged),
+                (REAP, Some("denied")),
+                "{namespace}: {}",
+                run.report
+            );
             let says = run.pod(judged)["outcomeDetail"].as_str().expect("text");
-            assert!(says.contains(words) && says.contains(&format!("({code})")), "{namespace}: {says}");
+            assert!(
+                says.contains(words) && says.contains(&format!("({code})")),
+                "{namespace}: {says}"
+            );
             // A message of the server may hold anything, so it is in the report only.
             assert!(!run.log.contains(words), "{namespace}: {}", run.log);
-            assert_eq!(crate::uid(&cluster.get(&pod_path(namespace, "stuck-0"))), *judged, "{namespace}");
+            assert_eq!(
+                crate::uid(&cluster.get(&pod_path(namespace, "stuck-0"))),
+                *judged,
+                "{namespace}"
+            );
         }
-        assert_eq!(proxy.seen().iter().filter(|seen| is_delete(seen)).count(), cases.len() + 1);
+        assert_eq!(
+            proxy.seen().iter().filter(|seen| is_delete(seen)).count(),
+            cases.len() + 1
+        );
     }
     assert!(cluster.try_get(&pod_path("by-none", "stuck-0")).is_none());
 }

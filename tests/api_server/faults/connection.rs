@@ -17,7 +17,9 @@ use crate::{
 
 /// The real server's kubeconfig, with `from` replaced by `to`.
 fn kubeconfig(cluster: &ControlPlane, name: &str, from: &str, to: &str) -> PathBuf {
-    let real = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig").replace(&cluster.token, MARKER);
+    let real = fs::read_to_string(&cluster.kubeconfig)
+        .expect("a kubeconfig")
+        .replace(&cluster.token, MARKER);
     assert!(real.contains(from), "{from}");
     let file = cluster.dir.join(format!("{name}.kubeconfig"));
     fs::write(&file, real.replace(from, to)).expect("our folder");
@@ -30,7 +32,9 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     one_dead_of_three(&cluster);
     stuck(&cluster, "apps", "stuck-0");
     until_overdue();
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port");
     let closed = format!("https://{closed}");
     let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("https://{}", plain.local_addr().expect("it is bound"));
@@ -40,8 +44,18 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     // Too long for a host name, so that it fails without a resolver.
     let nowhere = format!("https://{}.invalid", "a".repeat(64));
     let rows = [
-        ("a token that is not accepted", server.as_str(), server.as_str(), "401"),
-        ("another authority", "certificate-authority-data:", &authority, "invalid peer certificate"),
+        (
+            "a token that is not accepted",
+            server.as_str(),
+            server.as_str(),
+            "401",
+        ),
+        (
+            "another authority",
+            "certificate-authority-data:",
+            &authority,
+            "invalid peer certificate",
+        ),
         ("nothing listens", server, &closed, "refused"),
         ("no such name", server, &nowhere, "dns"),
         ("a server that hangs up", server, &address, "no connection"),
@@ -49,9 +63,23 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     // Accepts each connection and closes it.
     std::thread::spawn(move || plain.incoming().for_each(drop));
     super::at_once(&rows, |(name, from, to, says)| {
-        let run = run_in("apps", &kubeconfig(&cluster, &name.replace(' ', "-"), from, to), DEADLINE, &[]);
-        assert_eq!((run.code, &run.report), (1, &Value::Null), "{name}: {}", run.log);
-        assert!(run.log.contains("could not list nodes") && run.log.contains(says), "{name}: {}", run.log);
+        let run = run_in(
+            "apps",
+            &kubeconfig(&cluster, &name.replace(' ', "-"), from, to),
+            DEADLINE,
+            &[],
+        );
+        assert_eq!(
+            (run.code, &run.report),
+            (1, &Value::Null),
+            "{name}: {}",
+            run.log
+        );
+        assert!(
+            run.log.contains("could not list nodes") && run.log.contains(says),
+            "{name}: {}",
+            run.log
+        );
     });
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
 }
@@ -63,12 +91,18 @@ fn a_redirect_is_not_followed() {
     one_dead_of_three(&cluster);
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
     elsewhere.set_nonblocking(true).expect("a listener of ours");
-    let place = format!("http://{}/api/v1/nodes", elsewhere.local_addr().expect("it is bound"));
+    let place = format!(
+        "http://{}/api/v1/nodes",
+        elsewhere.local_addr().expect("it is bound")
+    );
     let (run, _) = run_through(&cluster, "apps", DEADLINE, move |_, _| {
         Act::Answer(Reply::new(302, ("Location", &place), MARKER))
     });
     assert_eq!((run.code, &run.report), (1, &Value::Null), "{}", run.log);
     assert!(run.log.contains("answered 302"), "{}", run.log);
     // Nothing accepts, so a connection would wait here.
-    assert_eq!(elsewhere.accept().expect_err("nothing connected").kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(
+        elsewhere.accept().expect_err("nothing connected").kind(),
+        std::io::ErrorKind::WouldBlock
+    );
 }

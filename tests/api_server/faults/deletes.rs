@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use super::{
-    DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, internal, is_delete, is_first_pod_list,
-    is_pod_list, redirect, run_in, run_through, status, stuck, unavailable,
+    DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, internal, is_delete,
+    is_first_pod_list, is_pod_list, redirect, run_in, run_through, status, stuck, unavailable,
 };
 use crate::{
     one_dead_of_three,
@@ -46,7 +46,15 @@ const fn row(
     act: fn() -> Act,
     (outcome, sent, left): (&'static str, usize, bool),
 ) -> Row {
-    Row { name, when, act, outcome, sent: Some(sent), left, deadline: DEADLINE }
+    Row {
+        name,
+        when,
+        act,
+        outcome,
+        sent: Some(sent),
+        left,
+        deadline: DEADLINE,
+    }
 }
 
 fn verifying(seen: &Seen, _: usize) -> bool {
@@ -54,45 +62,120 @@ fn verifying(seen: &Seen, _: usize) -> bool {
 }
 
 const ROWS: [Row; 21] = [
-    row("throttled three times", deletes::<3>, || Act::Instead(429, json!({})), ("deleted", 4, false)),
-    row("never served", deletes::<EVERY>, unavailable, ("failed", 4, true)),
-    row("a server error once", deletes::<1>, internal, ("deleted", 2, false)),
-    row("a server error for ever", deletes::<EVERY>, internal, ("failed", 4, true)),
-    row("an error that is no status", deletes::<1>, bad_gateway, ("deleted", 2, false)),
-    row("come back in an hour", deletes::<EVERY>, come_back_in_an_hour, ("failed", 1, true)),
+    row(
+        "throttled three times",
+        deletes::<3>,
+        || Act::Instead(429, json!({})),
+        ("deleted", 4, false),
+    ),
+    row(
+        "never served",
+        deletes::<EVERY>,
+        unavailable,
+        ("failed", 4, true),
+    ),
+    row(
+        "a server error once",
+        deletes::<1>,
+        internal,
+        ("deleted", 2, false),
+    ),
+    row(
+        "a server error for ever",
+        deletes::<EVERY>,
+        internal,
+        ("failed", 4, true),
+    ),
+    row(
+        "an error that is no status",
+        deletes::<1>,
+        bad_gateway,
+        ("deleted", 2, false),
+    ),
+    row(
+        "come back in an hour",
+        deletes::<EVERY>,
+        come_back_in_an_hour,
+        ("failed", 1, true),
+    ),
     row(
         "not authenticated",
         deletes::<EVERY>,
         || Act::Instead(401, status(401, "Unauthorized", "")),
         ("failed", 1, true),
     ),
-    row("a redirect", deletes::<EVERY>, redirect, ("failed", 1, true)),
-    row("closed", deletes::<EVERY>, || Act::Close, ("failed", 4, true)),
-    row("closed once", deletes::<1>, || Act::Close, ("deleted", 2, false)),
-    row("done but an error says otherwise", deletes::<1>, || Act::After(503, json!({})), ("gone", 2, false)),
+    row(
+        "a redirect",
+        deletes::<EVERY>,
+        redirect,
+        ("failed", 1, true),
+    ),
+    row(
+        "closed",
+        deletes::<EVERY>,
+        || Act::Close,
+        ("failed", 4, true),
+    ),
+    row(
+        "closed once",
+        deletes::<1>,
+        || Act::Close,
+        ("deleted", 2, false),
+    ),
+    row(
+        "done but an error says otherwise",
+        deletes::<1>,
+        || Act::After(503, json!({})),
+        ("gone", 2, false),
+    ),
     row(
         "done but errors say otherwise for ever",
         deletes::<EVERY>,
         || Act::After(503, json!({})),
         ("gone", 4, false),
     ),
-    row("done and the answer is lost", deletes::<1>, || Act::Lose, ("gone", 2, false)),
-    row("done and the answer is cut", deletes::<1>, || Act::Cut, ("gone", 2, false)),
+    row(
+        "done and the answer is lost",
+        deletes::<1>,
+        || Act::Lose,
+        ("gone", 2, false),
+    ),
+    row(
+        "done and the answer is cut",
+        deletes::<1>,
+        || Act::Cut,
+        ("gone", 2, false),
+    ),
     row(
         "done and the answer is no json",
         deletes::<1>,
         || Act::After(200, json!(MARKER)),
         ("deleted", 1, false),
     ),
-    row("a 200 without effect", deletes::<EVERY>, || Act::Instead(200, json!({})), ("still-there", 1, true)),
+    row(
+        "a 200 without effect",
+        deletes::<EVERY>,
+        || Act::Instead(200, json!({})),
+        ("still-there", 1, true),
+    ),
     row(
         "a 404 of something in between",
         deletes::<EVERY>,
         || Act::Instead(404, json!(MARKER)),
         ("failed", 1, true),
     ),
-    row("the verifying list fails", verifying, internal, ("unverified", 1, false)),
-    row("the verifying list is cut", verifying, || Act::Cut, ("unverified", 1, false)),
+    row(
+        "the verifying list fails",
+        verifying,
+        internal,
+        ("unverified", 1, false),
+    ),
+    row(
+        "the verifying list is cut",
+        verifying,
+        || Act::Cut,
+        ("unverified", 1, false),
+    ),
     row(
         "the verifying list is forbidden",
         verifying,
@@ -109,9 +192,24 @@ const ROWS: [Row; 21] = [
 
 /// Slow rows, which `reads.rs` runs in parallel with its own.
 pub const HANGS: [Row; 4] = [
-    row("the delete hangs", deletes::<EVERY>, || Act::Hang, ("failed", 4, true)),
-    row("done and there is no answer", deletes::<1>, || Act::HangAfter, ("gone", 2, false)),
-    row("the verifying list hangs", verifying, || Act::Hang, ("unverified", 1, false)),
+    row(
+        "the delete hangs",
+        deletes::<EVERY>,
+        || Act::Hang,
+        ("failed", 4, true),
+    ),
+    row(
+        "done and there is no answer",
+        deletes::<1>,
+        || Act::HangAfter,
+        ("gone", 2, false),
+    ),
+    row(
+        "the verifying list hangs",
+        verifying,
+        || Act::Hang,
+        ("unverified", 1, false),
+    ),
     Row {
         deadline: 20,
         sent: None,
@@ -136,7 +234,11 @@ pub fn prepare(cluster: &ControlPlane, rows: &'static [Row]) -> Vec<Prepared> {
     let rows = rows.iter().map(|row| {
         let namespace = row.name.replace(' ', "-");
         let uid = stuck(cluster, &namespace, "stuck-0");
-        Prepared { row, namespace, uid }
+        Prepared {
+            row,
+            namespace,
+            uid,
+        }
     });
     rows.collect()
 }
@@ -144,9 +246,21 @@ pub fn prepare(cluster: &ControlPlane, rows: &'static [Row]) -> Vec<Prepared> {
 impl Prepared {
     /// Runs on the pod of this row.
     pub fn is_reported_truly(&self, cluster: &Fresh) {
-        let Row { name, when, act, outcome, sent, left, deadline } = *self.row;
+        let Row {
+            name,
+            when,
+            act,
+            outcome,
+            sent,
+            left,
+            deadline,
+        } = *self.row;
         let (run, proxy) = run_through(cluster, &self.namespace, deadline, move |seen, before| {
-            if when(seen, before) { act() } else { Act::Forward }
+            if when(seen, before) {
+                act()
+            } else {
+                Act::Forward
+            }
         });
         assert_eq!(
             run.reason_and_outcome(&self.uid),
@@ -157,7 +271,13 @@ impl Prepared {
         );
         let deletes = proxy.seen().iter().filter(|seen| is_delete(seen)).count();
         assert_eq!(deletes, sent.unwrap_or(deletes), "{name}");
-        assert_eq!(cluster.try_get(&pod_path(&self.namespace, "stuck-0")).is_some(), left, "{name}");
+        assert_eq!(
+            cluster
+                .try_get(&pod_path(&self.namespace, "stuck-0"))
+                .is_some(),
+            left,
+            "{name}"
+        );
         let failed = ["failed", "denied", "still-there", "unverified"].contains(&outcome);
         assert_eq!(run.code, if failed { 3 } else { 0 }, "{name}");
     }
@@ -177,18 +297,34 @@ fn the_report_is_true_whatever_a_delete_is_answered() {
 fn a_leader_change_that_rejects_every_first_try_costs_nothing() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let pods = (0..4).map(|pod| stuck(&cluster, "apps", &format!("stuck-{pod}"))).collect::<Vec<_>>();
+    let pods = (0..4)
+        .map(|pod| stuck(&cluster, "apps", &format!("stuck-{pod}")))
+        .collect::<Vec<_>>();
     until_overdue();
     let (run, proxy) = run_through(&cluster, "apps", DEADLINE, |_, before| {
         let later = || status(429, "TooManyRequests", "leader changed");
-        if before == 0 { Act::Answer(Reply::new(429, ("Retry-After", "1"), later())) } else { Act::Forward }
+        if before == 0 {
+            Act::Answer(Reply::new(429, ("Retry-After", "1"), later()))
+        } else {
+            Act::Forward
+        }
     });
     assert_eq!(run.code, 0, "{} {}", run.log, run.report);
     for pod in &pods {
         assert_eq!(run.reason_and_outcome(pod), (REAP, Some("deleted")));
     }
-    assert_eq!(proxy.took_effect().iter().filter(|seen| is_delete(seen)).count(), pods.len());
-    assert_eq!(cluster.get("/api/v1/namespaces/apps/pods")["items"], json!([]));
+    assert_eq!(
+        proxy
+            .took_effect()
+            .iter()
+            .filter(|seen| is_delete(seen))
+            .count(),
+        pods.len()
+    );
+    assert_eq!(
+        cluster.get("/api/v1/namespaces/apps/pods")["items"],
+        json!([])
+    );
 }
 
 /// Every second request is rejected, so that some requests fail at every try. Which pods are deleted is random, but the
@@ -203,11 +339,20 @@ fn with_every_second_request_rejected_the_report_is_still_true() {
     until_overdue();
     let turn = AtomicUsize::new(0);
     let proxy = Proxy::with_faults(cluster.server(), move |_| {
-        if turn.fetch_add(1, Ordering::SeqCst) % 2 == 1 { unavailable() } else { Act::Forward }
+        if turn.fetch_add(1, Ordering::SeqCst) % 2 == 1 {
+            unavailable()
+        } else {
+            Act::Forward
+        }
     });
     let run = run_in("apps", &proxy.kubeconfig, DEADLINE, &[]);
     let left = cluster.get("/api/v1/namespaces/apps/pods");
-    let left = left["items"].as_array().expect("items").iter().map(crate::uid).collect::<Vec<_>>();
+    let left = left["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(crate::uid)
+        .collect::<Vec<_>>();
     let mut whole = run.code == 0;
     for pod in run.report["pods"].as_array().expect("pods") {
         let uid = crate::uid_of_entry(pod);

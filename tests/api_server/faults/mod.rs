@@ -42,7 +42,9 @@ const SLACK: Duration = Duration::from_secs(20);
 /// Creates a pod that is stuck on `dead`, with a claim on network storage and with secrets. Returns its UID.
 fn stuck(cluster: &ControlPlane, namespace: &str, name: &str) -> String {
     let volume = format!("{namespace}-{name}");
-    Volume::csi(&volume, "rbd.csi.ceph.com").claimed_by(namespace, name).create(cluster);
+    Volume::csi(&volume, "rbd.csi.ceph.com")
+        .claimed_by(namespace, name)
+        .create(cluster);
     let pod = Pod::on("dead", namespace, name)
         .owned_by("StatefulSet", "stuck")
         .claim(name)
@@ -57,7 +59,12 @@ fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -
     command
         .args(SHORT)
         .args(["--output", "json", "--log-level", "trace"])
-        .args(["--deadline", &format!("{deadline}s"), "--namespace-regex", &format!("^{namespace}$")])
+        .args([
+            "--deadline",
+            &format!("{deadline}s"),
+            "--namespace-regex",
+            &format!("^{namespace}$"),
+        ])
         .args(options)
         .env("SECRET", MARKER)
         .stdout(Stdio::piped())
@@ -66,15 +73,23 @@ fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -
     let limit = Duration::from_secs(deadline) + SLACK;
     let output = end_of(command.spawn().expect("it starts"), limit);
     assert!(started.elapsed() < limit, "it has to end by its deadline");
-    let [out, log] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
-    assert!(!out.contains(MARKER) && !log.contains(MARKER), "a secret is printed: {out}{log}");
+    let [out, log] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    assert!(
+        !out.contains(MARKER) && !log.contains(MARKER),
+        "a secret is printed: {out}{log}"
+    );
     // The log events of the client library hold URLs and bodies, so none of them may be printed.
     assert!(!log.contains("http.") && !log.contains("hyper"), "{log}");
     let report = match out.as_str() {
         "" => Value::Null,
         out => serde_json::from_str(out).unwrap_or_else(|error| panic!("{error}: {out}")),
     };
-    Run { code: output.status.code().expect("it ended by itself"), report, log }
+    Run {
+        code: output.status.code().expect("it ended by itself"),
+        report,
+        log,
+    }
 }
 
 /// As [`run_in`], through a proxy that acts on each request; `act` is also given how many requests of the same method
@@ -89,7 +104,9 @@ fn run_through(
     let proxy = Proxy::with_faults(cluster.server(), move |seen| {
         let before = {
             let mut counts = counts.lock().expect("nothing panics with it");
-            let count = counts.entry((seen.method.clone(), seen.path.clone())).or_default();
+            let count = counts
+                .entry((seen.method.clone(), seen.path.clone()))
+                .or_default();
             *count += 1;
             *count - 1
         };
@@ -98,7 +115,11 @@ fn run_through(
     let run = run_in(namespace, &proxy.kubeconfig, deadline, &[]);
     // Events may be read by more people.
     for seen in proxy.seen().iter().filter(|seen| seen.is_event()) {
-        assert!(!seen.body.to_string().contains(MARKER), "a secret is printed: {}", seen.body);
+        assert!(
+            !seen.body.to_string().contains(MARKER),
+            "a secret is printed: {}",
+            seen.body
+        );
     }
     (run, proxy)
 }
@@ -122,17 +143,29 @@ fn conflict() -> Act {
 
 /// The answer of a load balancer, which sends no Status.
 fn bad_gateway() -> Act {
-    Act::Answer(Reply::new(502, ("Server", MARKER), format_args!("<html>{MARKER}</html>")))
+    Act::Answer(Reply::new(
+        502,
+        ("Server", MARKER),
+        format_args!("<html>{MARKER}</html>"),
+    ))
 }
 
 /// A longer wait than to the next run of a CronJob.
 fn come_back_in_an_hour() -> Act {
-    Act::Answer(Reply::new(429, ("Retry-After", "3600"), status(429, "TooManyRequests", "much later")))
+    Act::Answer(Reply::new(
+        429,
+        ("Retry-After", "3600"),
+        status(429, "TooManyRequests", "much later"),
+    ))
 }
 
 /// A redirect to a place that must not be contacted: port 9 is the discard service.
 fn redirect() -> Act {
-    Act::Answer(Reply::new(307, ("Location", "http://127.0.0.1:9/MARKER"), MARKER))
+    Act::Answer(Reply::new(
+        307,
+        ("Location", "http://127.0.0.1:9/MARKER"),
+        MARKER,
+    ))
 }
 
 fn is_delete(seen: &Seen) -> bool {

@@ -5,8 +5,8 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::{
-    DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, conflict, deletes, internal, is_delete,
-    is_first_pod_list, redirect, run_through, status, stuck,
+    DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, conflict, deletes, internal,
+    is_delete, is_first_pod_list, redirect, run_through, status, stuck,
 };
 use crate::{
     one_dead_of_three,
@@ -35,12 +35,36 @@ enum Expected {
 type Read = (&'static str, fn(&Seen, usize) -> bool, Expected);
 
 const READS: [Read; 11] = [
-    ("all nodes", |seen, _| seen.path.starts_with("/api/v1/nodes?includeObject"), Expected::CouldNotRun),
-    ("pods of the node", |seen, _| is_first_pod_list(seen), Expected::Unseen),
-    ("the node", |seen, _| seen.path == "/api/v1/nodes/dead", Expected::Reason("facts-unread")),
-    ("the lease", |seen, _| seen.path.contains("/leases/"), Expected::Reason("facts-unread")),
-    ("namespaces", |seen, _| seen.path.starts_with("/api/v1/namespaces?"), Expected::Reason("facts-unread")),
-    ("a Ready node and the census", |seen, _| is_census(seen), Expected::Reason("facts-unread")),
+    (
+        "all nodes",
+        |seen, _| seen.path.starts_with("/api/v1/nodes?includeObject"),
+        Expected::CouldNotRun,
+    ),
+    (
+        "pods of the node",
+        |seen, _| is_first_pod_list(seen),
+        Expected::Unseen,
+    ),
+    (
+        "the node",
+        |seen, _| seen.path == "/api/v1/nodes/dead",
+        Expected::Reason("facts-unread"),
+    ),
+    (
+        "the lease",
+        |seen, _| seen.path.contains("/leases/"),
+        Expected::Reason("facts-unread"),
+    ),
+    (
+        "namespaces",
+        |seen, _| seen.path.starts_with("/api/v1/namespaces?"),
+        Expected::Reason("facts-unread"),
+    ),
+    (
+        "a Ready node and the census",
+        |seen, _| is_census(seen),
+        Expected::Reason("facts-unread"),
+    ),
     (
         "the claim",
         |seen, _| seen.path.contains("/persistentvolumeclaims/"),
@@ -81,13 +105,23 @@ const WRONGS: [Wrong; 11] = [
     ("an error that is no Status", bad_gateway),
     ("cut off", || Act::Cut),
     ("closed", || Act::Close),
-    ("forbidden", || Act::Instead(403, status(403, "Forbidden", "not for you"))),
-    ("not authenticated", || Act::Instead(401, status(401, "Unauthorized", "who are you?"))),
-    ("a 404 of something in between", || Act::Instead(404, json!(MARKER))),
+    ("forbidden", || {
+        Act::Instead(403, status(403, "Forbidden", "not for you"))
+    }),
+    ("not authenticated", || {
+        Act::Instead(401, status(401, "Unauthorized", "who are you?"))
+    }),
+    ("a 404 of something in between", || {
+        Act::Instead(404, json!(MARKER))
+    }),
     ("come back in an hour", come_back_in_an_hour),
     ("a redirect", redirect),
-    ("an object that is none", || Act::Instead(200, json!({"token": MARKER}))),
-    ("no JSON", || Act::Answer(Reply::new(200, ("Server", MARKER), MARKER))),
+    ("an object that is none", || {
+        Act::Instead(200, json!({"token": MARKER}))
+    }),
+    ("no JSON", || {
+        Act::Answer(Reply::new(200, ("Server", MARKER), MARKER))
+    }),
 ];
 
 /// One stuck pod, which no run here may delete.
@@ -106,19 +140,36 @@ fn goes_wrong(cluster: &Fresh, judged: &str, &(what, when, expected): &Read, &(h
     });
     // Without the right to list pods the program cannot run.
     let refused = matches!(how, "forbidden" | "not authenticated");
-    let expected =
-        if refused && matches!(expected, Expected::Unseen) { Expected::CouldNotRun } else { expected };
-    let code = if matches!(expected, Expected::CouldNotRun) { 1 } else { 3 };
+    let expected = if refused && matches!(expected, Expected::Unseen) {
+        Expected::CouldNotRun
+    } else {
+        expected
+    };
+    let code = if matches!(expected, Expected::CouldNotRun) {
+        1
+    } else {
+        3
+    };
     assert_eq!(run.code, code, "{name}: {} {}", run.log, run.report);
-    assert!(proxy.took_effect().iter().all(|seen| !seen.is_change()), "{name}");
+    assert!(
+        proxy.took_effect().iter().all(|seen| !seen.is_change()),
+        "{name}"
+    );
     let writes = proxy.seen().iter().filter(|seen| seen.is_change()).count();
     assert_eq!(writes, usize::from(what == "the pod again"), "{name}");
     match expected {
         Expected::CouldNotRun => assert_eq!(run.report, Value::Null, "{name}"),
         Expected::Unseen => assert_eq!(run.report["pods"], json!([]), "{name}"),
-        Expected::Reason(reason) => assert_eq!(run.reason_and_outcome(judged), (reason, None), "{name}"),
+        Expected::Reason(reason) => {
+            assert_eq!(run.reason_and_outcome(judged), (reason, None), "{name}");
+        }
         Expected::Outcome(outcome) => {
-            assert_eq!(run.reason_and_outcome(judged), (REAP, Some(outcome)), "{name}: {}", run.report);
+            assert_eq!(
+                run.reason_and_outcome(judged),
+                (REAP, Some(outcome)),
+                "{name}: {}",
+                run.report
+            );
         }
     }
     if matches!(expected, Expected::Unseen | Expected::Reason(_)) {
@@ -153,17 +204,32 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
             malformed["metadata"]["name"] = json!("malformed");
             malformed["metadata"]["uid"] = json!("6b1a");
             malformed["metadata"]["deletionTimestamp"] = json!(MARKER);
-            list["items"].as_array_mut().expect("items").insert(0, malformed);
+            list["items"]
+                .as_array_mut()
+                .expect("items")
+                .insert(0, malformed);
             reply.body = list.to_string().into_bytes();
         })
     });
-    assert_eq!(run.report["errors"][0]["what"], "pods of node dead", "{}", run.report);
-    assert!(
-        run.report["errors"][0]["cause"].as_str().expect("text").starts_with("apps/malformed: "),
+    assert_eq!(
+        run.report["errors"][0]["what"], "pods of node dead",
         "{}",
         run.report
     );
-    assert_eq!((run.code, run.reason_and_outcome(&judged)), (3, (REAP, Some("deleted"))), "{}", run.report);
+    assert!(
+        run.report["errors"][0]["cause"]
+            .as_str()
+            .expect("text")
+            .starts_with("apps/malformed: "),
+        "{}",
+        run.report
+    );
+    assert_eq!(
+        (run.code, run.reason_and_outcome(&judged)),
+        (3, (REAP, Some("deleted"))),
+        "{}",
+        run.report
+    );
     assert!(run.log.contains("Force-deleting"), "{}", run.log);
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_none());
 }
@@ -176,7 +242,11 @@ fn what_never_answers_costs_its_time_limit_and_deletes_nothing_that_should_live(
     let deletes = deletes::prepare(&cluster, &deletes::HANGS);
     let judged = scene(&cluster);
     thread::scope(|scope| {
-        scope.spawn(|| at_once(&READS, |read| goes_wrong(&cluster, &judged, read, &("hangs", || Act::Hang))));
+        scope.spawn(|| {
+            at_once(&READS, |read| {
+                goes_wrong(&cluster, &judged, read, &("hangs", || Act::Hang));
+            });
+        });
         scope.spawn(|| at_once(&deletes, |row| row.is_reported_truly(&cluster)));
     });
     assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());

@@ -25,7 +25,9 @@ use crate::{
 /// Whether only the wait sends it.
 fn of_the_wait(seen: &Seen) -> bool {
     let read = seen.method == "GET";
-    read && ["/pods/", "/statefulsets/", "regarding.uid"].iter().any(|part| seen.path.contains(part))
+    read && ["/pods/", "/statefulsets/", "regarding.uid"]
+        .iter()
+        .any(|part| seen.path.contains(part))
 }
 
 /// A namespace, the answer to each request of the wait, the state, and a part of the cause.
@@ -37,9 +39,19 @@ fn what_fails_while_the_replacements_are_looked_at_changes_nothing() {
     one_dead_of_three(&cluster);
     let says = "it could not be looked for: ";
     let rows: [Row; 6] = [
-        ("nothing", || Act::Forward, "none", "its controller no longer exists"),
+        (
+            "nothing",
+            || Act::Forward,
+            "none",
+            "its controller no longer exists",
+        ),
         ("hangs", || Act::Hang, "unknown", "no answer within 5 s"),
-        ("forbids", || Act::Instead(403, status(403, "Forbidden", "no")), "unknown", "answered 403: no"),
+        (
+            "forbids",
+            || Act::Instead(403, status(403, "Forbidden", "no")),
+            "unknown",
+            "answered 403: no",
+        ),
         (
             "garbage",
             || Act::Answer(Reply::new(200, ("Server", MARKER), MARKER)),
@@ -59,20 +71,39 @@ fn what_fails_while_the_replacements_are_looked_at_changes_nothing() {
     }
     until_overdue();
     at_once(&rows, |&(name, act, state, cause)| {
-        let proxy =
-            Proxy::with_faults(
-                cluster.server(),
-                move |seen| if of_the_wait(seen) { act() } else { Act::Forward },
-            );
+        let proxy = Proxy::with_faults(cluster.server(), move |seen| {
+            if of_the_wait(seen) {
+                act()
+            } else {
+                Act::Forward
+            }
+        });
         let began = Instant::now();
-        let run = run_in(name, &proxy.kubeconfig, DEADLINE, &["--wait-for-replacements", "8s"]);
+        let run = run_in(
+            name,
+            &proxy.kubeconfig,
+            DEADLINE,
+            &["--wait-for-replacements", "8s"],
+        );
         let took = began.elapsed();
         let pod = &run.report["pods"][0];
-        assert_eq!((run.code, &pod["outcome"]), (0, &json!("deleted")), "{name}: {}", run.log);
-        assert_eq!((&run.report["errors"], &run.report["exitCode"]), (&json!([]), &json!(0)), "{name}");
+        assert_eq!(
+            (run.code, &pod["outcome"]),
+            (0, &json!("deleted")),
+            "{name}: {}",
+            run.log
+        );
+        assert_eq!(
+            (&run.report["errors"], &run.report["exitCode"]),
+            (&json!([]), &json!(0)),
+            "{name}"
+        );
         let told = pod["replacement"]["cause"].as_str().unwrap_or_default();
         assert_eq!(pod["replacement"]["state"], state, "{name}: {told}");
-        assert!(told.contains(cause) && (state == "none" || told.starts_with(says)), "{name}: {told}");
+        assert!(
+            told.contains(cause) && (state == "none" || told.starts_with(says)),
+            "{name}: {told}"
+        );
         assert!(took < Duration::from_secs(40), "{name}: {took:?}");
         assert!(proxy.seen().iter().any(of_the_wait), "{name}");
         assert_eq!(cluster.try_get(&pod_path(name, "stuck-0")), None, "{name}");
@@ -93,21 +124,41 @@ fn a_signal_ends_the_wait_for_replacements() {
         }
         let pid = target.swap(0, Ordering::SeqCst);
         if pid != 0 {
-            Command::new("kill").args(["-TERM", &pid.to_string()]).status().expect("kill");
+            Command::new("kill")
+                .args(["-TERM", &pid.to_string()])
+                .status()
+                .expect("kill");
         }
         Act::Hang
     });
     let mut command = binary(&proxy.kubeconfig);
-    command.args(SHORT).args(["--output", "json", "--wait-for-replacements", "5m"]);
+    command
+        .args(SHORT)
+        .args(["--output", "json", "--wait-for-replacements", "5m"]);
     let began = Instant::now();
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     pid.store(child.id(), Ordering::SeqCst);
     let output = end_of(child, Duration::from_mins(2));
     let log = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{log}");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     assert_eq!(report["pods"][0]["outcome"], "deleted", "{log}");
-    assert_eq!(report["pods"][0]["replacement"]["state"], "unknown", "{log}");
-    assert_eq!(proxy.seen().iter().filter(|seen| of_the_wait(seen)).count(), 1, "nothing more is asked");
+    assert_eq!(
+        report["pods"][0]["replacement"]["state"], "unknown",
+        "{log}"
+    );
+    assert_eq!(
+        proxy.seen().iter().filter(|seen| of_the_wait(seen)).count(),
+        1,
+        "nothing more is asked"
+    );
 }

@@ -51,7 +51,10 @@ impl Exporter {
             for line in log.lines().map_while(Result::ok) {
                 if let Some((_, address)) = line.split_once("address=")
                     && line.contains("Listening on")
-                    && let Some(address) = address.split(' ').next().map(|address| address.trim_matches('"'))
+                    && let Some(address) = address
+                        .split(' ')
+                        .next()
+                        .map(|address| address.trim_matches('"'))
                     && address.starts_with(&host)
                 {
                     let _ = sender.send(address.to_owned());
@@ -59,7 +62,10 @@ impl Exporter {
             }
         });
         let address = addresses.recv_timeout(PATIENCE);
-        let exporter = Self { process, address: address.unwrap_or_default() };
+        let exporter = Self {
+            process,
+            address: address.unwrap_or_default(),
+        };
         assert_ne!(exporter.address, "", "it did not start");
         exporter
     }
@@ -80,9 +86,14 @@ impl Exporter {
 /// The path of a program that `scripts/need` brings.
 #[track_caller]
 pub fn needed(program: &str) -> PathBuf {
-    let output = Command::new(in_repository("scripts/need")).arg(program).output().expect("a script");
+    let output = Command::new(in_repository("scripts/need"))
+        .arg(program)
+        .output()
+        .expect("a script");
     assert!(output.status.success(), "{}", shown(&output));
     let path = String::from_utf8(output.stdout).expect("a PATH");
     let mut files = env::split_paths(path.trim_end()).map(|folder| folder.join(program));
-    files.find(|file| file.exists()).expect("scripts/need finds it")
+    files
+        .find(|file| file.exists())
+        .expect("scripts/need finds it")
 }

@@ -37,7 +37,11 @@ pub fn folder(name: &str) -> String {
 #[track_caller]
 pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
     let output = cluster.kubectl(arguments);
-    assert!(output.status.success(), "kubectl {arguments:?}\n{}", shown(&output));
+    assert!(
+        output.status.success(),
+        "kubectl {arguments:?}\n{}",
+        shown(&output)
+    );
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
@@ -47,10 +51,17 @@ pub fn install(cluster: &ControlPlane, what: &str) {
     if what == BASE {
         kubectl(cluster, &["apply", "-k", &folder("cronjob/namespace")]);
     }
-    let checked = if cluster.is_at_least(25) { "--warnings-as-errors" } else { "--validate=false" };
+    let checked = if cluster.is_at_least(25) {
+        "--warnings-as-errors"
+    } else {
+        "--validate=false"
+    };
     kubectl(cluster, &["apply", checked, "-k", &folder(what)]);
-    until("the account may read pods", || may(cluster, "list", "", "pods", ""));
-    let guarded = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/pod-reaper-guard";
+    until("the account may read pods", || {
+        may(cluster, "list", "", "pods", "")
+    });
+    let guarded =
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/pod-reaper-guard";
     if cluster.try_get(guarded).is_some() && may(cluster, "delete", "", "pods", "") {
         // The probe must be a pod that the guard denies: a permitted delete would not show that the guard is in force.
         Node::ready("guarded").create(cluster);
@@ -59,9 +70,15 @@ pub fn install(cluster: &ControlPlane, what: &str) {
             let at_once = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
             as_account(cluster, "DELETE", &pod_path("default", "guarded"), &at_once).0 == 403
         });
-        cluster.delete(&pod_path("default", "guarded"), json!({"gracePeriodSeconds": 0}));
+        cluster.delete(
+            &pod_path("default", "guarded"),
+            json!({"gracePeriodSeconds": 0}),
+        );
         cluster.delete("/api/v1/nodes/guarded", json!({}));
-        cluster.delete("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/guarded", json!({}));
+        cluster.delete(
+            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/guarded",
+            json!({}),
+        );
     }
 }
 
@@ -69,13 +86,22 @@ pub fn install(cluster: &ControlPlane, what: &str) {
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "not within {PATIENCE:?}: {what}"
+        );
         thread::sleep(Duration::from_millis(50));
     }
 }
 
 /// Whether RBAC currently permits the account this. `resource` may have a `/subresource`.
-pub fn may(cluster: &ControlPlane, verb: &str, group: &str, resource: &str, namespace: &str) -> bool {
+pub fn may(
+    cluster: &ControlPlane,
+    verb: &str,
+    group: &str,
+    resource: &str,
+    namespace: &str,
+) -> bool {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
@@ -83,7 +109,8 @@ pub fn may(cluster: &ControlPlane, verb: &str, group: &str, resource: &str, name
             "verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace,
         }},
     });
-    cluster.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"] == true
+    cluster.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+        == true
 }
 
 /// Sends a request as the account.
@@ -92,9 +119,18 @@ pub fn as_account(cluster: &ControlPlane, method: &str, path: &str, body: &Value
 }
 
 /// Sends a request as `user`. Returns the status, and the server's message or the object. A PATCH is a strategic one.
-pub fn as_user(user: &str, cluster: &ControlPlane, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let content_type =
-        if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
+pub fn as_user(
+    user: &str,
+    cluster: &ControlPlane,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> (u16, Value) {
+    let content_type = if method == "PATCH" {
+        "application/strategic-merge-patch+json"
+    } else {
+        "application/json"
+    };
     let headers = vec![
         ("content-type".to_owned(), content_type.to_owned()),
         ("impersonate-user".to_owned(), user.to_owned()),
@@ -132,11 +168,15 @@ pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
 pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(String, String)> {
     let map = cluster.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{name}"));
     let data = map["data"].as_object().expect("settings").iter();
-    let cronjob = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}"));
+    let cronjob = cluster.get(&format!(
+        "/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}"
+    ));
     let container = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
     // An entry of its own wins over the ConfigMap. What the kubelet would fill in has no value.
     let own = container["env"].as_array().expect("variables").iter();
-    let own = own.filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), entry.get("value")?)));
+    let own =
+        own.filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), entry.get("value")?)));
     let all = data.map(|(name, value)| (name.clone(), value)).chain(own);
-    all.map(|(name, value)| (name, value.as_str().expect("text").to_owned())).collect()
+    all.map(|(name, value)| (name, value.as_str().expect("text").to_owned()))
+        .collect()
 }

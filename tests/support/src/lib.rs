@@ -141,7 +141,11 @@ struct Pool {
     failed: Option<String>,
 }
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), started: 0, failed: None });
+static POOL: Mutex<Pool> = Mutex::new(Pool {
+    free: Vec::new(),
+    started: 0,
+    failed: None,
+});
 /// A server has become free, or none will.
 static FREED: Condvar = Condvar::new();
 
@@ -233,14 +237,19 @@ impl ControlPlane {
         let mut messages = servers.stderr.take().expect("it is piped");
 
         let mut ready = String::new();
-        BufReader::new(stdout).read_line(&mut ready).map_err(|error| error.to_string())?;
+        BufReader::new(stdout)
+            .read_line(&mut ready)
+            .map_err(|error| error.to_string())?;
         let Ok(ready) = serde_json::from_str::<Value>(&ready) else {
             let mut message = String::new();
-            messages.read_to_string(&mut message).map_err(|error| error.to_string())?;
+            messages
+                .read_to_string(&mut message)
+                .map_err(|error| error.to_string())?;
             return Err(message);
         };
         let text = |field: &str| ready[field].as_str().expect("start prints it").to_owned();
-        let kubelets = serde_json::from_value(ready["kubelets"].clone()).expect("start prints them");
+        let kubelets =
+            serde_json::from_value(ready["kubelets"].clone()).expect("start prints them");
 
         let kubeconfig = PathBuf::from(text("kubeconfig"));
         let client = wait_for(connect(kubeconfig.clone()))?;
@@ -260,19 +269,26 @@ impl ControlPlane {
     /// Stops the servers before the end of the test program.
     pub fn stop(&self) {
         // The script cleans up and ends asynchronously.
-        let _ = Command::new("kill").arg(self.servers.id().to_string()).status();
+        let _ = Command::new("kill")
+            .arg(self.servers.id().to_string())
+            .status();
     }
 
     /// Sends any request. Returns the status and the body; a body that is no JSON becomes a string. A PATCH is a JSON
     /// merge patch.
     pub fn request(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
-        let content_type =
-            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let content_type = if method == "PATCH" {
+            "application/merge-patch+json"
+        } else {
+            "application/json"
+        };
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header("content-type", content_type)
-            .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string().into_bytes())))
+            .body(body.map_or_else(Body::empty, |body| {
+                Body::from(body.to_string().into_bytes())
+            }))
             .expect("a path of ours makes a request");
         let client = self.client.clone();
         let answer = wait_for(async move {
@@ -303,12 +319,25 @@ impl ControlPlane {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let request = request.body(Body::from(body)).expect("the client made a request of it");
+        let request = request
+            .body(Body::from(body))
+            .expect("the client made a request of it");
         let client = self.client.clone();
         wait_for(async move {
-            let (parts, body) = client.send(request).await.expect("the API server answers").into_parts();
-            let date = parts.headers.get("date").and_then(|date| date.to_str().ok()).map(str::to_owned);
-            let body = body.collect_bytes().await.expect("the API server sends it whole");
+            let (parts, body) = client
+                .send(request)
+                .await
+                .expect("the API server answers")
+                .into_parts();
+            let date = parts
+                .headers
+                .get("date")
+                .and_then(|date| date.to_str().ok())
+                .map(str::to_owned);
+            let body = body
+                .collect_bytes()
+                .await
+                .expect("the API server sends it whole");
             (parts.status.as_u16(), date, body.to_vec())
         })
     }
@@ -318,7 +347,10 @@ impl ControlPlane {
         match self.request(method, path, body) {
             (200..=299, body) => body,
             (status, body) => {
-                panic!("{method} {path}: {status} {}", body["message"].as_str().unwrap_or_default())
+                panic!(
+                    "{method} {path}: {status} {}",
+                    body["message"].as_str().unwrap_or_default()
+                )
             }
         }
     }
@@ -335,7 +367,10 @@ impl ControlPlane {
         match self.request("GET", path, None) {
             (404, _) => None,
             (200..=299, body) => Some(body),
-            (status, body) => panic!("GET {path}: {status} {}", body["message"].as_str().unwrap_or_default()),
+            (status, body) => panic!(
+                "GET {path}: {status} {}",
+                body["message"].as_str().unwrap_or_default()
+            ),
         }
     }
 
@@ -354,7 +389,11 @@ impl ControlPlane {
     /// Sends a merge patch of the status alone. `status` is the content of that field.
     #[track_caller]
     pub fn patch_status(&self, path: &str, status: Value) -> Value {
-        self.accepted("PATCH", &format!("{path}/status"), Some(json!({ "status": status })))
+        self.accepted(
+            "PATCH",
+            &format!("{path}/status"),
+            Some(json!({ "status": status })),
+        )
     }
 
     /// Replaces an object.
@@ -372,7 +411,11 @@ impl ControlPlane {
     /// Whether this is Kubernetes 1.`minor` or newer.
     pub fn is_at_least(&self, minor: u32) -> bool {
         let version = self.get("/version");
-        version["minor"].as_str().and_then(|ours| ours.parse::<u32>().ok()).expect("a number") >= minor
+        version["minor"]
+            .as_str()
+            .and_then(|ours| ours.parse::<u32>().ok())
+            .expect("a number")
+            >= minor
     }
 
     /// Runs kubectl to its end.
@@ -381,7 +424,10 @@ impl ControlPlane {
         I: IntoIterator,
         I::Item: AsRef<OsStr>,
     {
-        self.kubectl_command().args(arguments).output().expect("kubectl is executable")
+        self.kubectl_command()
+            .args(arguments)
+            .output()
+            .expect("kubectl is executable")
     }
 
     /// A command of kubectl, for more than arguments. It uses none of the user's settings and writes only inside `dir`.
@@ -414,20 +460,33 @@ impl ControlPlane {
             if found == 0 && refusals.is_empty() {
                 return;
             }
-            assert!(started.elapsed() < WIPE_TIMEOUT, "the API server could not be emptied: {refusals:#?}");
+            assert!(
+                started.elapsed() < WIPE_TIMEOUT,
+                "the API server could not be emptied: {refusals:#?}"
+            );
         }
     }
 
     /// Deletes the objects of a collection, and returns their number.
     fn clear(&self, collection: &str, refusals: &mut Vec<String>) -> usize {
         // Servers before 1.30 have no admission policies.
-        let Some(list) = self.try_get(collection) else { return 0 };
+        let Some(list) = self.try_get(collection) else {
+            return 0;
+        };
         let items = list["items"].as_array().expect("a list has items");
-        let items: Vec<_> = items.iter().filter(|item| !is_the_servers_own(item)).collect();
+        let items: Vec<_> = items
+            .iter()
+            .filter(|item| !is_the_servers_own(item))
+            .collect();
         for item in &items {
             let path = item_path(collection, item);
             if !item["metadata"]["finalizers"].is_null() {
-                self.attempt("PATCH", &path, json!({"metadata": {"finalizers": null}}), refusals);
+                self.attempt(
+                    "PATCH",
+                    &path,
+                    json!({"metadata": {"finalizers": null}}),
+                    refusals,
+                );
             }
             let at_once = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
             self.attempt("DELETE", &path, at_once, refusals);
@@ -440,12 +499,19 @@ impl ControlPlane {
         let list = self.get("/api/v1/namespaces");
         let mut found = 0;
         for namespace in list["items"].as_array().expect("a list has items") {
-            let name = namespace["metadata"]["name"].as_str().expect("it has a name");
+            let name = namespace["metadata"]["name"]
+                .as_str()
+                .expect("it has a name");
             let path = format!("/api/v1/namespaces/{name}");
             if !SYSTEM_NAMESPACES.contains(&name) {
                 found += 1;
                 if !namespace["metadata"]["finalizers"].is_null() {
-                    self.attempt("PATCH", &path, json!({"metadata": {"finalizers": null}}), refusals);
+                    self.attempt(
+                        "PATCH",
+                        &path,
+                        json!({"metadata": {"finalizers": null}}),
+                        refusals,
+                    );
                 }
                 self.attempt("DELETE", &path, json!({}), refusals);
                 let finalized = json!({
@@ -456,7 +522,12 @@ impl ControlPlane {
             } else if !namespace["metadata"]["annotations"].is_null() {
                 // These namespaces stay, but a test may have opted one out.
                 found += 1;
-                self.attempt("PATCH", &path, json!({"metadata": {"annotations": null}}), refusals);
+                self.attempt(
+                    "PATCH",
+                    &path,
+                    json!({"metadata": {"annotations": null}}),
+                    refusals,
+                );
             }
         }
         found
@@ -466,7 +537,9 @@ impl ControlPlane {
     fn attempt(&self, method: &str, path: &str, body: Value, refusals: &mut Vec<String>) {
         match self.request(method, path, Some(body)) {
             (200..=299 | 404, _) => {}
-            (status, body) => refusals.push(format!("{method} {path}: {status} {}", body["message"])),
+            (status, body) => {
+                refusals.push(format!("{method} {path}: {status} {}", body["message"]));
+            }
         }
     }
 }
@@ -482,7 +555,9 @@ fn is_the_servers_own(object: &Value) -> bool {
 }
 
 fn item_path(collection: &str, item: &Value) -> String {
-    let collection = collection.split_once('?').map_or(collection, |(path, _)| path);
+    let collection = collection
+        .split_once('?')
+        .map_or(collection, |(path, _)| path);
     let name = item["metadata"]["name"].as_str().expect("it has a name");
     match item["metadata"]["namespace"].as_str() {
         Some(namespace) if !collection.contains("/namespaces/") => {
@@ -500,7 +575,11 @@ where
 {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(1).enable_all().build().expect("a thread can be started")
+        builder
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a thread can be started")
     });
     let (sender, receiver) = mpsc::sync_channel(1);
     RUNTIME.spawn(async move { sender.send(future.await) });
@@ -522,7 +601,11 @@ async fn connect(kubeconfig: PathBuf) -> Result<Client, String> {
 /// A file or folder of the repository, wherever the test was started.
 pub fn in_repository(path: &str) -> PathBuf {
     let tests_support = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests_support.ancestors().nth(2).expect("it is two folders down").join(path)
+    tests_support
+        .ancestors()
+        .nth(2)
+        .expect("it is two folders down")
+        .join(path)
 }
 
 fn script(name: &str) -> PathBuf {
@@ -531,7 +614,9 @@ fn script(name: &str) -> PathBuf {
 
 /// The folder of the servers' programs: given by `tests/run`, or built.
 pub fn assets() -> Result<PathBuf, String> {
-    if let Some(assets) = std::env::var_os("POD_REAPER_TEST_ASSETS").filter(|assets| !assets.is_empty()) {
+    if let Some(assets) =
+        std::env::var_os("POD_REAPER_TEST_ASSETS").filter(|assets| !assets.is_empty())
+    {
         return Ok(assets.into());
     }
     build(&[])
@@ -540,7 +625,11 @@ pub fn assets() -> Result<PathBuf, String> {
 /// A program that only some tests need: beside the servers' programs, or built.
 pub fn program_of_its_own(name: &str) -> Result<PathBuf, String> {
     let given = assets()?.join(name);
-    if given.exists() { Ok(given) } else { Ok(build(&[name])?.join(name)) }
+    if given.exists() {
+        Ok(given)
+    } else {
+        Ok(build(&[name])?.join(name))
+    }
 }
 
 /// Runs `scripts/controlplane/build`, and returns the folder that it prints.
@@ -560,7 +649,9 @@ fn build(arguments: &[&str]) -> Result<PathBuf, String> {
         messages.push_str(&line);
         messages.push('\n');
     }
-    let output = build.wait_with_output().map_err(|error| error.to_string())?;
+    let output = build
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(messages);
     }

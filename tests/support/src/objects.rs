@@ -22,7 +22,11 @@ fn micro_seconds_ago(seconds: i64) -> String {
 pub fn namespace(cluster: &ControlPlane, name: &str) {
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let (status, answer) = cluster.request("POST", "/api/v1/namespaces", Some(body));
-    assert!(matches!(status, 201 | 409), "namespace {name}: {status} {}", answer["message"]);
+    assert!(
+        matches!(status, 201 | 409),
+        "namespace {name}: {status} {}",
+        answer["message"]
+    );
 }
 
 /// Sets an annotation on the object at the path.
@@ -56,12 +60,19 @@ impl Node {
                 "conditions": [],
             },
         });
-        Self { object, lease: None }.condition("True", "KubeletReady", 86_400).lease_renewed(3)
+        Self {
+            object,
+            lease: None,
+        }
+        .condition("True", "KubeletReady", 86_400)
+        .lease_renewed(3)
     }
 
     /// A silent node: Ready is `Unknown` and the lease has not been renewed, both for that many seconds.
     pub fn not_ready(name: &str, since: i64) -> Self {
-        Self::ready(name).condition("Unknown", "NodeStatusUnknown", since).lease_renewed(since)
+        Self::ready(name)
+            .condition("Unknown", "NodeStatusUnknown", since)
+            .lease_renewed(since)
     }
 
     /// The Ready condition.
@@ -90,7 +101,10 @@ impl Node {
 
     /// Adds a taint.
     pub fn taint(mut self, key: &str, value: &str, effect: &str) -> Self {
-        push(&mut self.object["spec"]["taints"], json!({"key": key, "value": value, "effect": effect}));
+        push(
+            &mut self.object["spec"]["taints"],
+            json!({"key": key, "value": value, "effect": effect}),
+        );
         self
     }
 
@@ -108,14 +122,23 @@ impl Node {
 
     /// Sets the renewal of the lease, by the node's clock and by the server's.
     pub fn lease_renewed(mut self, seconds_ago: i64) -> Self {
-        self.lease = Some(Lease { says: seconds_ago, stamped: seconds_ago });
+        self.lease = Some(Lease {
+            says: seconds_ago,
+            stamped: seconds_ago,
+        });
         self
     }
 
     /// Sets the renewal by the node's clock alone, as on a node whose clock is wrong.
     pub fn lease_says(mut self, seconds_ago: i64) -> Self {
-        let stamped = self.lease.as_ref().map_or(seconds_ago, |lease| lease.stamped);
-        self.lease = Some(Lease { says: seconds_ago, stamped });
+        let stamped = self
+            .lease
+            .as_ref()
+            .map_or(seconds_ago, |lease| lease.stamped);
+        self.lease = Some(Lease {
+            says: seconds_ago,
+            stamped,
+        });
         self
     }
 
@@ -127,14 +150,24 @@ impl Node {
 
     /// Writes the node, with the taints that the node controller gives for its condition, and its lease.
     pub fn create(mut self, cluster: &ControlPlane) -> Value {
-        let name = self.object["metadata"]["name"].as_str().expect("it was given").to_owned();
-        let (taint, effects): (_, &[&str]) = match self.object["status"]["conditions"][0]["status"].as_str() {
-            Some("True") => ("", &[]),
-            Some("False") => ("node.kubernetes.io/not-ready", &["NoSchedule", "NoExecute"]),
-            _ => ("node.kubernetes.io/unreachable", &["NoSchedule", "NoExecute"]),
-        };
+        let name = self.object["metadata"]["name"]
+            .as_str()
+            .expect("it was given")
+            .to_owned();
+        let (taint, effects): (_, &[&str]) =
+            match self.object["status"]["conditions"][0]["status"].as_str() {
+                Some("True") => ("", &[]),
+                Some("False") => ("node.kubernetes.io/not-ready", &["NoSchedule", "NoExecute"]),
+                _ => (
+                    "node.kubernetes.io/unreachable",
+                    &["NoSchedule", "NoExecute"],
+                ),
+            };
         for effect in effects {
-            push(&mut self.object["spec"]["taints"], json!({"key": taint, "effect": effect}));
+            push(
+                &mut self.object["spec"]["taints"],
+                json!({"key": taint, "effect": effect}),
+            );
         }
         let taints = self.object["spec"]["taints"].clone();
         cluster.create("/api/v1/nodes", self.object);
@@ -215,7 +248,10 @@ impl Pod {
             "metadata": {"name": name, "namespace": namespace},
             "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
         });
-        Self { object, phase: "Running" }
+        Self {
+            object,
+            phase: "Running",
+        }
     }
 
     /// Adds a label.
@@ -253,14 +289,20 @@ impl Pod {
 
     /// Sets its controller to a StatefulSet that exists.
     pub fn of_set(self, set: &Value) -> Self {
-        let mut pod = self.owned_by("StatefulSet", set["metadata"]["name"].as_str().expect("a name"));
+        let mut pod = self.owned_by(
+            "StatefulSet",
+            set["metadata"]["name"].as_str().expect("a name"),
+        );
         pod.object["metadata"]["ownerReferences"][0]["uid"] = set["metadata"]["uid"].clone();
         pod
     }
 
     /// Mounts a claim, which need not exist.
     pub fn claim(self, claim: &str) -> Self {
-        self.volume(claim, json!({"persistentVolumeClaim": {"claimName": claim}}))
+        self.volume(
+            claim,
+            json!({"persistentVolumeClaim": {"claimName": claim}}),
+        )
     }
 
     /// Mounts a generic ephemeral volume. Its claim is named `<pod>-<volume>`, and is not created.
@@ -294,7 +336,10 @@ impl Pod {
 
     /// Sets a variable of its container's environment.
     pub fn env(mut self, name: &str, value: &str) -> Self {
-        push(&mut self.object["spec"]["containers"][0]["env"], json!({"name": name, "value": value}));
+        push(
+            &mut self.object["spec"]["containers"][0]["env"],
+            json!({"name": name, "value": value}),
+        );
         self
     }
 
@@ -306,10 +351,19 @@ impl Pod {
 
     /// Writes the pod without a deletion mark.
     pub fn create(self, cluster: &ControlPlane) -> Value {
-        let name = self.object["metadata"]["name"].as_str().expect("it was given").to_owned();
-        let namespace_name = self.object["metadata"]["namespace"].as_str().expect("it was given").to_owned();
+        let name = self.object["metadata"]["name"]
+            .as_str()
+            .expect("it was given")
+            .to_owned();
+        let namespace_name = self.object["metadata"]["namespace"]
+            .as_str()
+            .expect("it was given")
+            .to_owned();
         namespace(cluster, &namespace_name);
-        cluster.create(&format!("/api/v1/namespaces/{namespace_name}/pods"), self.object);
+        cluster.create(
+            &format!("/api/v1/namespaces/{namespace_name}/pods"),
+            self.object,
+        );
         let status = json!({"phase": self.phase, "startTime": seconds_ago(86_400)});
         cluster.patch_status(&pod_path(&namespace_name, &name), status)
     }
@@ -321,7 +375,8 @@ impl Pod {
     pub fn terminating(self, cluster: &ControlPlane, grace_period_seconds: i64) -> Value {
         let pod = self.create(cluster);
         let metadata = &pod["metadata"];
-        let (Some(namespace), Some(name)) = (metadata["namespace"].as_str(), metadata["name"].as_str())
+        let (Some(namespace), Some(name)) =
+            (metadata["namespace"].as_str(), metadata["name"].as_str())
         else {
             panic!("the server returned no pod: {pod}");
         };
@@ -352,7 +407,10 @@ impl Volume {
                 source: details,
             },
         });
-        Self { object, claim: None }
+        Self {
+            object,
+            claim: None,
+        }
     }
 
     /// A disk of one node. The server requires the node's name: [`Volume::on_node`].
@@ -362,7 +420,11 @@ impl Volume {
 
     /// A folder of the pod's node.
     pub fn host_path(name: &str) -> Self {
-        Self::new(name, "hostPath", json!({"path": "/opt/local-path-provisioner"}))
+        Self::new(
+            name,
+            "hostPath",
+            json!({"path": "/opt/local-path-provisioner"}),
+        )
     }
 
     /// A volume of a CSI driver.
@@ -392,15 +454,28 @@ impl Volume {
         if terms.is_null() {
             *terms = json!([{}]);
         }
-        let last = terms.as_array_mut().and_then(|terms| terms.last_mut()).expect("it has a term");
-        let list = if key == "metadata.name" { "matchFields" } else { "matchExpressions" };
-        push(&mut last[list], json!({"key": key, "operator": "In", "values": values}));
+        let last = terms
+            .as_array_mut()
+            .and_then(|terms| terms.last_mut())
+            .expect("it has a term");
+        let list = if key == "metadata.name" {
+            "matchFields"
+        } else {
+            "matchExpressions"
+        };
+        push(
+            &mut last[list],
+            json!({"key": key, "operator": "In", "values": values}),
+        );
         self
     }
 
     /// Begins another term. A node has to meet only one of the terms.
     pub fn or_affinity(mut self, key: &str, values: &[&str]) -> Self {
-        push(&mut self.object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"], json!({}));
+        push(
+            &mut self.object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"],
+            json!({}),
+        );
         self.affinity(key, values)
     }
 
@@ -419,7 +494,10 @@ impl Volume {
 
     /// Writes the claim and the volume, bound to each other.
     pub fn create(mut self, cluster: &ControlPlane) -> Value {
-        let name = self.object["metadata"]["name"].as_str().expect("it was given").to_owned();
+        let name = self.object["metadata"]["name"]
+            .as_str()
+            .expect("it was given")
+            .to_owned();
         let mut phase = "Available";
         if let Some((namespace, claim_name)) = &self.claim {
             let mut spec = claim_spec(Some(&name));
@@ -434,7 +512,10 @@ impl Volume {
             phase = "Bound";
         }
         cluster.create("/api/v1/persistentvolumes", self.object);
-        cluster.patch_status(&format!("/api/v1/persistentvolumes/{name}"), json!({"phase": phase}))
+        cluster.patch_status(
+            &format!("/api/v1/persistentvolumes/{name}"),
+            json!({"phase": phase}),
+        )
     }
 }
 
@@ -449,7 +530,12 @@ pub fn claim(
     claim_of(cluster, (namespace, name), claim_spec(volume), phase)
 }
 
-fn claim_of(cluster: &ControlPlane, (namespace, name): (&str, &str), spec: Value, phase: &str) -> Value {
+fn claim_of(
+    cluster: &ControlPlane,
+    (namespace, name): (&str, &str),
+    spec: Value,
+    phase: &str,
+) -> Value {
     self::namespace(cluster, namespace);
     let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
     let object = json!({

@@ -5,22 +5,29 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::{Policy, ReasonCode},
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, KubeletAlive, LeafKind, NodeFacts,
-        NodeRead, PodFacts, Ready, Requirement, SignBy, Standing, Storage, VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, KubeletAlive, LeafKind,
+        NodeFacts, NodeRead, PodFacts, Ready, Requirement, SignBy, Standing, Storage, VolumeFacts,
     },
 };
 
 /// The objections to the delete of `pod`, without the limits. A pod without an objection must be deleted.
 pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<&'static str> {
-    rules(facts, policy, pod).into_iter().map(|(objection, _)| objection).collect()
+    rules(facts, policy, pod)
+        .into_iter()
+        .map(|(objection, _)| objection)
+        .collect()
 }
 
 /// The reason of the first rule that holds, without the limits.
 pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> ReasonCode {
     let pinned = || {
         let node = pod.node.as_ref().and_then(|name| facts.nodes.get(name));
-        let Some(NodeRead::Known(node)) = node else { return false };
-        pod.claims.iter().any(|claim| place_of(claim, node) == Place::Pinned)
+        let Some(NodeRead::Known(node)) = node else {
+            return false;
+        };
+        pod.claims
+            .iter()
+            .any(|claim| place_of(claim, node) == Place::Pinned)
     };
     match rules(facts, policy, pod).first() {
         Some((_, reason)) => *reason,
@@ -38,7 +45,10 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         _ => None,
     };
     let gone = matches!(looked_at, None | Some(Some(NodeRead::Gone)));
-    let foreign = pod.finalizers.iter().any(|finalizer| finalizer != JOB_TRACKING);
+    let foreign = pod
+        .finalizers
+        .iter()
+        .any(|finalizer| finalizer != JOB_TRACKING);
     let out = |opted: &Option<String>| opted.is_some();
     let opted_out = out(&pod.opted_out)
         || pod.namespace_opted_out.as_ref().is_ok_and(out)
@@ -47,25 +57,45 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     // Of one that says itself that it is not Ready, no rule needs more.
     let may_be_heard = |node: &NodeFacts| node.unheard.is_some() && node.ready != Ready::False;
     let unread = !gone && (node.is_none() || pod.namespace_opted_out.is_err() || is(&may_be_heard));
-    let leaf = match node.and_then(|node| node.leaf.as_ref()).map(|leaf| leaf.kind) {
+    let leaf = match node
+        .and_then(|node| node.leaf.as_ref())
+        .map(|leaf| leaf.kind)
+    {
         Some(LeafKind::Virtual) => ReasonCode::VirtualNode,
         Some(LeafKind::Edge) => ReasonCode::EdgeNode,
         Some(LeafKind::Selected) => ReasonCode::LeafNode,
         Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
     let just_failed = |node: &NodeFacts| {
-        not_ready_since(node, now).is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
+        not_ready_since(node, now)
+            .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
     };
     let protected = match policy.kubelet_alive {
         KubeletAlive::Hold => true,
         KubeletAlive::HoldUnique => two_must_not_run(pod),
         KubeletAlive::Reap => false,
     };
-    let place = |place: Place| is(&|node| pod.claims.iter().any(|claim| place_of(claim, node) == place));
+    let place = |place: Place| {
+        is(&|node| {
+            pod.claims
+                .iter()
+                .any(|claim| place_of(claim, node) == place)
+        })
+    };
     let unverified = is(&|node| pod.claims.iter().any(|claim| is_unverified(claim, node)));
-    let kinds = [&pod.owner, &pod.workload].into_iter().flatten().map(|owner| owner.kind.as_str());
-    let flagged = kinds.flat_map(|kind| policy.manual_owner_kinds.iter().map(move |listed| (listed, kind)));
-    let flagged = flagged.into_iter().any(|(listed, kind)| singular(listed) == singular(kind));
+    let kinds = [&pod.owner, &pod.workload]
+        .into_iter()
+        .flatten()
+        .map(|owner| owner.kind.as_str());
+    let flagged = kinds.flat_map(|kind| {
+        policy
+            .manual_owner_kinds
+            .iter()
+            .map(move |listed| (listed, kind))
+    });
+    let flagged = flagged
+        .into_iter()
+        .any(|(listed, kind)| singular(listed) == singular(kind));
     let shared = shares_a_disk(pod) && !is(&|node| certainly_off(node, policy, now));
     // Rule 13 lets pass what it alone keeps.
     let others = place(Place::Confined) || unverified || shared || flagged;
@@ -82,27 +112,59 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             "it is not overdue",
             ReasonCode::NotOverdue,
         ),
-        (is(&|node| node.leaf.is_some()), "its node is a leaf node", leaf),
+        (
+            is(&|node| node.leaf.is_some()),
+            "its node is a leaf node",
+            leaf,
+        ),
         (unread, "a fact was not read", ReasonCode::FactsUnread),
         (
             is(&|node| !ready(node) && recovers(node, policy, now)),
             "its node recovers",
             ReasonCode::NodeRecovering,
         ),
-        (is(&|node| !ready(node) && just_failed(node)), "its node just failed", ReasonCode::NodeJustFailed),
+        (
+            is(&|node| !ready(node) && just_failed(node)),
+            "its node just failed",
+            ReasonCode::NodeJustFailed,
+        ),
         (
             protected && is(&|node| alive(node, policy, now)),
             "its node shows a sign of life",
             ReasonCode::KubeletAlive,
         ),
-        (foreign && was_forced, "a finalizer holds it after a force delete", ReasonCode::AlreadyForced),
+        (
+            foreign && was_forced,
+            "a finalizer holds it after a force delete",
+            ReasonCode::AlreadyForced,
+        ),
         (foreign, "a finalizer holds it", ReasonCode::Finalizers),
-        (place(Place::Pinned) && !given_up, "a volume is pinned", ReasonCode::LocalVolume),
-        (place(Place::Confined), "a volume is confined", ReasonCode::VolumeConfined),
-        (unverified, "a volume is unverified", ReasonCode::VolumeUnverified),
-        (shared, "two machines could write its disk", ReasonCode::SharedDisk),
+        (
+            place(Place::Pinned) && !given_up,
+            "a volume is pinned",
+            ReasonCode::LocalVolume,
+        ),
+        (
+            place(Place::Confined),
+            "a volume is confined",
+            ReasonCode::VolumeConfined,
+        ),
+        (
+            unverified,
+            "a volume is unverified",
+            ReasonCode::VolumeUnverified,
+        ),
+        (
+            shared,
+            "two machines could write its disk",
+            ReasonCode::SharedDisk,
+        ),
         (flagged, "its owner's kind is manual", ReasonCode::OwnerKind),
-        (node.is_none(), "its node was not read", ReasonCode::FactsUnread),
+        (
+            node.is_none(),
+            "its node was not read",
+            ReasonCode::FactsUnread,
+        ),
     ]
     .into_iter()
     .filter(|(holds, ..)| *holds)
@@ -117,7 +179,10 @@ fn singular(kind: &str) -> String {
 
 /// The later of the condition's time, unless it is of the future, and the taint's.
 fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
-    match (node.ready_since.filter(|since| *since <= now), node.tainted_since) {
+    match (
+        node.ready_since.filter(|since| *since <= now),
+        node.tainted_since,
+    ) {
         (Some(said), Some(tainted)) => Some(if said > tainted { said } else { tainted }),
         (said, tainted) => said.or(tainted),
     }
@@ -131,9 +196,15 @@ fn heard_since<'a>(
 ) -> impl Iterator<Item = (SignBy, SignedDuration, SignedDuration)> + 'a {
     let since = not_ready_since(node, now);
     // One that is ahead of now is later than anything that this clock has seen.
-    let later = node.heard.iter().filter(move |heard| since.is_none_or(|since| heard.at > since));
+    let later = node
+        .heard
+        .iter()
+        .filter(move |heard| since.is_none_or(|since| heard.at > since));
     later.map(move |heard| {
-        let lasts = [heard.period, policy.node_not_ready_for].into_iter().max().unwrap_or_default();
+        let lasts = [heard.period, policy.node_not_ready_for]
+            .into_iter()
+            .max()
+            .unwrap_or_default();
         (heard.by, now.duration_since(heard.at), lasts)
     })
 }
@@ -152,7 +223,9 @@ pub fn alive(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
     match node.ready {
         Ready::True => false,
         Ready::False => true,
-        Ready::Unknown | Ready::Absent => heard_since(node, policy, now).any(|(_, age, lasts)| age < lasts),
+        Ready::Unknown | Ready::Absent => {
+            heard_since(node, policy, now).any(|(_, age, lasts)| age < lasts)
+        }
     }
 }
 
@@ -161,15 +234,24 @@ pub fn certainly_off(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool 
     let later = |set: Timestamp| node.heard.iter().any(|heard| heard.at > set);
     !alive(node, policy, now)
         && node.unheard.is_none()
-        && node.fenced.iter().any(|mark| !mark.set_by.is_some_and(later))
+        && node
+            .fenced
+            .iter()
+            .any(|mark| !mark.set_by.is_some_and(later))
 }
 
 /// Whether the pod is unique: not interchangeable.
 pub fn two_must_not_run(pod: &PodFacts) -> bool {
     let kind = pod.owner.as_ref().map_or("", |owner| owner.kind.as_str());
-    let group =
-        pod.controller.as_ref().map(|its| its.api_version.split_once('/').map_or("", |(group, _)| group));
-    let lets_go = !pod.finalizers.iter().any(|finalizer| finalizer == JOB_TRACKING);
+    let group = pod.controller.as_ref().map(|its| {
+        its.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    });
+    let lets_go = !pod
+        .finalizers
+        .iter()
+        .any(|finalizer| finalizer == JOB_TRACKING);
     let made = match (group, kind) {
         (Some("apps"), "ReplicaSet") | (Some(""), "ReplicationController") => true,
         (Some("batch"), "Job") => lets_go,
@@ -181,7 +263,11 @@ pub fn two_must_not_run(pod: &PodFacts) -> bool {
 /// Whether two machines could write a disk of the pod.
 pub fn shares_a_disk(pod: &PodFacts) -> bool {
     let of_claim = |claim: &ClaimFacts| match &claim.state {
-        ClaimState::Bound { shared_disk, volume, .. } => *shared_disk || volume.disk.is_some(),
+        ClaimState::Bound {
+            shared_disk,
+            volume,
+            ..
+        } => *shared_disk || volume.disk.is_some(),
         _ => false,
     };
     let machine = pod.owner.as_ref().is_some_and(|owner| {
@@ -194,9 +280,20 @@ pub fn shares_a_disk(pod: &PodFacts) -> bool {
 /// Whether all pinned claims of the pod may be given up as scratch, and there are some.
 pub fn all_is_scratch(pod: &PodFacts, node: &NodeFacts) -> bool {
     // That it is made anew says too that no other pod uses it.
-    let mut pinned = pod.claims.iter().filter(|claim| place_of(claim, node) == Place::Pinned).peekable();
+    let mut pinned = pod
+        .claims
+        .iter()
+        .filter(|claim| place_of(claim, node) == Place::Pinned)
+        .peekable();
     let scratch = |claim: &ClaimFacts| {
-        claim.renewed.is_ok() && matches!(claim.state, ClaimState::Bound { scratch: Some(_), .. })
+        claim.renewed.is_ok()
+            && matches!(
+                claim.state,
+                ClaimState::Bound {
+                    scratch: Some(_),
+                    ..
+                }
+            )
     };
     pinned.peek().is_some() && pinned.all(scratch)
 }
@@ -205,17 +302,27 @@ pub fn all_is_scratch(pod: &PodFacts, node: &NodeFacts) -> bool {
 pub fn outage(nodes: impl IntoIterator<Item = Standing>, now: Timestamp, max_percent: u8) -> bool {
     let day = SignedDuration::from_hours(24);
     let put_away = |node: &Standing| {
-        let long = node.since.is_some_and(|since| now.duration_since(since) > day);
+        let long = node
+            .since
+            .is_some_and(|since| now.duration_since(since) > day);
         !node.ready && node.cordoned && long && !node.terminating
     };
-    let real = nodes.into_iter().filter(|node| !node.leaf && !put_away(node)).collect::<Vec<_>>();
+    let real = nodes
+        .into_iter()
+        .filter(|node| !node.leaf && !put_away(node))
+        .collect::<Vec<_>>();
     let too_many = |of: &[&Standing]| {
         let failed = of.iter().filter(|node| !node.ready).count();
         failed > 2 && failed * 100 >= of.len() * usize::from(max_percent)
     };
     let all = real.iter().collect::<Vec<_>>();
-    let workers = real.iter().filter(|node| !node.control_plane).collect::<Vec<_>>();
-    let room = real.iter().any(|node| node.ready && !node.cordoned && !node.reserved);
+    let workers = real
+        .iter()
+        .filter(|node| !node.control_plane)
+        .collect::<Vec<_>>();
+    let room = real
+        .iter()
+        .any(|node| node.ready && !node.cordoned && !node.reserved);
     max_percent < 100 && (too_many(&all) || too_many(&workers) || !room)
 }
 
@@ -228,7 +335,11 @@ pub fn standing(node: &NodeFacts, now: Timestamp, terminating: bool) -> Standing
         control_plane: node.control_plane,
         reserved: node.reserved,
         cordoned: node.cordoned,
-        since: if ready { None } else { not_ready_since(node, now) },
+        since: if ready {
+            None
+        } else {
+            not_ready_since(node, now)
+        },
         terminating,
     }
 }
@@ -251,7 +362,9 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
     match &claim.state {
         ClaimState::Absent => Place::Free,
         // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
-        ClaimState::Bound { .. } | ClaimState::WithoutVolume { .. } if claim.ephemeral && claim.owned => {
+        ClaimState::Bound { .. } | ClaimState::WithoutVolume { .. }
+            if claim.ephemeral && claim.owned =>
+        {
             Place::Free
         }
         ClaimState::Bound { volume, .. } => place_of_volume(volume, node),
@@ -274,8 +387,9 @@ fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {
     if volume.affinity.is_empty() {
         return Place::Free;
     }
-    let of_many =
-        |requirement: &Requirement| requirement.key.ends_with("zone") || requirement.key.ends_with("region");
+    let of_many = |requirement: &Requirement| {
+        requirement.key.ends_with("zone") || requirement.key.ends_with("region")
+    };
     let own = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
     let names_it = |term: &&AffinityTerm| {
         term.requirements.iter().any(|asked| {
@@ -286,7 +400,10 @@ fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {
         })
     };
     // A term without any requirement matches no node.
-    let terms = volume.affinity.iter().filter(|term| term.fields || !term.requirements.is_empty());
+    let terms = volume
+        .affinity
+        .iter()
+        .filter(|term| term.fields || !term.requirements.is_empty());
     if terms.clone().count() > 0 && terms.clone().all(|term| names_it(&term)) {
         return Place::Pinned;
     }
@@ -298,15 +415,23 @@ fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {
         Some(Err(_)) | None => Place::Unverified,
     });
     let reached = reached.collect::<Vec<_>>();
-    let first = [Place::Free, Place::Unverified].into_iter().find(|place| reached.contains(place));
+    let first = [Place::Free, Place::Unverified]
+        .into_iter()
+        .find(|place| reached.contains(place));
     first.unwrap_or(Place::Confined)
 }
 
 /// Whether a label selector can say it. Zones and regions are left out.
 fn can_be_asked(requirement: &Requirement) -> bool {
-    let Requirement { key, operator, values } = requirement;
-    let plain =
-        |word: &String| word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter));
+    let Requirement {
+        key,
+        operator,
+        values,
+    } = requirement;
+    let plain = |word: &String| {
+        word.chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
+    };
     let counts = match operator.as_str() {
         "In" | "NotIn" => !values.is_empty(),
         "Exists" | "DoesNotExist" => values.is_empty(),

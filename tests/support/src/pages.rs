@@ -13,21 +13,45 @@ use crate::in_repository;
 
 /// What no test runs as it stands on a page: the start of the command, and why, or which test runs it in another way.
 pub const NOT_RUN: [(&str, &str); 19] = [
-    ("cargo install", "builds the program once more; tests/run builds its package"),
+    (
+        "cargo install",
+        "builds the program once more; tests/run builds its package",
+    ),
     ("cargo run", "`console` blocks run what this builds"),
     ("cargo test", "how tests are run; they run by tests/run"),
     ("cargo fuzz", "in no CI, as the page says"),
     ("RUSTC_BOOTSTRAP=1 cargo fuzz", "in no CI, as the page says"),
-    ("kubectl delete -k", "needs the namespace controller; tests/live/deployed.rs runs it"),
-    ("kubectl logs", "needs a kubelet; tests/real-node reads the logs of the CronJob's pod"),
-    ("until kubectl logs", "needs a kubelet; tests/real-node waits for this log"),
+    (
+        "kubectl delete -k",
+        "needs the namespace controller; tests/live/deployed.rs runs it",
+    ),
+    (
+        "kubectl logs",
+        "needs a kubelet; tests/real-node reads the logs of the CronJob's pod",
+    ),
+    (
+        "until kubectl logs",
+        "needs a kubelet; tests/real-node waits for this log",
+    ),
     ("kubectl wait", "needs a kubelet and controllers"),
-    ("kubectl pod-reaper", "the same binary as a plugin; tests/cli runs it under that name"),
-    ("kubectl taint", "printed by the program; tests/api_server/commands.rs runs it"),
-    ("curl", "needs a Pushgateway; tests/api_server/metrics.rs pushes to one"),
+    (
+        "kubectl pod-reaper",
+        "the same binary as a plugin; tests/cli runs it under that name",
+    ),
+    (
+        "kubectl taint",
+        "printed by the program; tests/api_server/commands.rs runs it",
+    ),
+    (
+        "curl",
+        "needs a Pushgateway; tests/api_server/metrics.rs pushes to one",
+    ),
     ("ln -s", "changes the home folder"),
     ("cosign", "needs a published artefact"),
-    ("helm", "tests/api_server/chart.rs installs, tests, upgrades, rolls back and uninstalls the chart"),
+    (
+        "helm",
+        "tests/api_server/chart.rs installs, tests, upgrades, rolls back and uninstalls the chart",
+    ),
     ("tar xzf", "needs a release; tests/real-node installs one"),
     ("signer=", "needs a release; release/test verifies one"),
     ("sha256sum", "needs a release; release/test verifies one"),
@@ -44,7 +68,10 @@ pub struct Block {
 /// README.md, and every page of the book in the order of its table of contents.
 pub fn for_users() -> Vec<String> {
     let summary = fs::read_to_string(in_repository("docs/SUMMARY.md")).expect("docs/SUMMARY.md");
-    let pages = summary.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let pages = summary
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'));
     let pages = pages.map(|(page, _)| format!("docs/{page}"));
     ["README.md".to_owned()].into_iter().chain(pages).collect()
 }
@@ -60,7 +87,10 @@ pub fn all() -> Vec<String> {
         "charts/pod-reaper/README.md",
         "release/README.md",
     ];
-    for_users().into_iter().chain(others.map(str::to_owned)).collect()
+    for_users()
+        .into_iter()
+        .chain(others.map(str::to_owned))
+        .collect()
 }
 
 pub fn path(page: &str) -> PathBuf {
@@ -82,11 +112,17 @@ pub fn blocks(text: &str) -> Vec<Block> {
             inside = !inside;
             indent = line.len() - line.trim_start().len();
             if inside {
-                blocks.push(Block { language: language.to_owned(), line: number + 1, lines: Vec::new() });
+                blocks.push(Block {
+                    language: language.to_owned(),
+                    line: number + 1,
+                    lines: Vec::new(),
+                });
             }
         } else if inside && let Some(block) = blocks.last_mut() {
             // A block in a list is indented as its item is.
-            block.lines.push(line.get(indent..).unwrap_or_default().to_owned());
+            block
+                .lines
+                .push(line.get(indent..).unwrap_or_default().to_owned());
         }
     }
     blocks
@@ -97,7 +133,10 @@ pub fn commands(block: &Block) -> Vec<String> {
     let mut commands = Vec::new();
     let mut open = String::new();
     for line in &block.lines {
-        let line = line.split_once("  # ").map_or(line.as_str(), |(command, _)| command).trim_end();
+        let line = line
+            .split_once("  # ")
+            .map_or(line.as_str(), |(command, _)| command)
+            .trim_end();
         if open.is_empty() && (line.is_empty() || line.starts_with("# ")) {
             continue;
         }
@@ -114,7 +153,10 @@ pub fn commands(block: &Block) -> Vec<String> {
 
 /// Why no test runs this command as it stands.
 pub fn not_run(command: &str) -> Option<&'static str> {
-    NOT_RUN.iter().find(|(start, _)| command.starts_with(start)).map(|(_, why)| *why)
+    NOT_RUN
+        .iter()
+        .find(|(start, _)| command.starts_with(start))
+        .map(|(_, why)| *why)
 }
 
 /// Stands for any number of lines that a page leaves out.

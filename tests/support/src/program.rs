@@ -33,28 +33,41 @@ impl Run {
     #[track_caller]
     pub fn pod(&self, uid: &str) -> &Value {
         let pods = self.report["pods"].as_array().expect("pods");
-        pods.iter().find(|pod| pod["uid"] == uid).unwrap_or_else(|| panic!("no pod {uid} in {}", self.report))
+        pods.iter()
+            .find(|pod| pod["uid"] == uid)
+            .unwrap_or_else(|| panic!("no pod {uid} in {}", self.report))
     }
 
     /// (reason, outcome) of the pod with this UID.
     #[track_caller]
     pub fn reason_and_outcome(&self, uid: &str) -> (&str, Option<&str>) {
         let pod = self.pod(uid);
-        (pod["reason"].as_str().expect("a reason"), pod["outcome"].as_str())
+        (
+            pod["reason"].as_str().expect("a reason"),
+            pod["outcome"].as_str(),
+        )
     }
 }
 
 /// The built binary.
 pub fn executable() -> PathBuf {
     // Cargo sets the path for test programs only, not for this crate.
-    std::env::var_os("CARGO_BIN_EXE_pod-reaper").expect("cargo sets it where it runs a test program").into()
+    std::env::var_os("CARGO_BIN_EXE_pod-reaper")
+        .expect("cargo sets it where it runs a test program")
+        .into()
 }
 
 /// A command of the built binary, with only the given settings.
 pub fn binary(kubeconfig: &Path) -> Command {
     let mut command = Command::new(executable());
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
-    command.arg("--kubeconfig").arg(kubeconfig).stdin(Stdio::null());
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", "/nonexistent");
+    command
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .stdin(Stdio::null());
     command
 }
 
@@ -66,31 +79,60 @@ pub fn run(kubeconfig: &Path, options: &[&str]) -> Run {
 /// The same, with variables set.
 pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str]) -> Run {
     let mut command = binary(kubeconfig);
-    command.envs(variables.iter().copied()).args(["--output", "json"]).args(options);
-    let Output { status, stdout, stderr } = command.output().expect("it starts");
+    command
+        .envs(variables.iter().copied())
+        .args(["--output", "json"])
+        .args(options);
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("it starts");
     let log = String::from_utf8(stderr).expect("the log is text");
     let report = serde_json::from_slice(&stdout)
         .unwrap_or_else(|error| panic!("no report ({error}), exit {status}: {log}"));
-    let wrong = SCHEMA.iter_errors(&report).map(|error| format!("{error} at {}", error.instance_path()));
+    let wrong = SCHEMA
+        .iter_errors(&report)
+        .map(|error| format!("{error} at {}", error.instance_path()));
     assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new(), "{report}");
-    Run { code: status.code().expect("it ended by itself"), report, log }
+    Run {
+        code: status.code().expect("it ended by itself"),
+        report,
+        log,
+    }
 }
 
 /// Runs a subcommand with its options.
 pub fn asked(kubeconfig: &Path, question: &[&str]) -> Output {
     let mut command = Command::new(executable());
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent").stdin(Stdio::null());
-    command.args(question).arg("--output=json").arg("--kubeconfig").arg(kubeconfig);
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", "/nonexistent")
+        .stdin(Stdio::null());
+    command
+        .args(question)
+        .arg("--output=json")
+        .arg("--kubeconfig")
+        .arg(kubeconfig);
     command.output().expect("it starts")
 }
 
 /// The same, with the parsed answer.
 pub fn ask(kubeconfig: &Path, question: &[&str]) -> Run {
-    let Output { status, stdout, stderr } = asked(kubeconfig, question);
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = asked(kubeconfig, question);
     let log = String::from_utf8(stderr).expect("the log is text");
     let report = serde_json::from_slice(&stdout)
         .unwrap_or_else(|error| panic!("no answer ({error}), exit {status}: {log}"));
-    Run { code: status.code().expect("it ended by itself"), report, log }
+    Run {
+        code: status.code().expect("it ended by itself"),
+        report,
+        log,
+    }
 }
 
 /// The shells that people paste into.
@@ -105,7 +147,9 @@ pub fn paste(cluster: &ControlPlane, lines: &str) -> Output {
 pub fn paste_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Output {
     let bin = cluster.kubectl.parent().expect("a folder");
     let path = env::join_paths(
-        [bin.to_owned()].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
+        [bin.to_owned()]
+            .into_iter()
+            .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
     );
     Command::new(shell)
         .args(["-euc", lines])
@@ -119,10 +163,17 @@ pub fn paste_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Output {
 /// The commands of a pod's steps, in order.
 pub fn commands(run: &Run, uid: &str) -> Vec<String> {
     let steps = run.pod(uid)["steps"].as_array().expect("steps").iter();
-    steps.filter_map(|step| step["command"].as_str()).map(str::to_owned).collect()
+    steps
+        .filter_map(|step| step["command"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The output of a command, on both streams.
 pub fn shown(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }

@@ -103,12 +103,19 @@ impl Reply {
     /// An answer with a header. Every answer also gets a `Date`, unless it has its own.
     pub fn new(status: u16, header: (&str, &str), body: impl fmt::Display) -> Self {
         let headers = vec![(header.0.to_owned(), header.1.to_owned())];
-        Self { status, headers, body: body.to_string().into_bytes() }
+        Self {
+            status,
+            headers,
+            body: body.to_string().into_bytes(),
+        }
     }
 
     /// The `Date`: the server's clock, or a changed one.
     pub fn date(&mut self) -> Option<&mut String> {
-        self.headers.iter_mut().find(|(name, _)| name == "Date").map(|(_, date)| date)
+        self.headers
+            .iter_mut()
+            .find(|(name, _)| name == "Date")
+            .map(|(_, date)| date)
     }
 }
 
@@ -136,7 +143,10 @@ struct Log {
 
 impl Proxy {
     /// Forwards all requests to `cluster`. `before` is called with each request before it is forwarded.
-    pub fn start(cluster: &'static ControlPlane, before: impl Fn(&Seen) + Send + Sync + 'static) -> Self {
+    pub fn start(
+        cluster: &'static ControlPlane,
+        before: impl Fn(&Seen) + Send + Sync + 'static,
+    ) -> Self {
         Self::with_faults(cluster, move |seen| {
             before(seen);
             Act::Forward
@@ -162,7 +172,9 @@ impl Proxy {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let kubeconfig = cluster.dir.join(format!("proxy-{}.kubeconfig", address.port()));
+        let kubeconfig = cluster
+            .dir
+            .join(format!("proxy-{}.kubeconfig", address.port()));
         let config = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: proxy\nclusters: [{{name: proxy, cluster: {{server: \
              'http://{address}'}}}}]\ncontexts: [{{name: proxy, context: {{cluster: proxy, user: nobody}}}}]\n\
@@ -200,7 +212,10 @@ impl Proxy {
     /// The requests that the API server itself answered with 2xx, also where the client got another answer.
     pub fn took_effect(&self) -> Vec<Seen> {
         let log = held(&self.log);
-        let good = log.passed_on.iter().filter(|(_, status)| (200..300).contains(status));
+        let good = log
+            .passed_on
+            .iter()
+            .filter(|(_, status)| (200..300).contains(status));
         good.map(|(at, _)| log.seen[*at].clone()).collect()
     }
 
@@ -226,7 +241,12 @@ fn held(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Hook) -> std::io::Result<()> {
+fn serve(
+    cluster: &ControlPlane,
+    stream: &TcpStream,
+    log: &Mutex<Log>,
+    hook: &Hook,
+) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut writer = stream;
     loop {
@@ -235,14 +255,19 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
             return Ok(());
         }
         let mut words = head.split_whitespace().map(str::to_owned);
-        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (method, path) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
         let mut headers = Vec::new();
         let mut accept = String::new();
         let mut length = 0;
         loop {
             let mut line = String::new();
             reader.read_line(&mut line)?;
-            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            let Some((name, value)) = line.trim_end().split_once(": ") else {
+                break;
+            };
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.parse().expect("a number");
             } else if PASSED_ON.contains(&name.to_ascii_lowercase().as_str()) {
@@ -271,8 +296,15 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
         let forward = || {
             let (status, date, body) = cluster.forward(&method, &path, headers, body);
             held(log).passed_on.push((place, status));
-            let headers = date.into_iter().map(|date| ("Date".to_owned(), date)).collect();
-            Reply { status, headers, body }
+            let headers = date
+                .into_iter()
+                .map(|date| ("Date".to_owned(), date))
+                .collect();
+            Reply {
+                status,
+                headers,
+                body,
+            }
         };
         let act = hook(&seen);
         let cut = matches!(act, Act::Cut);
@@ -280,12 +312,23 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
             Act::Forward | Act::Cut => Some(forward()),
             Act::Instead(status, body) => {
                 let body = body.to_string().into_bytes();
-                Some(made_here(cluster, Reply { status, headers: Vec::new(), body }))
+                Some(made_here(
+                    cluster,
+                    Reply {
+                        status,
+                        headers: Vec::new(),
+                        body,
+                    },
+                ))
             }
             Act::Answer(reply) => Some(made_here(cluster, reply)),
             Act::After(status, body) => {
                 let headers = forward().headers;
-                Some(Reply { status, headers, body: body.to_string().into_bytes() })
+                Some(Reply {
+                    status,
+                    headers,
+                    body: body.to_string().into_bytes(),
+                })
             }
             Act::Rewrite(change) => {
                 let mut reply = forward();
@@ -309,12 +352,27 @@ fn serve(cluster: &ControlPlane, stream: &TcpStream, log: &Mutex<Log>, hook: &Ho
         };
         // Recorded before the answer, which the client's next request may follow.
         held(log).under_way -= 1;
-        let Some(Reply { status, headers, body }) = reply else { return Ok(()) };
-        write!(writer, "HTTP/1.1 {status} Answer\r\n{}: {}\r\n", PLANTED.0, PLANTED.1)?;
+        let Some(Reply {
+            status,
+            headers,
+            body,
+        }) = reply
+        else {
+            return Ok(());
+        };
+        write!(
+            writer,
+            "HTTP/1.1 {status} Answer\r\n{}: {}\r\n",
+            PLANTED.0, PLANTED.1
+        )?;
         for (name, value) in headers {
             write!(writer, "{name}: {value}\r\n")?;
         }
-        write!(writer, "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len())?;
+        write!(
+            writer,
+            "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        )?;
         if cut {
             return writer.write_all(&body[..body.len() / 2]);
         }
@@ -329,7 +387,9 @@ const PLANTED: (&str, &str) = ("X-Planted", MARKER);
 fn made_here(cluster: &ControlPlane, mut reply: Reply) -> Reply {
     if reply.date().is_none() {
         let date = cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1;
-        reply.headers.extend(date.map(|date| ("Date".to_owned(), date)));
+        reply
+            .headers
+            .extend(date.map(|date| ("Date".to_owned(), date)));
     }
     reply
 }

@@ -66,13 +66,19 @@ pub fn claim(namespace: &str, name: &str, volume: &str) -> Value {
 
 /// A claim of a StatefulSet's template that is declared scratch.
 pub fn scratch(namespace: &str, name: &str, volume: &str) -> Value {
-    let claim = annotated(claim(namespace, name, volume), "pod-reaper.io/scratch", "true");
+    let claim = annotated(
+        claim(namespace, name, volume),
+        "pod-reaper.io/scratch",
+        "true",
+    );
     with(claim, json!({"metadata": {"resourceVersion": "5"}}))
 }
 
 /// The StatefulSet of the pods of [`pod`], with claim templates.
 pub fn set(namespace: &str, name: &str, templates: &[&str]) -> Value {
-    let templates = templates.iter().map(|name| json!({"metadata": {"name": name}}));
+    let templates = templates
+        .iter()
+        .map(|name| json!({"metadata": {"name": name}}));
     json!({"kind": "StatefulSet",
         "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-of-{name}")},
         "spec": {"volumeClaimTemplates": templates.collect::<Vec<_>>()}})

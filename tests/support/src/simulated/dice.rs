@@ -24,7 +24,8 @@ impl Dice {
     /// From 0 up to, not including, `end`.
     pub fn below(&mut self, end: usize) -> usize {
         // The low bits of a 64-bit product are as good as any; `end` is small.
-        usize::try_from(self.next() % u64::try_from(end).expect("it is small")).expect("it is small")
+        usize::try_from(self.next() % u64::try_from(end).expect("it is small"))
+            .expect("it is small")
     }
 
     /// True with this probability in a thousand.

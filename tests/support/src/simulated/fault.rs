@@ -79,10 +79,15 @@ impl Fault {
             (1, Self::Status(302, true, false)),
         ];
         let own: &[_] = match kind {
-            Kind::Delete | Kind::DeleteClaim | Kind::Patch => {
-                &[(4, Self::NoEffect), (3, Self::Webhook), (2, Self::Denied(403)), (2, Self::Denied(422))]
+            Kind::Delete | Kind::DeleteClaim | Kind::Patch => &[
+                (4, Self::NoEffect),
+                (3, Self::Webhook),
+                (2, Self::Denied(403)),
+                (2, Self::Denied(422)),
+            ],
+            kind if kind.is_list() && kind != Kind::Events => {
+                &[(5, Self::Malformed), (8, Self::Expired)]
             }
-            kind if kind.is_list() && kind != Kind::Events => &[(5, Self::Malformed), (8, Self::Expired)],
             _ => &[(5, Self::Malformed)],
         };
         dice.weigh(&any.iter().chain(own).copied().collect::<Vec<_>>())
@@ -109,7 +114,8 @@ impl Fault {
     /// Status and body that reach the client in place of the server's own.
     pub(super) fn instead(self, status: u16, body: &str) -> Option<(u16, String)> {
         let page = || "<html><body>the page of a proxy</body></html>".to_owned();
-        let answer = |code, reason, message| Some((code, status_object(code, reason, message).to_string()));
+        let answer =
+            |code, reason, message| Some((code, status_object(code, reason, message).to_string()));
         match self {
             Self::Busy(code, _) => answer(code, "TooManyRequests", "later"),
             Self::Status(code, true, _) => Some((code, page())),
@@ -153,8 +159,13 @@ impl Trouble {
     pub fn fates(self, mut dice: Dice) -> impl FnMut(&Request) -> Fate + Send + 'static {
         let mut left = self.after;
         move |request| {
-            let random = dice.permille(self.faults).then(|| Fault::random(request.kind, &mut dice));
-            let always = self.always.filter(|(kind, _)| *kind == request.kind).map(|(_, fault)| fault);
+            let random = dice
+                .permille(self.faults)
+                .then(|| Fault::random(request.kind, &mut dice));
+            let always = self
+                .always
+                .filter(|(kind, _)| *kind == request.kind)
+                .map(|(_, fault)| fault);
             let always = always.filter(|_| left == 0);
             if self.always.is_some_and(|(kind, _)| kind == request.kind) {
                 left = left.saturating_sub(1);
@@ -165,7 +176,12 @@ impl Trouble {
             if let Some(Fault::Slow(late)) = fault {
                 there += Duration::from_millis(late);
             }
-            Fate { fault, there, back, pick: dice.below(1 << 16) }
+            Fate {
+                fault,
+                there,
+                back,
+                pick: dice.below(1 << 16),
+            }
         }
     }
 

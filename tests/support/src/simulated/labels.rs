@@ -40,7 +40,11 @@ impl Labels {
         if text.trim().is_empty() {
             return Some(Self::default());
         }
-        parts.iter().map(|part| Requirement::parse(part.trim())).collect::<Option<_>>().map(Self)
+        parts
+            .iter()
+            .map(|part| Requirement::parse(part.trim()))
+            .collect::<Option<_>>()
+            .map(Self)
     }
 
     /// Whether an object has labels that meet all requirements.
@@ -48,7 +52,9 @@ impl Labels {
         let labels = &object["metadata"]["labels"];
         self.0.iter().all(|Requirement { key, test }| {
             let value = labels[key.as_str()].as_str();
-            let among = |values: &[String]| value.is_some_and(|value| values.iter().any(|one| one == value));
+            let among = |values: &[String]| {
+                value.is_some_and(|value| values.iter().any(|one| one == value))
+            };
             let number = value.and_then(|value| value.parse::<i64>().ok());
             match test {
                 Test::In(values) => among(values),
@@ -66,7 +72,10 @@ impl Requirement {
     fn parse(text: &str) -> Option<Self> {
         let requirement = |key: &str, test| {
             let key = key.trim();
-            is_key(key).then(|| Self { key: key.to_owned(), test })
+            is_key(key).then(|| Self {
+                key: key.to_owned(),
+                test,
+            })
         };
         let value = |text: &str| is_value(text.trim()).then(|| text.trim().to_owned());
         if let Some(key) = text.strip_prefix('!') {
@@ -100,12 +109,18 @@ impl Requirement {
 
 /// Whether it is a label key: a name of at most 63 letters, and before a slash maybe a DNS subdomain.
 fn is_key(key: &str) -> bool {
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let (prefix, name) = key
+        .split_once('/')
+        .map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let subdomain = |prefix: &str| {
         let part = |part: &str| {
-            let inner =
-                |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-            !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+            let inner = |letter: char| {
+                letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-'
+            };
+            !part.is_empty()
+                && part.chars().all(inner)
+                && !part.starts_with('-')
+                && !part.ends_with('-')
         };
         prefix.len() <= 253 && prefix.split('.').all(part)
     };
@@ -130,7 +145,8 @@ mod tests {
 
     #[test]
     fn selects_as_the_api_server_does() {
-        let node = json!({"metadata": {"labels": {"disk": "ssd", "example.org/gen": "4", "empty": ""}}});
+        let node =
+            json!({"metadata": {"labels": {"disk": "ssd", "example.org/gen": "4", "empty": ""}}});
         for (selector, selected) in [
             ("", true),
             ("disk in (ssd,hdd)", true),

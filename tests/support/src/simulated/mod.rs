@@ -49,7 +49,12 @@ pub trait Cluster: Send + 'static {
     }
 
     /// One object.
-    fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Self::Facts)> {
+    fn object(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Option<(Value, Self::Facts)> {
         let is_it = |(object, _): &(Value, Self::Facts)| {
             let metadata = &object["metadata"];
             metadata["name"] == name && (namespace.is_empty() || metadata["namespace"] == namespace)
@@ -64,7 +69,11 @@ pub trait Cluster: Send + 'static {
     fn received(&mut self, _: &Request) {}
 
     /// Writes to a pod, unless `takes_effect` is false. Returns the pod after the write, or before a delete.
-    fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, Self::Facts), Refusal>;
+    fn write(
+        &mut self,
+        request: &Request,
+        takes_effect: bool,
+    ) -> Result<(Value, Self::Facts), Refusal>;
 
     /// Called when a status is sent to the client. A fault may have replaced the server's own.
     fn answered(&mut self, _: &Request, _status: u16, _fault: Option<Fault>) {}
@@ -99,7 +108,10 @@ pub enum Content<F> {
     /// The object does not exist.
     Absent,
     /// The readable objects of a page, or of the whole list after its last page.
-    Page { readable: Vec<F>, whole: Option<Whole<F>> },
+    Page {
+        readable: Vec<F>,
+        whole: Option<Whole<F>>,
+    },
 }
 
 #[derive(Debug)]
@@ -150,7 +162,12 @@ enum Means<F> {
     Nothing,
     Object(F),
     Absent,
-    Page { list: usize, from: usize, to: usize, malformed: Option<usize> },
+    Page {
+        list: usize,
+        from: usize,
+        to: usize,
+        malformed: Option<usize>,
+    },
 }
 
 /// Counts the requests in progress, also those that are given up.
@@ -200,7 +217,10 @@ impl<C: Cluster> Server<C> {
     /// A client of it.
     pub fn client(&self) -> Client {
         let server = self.clone();
-        Client::new(tower::service_fn(move |request| server.clone().serve(request)), "default")
+        Client::new(
+            tower::service_fn(move |request| server.clone().serve(request)),
+            "default",
+        )
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State<C>> {
@@ -209,7 +229,10 @@ impl<C: Cluster> Server<C> {
 
     async fn serve(self, request: http::Request<Body>) -> io::Result<Response<Body>> {
         let (parts, body) = request.into_parts();
-        let body = body.collect_bytes().await.expect("the client sends it whole");
+        let body = body
+            .collect_bytes()
+            .await
+            .expect("the client sends it whole");
         let under_way = UnderWay(self.clone());
         let begun = self.lock().begin(&parts, &body);
         let Some((request, fate)) = begun else {
@@ -251,8 +274,13 @@ impl<C: Cluster> State<C> {
         };
         let mut fate = (self.fate)(&request);
         // A first page has no token that could expire.
-        fate.fault = fate.fault.filter(|fault| *fault != Fault::Expired || request.page.is_some());
-        self.trace.push(fate.fault.map_or_else(|| sent.clone(), |fault| format!("{sent} {fault:?}")));
+        fate.fault = fate
+            .fault
+            .filter(|fault| *fault != Fault::Expired || request.page.is_some());
+        self.trace.push(
+            fate.fault
+                .map_or_else(|| sent.clone(), |fault| format!("{sent} {fault:?}")),
+        );
         self.faults.extend(fate.fault.map(Fault::name));
         self.cluster.sent(&request);
         Some((request, fate))
@@ -262,24 +290,35 @@ impl<C: Cluster> State<C> {
     fn handle(&mut self, request: &Request, fate: &Fate) -> Answer<C::Facts> {
         self.cluster.received(request);
         let (taken, now) = (Instant::now(), self.cluster.now());
-        let Request { namespace, name, .. } = request;
+        let Request {
+            namespace, name, ..
+        } = request;
         let malformed = fate.fault == Some(Fault::Malformed);
         let (status, body, means) = match request.kind {
             Kind::Delete | Kind::DeleteClaim | Kind::Patch => {
                 let takes_effect = !request.dry_run && fate.fault.is_none_or(Fault::takes_effect);
                 match self.cluster.write(request, takes_effect) {
                     Ok((pod, facts)) => {
-                        let body = json!({"kind": "PartialObjectMetadata", "metadata": pod["metadata"]});
+                        let body =
+                            json!({"kind": "PartialObjectMetadata", "metadata": pod["metadata"]});
                         (200, body, Means::Object(facts))
                     }
                     Err(refusal) => {
                         let (status, reason) = refusal.status(request.kind);
                         let message = "the pod is not as it should be";
-                        (status, status_object(status, reason, message), Means::Nothing)
+                        (
+                            status,
+                            status_object(status, reason, message),
+                            Means::Nothing,
+                        )
                     }
                 }
             }
-            Kind::Event => (200, json!({"kind": "PartialObjectMetadata"}), Means::Nothing),
+            Kind::Event => (
+                200,
+                json!({"kind": "PartialObjectMetadata"}),
+                Means::Nothing,
+            ),
             kind if kind.is_list() => self.page(request, fate.pick, malformed),
             kind => match self.cluster.object(kind.resource(), namespace, name) {
                 Some((mut object, facts)) => {
@@ -288,15 +327,34 @@ impl<C: Cluster> State<C> {
                     }
                     (200, object, Means::Object(facts))
                 }
-                None => (404, status_object(404, "NotFound", "not found"), Means::Absent),
+                None => (
+                    404,
+                    status_object(404, "NotFound", "not found"),
+                    Means::Absent,
+                ),
             },
         };
-        Answer { status, body, taken, now, means }
+        Answer {
+            status,
+            body,
+            taken,
+            now,
+            means,
+        }
     }
 
-    fn page(&mut self, request: &Request, pick: usize, malformed: bool) -> (u16, Value, Means<C::Facts>) {
+    fn page(
+        &mut self,
+        request: &Request,
+        pick: usize,
+        malformed: bool,
+    ) -> (u16, Value, Means<C::Facts>) {
         if request.labels.is_none() {
-            return (400, status_object(400, "BadRequest", "unable to parse requirement"), Means::Nothing);
+            return (
+                400,
+                status_object(400, "BadRequest", "unable to parse requirement"),
+                Means::Nothing,
+            );
         }
         let (list, from) = request.page.unwrap_or_else(|| {
             let (resource, selector) = (request.kind.resource(), &request.selector);
@@ -307,24 +365,50 @@ impl<C: Cluster> State<C> {
             } else {
                 self.cluster.objects(resource, selector)
             };
-            let selected = objects.into_iter().filter(|(object, _)| request.selects(object));
-            let items =
-                selected.map(|(object, facts)| (printed::item(request.kind, object), facts)).collect();
-            self.lists.push(List { items, malformed: BTreeSet::new() });
+            let selected = objects
+                .into_iter()
+                .filter(|(object, _)| request.selects(object));
+            let items = selected
+                .map(|(object, facts)| (printed::item(request.kind, object), facts))
+                .collect();
+            self.lists.push(List {
+                items,
+                malformed: BTreeSet::new(),
+            });
             (self.lists.len() - 1, 0)
         });
         let all = &self.lists[list].items;
         // A list without a limit has no pages.
-        let most = if request.limit == usize::MAX { usize::MAX } else { self.page.min(request.limit) };
+        let most = if request.limit == usize::MAX {
+            usize::MAX
+        } else {
+            self.page.min(request.limit)
+        };
         let to = from.saturating_add(most).min(all.len());
-        let mut page = all[from..to].iter().map(|(item, _)| item.clone()).collect::<Vec<_>>();
+        let mut page = all[from..to]
+            .iter()
+            .map(|(item, _)| item.clone())
+            .collect::<Vec<_>>();
         let malformed = (malformed && from < to).then(|| pick % (to - from));
         if let Some(at) = malformed {
             printed::spoil(&mut page[at]);
         }
-        let next = if to < all.len() { format!("l{list}i{to}") } else { String::new() };
+        let next = if to < all.len() {
+            format!("l{list}i{to}")
+        } else {
+            String::new()
+        };
         let body = printed::list(request.kind, &next, page);
-        (200, body, Means::Page { list, from, to, malformed: malformed.map(|at| from + at) })
+        (
+            200,
+            body,
+            Means::Page {
+                list,
+                from,
+                to,
+                malformed: malformed.map(|at| from + at),
+            },
+        )
     }
 
     /// The answer that reaches the client.
@@ -334,24 +418,44 @@ impl<C: Cluster> State<C> {
         fault: Option<Fault>,
         answer: Answer<C::Facts>,
     ) -> Response<Body> {
-        let Answer { status, body, taken, now, means } = answer;
+        let Answer {
+            status,
+            body,
+            taken,
+            now,
+            means,
+        } = answer;
         let instead = fault.and_then(|fault| fault.instead(status, &body.to_string()));
         let whole = instead.is_none();
         let (status, body) = instead.unwrap_or_else(|| (status, body.to_string()));
         self.cluster.answered(request, status, fault);
         let dated = fault != Some(Fault::NoDate);
         if whole && let Some(content) = self.content(means) {
-            self.cluster.delivered(request, Delivery { taken, now, dated, content });
+            self.cluster.delivered(
+                request,
+                Delivery {
+                    taken,
+                    now,
+                    dated,
+                    content,
+                },
+            );
         }
         let mut response = Response::builder().status(status);
         if dated {
-            let date = self.cluster.now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            let date = self
+                .cluster
+                .now()
+                .strftime("%a, %d %b %Y %H:%M:%S GMT")
+                .to_string();
             response = response.header(header::DATE, date);
         }
         if let Some(Fault::Busy(_, Some(seconds))) = fault {
             response = response.header(header::RETRY_AFTER, seconds);
         }
-        response.body(Body::from(body.into_bytes())).expect("our headers make a response")
+        response
+            .body(Body::from(body.into_bytes()))
+            .expect("our headers make a response")
     }
 
     fn content(&mut self, means: Means<C::Facts>) -> Option<Content<C::Facts>> {
@@ -359,16 +463,29 @@ impl<C: Cluster> State<C> {
             Means::Nothing => return None,
             Means::Object(facts) => Content::Object(facts),
             Means::Absent => Content::Absent,
-            Means::Page { list, from, to, malformed } => {
-                let List { items, malformed: all_malformed } = &mut self.lists[list];
+            Means::Page {
+                list,
+                from,
+                to,
+                malformed,
+            } => {
+                let List {
+                    items,
+                    malformed: all_malformed,
+                } = &mut self.lists[list];
                 all_malformed.extend(malformed);
                 let readable = |range: std::ops::Range<usize>| {
                     let readable = range.filter(|at| !all_malformed.contains(at));
                     readable.map(|at| items[at].1.clone()).collect::<Vec<_>>()
                 };
-                let whole = (to == items.len())
-                    .then(|| Whole { readable: readable(0..to), malformed: !all_malformed.is_empty() });
-                Content::Page { readable: readable(from..to), whole }
+                let whole = (to == items.len()).then(|| Whole {
+                    readable: readable(0..to),
+                    malformed: !all_malformed.is_empty(),
+                });
+                Content::Page {
+                    readable: readable(from..to),
+                    whole,
+                }
             }
         })
     }

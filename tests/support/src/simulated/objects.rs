@@ -17,7 +17,11 @@ pub struct Objects {
 
 impl Objects {
     pub fn new(now: Timestamp, objects: impl IntoIterator<Item = Value>) -> Self {
-        Self { now, objects: objects.into_iter().collect(), cached: None }
+        Self {
+            now,
+            objects: objects.into_iter().collect(),
+            cached: None,
+        }
     }
 
     /// All objects, as `kubectl get … -o json` prints them.
@@ -45,11 +49,20 @@ impl Cluster for Objects {
         let of_claim = request.kind == Kind::DeleteClaim;
         let is_it = |object: &Value| {
             let metadata = &object["metadata"];
-            object["kind"] == (if of_claim { "PersistentVolumeClaim" } else { "Pod" })
+            object["kind"]
+                == (if of_claim {
+                    "PersistentVolumeClaim"
+                } else {
+                    "Pod"
+                })
                 && metadata["namespace"] == request.namespace.as_str()
                 && metadata["name"] == request.name.as_str()
         };
-        let at = self.objects.iter().position(is_it).ok_or(Refusal::NotFound)?;
+        let at = self
+            .objects
+            .iter()
+            .position(is_it)
+            .ok_or(Refusal::NotFound)?;
         let pod = &mut self.objects[at];
         let (uid, version) = request.preconditions();
         if pod["metadata"]["uid"] != uid {
@@ -72,8 +85,17 @@ impl Cluster for Objects {
             return Ok((pod.clone(), ()));
         }
         pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
-        let held = pod["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
-        Ok((if held { pod.clone() } else { self.objects.remove(at) }, ()))
+        let held = pod["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|finalizers| !finalizers.is_empty());
+        Ok((
+            if held {
+                pod.clone()
+            } else {
+                self.objects.remove(at)
+            },
+            (),
+        ))
     }
 }
 
@@ -91,5 +113,9 @@ fn of_kind(objects: &[Value], resource: Resource) -> Vec<(Value, ())> {
         Resource::ReplicaSets => "ReplicaSet",
         Resource::Jobs => "Job",
     };
-    objects.iter().filter(|object| object["kind"] == kind).map(|object| (object.clone(), ())).collect()
+    objects
+        .iter()
+        .filter(|object| object["kind"] == kind)
+        .map(|object| (object.clone(), ()))
+        .collect()
 }

@@ -36,7 +36,9 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
         };
         return json!({"kind": kind, "metadata": metadata, "items": items});
     }
-    let columns = columns(kind).iter().map(|name| json!({"name": name, "type": "string"}));
+    let columns = columns(kind)
+        .iter()
+        .map(|name| json!({"name": name, "type": "string"}));
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
         "columnDefinitions": columns.collect::<Vec<_>>(), "rows": items})
 }
@@ -63,29 +65,55 @@ fn cells(kind: Kind, object: &Value) -> Value {
         _ => {
             let spec = &object["spec"];
             let volume = text(&spec["source"]["persistentVolumeName"], "<unset>");
-            json!([name, text(&spec["attacher"], ""), volume, spec["nodeName"], "true", "1d"])
+            json!([
+                name,
+                text(&spec["attacher"], ""),
+                volume,
+                spec["nodeName"],
+                "true",
+                "1d"
+            ])
         }
     }
 }
 
 fn node_status(node: &Value) -> String {
     let conditions = node["status"]["conditions"].as_array();
-    let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
-    let status = match (node["shows"].as_str(), ready.map(|ready| ready["status"] == "True")) {
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == "Ready");
+    let status = match (
+        node["shows"].as_str(),
+        ready.map(|ready| ready["status"] == "True"),
+    ) {
         (Some(shows), _) => shows,
         (None, Some(true)) => "Ready",
         (None, Some(false)) => "NotReady",
         (None, None) => "Unknown",
     };
-    format!("{status}{}", if node["spec"]["unschedulable"] == true { ",SchedulingDisabled" } else { "" })
+    format!(
+        "{status}{}",
+        if node["spec"]["unschedulable"] == true {
+            ",SchedulingDisabled"
+        } else {
+            ""
+        }
+    )
 }
 
 fn roles(node: &Value) -> String {
     let labels = node["metadata"]["labels"].as_object();
-    let roles =
-        labels.into_iter().flatten().filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
+    let roles = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
     let roles = roles.collect::<Vec<_>>().join(",");
-    if roles.is_empty() { "<none>".to_owned() } else { roles }
+    if roles.is_empty() {
+        "<none>".to_owned()
+    } else {
+        roles
+    }
 }
 
 fn pod_status(pod: &Value) -> &str {

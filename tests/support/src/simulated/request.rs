@@ -174,7 +174,10 @@ impl Request {
         } else {
             &self.body["metadata"]
         };
-        (at["uid"].as_str().unwrap_or_default(), at["resourceVersion"].as_str().unwrap_or_default())
+        (
+            at["uid"].as_str().unwrap_or_default(),
+            at["resourceVersion"].as_str().unwrap_or_default(),
+        )
     }
 
     /// The node whose pods a list requests; empty for pods without a node.
@@ -184,33 +187,69 @@ impl Request {
 
     /// Whether the object meets all requirements of the selectors.
     pub(super) fn selects(&self, object: &Value) -> bool {
-        if !self.labels.as_ref().is_some_and(|labels| labels.select(object)) {
+        if !self
+            .labels
+            .as_ref()
+            .is_some_and(|labels| labels.select(object))
+        {
             return false;
         }
-        if !self.namespace.is_empty() && object["metadata"]["namespace"] != self.namespace.as_str() {
+        if !self.namespace.is_empty() && object["metadata"]["namespace"] != self.namespace.as_str()
+        {
             return false;
         }
-        let requirements = self.selector.split(',').filter(|requirement| !requirement.is_empty());
-        requirements.map(|requirement| requirement.split_once('=').unwrap_or((requirement, ""))).all(
-            |(key, wanted)| {
-                let (key, negated) = key.strip_suffix('!').map_or((key, false), |key| (key, true));
-                let value = object.pointer(&format!("/{}", key.replace('.', "/"))).and_then(Value::as_str);
+        let requirements = self
+            .selector
+            .split(',')
+            .filter(|requirement| !requirement.is_empty());
+        requirements
+            .map(|requirement| requirement.split_once('=').unwrap_or((requirement, "")))
+            .all(|(key, wanted)| {
+                let (key, negated) = key
+                    .strip_suffix('!')
+                    .map_or((key, false), |key| (key, true));
+                let value = object
+                    .pointer(&format!("/{}", key.replace('.', "/")))
+                    .and_then(Value::as_str);
                 (value.unwrap_or_default() == wanted) != negated
-            },
-        )
+            })
     }
 
     /// Parses a request. Returns nothing where the program has no reason to send it.
     pub(super) fn read(number: usize, parts: &Parts, body: &[u8]) -> Option<Self> {
-        let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let header = |name| {
+            parts
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+        };
         let accept = header(header::ACCEPT);
-        let (table, metadata) = (accept.contains("as=Table"), accept.contains("as=PartialObjectMetadata"));
-        let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-        let query = pairs.filter_map(|pair| pair.split_once('=')).collect::<BTreeMap<_, _>>();
-        let path = parts.uri.path().trim_start_matches('/').split('/').collect::<Vec<_>>();
+        let (table, metadata) = (
+            accept.contains("as=Table"),
+            accept.contains("as=PartialObjectMetadata"),
+        );
+        let pairs = parts
+            .uri
+            .query()
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty());
+        let query = pairs
+            .filter_map(|pair| pair.split_once('='))
+            .collect::<BTreeMap<_, _>>();
+        let path = parts
+            .uri
+            .path()
+            .trim_start_matches('/')
+            .split('/')
+            .collect::<Vec<_>>();
         let get = parts.method == Method::GET;
-        let limit = query.get("limit").and_then(|limit| limit.parse::<usize>().ok());
-        let rows = get && table && query.get("includeObject") == Some(&"None") && limit == Some(ROWS);
+        let limit = query
+            .get("limit")
+            .and_then(|limit| limit.parse::<usize>().ok());
+        let rows =
+            get && table && query.get("includeObject") == Some(&"None") && limit == Some(ROWS);
         let list = get && !table && limit == Some(OBJECTS);
         let few = get && !table && limit == Some(FEW);
         let decoded = |name: &str| query.get(name).map(|text| decode(text));
@@ -218,18 +257,31 @@ impl Request {
         let with_labels = decoded("labelSelector");
         let (kind, namespace, name) = match path[..] {
             ["api", "v1", "nodes"] if rows => (Kind::NodeRows, "", ""),
-            ["api", "v1", "nodes"] if list && !metadata && with_labels.is_none() => (Kind::Nodes, "", ""),
-            ["api", "v1", "nodes"] if few && !metadata && with_labels.is_some() => (Kind::NodesWith, "", ""),
-            ["api", "v1", "namespaces", namespace, "pods"] if list && !metadata && with_labels.is_some() => {
+            ["api", "v1", "nodes"] if list && !metadata && with_labels.is_none() => {
+                (Kind::Nodes, "", "")
+            }
+            ["api", "v1", "nodes"] if few && !metadata && with_labels.is_some() => {
+                (Kind::NodesWith, "", "")
+            }
+            ["api", "v1", "namespaces", namespace, "pods"]
+                if list && !metadata && with_labels.is_some() =>
+            {
                 (Kind::PodsWith, namespace, "")
             }
-            ["apis", "coordination.k8s.io", "v1", "namespaces", "kube-system", "leases"]
-                if get && limit.is_none() && !metadata && with_labels.is_some() =>
-            {
+            [
+                "apis",
+                "coordination.k8s.io",
+                "v1",
+                "namespaces",
+                "kube-system",
+                "leases",
+            ] if get && limit.is_none() && !metadata && with_labels.is_some() => {
                 (Kind::ServerLeases, "kube-system", "")
             }
             _ if with_labels.is_some() => return None,
-            ["apis", "storage.k8s.io", "v1", "volumeattachments"] if rows => (Kind::AttachmentRows, "", ""),
+            ["apis", "storage.k8s.io", "v1", "volumeattachments"] if rows => {
+                (Kind::AttachmentRows, "", "")
+            }
             ["api", "v1", "namespaces"] if list && metadata => (Kind::Namespaces, "", ""),
             ["api", "v1", "pods"] if rows => (Kind::PodRows, "", ""),
             ["api", "v1", "pods"]
@@ -238,32 +290,64 @@ impl Request {
                 (if metadata { Kind::PodUids } else { Kind::Pods }, "", "")
             }
             ["api", "v1", "nodes", name] if get => (Kind::Node, "", name),
-            ["apis", "coordination.k8s.io", "v1", "namespaces", "kube-node-lease", "leases", name] if get => {
-                (Kind::Lease, "", name)
+            [
+                "apis",
+                "coordination.k8s.io",
+                "v1",
+                "namespaces",
+                "kube-node-lease",
+                "leases",
+                name,
+            ] if get => (Kind::Lease, "", name),
+            ["api", "v1", "namespaces", namespace, "pods", name] if get => {
+                (Kind::Pod, namespace, name)
             }
-            ["api", "v1", "namespaces", namespace, "pods", name] if get => (Kind::Pod, namespace, name),
-            ["apis", "apps", "v1", "namespaces", namespace, "statefulsets", name] if get => {
-                (Kind::StatefulSet, namespace, name)
-            }
-            ["apis", "apps", "v1", "namespaces", namespace, "replicasets", name] if get => {
-                (Kind::ReplicaSet, namespace, name)
-            }
+            [
+                "apis",
+                "apps",
+                "v1",
+                "namespaces",
+                namespace,
+                "statefulsets",
+                name,
+            ] if get => (Kind::StatefulSet, namespace, name),
+            [
+                "apis",
+                "apps",
+                "v1",
+                "namespaces",
+                namespace,
+                "replicasets",
+                name,
+            ] if get => (Kind::ReplicaSet, namespace, name),
             ["apis", "batch", "v1", "namespaces", namespace, "jobs", name] if get => {
                 (Kind::Job, namespace, name)
             }
-            ["api", "v1", "namespaces", namespace, "persistentvolumeclaims", name] if get => {
-                (Kind::Claim, namespace, name)
-            }
-            ["api", "v1", "namespaces", namespace, "persistentvolumeclaims", name]
-                if parts.method == Method::DELETE =>
+            [
+                "api",
+                "v1",
+                "namespaces",
+                namespace,
+                "persistentvolumeclaims",
+                name,
+            ] if get => (Kind::Claim, namespace, name),
+            [
+                "api",
+                "v1",
+                "namespaces",
+                namespace,
+                "persistentvolumeclaims",
+                name,
+            ] if parts.method == Method::DELETE => (Kind::DeleteClaim, namespace, name),
+            ["api", "v1", "namespaces", namespace, "pods"]
+                if list && !metadata && selector.is_empty() =>
             {
-                (Kind::DeleteClaim, namespace, name)
-            }
-            ["api", "v1", "namespaces", namespace, "pods"] if list && !metadata && selector.is_empty() => {
                 (Kind::PodsIn, namespace, "")
             }
             ["api", "v1", "persistentvolumes", name] if get => (Kind::Volume, "", name),
-            ["api", "v1", "namespaces", namespace, "pods", name] if parts.method == Method::DELETE => {
+            ["api", "v1", "namespaces", namespace, "pods", name]
+                if parts.method == Method::DELETE =>
+            {
                 (Kind::Delete, namespace, name)
             }
             ["api", "v1", "namespaces", namespace, "pods", name, "status"]
@@ -271,14 +355,22 @@ impl Request {
             {
                 (Kind::Patch, namespace, name)
             }
-            ["apis", "events.k8s.io", "v1", "namespaces", namespace, "events"] if list => {
-                (Kind::Events, namespace, "")
-            }
-            ["apis", "events.k8s.io", "v1", "namespaces", namespace, "events"]
-                if parts.method == Method::POST =>
-            {
-                (Kind::Event, namespace, "")
-            }
+            [
+                "apis",
+                "events.k8s.io",
+                "v1",
+                "namespaces",
+                namespace,
+                "events",
+            ] if list => (Kind::Events, namespace, ""),
+            [
+                "apis",
+                "events.k8s.io",
+                "v1",
+                "namespaces",
+                namespace,
+                "events",
+            ] if parts.method == Method::POST => (Kind::Event, namespace, ""),
             _ => return None,
         };
         let page = match query.get("continue") {
@@ -289,14 +381,20 @@ impl Request {
             }
         };
         // Only the first list of one node's pods may be old, and of a controller's. A token says itself which version it continues.
-        let by_name = selector.strip_prefix(SELECTS_NODE).is_some_and(|node| !node.is_empty());
+        let by_name = selector
+            .strip_prefix(SELECTS_NODE)
+            .is_some_and(|node| !node.is_empty());
         let may_be_old = kind == Kind::PodsWith || kind == Kind::Pods && by_name;
         let cached = match query.get("resourceVersion") {
             Some(&"0") if page.is_none() && may_be_old => true,
             None if page.is_some() || !may_be_old => false,
             _ => return None,
         };
-        let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).ok()? };
+        let body = if body.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(body).ok()?
+        };
         let dry_run = query.get("dryRun") == Some(&"All") || body["dryRun"] == json!(["All"]);
         Some(Self {
             number,
@@ -322,9 +420,16 @@ fn decode(text: &str) -> String {
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16));
-        let decoded =
-            if byte == b'%' { digit().zip(digit()).map(|(high, low)| 16 * high + low) } else { None };
-        bytes.push(decoded.and_then(|decoded| u8::try_from(decoded).ok()).unwrap_or(byte));
+        let decoded = if byte == b'%' {
+            digit().zip(digit()).map(|(high, low)| 16 * high + low)
+        } else {
+            None
+        };
+        bytes.push(
+            decoded
+                .and_then(|decoded| u8::try_from(decoded).ok())
+                .unwrap_or(byte),
+        );
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
