@@ -20,7 +20,11 @@ pub(super) fn item(kind: Kind, object: Value) -> Value {
 pub(super) fn spoil(item: &mut Value) {
     match item["cells"].as_array_mut() {
         Some(cells) => cells.fill(json!(7)),
-        None => item["metadata"]["annotations"] = json!(7),
+        // One that is read of each kind.
+        None => {
+            item["metadata"]["annotations"] = json!(7);
+            item["metadata"]["labels"] = json!(7);
+        }
     }
 }
 
