@@ -463,6 +463,9 @@ fn case() -> impl Strategy<Value = Case> {
                     "metadata": {"name": name, "labels": labels, "annotations": annotations}})
             };
             others.extend([namespace("a", &skips[0]), namespace("b", &skips[1])]);
+            // A file without any does not tell that there is none.
+            others.push(json!({"kind": "StatefulSet",
+                "metadata": {"name": "another", "namespace": "a"}, "spec": {"replicas": 1}}));
             others.extend(sets.into_iter().enumerate().filter_map(|(at, replicas)| {
                 let namespace = ["a", "b"][at];
                 let named = json!({"name": "owner", "namespace": namespace, "uid": "uid-of-owner"});
