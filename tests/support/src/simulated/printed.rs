@@ -18,13 +18,12 @@ pub(super) fn item(kind: Kind, object: Value) -> Value {
 
 /// Gives a field of an item a type that it cannot have.
 pub(super) fn spoil(item: &mut Value) {
-    match item["cells"].as_array_mut() {
-        Some(cells) => cells.fill(json!(7)),
-        // One that is read of each kind.
-        None => {
-            item["metadata"]["annotations"] = json!(7);
-            item["metadata"]["labels"] = json!(7);
-        }
+    if let Some(cells) = item["cells"].as_array_mut() {
+        cells.fill(json!(7));
+    } else {
+        // One of them is read of each kind.
+        item["metadata"]["annotations"] = json!(7);
+        item["metadata"]["labels"] = json!(7);
     }
 }
 
