@@ -791,7 +791,7 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
         for node in &dead {
             if let Some(NodeRead::Known(node)) = after.facts.nodes.get_mut(node) {
                 // All that it wrote, and all marks, are older than that. One that was Ready was heard until then.
-                let (lived, older) = (node.ready == Ready::True, SignedDuration::from_hours(4));
+                let (lived, older) = (node.ready == Ready::True, SignedDuration::from_hours(9));
                 let times = node.heard.iter_mut().map(|heard| &mut heard.at);
                 times.for_each(|at| *at = if lived { ago } else { *at - older });
                 node.fenced
