@@ -147,8 +147,8 @@ fn the_report_keeps_to_the_width_of_the_terminal() {
         let mut in_script = false;
         let is_prose = |line: &&str| {
             let line = line.trim();
-            let is_script = in_script || line.starts_with("( export");
-            in_script = is_script && !line.ends_with("] )");
+            let is_script = in_script || line.starts_with("( ");
+            in_script = is_script && !line.ends_with(" )");
             !is_script && !line.contains(['/', '{', '}']) && !line.starts_with(['\'', '\\'])
         };
         let prose = screen.lines().filter(is_prose);

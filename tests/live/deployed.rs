@@ -243,7 +243,9 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         ("type", "kwok"),
         ("vcluster.loft.sh/fake-node", "true"),
         ("openyurt.io/is-edge-worker", "true"),
+        ("alibabacloud.com/is-edge-worker", "true"),
         ("superedge.io/node-edge", "enable"),
+        ("eks.amazonaws.com/compute-type", "hybrid"),
     ];
     let taints = [
         ("kosmos.io/node", "true"),
