@@ -83,7 +83,7 @@ pub async fn gather(
     let judged = !pods.is_empty();
     let (claims, census) = tokio::join!(
         read_claims(cluster, wanted, &gathered, is_asked),
-        take_census(cluster, &scan, judged, &busy)
+        take_census(cluster, &scan, gathered.facts.now, judged, &busy)
     );
     gathered.add_claims(&claims);
     ask_about_affinity(cluster, &mut gathered).await;
@@ -391,6 +391,7 @@ async fn read_claims(
 async fn take_census(
     cluster: &Cluster,
     scan: &Scan,
+    now: Timestamp,
     judged: bool,
     busy: &BTreeSet<String>,
 ) -> Result<(Census, Traits), Failure> {
@@ -405,7 +406,6 @@ async fn take_census(
     {
         return Ok(Default::default());
     }
-    let now = scan.now.unwrap_or(Timestamp::MIN);
     let (mut standings, traits) = cluster.standings(now).await?;
     for (name, standing) in &mut standings {
         standing.terminating = busy.contains(name);

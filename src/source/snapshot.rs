@@ -81,6 +81,8 @@ pub struct Saved {
     /// Those that have a pod.
     pod_namespaces: BTreeSet<String>,
     every_pod: bool,
+    /// The nodes that have a Terminating pod.
+    busy: BTreeSet<String>,
     /// By node, the pods whose deletion was not requested.
     unasked: BTreeMap<String, Vec<Unasked>>,
     namespaces: Namespaces,
@@ -243,6 +245,9 @@ impl Saved {
                 saved
                     .pod_namespaces
                     .insert(pod.metadata.namespace.clone().unwrap_or_default());
+                if let Some(node) = pod.node().filter(|_| pod.metadata.terminating()) {
+                    saved.busy.insert(node.to_owned());
+                }
                 saved.keep_unasked(&pod);
                 let user = pod.summary();
                 if !user.claims.is_empty() {
@@ -378,14 +383,9 @@ impl Saved {
         let node_unread = self
             .any_malformed("Node")
             .then(|| Unread("a node of the snapshot could not be read".to_owned()));
-        let busy = self.pods.iter().filter(|pod| pod.metadata.terminating());
-        let busy = busy
-            .filter_map(RawPod::node)
-            .map(str::to_owned)
-            .collect::<BTreeSet<_>>();
         let pod_unread = self.any_malformed("Pod");
         let standings = self.nodes.iter().map(|(name, node)| {
-            let terminating = pod_unread || busy.contains(name);
+            let terminating = pod_unread || self.busy.contains(name);
             let standing = Standing {
                 terminating,
                 ..node.standing(&selectors, now)

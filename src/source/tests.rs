@@ -2055,6 +2055,22 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
     assert!(!looked_up(user(), [owned_by("uid-before"), local()]).owned);
 }
 
+/// What-if looks at the pods of some nodes, and the breaker at all nodes.
+#[test]
+fn a_node_with_a_terminating_pod_counts_as_one_whichever_nodes_are_asked_about() {
+    let text = cluster_with([pod("a")]);
+    let saved = Saved::read(text.as_bytes(), Options::default(), Pods::Every).expect("a snapshot");
+    let wanted = Wanted {
+        policy: &policy(),
+        namespaces: &NamespaceFilter::default(),
+        all: false,
+    };
+    let whole = saved.gather_whole(&wanted, &BTreeSet::from(["ds04".to_owned()]));
+    let standings = whole.expect("it can be judged").standings;
+    let busy = ["ds04", "ds06"].map(|name| standings[name].terminating);
+    assert_eq!(busy, [false, true]);
+}
+
 /// A `StatefulSet` that is scaled down makes its pod the owner of the claims, with `whenScaled: Delete`.
 #[test]
 fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may() {
