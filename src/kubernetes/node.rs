@@ -289,7 +289,7 @@ impl RawNode {
             .and_then(|value| value.parse().ok());
         let at = said.and_then(|said| {
             self.metadata
-                .heard(&annotation_field(VIRT_HEARTBEAT), Some(said), now)
+                .heard(&owned_field("annotations", VIRT_HEARTBEAT), Some(said), now)
         });
         let virt_handler = at.map(|at| Heard {
             by: SignBy::VirtHandler,
@@ -311,7 +311,7 @@ impl RawNode {
         if self.annotation(key) == Some(value) {
             add(
                 format!("annotation {key}={value}"),
-                self.metadata.written(&annotation_field(key)),
+                self.metadata.written(&owned_field("annotations", key)),
             );
         }
         let provider = self.spec.provider_id.as_deref().unwrap_or_default();
@@ -334,9 +334,11 @@ impl RawNode {
             let set_by = match selector {
                 NodeSelector::Labels(labels) => labels
                     .keys()
-                    .filter_map(|key| self.metadata.written(&label_field(key)))
+                    .filter_map(|key| self.metadata.written(&owned_field("labels", key)))
                     .max(),
-                NodeSelector::Annotation(key, _) => self.metadata.written(&annotation_field(key)),
+                NodeSelector::Annotation(key, _) => {
+                    self.metadata.written(&owned_field("annotations", key))
+                }
                 NodeSelector::Taint(key, _) => taints_set(key),
             };
             add(selector.to_string(), set_by);
@@ -494,18 +496,8 @@ pub struct NodeLeases<'a> {
     pub api_servers: Result<&'a [RawLease], &'a Unread>,
 }
 
-/// An annotation, as an entry of `managedFields` says that it owns it.
-fn annotation_field(key: &str) -> String {
-    format!(
-        "/f:metadata/f:annotations/f:{}",
-        key.replace('~', "~0").replace('/', "~1")
-    )
-}
-
-/// A label, likewise.
-fn label_field(key: &str) -> String {
-    format!(
-        "/f:metadata/f:labels/f:{}",
-        key.replace('~', "~0").replace('/', "~1")
-    )
+/// An annotation or a label, as an entry of `managedFields` says that it owns it.
+fn owned_field(of: &str, key: &str) -> String {
+    let key = key.replace('~', "~0").replace('/', "~1");
+    format!("/f:metadata/f:{of}/f:{key}")
 }

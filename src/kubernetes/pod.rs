@@ -101,26 +101,15 @@ raw! {
 impl PodVolume {
     /// Whether two pods may use it at once, or it is a claim.
     fn is_shared(&self) -> bool {
-        let Self {
-            config_map,
-            secret,
-            projected,
-            downward_api,
-            empty_dir,
-            image,
-            host_path,
-            nfs,
-            ..
-        } = self;
         let plain = [
-            config_map,
-            secret,
-            projected,
-            downward_api,
-            empty_dir,
-            image,
-            host_path,
-            nfs,
+            &self.config_map,
+            &self.secret,
+            &self.projected,
+            &self.downward_api,
+            &self.empty_dir,
+            &self.image,
+            &self.host_path,
+            &self.nfs,
             &self.ephemeral,
         ];
         self.persistent_volume_claim.is_some() || plain.into_iter().any(Option::is_some)
