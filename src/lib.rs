@@ -5,26 +5,18 @@
 //! readable from top to bottom. [`questions`] are put to the same rules. A room imports only rooms below it:
 //! `tests/rooms.rs` has their order, and checks it.
 
-pub mod advice;
+pub use rules::{advice, codes, decide, facts, limits, outcome, selector};
+
 pub mod cli;
 pub mod cluster;
-mod codes;
 pub mod console;
-pub mod decide;
 mod execute;
 pub mod exit;
-pub mod facts;
-mod glossary;
 mod kubernetes;
-pub mod limits;
 pub mod notify;
-pub mod outcome;
 pub mod questions;
 pub mod report;
 pub mod run;
-#[cfg(test)]
-mod samples;
-pub mod selector;
 pub mod settings;
 pub mod source;
 pub mod stop;

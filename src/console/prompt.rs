@@ -135,7 +135,9 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{facts::Owner, samples};
+    use rules::samples;
+
+    use crate::facts::Owner;
 
     #[test]
     fn only_a_yes_is_a_yes() {

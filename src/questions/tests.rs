@@ -10,30 +10,17 @@ use super::{
     explain::Explanation,
     what_if::{Fate, WhatIf},
 };
-use crate::{
-    decide::{ReasonCode, Verdict},
-    exit::Exit,
-};
+use crate::exit::Exit;
 
-macro_rules! words {
-    ($($name:ident: $words:expr;)*) => {
-        $(impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
+impl JsonSchema for Exit {
+    fn schema_name() -> Cow<'static, str> {
+        "Exit".into()
+    }
 
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({"enum": $words})
-            }
-        })*
-    };
-}
-
-words! {
-    Verdict: Verdict::ALL.map(Verdict::as_str);
-    ReasonCode: ReasonCode::ALL.map(ReasonCode::as_str);
-    Fate: Fate::ALL.map(Fate::as_str);
-    Exit: [Exit::Done, Exit::Incomplete].map(Exit::code);
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let codes = [Self::Done, Self::Incomplete].map(Self::code);
+        json_schema!({"enum": codes})
+    }
 }
 
 fn schema<T: JsonSchema>(kind: &str, title: &str) -> Value {

@@ -15,13 +15,12 @@ use schemars::{
 };
 use serde_json::{Value, json};
 
-use super::{notices::NoticeCode, samples::*, *};
+use super::{samples::*, *};
 use crate::{
-    decide::{ReasonCode, Verdict},
-    facts::KubeletAlive,
+    decide::Verdict,
     limits::Limits,
     outcome::{OutcomeCode, Replacement, ReplacementState},
-    settings::{GuardCode, ModeCode, Settings},
+    settings::Settings,
 };
 
 /// A pod in a format: namespace/name, its verdict, and the outcome or else the reason.
@@ -416,18 +415,6 @@ pub fn version(_: &mut SchemaGenerator) -> Schema {
     codes([1])
 }
 
-pub fn mode(_: &mut SchemaGenerator) -> Schema {
-    codes(ModeCode::ALL.map(ModeCode::as_str))
-}
-
-pub fn guard(_: &mut SchemaGenerator) -> Schema {
-    codes(GuardCode::ALL.map(GuardCode::as_str))
-}
-
-pub fn kubelet_alive(_: &mut SchemaGenerator) -> Schema {
-    codes(KubeletAlive::ALL.map(KubeletAlive::as_str))
-}
-
 pub fn exit_code(_: &mut SchemaGenerator) -> Schema {
     codes([Exit::Done, Exit::Incomplete, Exit::Held, Exit::Manual].map(Exit::code))
 }
@@ -440,43 +427,12 @@ pub fn ready(_: &mut SchemaGenerator) -> Schema {
     codes(["False", "Unknown", "absent", "unread"])
 }
 
-pub fn verdict(_: &mut SchemaGenerator) -> Schema {
-    codes(Verdict::ALL.map(Verdict::as_str))
-}
-
-pub fn reason(_: &mut SchemaGenerator) -> Schema {
-    codes(ReasonCode::ALL.map(ReasonCode::as_str))
-}
-
-pub fn notice(_: &mut SchemaGenerator) -> Schema {
-    codes(NoticeCode::ALL.map(NoticeCode::as_str))
-}
-
-pub fn outcome(_: &mut SchemaGenerator) -> Schema {
-    codes(
-        OutcomeCode::ALL
-            .map(|code| Value::from(code.as_str()))
-            .into_iter()
-            .chain([Value::Null]),
-    )
-}
-
 pub fn by_verdict(_: &mut SchemaGenerator) -> Schema {
     counts(&Verdict::ALL.map(Verdict::as_str))
 }
 
 pub fn by_outcome(_: &mut SchemaGenerator) -> Schema {
     counts(&OutcomeCode::ALL.map(OutcomeCode::as_str))
-}
-
-impl schemars::JsonSchema for ReplacementState {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ReplacementState".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        codes(Self::ALL.map(Self::as_str))
-    }
 }
 
 pub fn by_state(_: &mut SchemaGenerator) -> Schema {

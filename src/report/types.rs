@@ -26,7 +26,6 @@ pub struct Report {
     /// Version of the program.
     pub program_version: &'static str,
     /// What the run was allowed to change: `delete`, `server-dry-run`, `client-dry-run`, `snapshot`.
-    #[cfg_attr(test, schemars(schema_with = "super::tests::mode"))]
     pub mode: ModeCode,
     /// What `--cluster-name` calls the cluster.
     pub cluster_name: Option<String>,
@@ -40,7 +39,6 @@ pub struct Report {
     pub settings: SettingsEntry,
     /// What keeps the account from pods that are not Terminating: `proved`, by the guard, which has refused it the delete
     /// of one; `not-required`, nothing but the program and RBAC; `not-asked`, since the run sends no writes.
-    #[cfg_attr(test, schemars(schema_with = "super::tests::guard"))]
     pub guard: GuardCode,
     /// Set while nothing may be deleted.
     pub breaker: Option<BreakerEntry>,
@@ -79,7 +77,6 @@ pub struct SettingsEntry {
     /// `--node-not-ready-for`.
     pub node_not_ready_for_seconds: i64,
     /// `--kubelet-alive`.
-    #[cfg_attr(test, schemars(schema_with = "super::tests::kubelet_alive"))]
     pub kubelet_alive: KubeletAlive,
     /// `--manual-owner-kind`.
     pub manual_owner_kinds: Vec<String>,
@@ -180,15 +177,12 @@ pub struct PodEntry {
     /// How long ago that was, in seconds; negative while it lies ahead.
     pub overdue_seconds: i64,
     /// `reap`, `wait`, `leave` or `manual`.
-    #[cfg_attr(test, schemars(schema_with = "super::tests::verdict"))]
     pub verdict: Verdict,
     /// The reason's code.
-    #[cfg_attr(test, schemars(schema_with = "super::tests::reason"))]
     pub reason: ReasonCode,
     /// The reason as a sentence.
     pub detail: String,
     /// What happened, where the verdict is `reap`.
-    #[cfg_attr(test, schemars(schema_with = "super::tests::outcome"))]
     pub outcome: Option<OutcomeCode>,
     /// That as a sentence.
     pub outcome_detail: Option<String>,

@@ -19,7 +19,6 @@ use super::{
 use crate::{
     advice::Step,
     decide::{ReasonCode, Verdict},
-    glossary,
     limits::natural,
     outcome::OutcomeCode,
 };
@@ -401,24 +400,24 @@ fn glossary(report: &Report) -> Markup {
         .summary
         .outcomes
         .iter()
-        .map(|(code, count)| (code.as_str(), "outcome", *count));
+        .map(|(code, count)| (code.as_str(), "outcome", code.means(), *count));
     let states = report.summary.replacements.iter();
-    let states = states.map(|(state, count)| (state.as_str(), "replacement", *count));
+    let states =
+        states.map(|(state, count)| (state.as_str(), "replacement", state.means(), *count));
     let words = outcomes.chain(states).filter(|(.., count)| *count > 0);
     let words = html! {
         dl.glossary {
             @for code in phrases::reasons(report) {
-                @let (means, advice) = glossary::reason(code.as_str());
                 div id=(format!("reason-{code}")) {
                     dt { (code) " " span.quiet { "(" (code.verdict()) ")" } }
-                    dd { (means) }
-                    dd { b { "What to do: " } (advice) }
+                    dd { (code.means()) }
+                    dd { b { "What to do: " } (code.advice()) }
                 }
             }
-            @for (word, of, _) in words {
+            @for (word, of, means, _) in words {
                 div id=(format!("{of}-{word}")) {
                     dt { (word) " " span.quiet { "(" (of) ")" } }
-                    dd { (glossary::means(word)) }
+                    dd { (means) }
                 }
             }
         }

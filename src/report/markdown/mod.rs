@@ -8,7 +8,7 @@ use super::{
     PodEntry, Report,
     phrases::{self, clean},
 };
-use crate::{advice::Step, decide::Verdict, glossary, outcome::OutcomeCode};
+use crate::{advice::Step, decide::Verdict, outcome::OutcomeCode};
 
 /// Writes `report` as Markdown.
 pub fn write(report: &Report) -> String {
@@ -156,12 +156,11 @@ fn besides(page: &mut String, report: &Report) {
         report.unseen.iter().map(|sentence| prose(sentence)),
     );
     let reasons = phrases::reasons(report).into_iter().map(|reason| {
-        let (means, advice) = glossary::reason(reason.as_str());
         format!(
             "{}: {} *{}*",
             code(reason.as_str()),
-            prose(means),
-            prose(advice)
+            prose(reason.means()),
+            prose(reason.advice())
         )
     });
     list(page, "What the reasons mean", reasons);

@@ -51,7 +51,6 @@ impl NoticeCode {
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
     /// What it is about.
-    #[cfg_attr(test, schemars(schema_with = "super::tests::notice"))]
     pub code: NoticeCode,
     /// The node that it is about; null where that is none, or not one alone.
     pub node: Option<String>,

@@ -2,104 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::codes::codes;
+use super::code::{ReasonCode, Verdict};
 use crate::facts::{Leaf, LeafKind, Owner, Ready, Sign, SignBy};
-
-codes! {
-    /// What should be done with a Terminating pod.
-    pub enum Verdict {
-        /// A person has to decide.
-        Manual = "manual",
-        /// Force-delete it.
-        Reap = "reap",
-        /// Look again at the next run.
-        Wait = "wait",
-        /// It is the work of another controller, or of the operator.
-        Leave = "leave",
-    }
-}
-
-codes! {
-    /// The kind of a reason: of the rules in their order, then of the limits of a whole run.
-    pub enum ReasonCode {
-        /// Rule 1.
-        MirrorPod = "mirror-pod",
-        /// Rule 2.
-        OptedOut = "opted-out",
-        /// Rule 3.
-        NodeGone = "node-gone",
-        /// Rule 4.
-        NodeReady = "node-ready",
-        /// Rule 5.
-        NotOverdue = "not-overdue",
-        /// Rule 6, by a mark of Kosmos.
-        KosmosLeaf = "kosmos-leaf",
-        /// Rule 6, by a mark of what runs pods elsewhere than on a machine.
-        VirtualNode = "virtual-node",
-        /// Rule 6, by a mark of a machine that works on without its cluster.
-        EdgeNode = "edge-node",
-        /// Rule 6, by `--leaf-node-selector`.
-        LeafNode = "leaf-node",
-        /// Rule 7, or nodes that could not be counted for the breaker.
-        FactsUnread = "facts-unread",
-        /// Rule 8.
-        NodeRecovering = "node-recovering",
-        /// Rule 9.
-        NodeJustFailed = "node-just-failed",
-        /// Rule 10.
-        KubeletAlive = "kubelet-alive",
-        /// Rule 11.
-        AlreadyForced = "already-forced",
-        /// Rule 12.
-        Finalizers = "finalizers",
-        /// Rule 13.
-        LocalVolume = "local-volume",
-        /// Rule 14.
-        VolumeConfined = "volume-confined",
-        /// Rule 15.
-        VolumeUnverified = "volume-unverified",
-        /// Rule 16.
-        SharedDisk = "shared-disk",
-        /// Rule 17.
-        OwnerKind = "owner-kind",
-        /// Rule 18, with `--reap-scratch`, where claims are given up.
-        Scratch = "scratch",
-        /// Rule 18.
-        Stuck = "stuck-on-not-ready-node",
-        /// The breaker.
-        MassOutage = "mass-outage",
-        /// The cap.
-        OverCap = "over-cap",
-    }
-}
-
-impl ReasonCode {
-    /// What should be done.
-    pub fn verdict(self) -> Verdict {
-        match self {
-            Self::MirrorPod | Self::OptedOut | Self::NodeGone | Self::NodeReady => Verdict::Leave,
-            Self::NotOverdue
-            | Self::FactsUnread
-            | Self::NodeRecovering
-            | Self::NodeJustFailed
-            | Self::MassOutage
-            | Self::OverCap => Verdict::Wait,
-            Self::KosmosLeaf
-            | Self::VirtualNode
-            | Self::EdgeNode
-            | Self::LeafNode
-            | Self::KubeletAlive
-            | Self::AlreadyForced
-            | Self::Finalizers
-            | Self::LocalVolume
-            | Self::VolumeConfined
-            | Self::VolumeUnverified
-            | Self::SharedDisk
-            | Self::OwnerKind => Verdict::Manual,
-            Self::Scratch | Self::Stuck => Verdict::Reap,
-        }
-    }
-}
 
 /// Why a pod got its verdict, with what was seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -248,14 +152,6 @@ impl Reason {
     /// What should be done.
     pub fn verdict(&self) -> Verdict {
         self.code().verdict()
-    }
-
-    /// Whether it says that the pod's node is not expected back: NotReady for long enough, real, and not opted out (the
-    /// rules up to 10 let the pod through).
-    pub fn node_is_dead(&self) -> bool {
-        // Codes are declared in the order of the rules.
-        let from_rule_11 = ReasonCode::AlreadyForced as u8..=ReasonCode::Stuck as u8;
-        from_rule_11.contains(&(self.code() as u8))
     }
 
     /// Its kind.

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::code::ReasonCode;
 use super::life::counts_for;
 use super::reason::{Optout, PinnedClaim, Reason, heard, seen, spoken};
 use super::{Policy, fenced, signs_of_life, volume};
@@ -23,8 +24,24 @@ pub(super) enum Finding {
     NodeUnknown,
 }
 
+/// How far judging has come. Claims are looked up only of pods that the rules before [`Stage::Storage`] let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// Whether the pod is to be judged, and its node certainly dead.
+    Node,
+    /// What holds the pod beside its kubelet.
+    Finalizers,
+    /// What a person has to decide before it may go: mostly about its storage.
+    Storage,
+    /// Nothing speaks against it.
+    Reap,
+}
+
 /// One rule.
 pub(super) struct Rule {
+    pub stage: Stage,
+    /// The reasons that it can give.
+    pub gives: &'static [ReasonCode],
     /// The question, for people.
     pub asks: &'static str,
     holds: Holds,
@@ -94,17 +111,18 @@ impl<'a> Case<'a> {
 
 const NOWHERE: &str = "There is no node to ask about.";
 
-/// How many rules come before the first that asks about volumes: claims are read only of pods that these let through.
-pub(super) const BEFORE_VOLUMES: usize = 12;
-
-/// Rule 1 first.
-pub(super) static RULES: [Rule; 18] = [
+/// In the order in which they are asked. People know them by their place in it.
+pub(super) static RULES: &[Rule] = &[
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::MirrorPod],
         asks: "Is it the mirror of a static pod?",
         holds: Holds::Always(|case| case.pod.mirror.then_some(Reason::MirrorPod)),
         otherwise: |_| "It does not carry the annotation kubernetes.io/config.mirror.".to_owned(),
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::OptedOut],
         asks: "Is the pod, its namespace or its node opted out?",
         holds: Holds::Always(opted_out),
         otherwise: |_| {
@@ -112,6 +130,8 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::NodeGone],
         asks: "Is its node gone, and no finalizer but the Job controller's left?",
         holds: Holds::Always(|case| {
             // Finalizers hold it, whoever deletes it.
@@ -130,6 +150,8 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::NodeReady],
         asks: "Is its node Ready?",
         holds: Holds::Always(|case| {
             case.known()
@@ -139,6 +161,8 @@ pub(super) static RULES: [Rule; 18] = [
         otherwise: |case| case.ready(),
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::NotOverdue],
         asks: "Is it overdue by less than --reap-older-than?",
         holds: Holds::Always(|case| {
             let (overdue, threshold) = (case.pod.overdue(case.now), case.policy.reap_older_than);
@@ -153,6 +177,13 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[
+            ReasonCode::KosmosLeaf,
+            ReasonCode::VirtualNode,
+            ReasonCode::EdgeNode,
+            ReasonCode::LeafNode,
+        ],
         asks: "Is its node a leaf node?",
         holds: Holds::Always(|case| case.known()?.leaf.clone().map(Reason::LeafNode)),
         otherwise: |case| match case.known() {
@@ -167,11 +198,15 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::FactsUnread],
         asks: "Could a needed fact not be read?",
         holds: Holds::Always(facts_unread),
         otherwise: |_| "The node, the namespace and, where needed, the lease were read.".to_owned(),
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::NodeRecovering],
         asks: "Is its node recovering: silent, but with a lease that was renewed since it is NotReady?",
         holds: Holds::OnNode(node_recovering),
         otherwise: |case| match case.known() {
@@ -191,6 +226,8 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::NodeJustFailed],
         asks: "Has its node been NotReady for less than --node-not-ready-for?",
         holds: Holds::OnNode(node_just_failed),
         otherwise: |case| {
@@ -211,6 +248,8 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Node,
+        gives: &[ReasonCode::KubeletAlive],
         asks: "Does its node show a sign of life that protects it?",
         holds: Holds::OnNode(kubelet_alive),
         otherwise: |case| {
@@ -228,6 +267,8 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Finalizers,
+        gives: &[ReasonCode::AlreadyForced],
         asks: "Was it already force-deleted, and do finalizers still hold it?",
         holds: Holds::Always(|case| {
             let finalizers = case.pod.foreign_finalizers();
@@ -244,6 +285,8 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Finalizers,
+        gives: &[ReasonCode::Finalizers],
         asks: "Is it held by finalizers other than the Job controller's?",
         holds: Holds::Always(|case| {
             let finalizers = case.pod.foreign_finalizers();
@@ -252,6 +295,8 @@ pub(super) static RULES: [Rule; 18] = [
         otherwise: unheld,
     },
     Rule {
+        stage: Stage::Storage,
+        gives: &[ReasonCode::LocalVolume],
         asks: "Is its storage on the node?",
         holds: Holds::OnNode(|case, node| {
             let claims = volume::check(&case.pod.claims, node).pinned;
@@ -262,13 +307,17 @@ pub(super) static RULES: [Rule; 18] = [
                 return Some(Reason::LocalVolume { claims, kept: None });
             }
             // Scratch claims are given up only where nothing else would keep the pod.
-            let mut others = RULES[BEFORE_VOLUMES + 1..RULES.len() - 1]
-                .iter()
-                .map(|rule| rule.finding(case));
-            let other = others.find_map(|finding| match finding {
-                Finding::Holds(reason) => Some(format!("{} would hold it anyway", reason.code())),
-                Finding::Not | Finding::NodeUnknown => None,
+            let others = RULES.iter().filter(|rule| {
+                rule.stage == Stage::Storage && !rule.gives.contains(&ReasonCode::LocalVolume)
             });
+            let other = others
+                .map(|rule| rule.finding(case))
+                .find_map(|finding| match finding {
+                    Finding::Holds(reason) => {
+                        Some(format!("{} would hold it anyway", reason.code()))
+                    }
+                    Finding::Not | Finding::NodeUnknown => None,
+                });
             let not_scratch = claims.iter().find_map(|claim| claim.scratch.clone().err());
             let kept = not_scratch.or(other)?;
             Some(Reason::LocalVolume {
@@ -279,6 +328,8 @@ pub(super) static RULES: [Rule; 18] = [
         otherwise: |case| of_claims(case, "No claim that could be read keeps it on the node"),
     },
     Rule {
+        stage: Stage::Storage,
+        gives: &[ReasonCode::VolumeConfined],
         asks: "Is its storage out of reach of every other node?",
         holds: Holds::OnNode(|case, node| {
             let claims = volume::check(&case.pod.claims, node).confined;
@@ -287,6 +338,8 @@ pub(super) static RULES: [Rule; 18] = [
         otherwise: |case| of_claims(case, "No claim that could be read is confined to the node"),
     },
     Rule {
+        stage: Stage::Storage,
+        gives: &[ReasonCode::VolumeUnverified],
         asks: "Is a claim or its volume unverified?",
         holds: Holds::OnNode(|case, node| {
             let claims = volume::check(&case.pod.claims, node).unverified;
@@ -295,6 +348,8 @@ pub(super) static RULES: [Rule; 18] = [
         otherwise: |case| of_claims(case, "Each claim was read"),
     },
     Rule {
+        stage: Stage::Storage,
+        gives: &[ReasonCode::SharedDisk],
         asks: "Could two machines write to its disk, and is its node not fenced?",
         holds: Holds::OnNode(|case, node| {
             let what = shared_disk(case.pod)?;
@@ -313,6 +368,8 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Storage,
+        gives: &[ReasonCode::OwnerKind],
         asks: "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?",
         holds: Holds::Always(|case| {
             let mut owners = owners(case.pod);
@@ -340,6 +397,8 @@ pub(super) static RULES: [Rule; 18] = [
         },
     },
     Rule {
+        stage: Stage::Reap,
+        gives: &[ReasonCode::Stuck, ReasonCode::Scratch],
         asks: "Does nothing bind it to its node?",
         holds: Holds::OnNode(|case, node| {
             let volume::Claims {

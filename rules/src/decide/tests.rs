@@ -15,7 +15,7 @@ use crate::{
 const FOREIGN: &str = "example.com/backup";
 
 fn span(text: &str) -> SignedDuration {
-    SignedDuration::try_from(humantime::parse_duration(text).unwrap()).unwrap()
+    text.parse().unwrap()
 }
 
 fn ago(text: &str) -> Timestamp {

@@ -1,6 +1,7 @@
 //! Words of the contract: an enum whose variants each have one spelling in every report, metric and document.
 
 /// Declares such an enum. It serializes and prints itself as its code, and knows all of its variants.
+#[macro_export]
 macro_rules! codes {
     (
         $(#[$about:meta])*
@@ -45,6 +46,8 @@ macro_rules! codes {
             }
         }
 
+        $crate::code_schema!($name);
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())
@@ -53,4 +56,32 @@ macro_rules! codes {
     };
 }
 
-pub(crate) use codes;
+pub use codes;
+
+/// The schema of such a word: one of its variants' codes.
+#[cfg(feature = "testing")]
+#[macro_export]
+macro_rules! code_schema {
+    ($name:ident) => {
+        impl $crate::schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut $crate::schemars::SchemaGenerator) -> $crate::schemars::Schema {
+                $crate::schemars::json_schema!({"enum": Self::ALL.map(Self::as_str)})
+            }
+        }
+    };
+}
+
+#[cfg(not(feature = "testing"))]
+#[macro_export]
+#[doc(hidden)]
+macro_rules! code_schema {
+    ($name:ident) => {};
+}

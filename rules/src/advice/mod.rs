@@ -47,12 +47,12 @@ impl Advice {
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Step {
     /// What it is for.
     pub what: String,
     /// What to paste, where there is something.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub command: Option<Command>,
     /// What that takes away for good, where it does.
     #[serde(skip)]

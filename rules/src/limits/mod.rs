@@ -22,7 +22,7 @@ pub struct Limits {
 
 /// More than this many nodes make an outage: with one or two NotReady a small cluster would never be reaped.
 /// Kubernetes' node lifecycle controller goes by the same two numbers in each zone (more than 2, and 55 %).
-pub(crate) const FEW_NODES: usize = 2;
+pub const FEW_NODES: usize = 2;
 
 /// A pod, what the rules say about it, and what a limit of the run makes of that.
 #[derive(Debug, Clone, PartialEq)]

@@ -80,7 +80,11 @@ pub fn opted_out<E: Display>(
 
 /// Something that could not be read; it makes the run end with exit code 3.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ErrorEntry"))]
+#[cfg_attr(
+    feature = "testing",
+    derive(schemars::JsonSchema),
+    schemars(rename = "ErrorEntry")
+)]
 pub struct ReadError {
     /// What was to be read: "pods of node ds06".
     pub what: String,
@@ -260,11 +264,14 @@ pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
 /// A report of a node's own machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "SignEntry"))]
+#[cfg_attr(
+    feature = "testing",
+    derive(schemars::JsonSchema),
+    schemars(rename = "SignEntry")
+)]
 pub struct Sign {
     /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`, `virt-handler`, `kube-apiserver`, or
     /// `kubelet`, which says that the node is not Ready: Kubernetes takes that back as soon as the kubelet falls silent.
-    #[cfg_attr(test, schemars(with = "String"))]
     pub by: SignBy,
     /// When: by the API server's stamp or the node's own clock, whichever is later and not in the future; of `kubelet` the
     /// moment of judging.
@@ -437,7 +444,7 @@ const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);
 /// A `VolumeAttachment` left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(
-    test,
+    feature = "testing",
     derive(schemars::JsonSchema),
     schemars(rename = "AttachmentEntry")
 )]
@@ -653,7 +660,11 @@ pub struct Unasked {
 
 /// The object that made a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "OwnerEntry"))]
+#[cfg_attr(
+    feature = "testing",
+    derive(schemars::JsonSchema),
+    schemars(rename = "OwnerEntry")
+)]
 pub struct Owner {
     /// Such as `StatefulSet`.
     pub kind: String,

@@ -5,6 +5,7 @@
 //! being printed for a node that may come back. The rules themselves are a list, in `rules.rs`: deciding takes the
 //! first that holds, explaining evaluates them all.
 
+mod code;
 mod life;
 mod reason;
 mod rules;
@@ -13,12 +14,12 @@ mod volume;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+pub use self::code::{ReasonCode, Verdict};
 pub use self::life::{fenced, may_live, signs_of_life};
 pub use self::reason::{
-    ConfinedClaim, Optout, PinnedClaim, Reason, ReasonCode, UnverifiedClaim, Verdict, heard, seen,
-    spoken, unread,
+    ConfinedClaim, Optout, PinnedClaim, Reason, UnverifiedClaim, heard, seen, spoken, unread,
 };
-use self::rules::{BEFORE_VOLUMES, Case, Finding, RULES};
+use self::rules::{Case, Finding, RULES, Stage};
 pub use self::rules::{last_heard, shared_disk};
 pub use self::volume::{doubts, to_ask};
 use crate::facts::{ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts};
@@ -62,6 +63,16 @@ pub fn same_kind(one: &str, other: &str) -> bool {
     bare(one) == bare(other)
 }
 
+impl Reason {
+    /// Whether it says that the pod's node is not expected back: NotReady for long enough, real, and not opted out.
+    pub fn node_is_dead(&self) -> bool {
+        let mut rules = RULES
+            .iter()
+            .filter(|rule| rule.gives.contains(&self.code()));
+        rules.any(|rule| rule.stage > Stage::Node)
+    }
+}
+
 /// Judges `pod` at `now`. `node` is what was read of the pod's node, `None` where nothing was.
 pub fn decide(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> Reason {
     let case = Case {
@@ -92,8 +103,8 @@ pub fn needs_claims(
         node,
         pod,
     };
-    let mut before_volumes = RULES.iter().take(BEFORE_VOLUMES);
-    !pod.claims.is_empty() && before_volumes.all(|rule| matches!(rule.finding(&case), Finding::Not))
+    let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Storage);
+    !pod.claims.is_empty() && before.all(|rule| matches!(rule.finding(&case), Finding::Not))
 }
 
 /// Whether `pod` may be one whose scratch claims are given up with it, so that more has to be known.
@@ -119,7 +130,7 @@ pub fn asks_about_scratch(
 
 /// What one rule or limit says about a pod.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Evaluation {
     /// Its place in the order, from 1; null for a limit.
     pub number: Option<usize>,
@@ -150,7 +161,7 @@ pub fn evaluate(
     let mut decides = None;
     let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
         let (holds, seen) = match (rule.finding(&case), decides) {
-            (_, Some(decides)) if number == RULES.len() => {
+            (_, Some(decides)) if rule.stage == Stage::Reap => {
                 (Some(false), format!("Rule {decides} decides."))
             }
             (Finding::Holds(reason), _) => (Some(true), reason.sentence()),

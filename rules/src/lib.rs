@@ -1,0 +1,18 @@
+//! The rules of pod-reaper: plain facts in, verdicts, plans and advice out.
+//!
+//! Nothing here can ask a server, read a clock or write a file: the time is an argument. A run, `explain` and `what-if`
+//! are put to the same functions.
+
+pub mod advice;
+pub mod codes;
+pub mod decide;
+pub mod facts;
+pub mod limits;
+pub mod outcome;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
+pub mod selector;
+
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use schemars;
