@@ -15,11 +15,10 @@ use pod_reaper_test_support::simulated::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{
-    invariants::Rules,
-    json,
+use super::invariants::Rules;
+use crate::world::{
+    Claim, Facts, Key, Pod, SET, Set, World, json,
     node::{Lease, Node},
-    world::{Claim, Key, Pod, SET, Set, World},
 };
 
 pub struct Watched {
@@ -106,20 +105,6 @@ pub struct Look {
     pub node: Node,
 }
 
-/// The facts of an object.
-#[derive(Debug, Clone)]
-pub enum Facts {
-    Node(Arc<Node>),
-    Lease(Lease),
-    Set(Set),
-    /// A pod, Terminating or not.
-    Pod(Arc<PodFacts>, bool),
-    Namespace(String, Option<String>),
-    Claim(Claim),
-    Volume(VolumeFacts),
-    Nothing,
-}
-
 impl Watched {
     pub fn new(
         world: World,
@@ -162,66 +147,11 @@ impl Cluster for Watched {
     }
 
     fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Facts)> {
-        let now = self.world.date();
-        let World {
-            nodes,
-            pods,
-            namespaces,
-            claims,
-            volumes,
-            attachments,
-            ..
-        } = &self.world;
-        match resource {
-            Resource::Nodes => nodes
-                .values()
-                .map(|node| json::node_and_facts(node, now))
-                .collect(),
-            Resource::Leases => nodes
-                .values()
-                .flat_map(|node| json::leases_and_facts(node, now))
-                .flatten()
-                .collect(),
-            Resource::Pods => {
-                let node = selector.strip_prefix("spec.nodeName=");
-                let may_match = |pod: &&crate::world::Pod| {
-                    node.is_none_or(|node| pod.facts.node.as_deref().unwrap_or_default() == node)
-                };
-                pods.values()
-                    .filter(may_match)
-                    .map(json::pod_and_facts)
-                    .collect()
-            }
-            Resource::Namespaces => namespaces
-                .iter()
-                .map(|(name, skip)| {
-                    (
-                        json::namespace(name, *skip),
-                        Facts::Namespace(name.clone(), skip.opted_out()),
-                    )
-                })
-                .collect(),
-            Resource::Claims => claims
-                .iter()
-                .map(|((namespace, name), claim)| {
-                    (
-                        json::claim(namespace, name, claim),
-                        Facts::Claim(claim.clone()),
-                    )
-                })
-                .collect(),
-            Resource::Volumes => volumes
-                .values()
-                .map(|volume| (json::volume(volume), Facts::Volume(volume.clone())))
-                .collect(),
-            Resource::Attachments => attachments
-                .iter()
-                .map(|(node, attachment)| (json::attachment(node, attachment), Facts::Nothing))
-                .collect(),
-            Resource::Events | Resource::StatefulSets | Resource::ReplicaSets | Resource::Jobs => {
-                Vec::new()
-            }
+        if resource == Resource::Pods {
+            let pods = selected(&self.world.pods, selector);
+            return pods.map(json::pod_and_facts).collect();
         }
+        self.world.objects(resource, None)
     }
 
     fn cached(&self, _: Resource, selector: &str) -> Vec<(Value, Facts)> {
@@ -236,38 +166,9 @@ impl Cluster for Watched {
     }
 
     fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Facts)> {
-        let (key, now) = ((namespace.to_owned(), name.to_owned()), self.world.date());
-        match resource {
-            Resource::Nodes => self
-                .world
-                .nodes
-                .get(name)
-                .map(|node| json::node_and_facts(node, now)),
-            Resource::Leases => {
-                let [own, _] = json::leases_and_facts(self.world.nodes.get(name)?, now);
-                own
-            }
-            Resource::Pods => self.world.pods.get(&key).map(json::pod_and_facts),
-            Resource::Claims => {
-                let claim = self.world.claims.get(&key)?;
-                Some((
-                    json::claim(namespace, name, claim),
-                    Facts::Claim(claim.clone()),
-                ))
-            }
-            Resource::Volumes => {
-                let volume = self.world.volumes.get(name)?;
-                Some((json::volume(volume), Facts::Volume(volume.clone())))
-            }
-            Resource::StatefulSets => {
-                let set = self.world.sets.get(namespace).filter(|_| name == SET)?;
-                Some((json::set(namespace, set), Facts::Set(set.clone())))
-            }
-            Resource::ReplicaSets | Resource::Jobs => None,
-            Resource::Namespaces | Resource::Attachments | Resource::Events => {
-                unreachable!("the program reads them as lists")
-            }
-        }
+        let objects = self.world.objects(resource, Some((namespace, name)));
+        let is_it = |(object, _): &(Value, Facts)| object["metadata"]["name"] == name;
+        objects.into_iter().find(is_it)
     }
 
     fn sent(&mut self, request: &Request) {
@@ -309,7 +210,7 @@ impl Cluster for Watched {
                     write.took_effect = Some(Instant::now());
                 }
             }
-            return Ok((json::claim(&key.0, &key.1, &claim), Facts::Nothing));
+            return Ok((json::claim(&key, &claim), Facts::Nothing));
         }
         let before = self.world.pods.get(&key).cloned();
         let (uid, version) = request.preconditions();

@@ -9,17 +9,7 @@ use pod_reaper::facts::{
 };
 use pod_reaper_test_support::simulated::Dice;
 
-use crate::world::{start, unread};
-
-/// What the operator says of nodes.
-pub const SELECTORS: [&str; 6] = [
-    "--leaf-node-selector=type=stands-for-another",
-    "--leaf-node-selector=annotation:example.org/leaf",
-    "--leaf-node-selector=taint:example.org/leaf=yes",
-    "--fenced-node-selector=example.org/off=true",
-    "--fenced-node-selector=annotation:example.org/off",
-    "--fenced-node-selector=taint:example.org/off=yes",
-];
+use super::{start, unread};
 
 /// A lease, of a kubelet or of an API server.
 #[derive(Debug, Clone)]
@@ -32,8 +22,9 @@ pub struct Lease {
     pub skew: i64,
     /// Whether it is renewed, every 10 s.
     pub goes_on: bool,
-    /// The host that it names, where it is an API server's.
+    /// The host that it names, where it is an API server's, and whether it is that of another program.
     pub host: String,
+    pub of_another: bool,
 }
 
 /// When all leases and nodes were made: long before the run, since a stamp of a young object may be that of a renewal.
@@ -117,7 +108,7 @@ pub enum Place {
 use Place::{Annotation, Label, Name, Taint, Version};
 
 /// Each makes it a leaf node.
-const LEAF_MARKS: [(LeafKind, Place); 36] = [
+const LEAF_MARKS: [(LeafKind, Place); 38] = [
     (LeafKind::Kosmos, Name),
     (LeafKind::Kosmos, Label("kosmos.io/node", "true")),
     (
@@ -191,6 +182,14 @@ const LEAF_MARKS: [(LeafKind, Place); 36] = [
         Label("alibabacloud.com/is-edge-worker", "true"),
     ),
     (LeafKind::Edge, Label("superedge.io/node-edge", "enable")),
+    (
+        LeafKind::Edge,
+        Label("eks.amazonaws.com/compute-type", "hybrid"),
+    ),
+    (
+        LeafKind::Virtual,
+        Annotation("oci.oraclecloud.com/virtual-node-pool-id", "pool"),
+    ),
     (LeafKind::Selected, Label("type", "stands-for-another")),
     (LeafKind::Selected, Annotation("example.org/leaf", "")),
     (LeafKind::Selected, Annotation("example.org/leaf", "no")),
@@ -268,6 +267,8 @@ pub struct Node {
     /// Whether it names its machine.
     pub machine: bool,
     pub provider: Option<&'static str>,
+    /// Whether its status, which is not Ready, is none of the known ones, and shown by a word of a later version.
+    pub doubtful: bool,
     pub skip: Skip,
     pub beats: Vec<Beat>,
     pub lease: Option<Lease>,
@@ -496,6 +497,7 @@ impl Node {
             skew: 0,
             goes_on: again,
             host,
+            of_another: false,
         });
     }
 
@@ -517,8 +519,10 @@ impl Node {
         let down = node.facts.ready != Ready::True && node.facts.control_plane;
         let names = |lease: &&Lease| {
             let host = lease.host.to_lowercase();
-            down && (host == node.facts.name
-                || node.labels.get("kubernetes.io/hostname") == Some(&host))
+            let may_be = down && !lease.of_another;
+            may_be
+                && (host == node.facts.name
+                    || node.labels.get("kubernetes.io/hostname") == Some(&host))
         };
         let servers = servers.into_iter().flatten().filter(names);
         let servers = servers.filter_map(|lease| lease.at(now).heard(SignBy::ApiServer, 60, now));
@@ -543,6 +547,9 @@ impl Node {
             })
         });
         node.facts.heard = own.chain(beats).chain(servers).collect();
+        let by_server = |heard: &Heard| heard.by == SignBy::ApiServer;
+        node.facts.no_api_server =
+            node.facts.control_plane && !node.facts.heard.iter().any(by_server);
         // Whoever writes the node's taints has just done so.
         let fences = node.fences.iter().filter(|(place, _)| {
             !(matches!(place, Taint(SHUTDOWN, _)) && node.facts.name.starts_with("fargate-"))

@@ -1,51 +1,35 @@
 //! Whole runs against a simulated API server with random faults, while the cluster changes. After each run the rules
 //! held and the report is true.
 //!
-//! The clock is tokio's and paused, so a run that waits for minutes takes milliseconds. A run depends only on its seed.
-//! `RANDOM_FAULTS_RUNS` sets the number of runs. A failure prints the command that repeats its run.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-#![expect(
-    clippy::print_stdout,
-    reason = "its figures are shown with --nocapture"
-)]
+//! The clock is tokio's and paused, so a run that waits for minutes takes milliseconds.
 
 mod invariants;
-mod json;
-mod node;
 mod watched;
-mod world;
 
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
-    hash::{BuildHasher, RandomState},
     sync::Arc,
     time::Duration,
 };
 
 use pod_reaper::{
-    cli::{Cli, Output},
+    cli::Output,
     cluster::Cluster,
     exit::CouldNotRun,
     outcome::OutcomeCode,
     report::{Render as _, Report, text::Screen},
     run::run_on,
-    settings::Settings,
     stop::Stop,
 };
 use pod_reaper_test_support::simulated::{Dice, Fault, Kind, Server, Trouble};
 use tokio::time::{Instant, sleep_until};
 
-use crate::{
+use self::{
     invariants::{Ended, Rules},
-    node::SELECTORS,
     watched::{Cache, Watched},
-    world::World,
 };
+use crate::{for_every_seed, options, world::World};
 
 const RUNS: u64 = 5_000;
 /// How many codes of reasons there are.
@@ -64,56 +48,15 @@ struct Ran {
     stale_lists: usize,
 }
 
-/// The arguments.
+/// The arguments. Nothing but the end of the run falls on an odd number of milliseconds.
 fn args(dice: &mut Dice) -> Vec<String> {
+    let mut args = options::args(dice);
     let mode = dice.weigh(&[(12, "--yes"), (2, "--dry-run"), (1, "--dry-run=client")]);
-    // Odd numbers of milliseconds, on which nothing but the end of the run falls.
     let deadline = dice.weigh(&[(12, 480_001), (2, 60_002), (1, 3_001)]);
-    let cap = dice.weigh(&[(8, 0), (1, 1), (1, 3)]);
-    let percent = dice.weigh(&[(6, 55), (4, 100), (1, 30), (1, 90)]);
-    let mut args = vec![
-        "pod-reaper".to_owned(),
-        mode.to_owned(),
-        format!("--deadline={deadline}ms"),
-        format!(
-            "--reap-older-than={}",
-            dice.pick(&["0s", "1m", "10m", "10m"])
-        ),
-        format!(
-            "--node-not-ready-for={}",
-            dice.pick(&["0s", "1m", "10m", "10m"])
-        ),
-        format!("--max-deletes={cap}"),
-        format!("--max-not-ready-percent={percent}"),
-    ];
-    // Odd as well. The wait only reads, after all writes.
-    args.extend(
-        dice.permille(300)
-            .then(|| "--wait-for-replacements=30001ms".to_owned()),
-    );
-    args.extend(SELECTORS.map(str::to_owned));
-    let alive: &[&str] = match dice.weigh(&[(6, 0), (2, 1), (3, 2)]) {
-        0 => &[],
-        1 => &["--kubelet-alive=hold"],
-        _ => &["--kubelet-alive=reap"],
-    };
-    args.extend(alive.iter().map(|arg| (*arg).to_owned()));
-    let further: [(usize, &str); 8] = [
-        (600, "--reap-scratch"),
-        (150, "--all"),
-        (100, "--exit-on-manual"),
-        (100, "--namespace-regex=^shop$"),
-        (100, "--namespace-exclude-regex=^shop$"),
-        (70, "--manual-owner-kind=statefulset"),
-        (50, "--manual-owner-kind=Deployment"),
-        (50, "--manual-owner-kind=cronjobs,DaemonSet"),
-    ];
-    args.extend(
-        further
-            .iter()
-            .filter(|(often, _)| dice.permille(*often))
-            .map(|(_, arg)| (*arg).to_owned()),
-    );
+    args.extend([mode.to_owned(), format!("--deadline={deadline}ms")]);
+    // The wait only reads, after all writes.
+    let waits = dice.permille(300);
+    args.extend(waits.then(|| "--wait-for-replacements=30001ms".to_owned()));
     args
 }
 
@@ -161,8 +104,7 @@ fn run(seed: u64) -> Ran {
     runtime.block_on(async {
         let mut dice = Dice::new(seed);
         let args = args(&mut dice);
-        let settings = Cli::try_from_args(args.iter().map(Into::into)).unwrap();
-        let settings = Arc::new(Settings::from(settings));
+        let settings = Arc::new(options::settings(&args));
         let (trouble, changes, page) = trouble(&mut dice);
         let mut world = World::random(&mut dice);
         // Without changes, the server's cache is as new as the cluster.
@@ -240,32 +182,17 @@ fn run(seed: u64) -> Ran {
     })
 }
 
-fn variable(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name} is no number: {text:?}")),
-    )
-}
-
-fn first_seed() -> u64 {
-    variable("RANDOM_FAULTS_SEED")
-        .unwrap_or_else(|| RandomState::new().hash_one("a seed that can be repeated"))
-}
-
 #[test]
 fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
-    let (runs, first) = (variable("RANDOM_FAULTS_RUNS").unwrap_or(RUNS), first_seed());
     let (mut outcomes, mut reasons) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
     let (mut exits, mut faults) = (BTreeMap::<_, usize>::new(), BTreeSet::new());
     let (mut requests, mut writes, mut stale_lists, mut unlisted) = (0, 0, 0, 0);
     let (mut claims, mut alone) = (0, 0);
-    for seed in (0..runs).map(|number| first.wrapping_add(number)) {
+    let enough = for_every_seed(RUNS, |seed| {
         let ran = run(seed);
         assert!(
             ran.wrongs.is_empty(),
-            "{:#?}\nargs: {:?}\nrequests: {:#?}\nrepeat it with: RANDOM_FAULTS_SEED={seed} RANDOM_FAULTS_RUNS=1 \
-             cargo test --test random_faults whatever",
+            "{:#?}\nargs: {:?}\nrequests: {:#?}",
             ran.wrongs,
             ran.args,
             ran.trace,
@@ -289,14 +216,14 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
                 *outcomes.entry(outcome).or_default() += 1;
             }
         }
-    }
+    });
     println!(
-        "{runs} runs from seed {first}: {requests} requests, {writes} writes, {claims} claims deleted, {alone} times \
+        "{requests} requests, {writes} writes, {claims} claims deleted, {alone} times \
          without their pod, {stale_lists} lists from an \
          old cache, {unlisted} pods of namespaces that a second list did not show\n{outcomes:?}\n{reasons:?}\n{exits:?}\n{faults:?}"
     );
     // A fault or reason that never comes up proves nothing. A few runs cannot cover all of them.
-    if runs >= RUNS {
+    if enough {
         assert_eq!(
             outcomes.len(),
             OutcomeCode::ALL.len(),
@@ -317,10 +244,9 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
 
 #[test]
 fn a_seed_repeats_its_run() {
-    let first = first_seed();
-    for seed in (0..100).map(|number| first.wrapping_add(number)) {
+    for_every_seed(100, |seed| {
         let (one, other) = (run(seed), run(seed));
-        assert_eq!(one.trace, other.trace, "RANDOM_FAULTS_SEED={seed}");
+        assert_eq!(one.trace, other.trace);
         let report = |ran: &Ran| {
             let written = ran.result.as_ref().map(|report| {
                 let mut bytes = Vec::new();
@@ -331,6 +257,6 @@ fn a_seed_repeats_its_run() {
             });
             written.map_err(ToString::to_string)
         };
-        assert_eq!(report(&one), report(&other), "RANDOM_FAULTS_SEED={seed}");
-    }
+        assert_eq!(report(&one), report(&other));
+    });
 }

@@ -22,10 +22,8 @@ use pod_reaper_test_support::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{
-    watched::{Watched, Write},
-    world::{By, World, claim_state, no_facts, reached, start, unread, unwanted},
-};
+use super::watched::{Watched, Write};
+use crate::world::{By, World, claim_state, no_facts, reached, start, unread, unwanted};
 
 /// The maximum age of a read of the node at a write.
 const FRESH: Duration = Duration::from_secs(5);

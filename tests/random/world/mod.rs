@@ -1,8 +1,11 @@
-//! The true state of the cluster: its objects, the effects of writes, and random changes.
+//! A random cluster: its objects, the effects of writes, and random changes.
 //!
 //! It is kept as the facts that a complete read would return, so that the oracle can judge it directly.
 
-use std::{collections::BTreeMap, time::Duration};
+pub mod json;
+pub mod node;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{
@@ -10,13 +13,31 @@ use pod_reaper::facts::{
     NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
 };
 use pod_reaper::source::Gathered;
-use pod_reaper_test_support::simulated::{Dice, Refusal};
+use pod_reaper_test_support::{
+    samples,
+    simulated::{Dice, Refusal, Resource},
+};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::node::{Lease, Node, Skip, Stamps, asks, satisfies};
+use self::node::{Lease, Node, Skip, Stamps, asks, satisfies};
 
 /// Namespace and name.
 pub type Key = (String, String);
+
+/// What a client can read of an object.
+#[derive(Debug, Clone)]
+pub enum Facts {
+    Node(Arc<Node>),
+    Lease(Lease),
+    Set(Set),
+    /// A pod, Terminating or not.
+    Pod(Arc<PodFacts>, bool),
+    Namespace(String, Option<String>),
+    Claim(Claim),
+    Volume(VolumeFacts),
+    Nothing,
+}
 
 #[derive(Clone)]
 pub struct World {
@@ -48,10 +69,22 @@ pub struct Pod {
     pub template: Option<&'static str>,
     /// Whether a volume names a claim that another volume of it makes.
     pub names_its_own: bool,
+    pub looks: Looks,
     pub changed: bool,
     /// Whether this program force-deleted it.
     forced_by_us: bool,
     released_at: Option<Instant>,
+}
+
+/// What a pod says of itself that no rule asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Looks {
+    /// Until it has finished, and from then on.
+    pub phase: &'static str,
+    pub finished: &'static str,
+    /// The status in its row, unless another comes first.
+    pub shows: &'static str,
+    pub reason: Option<&'static str>,
 }
 
 #[derive(Debug, Clone)]
@@ -93,6 +126,16 @@ pub enum By {
 }
 
 const NAMESPACES: [&str; 2] = ["bank", "shop"];
+/// Statuses in the rows of pods. The last two are none of today's, and one that such a row has for another reason.
+const SHOWN: [&str; 7] = [
+    "Running",
+    "Completed",
+    "Error",
+    "Init:0/1",
+    "CrashLoopBackOff",
+    "Unheard",
+    "Terminating",
+];
 /// An hour and more is long past every threshold.
 const LONG: i64 = 3_600;
 
@@ -135,8 +178,8 @@ impl World {
                 );
             }
         }
-        let dead = dice.weigh(&[(8, 1), (8, 2), (2, 3), (1, 4), (1, 0)]);
-        let ready = dice.weigh(&[(8, 2), (8, 3), (4, 5), (2, 1), (1, 0)]);
+        let dead = dice.weigh(&[(16, 1), (16, 2), (4, 3), (2, 4), (2, 0), (1, 8)]);
+        let ready = dice.weigh(&[(16, 2), (16, 3), (8, 5), (4, 1), (2, 0), (1, 12)]);
         for number in 0..(dead + ready).max(1) {
             let node = world.random_node(dice, number, number < dead);
             world.nodes.insert(node.facts.name.clone(), node);
@@ -229,6 +272,7 @@ impl World {
             skew: dice.weigh(&[(20, 0), (1, -1_200), (1, 1_200), (1, 20)]),
             goes_on,
             host,
+            of_another: dice.permille(150),
         };
         let own_lease = dice
             .permille(850)
@@ -273,6 +317,7 @@ impl World {
             version: "v1.35.4",
             machine: !by_name,
             provider: dice.pick(&[None, Some("aws:///eu-1a/i-0"), Some("gce://p/z/n")]),
+            doubtful: dice.permille(60),
             skip,
             beats: Vec::new(),
             lease: own_lease,
@@ -348,7 +393,7 @@ impl World {
             (1, &["x/hold"]),
             (1, &[JOB_TRACKING, "x/hold"]),
         ]);
-        let (owner, workload, template, api_version) = random_owner(dice);
+        let (owner, workload, template, controller) = random_owner(dice);
         let of_set = owner.as_ref().is_some_and(|owner| owner.name == SET);
         let mut claims = Vec::new();
         for number in 0..dice.weigh(&[(5, 0), (3, 1), (1, 2)]) {
@@ -405,10 +450,7 @@ impl World {
             node,
             owner,
             workload,
-            controller: api_version.map(|version| Identity {
-                api_version: version.to_owned(),
-                uid: "uid-of-owner".to_owned(),
-            }),
+            controller,
             siblings: None,
             deletion_deadline: start() - SignedDuration::from_secs(age(dice)),
             grace_seconds: dice.pick(&[None, Some(0), Some(30), Some(30)]),
@@ -416,7 +458,7 @@ impl World {
                 .iter()
                 .map(|finalizer| (*finalizer).to_owned())
                 .collect(),
-            finished: dice.permille(50),
+            finished: dice.permille(120),
             mirror: dice.permille(20),
             opted_out: skip.opted_out(),
             namespace_opted_out: Ok(None),
@@ -434,6 +476,12 @@ impl World {
             skip,
             template,
             names_its_own,
+            looks: Looks {
+                phase: dice.weigh(&[(6, "Running"), (1, "Pending"), (1, "Unknown")]),
+                finished: dice.pick(&["Failed", "Succeeded"]),
+                shows: dice.pick(&SHOWN),
+                reason: dice.pick(&[None, None, None, Some("NodeLost"), Some("Evicted")]),
+            },
             changed: false,
             forced_by_us: false,
             released_at: None,
@@ -523,8 +571,21 @@ impl World {
                 .collect::<Vec<_>>();
             self.note_renewed(&mut facts, Some(&users));
             let unwanted = unwanted(&facts, &Ok(self.sets.get(&facts.namespace)));
+            let others = self
+                .pods
+                .values()
+                .map(|other| &other.facts)
+                .filter(|other| {
+                    other.uid != facts.uid
+                        && (&other.namespace, &other.node) == (&facts.namespace, &facts.node)
+                });
+            let others = others.filter(|other| !other.finished).collect::<Vec<_>>();
             for claim in &mut facts.claims {
                 let unwanted = unwanted.clone();
+                let users = others
+                    .iter()
+                    .filter(|other| claims_of(other).contains(&claim.name));
+                claim.users = users.map(|other| other.name.clone()).collect();
                 let found = self
                     .claims
                     .get(&(facts.namespace.clone(), claim.name.clone()));
@@ -550,13 +611,96 @@ impl World {
         for name in self.pods.values().filter_map(|pod| pod.facts.node.clone()) {
             nodes.entry(name).or_insert(NodeRead::Gone);
         }
+        let mut attachments = BTreeMap::<_, Vec<_>>::new();
+        for (node, attachment) in self.attachments.clone() {
+            attachments.entry(node).or_default().push(attachment);
+        }
         Gathered {
             facts: ClusterFacts {
                 nodes,
+                attachments,
                 ..no_facts(now)
             },
             pods: pods.collect(),
         }
+    }
+
+    /// The objects of a kind as the API server has them, of all names or of one.
+    pub fn objects(&self, resource: Resource, of: Option<(&str, &str)>) -> Vec<(Value, Facts)> {
+        let now = self.date();
+        let named = |name: &str| of.is_none_or(|(_, wanted)| wanted == name);
+        let is = |key: &Key| of.is_none_or(|of| of == (key.0.as_str(), key.1.as_str()));
+        let nodes = self.nodes.values().filter(|node| named(&node.facts.name));
+        match resource {
+            Resource::Nodes => nodes.map(|node| json::node_and_facts(node, now)).collect(),
+            Resource::Leases => nodes
+                .flat_map(|node| json::leases_and_facts(node, now))
+                .flatten()
+                .collect(),
+            Resource::Pods => {
+                let pods = self.pods.iter().filter(|(key, _)| is(key));
+                pods.map(|(_, pod)| json::pod_and_facts(pod)).collect()
+            }
+            Resource::Claims => {
+                let claims = self.claims.iter().filter(|(key, _)| is(key));
+                let facts = |(key, claim): (_, &Claim)| {
+                    (json::claim(key, claim), Facts::Claim(claim.clone()))
+                };
+                claims.map(facts).collect()
+            }
+            Resource::Volumes => {
+                let volumes = self.volumes.values().filter(|volume| named(&volume.name));
+                let facts =
+                    |volume: &VolumeFacts| (json::volume(volume), Facts::Volume(volume.clone()));
+                volumes.map(facts).collect()
+            }
+            Resource::StatefulSets => {
+                let sets = self
+                    .sets
+                    .iter()
+                    .filter(|(namespace, _)| of.is_none_or(|of| of == (namespace.as_str(), SET)));
+                let facts = |(namespace, set): (&String, &Set)| {
+                    (json::set(namespace, set), Facts::Set(set.clone()))
+                };
+                sets.map(facts).collect()
+            }
+            Resource::Namespaces => {
+                let facts = |(name, skip): (&String, &Skip)| {
+                    let facts = Facts::Namespace(name.clone(), skip.opted_out());
+                    (json::namespace(name, *skip), facts)
+                };
+                self.namespaces.iter().map(facts).collect()
+            }
+            Resource::Attachments => {
+                let object = |(node, it): &(String, Attachment)| json::attachment(node, it);
+                let objects = self.attachments.iter().map(object);
+                objects.map(|object| (object, Facts::Nothing)).collect()
+            }
+            Resource::Events | Resource::ReplicaSets | Resource::Jobs => Vec::new(),
+        }
+    }
+
+    /// All of them, and one more of each kind of which a file without any would prove nothing.
+    pub fn all(&self) -> Vec<Value> {
+        let kinds = [
+            Resource::Nodes,
+            Resource::Leases,
+            Resource::Pods,
+            Resource::Claims,
+            Resource::Volumes,
+            Resource::StatefulSets,
+            Resource::Namespaces,
+            Resource::Attachments,
+        ];
+        let objects = kinds.into_iter().flat_map(|kind| self.objects(kind, None));
+        let more = [
+            json!({"kind": "Pod", "metadata": {"namespace": "another", "name": "another"}}),
+            samples::lease("another"),
+            samples::claim("another", "another", "another"),
+            samples::volume("another", &json!({})),
+            samples::set("another", "another", &[]),
+        ];
+        objects.map(|(object, _)| object).chain(more).collect()
     }
 
     /// The leases of API servers.
@@ -873,77 +1017,55 @@ fn claims_of(pod: &PodFacts) -> Vec<String> {
     pod.claims.iter().map(|claim| claim.name.clone()).collect()
 }
 
-/// Owner, workload, template hash and the owner's API version.
+/// Kinds of owners, with the API versions of their controllers. Namesakes of other groups may be anything.
+const OWNERS: [(usize, &str, &str, &str); 19] = [
+    (16, "StatefulSet", SET, "apps/v1"),
+    (6, "StatefulSet", "owner", "apps/v1"),
+    (3, "ReplicaSet", "owner", "apps/v1"),
+    (3, "ReplicaSet", "web-7d9c", "apps/v1"),
+    (3, "Job", "owner", "batch/v1"),
+    (2, "Job", "nightly-29481234", "batch/v1"),
+    (1, "ReplicationController", "owner", "v1"),
+    (1, "DaemonSet", "owner", "apps/v1"),
+    (1, "VirtualMachineInstance", "vm", "kubevirt.io/v1"),
+    (1, "Pod", "virt-launcher-vm", "v1"),
+    (1, "Pod", "driver", "v1"),
+    (1, "ReplicaSet", "owner", "example.org/v1"),
+    (1, "replicaset", "owner", "apps/v1"),
+    (1, "ReplicationController", "owner", "example.org/v1"),
+    (1, "Job", "owner", "batch.example.org/v1"),
+    (1, "DaemonSet", "owner", "v1"),
+    (1, "Übersetzung", "owner", "example.org/v1"),
+    // It owns the pod, and does not control it.
+    (1, "ReplicaSet", "owner", ""),
+    (2, "", "", ""),
+];
+
+/// Owner, the workload above it, the hash of its template, and whose controller it is.
 type RandomOwner = (
     Option<Owner>,
     Option<Owner>,
     Option<&'static str>,
-    Option<&'static str>,
+    Option<Identity>,
 );
 
 fn random_owner(dice: &mut Dice) -> RandomOwner {
+    let (kind, name, version) =
+        dice.weigh(&OWNERS.map(|(often, kind, name, version)| (often, (kind, name, version))));
     let owner = |kind: &str, name: &str| {
-        Some(Owner {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-        })
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        (!kind.is_empty()).then_some(Owner { kind, name })
     };
-    let same = |owner: Option<Owner>, version| (owner.clone(), owner, None, Some(version));
-    let kinds = [
-        (6, 0),
-        (3, 1),
-        (3, 2),
-        (3, 3),
-        (2, 4),
-        (2, 5),
-        (1, 6),
-        (1, 7),
-        (1, 8),
-        (1, 9),
-        (9, 10),
-    ];
-    match dice.weigh(&kinds) {
-        0 => same(owner("StatefulSet", "owner"), "apps/v1"),
-        1 => same(owner("ReplicaSet", "owner"), "apps/v1"),
-        2 => (
-            owner("ReplicaSet", "web-7d9c"),
-            owner("Deployment", "web"),
-            Some("7d9c"),
-            Some("apps/v1"),
-        ),
-        3 => same(owner("Job", "owner"), "batch/v1"),
-        4 => (
-            owner("Job", "nightly-29481234"),
-            owner("CronJob", "nightly"),
-            None,
-            Some("batch/v1"),
-        ),
-        5 => (None, None, None, None),
-        6 => {
-            let owners = [
-                ("VirtualMachineInstance", "vm"),
-                ("Pod", "virt-launcher-vm"),
-                ("Pod", "driver"),
-            ];
-            let (kind, name) = dice.pick(&owners);
-            same(owner(kind, name), "v1")
-        }
-        7 => same(owner("DaemonSet", "owner"), "apps/v1"),
-        8 => same(owner("ReplicationController", "owner"), "v1"),
-        10 => (
-            owner("StatefulSet", SET),
-            owner("StatefulSet", SET),
-            None,
-            Some("apps/v1"),
-        ),
-        // Of the same name in another group, where each pod may be one of its kind.
-        _ => (
-            owner("ReplicaSet", "owner"),
-            owner("ReplicaSet", "owner"),
-            None,
-            Some("example.org/v1"),
-        ),
-    }
+    let (workload, template) = match name {
+        "web-7d9c" => (owner("Deployment", "web"), Some("7d9c")),
+        "nightly-29481234" => (owner("CronJob", "nightly"), None),
+        _ => (owner(kind, name), None),
+    };
+    let controller = (!version.is_empty()).then(|| Identity {
+        api_version: version.to_owned(),
+        uid: "uid-of-owner".to_owned(),
+    });
+    (owner(kind, name), workload, template, controller)
 }
 
 fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, Vec<AffinityTerm>) {
@@ -968,7 +1090,7 @@ fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, 
         ),
         3 => (Storage::HostPath("/var/data".to_owned()), Vec::new()),
         4 => (Storage::StrictLocal, Vec::new()),
-        _ => by(match dice.below(17) {
+        _ => by(match dice.below(22) {
             0 => vec![one("topology.topolvm.io/node", "In", &[own_name])],
             1 => vec![one(host, "In", &[own_host, "another"])],
             2 => vec![one(host, "In", &[own_host, "h1", "h2"])],
@@ -992,6 +1114,18 @@ fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, 
                 ..one("disk", "Exists", &[])
             }],
             15 => vec![term(Vec::new())],
+            16 => vec![one(host, "In", &[])],
+            17 => vec![one("disk", "Exists", &["ssd"])],
+            18 => vec![one("disk", "Near", &["ssd"])],
+            19 => vec![one(
+                "failure-domain.beta.kubernetes.io/region",
+                "In",
+                &["x"],
+            )],
+            20 => vec![
+                one("topology.kubernetes.io/zone", "In", &["b"]),
+                one(host, "In", &[own_host]),
+            ],
             _ => vec![
                 term(Vec::new()),
                 one(host, "In", &["h1"]),

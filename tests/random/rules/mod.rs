@@ -1,19 +1,11 @@
 //! Properties of the rules, the limits and the report, over random whole clusters.
-//!
-//! Each property runs on 10,000 clusters; `PROPTEST_CASES` changes that. A failure prints its seed, which
-//! `PROPTEST_RNG_SEED` repeats.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
 
-mod clusters;
+mod case;
 
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
-    hash::{BuildHasher, RandomState},
+    panic::{AssertUnwindSafe, catch_unwind},
 };
 
 use jiff::SignedDuration;
@@ -32,39 +24,30 @@ use pod_reaper_test_support::oracle::{
     Place, alive, certainly_off, first_reason, is_unverified, objections, outage, place_of,
     shares_a_disk, standing, two_must_not_run,
 };
-use proptest::{
-    prelude::*,
-    test_runner::{RngAlgorithm, RngSeed, TestCaseResult, TestError, TestRunner},
-};
 
-use crate::clusters::{Case, case};
+use self::case::Case;
+use crate::for_every_seed;
 
-const CASES: u32 = 10_000;
-/// How many codes of reasons there are.
-const REASONS: usize = ReasonCode::ALL.len();
+const CASES: u64 = 10_000;
 
-/// Checks `property` on random clusters.
-fn for_every_cluster(property: impl Fn(&Case) -> TestCaseResult) {
-    let mut config = ProptestConfig {
-        failure_persistence: None,
-        max_shrink_iters: 4_000,
-        // The default, ChaCha, takes half of the time in a build without optimisation.
-        rng_algorithm: RngAlgorithm::XorShift,
-        ..ProptestConfig::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    let seed = match config.rng_seed {
-        RngSeed::Fixed(seed) => seed,
-        RngSeed::Random => RandomState::new().hash_one("a seed that can be repeated"),
-    };
-    config.rng_seed = RngSeed::Fixed(seed);
-    match TestRunner::new(config).run(&case(), |case| property(&case)) {
-        Ok(()) => {}
-        Err(TestError::Fail(why, case)) => panic!("{why}\nPROPTEST_RNG_SEED={seed}\n{case:#?}"),
-        Err(TestError::Abort(why)) => panic!("{why}\nPROPTEST_RNG_SEED={seed}"),
-    }
+/// Checks `property` on random clusters. Of one that fails, the pods are shown without which it does not.
+fn for_every_cluster(property: impl Fn(&Case)) -> bool {
+    let fails = |case: &Case| catch_unwind(AssertUnwindSafe(|| property(case))).is_err();
+    for_every_seed(CASES, |seed| {
+        let mut case = Case::random(seed);
+        if !fails(&case) {
+            return;
+        }
+        for at in (0..case.gathered.pods.len()).rev() {
+            let mut fewer = case.clone();
+            fewer.gathered.pods.remove(at);
+            if fails(&fewer) {
+                case = fewer;
+            }
+        }
+        eprintln!("{case:#?}");
+        property(&case);
+    })
 }
 
 fn plan(settings: &Settings, Gathered { facts, pods }: &Gathered) -> Plan {
@@ -129,21 +112,21 @@ fn uids<'a>(pods: impl IntoIterator<Item = &'a PodFacts>) -> BTreeSet<&'a str> {
 #[test]
 fn nothing_is_reaped_that_the_design_forbids() {
     let (judged, reaped, seen) = (Cell::new(0), Cell::new(0), RefCell::new(BTreeSet::new()));
-    for_every_cluster(|case| {
+    let enough = for_every_cluster(|case| {
         let settings = case.settings();
         let plan = plan(&settings, &case.gathered);
         for pod in plan.reaps() {
             let objections = objections(&case.gathered.facts, &settings.policy, pod);
-            prop_assert!(
+            assert!(
                 objections.is_empty(),
                 "{} is reaped, but {objections:?}",
                 pod.uid
             );
         }
         let reaps = plan.reaps().count();
-        prop_assert!(reaps == 0 || !breaker_holds(case, settings.limits.max_not_ready_percent));
-        prop_assert!(reaps <= settings.limits.max_deletes.unwrap_or(usize::MAX));
-        prop_assert_eq!(
+        assert!(reaps == 0 || !breaker_holds(case, settings.limits.max_not_ready_percent));
+        assert!(reaps <= settings.limits.max_deletes.unwrap_or(usize::MAX));
+        assert_eq!(
             plan.pods.len(),
             case.gathered.pods.len(),
             "every pod is reported"
@@ -151,16 +134,19 @@ fn nothing_is_reaped_that_the_design_forbids() {
         judged.set(judged.get() + case.gathered.pods.len());
         reaped.set(reaped.get() + reaps);
         seen.borrow_mut().extend(plan.pods.iter().map(Judged::code));
-        Ok(())
     });
     // Without reaped pods, or with few clusters, the property proves little.
     let (judged, reaped, seen) = (judged.get(), reaped.get(), seen.into_inner());
-    if judged >= 10_000 {
+    if enough {
         assert!(
             reaped * 16 >= judged,
             "only {reaped} of {judged} pods are reaped"
         );
-        assert_eq!(seen.len(), REASONS, "each reason comes up: {seen:?}");
+        assert_eq!(
+            seen.len(),
+            ReasonCode::ALL.len(),
+            "each reason comes up: {seen:?}"
+        );
     }
 }
 
@@ -179,8 +165,8 @@ fn every_pod_without_an_objection_is_reaped() {
             None => due.len(),
         };
         let reaped = uids(plan.reaps());
-        prop_assert_eq!(reaped.len(), expected);
-        prop_assert_eq!(
+        assert_eq!(reaped.len(), expected);
+        assert_eq!(
             plan.hold.as_ref().map(|hold| hold.held),
             held.then_some(due.len())
         );
@@ -192,10 +178,9 @@ fn every_pod_without_an_objection_is_reaped() {
         for judged in &plan.pods {
             let uid = judged.pod.uid.as_str();
             if due.contains(uid) && !reaped.contains(uid) {
-                prop_assert_eq!(judged.code(), limited, "{}", uid);
+                assert_eq!(judged.code(), limited, "{}", uid);
             }
         }
-        Ok(())
     });
 }
 
@@ -208,7 +193,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
         for judged in plan(&settings, &case.gathered).pods {
             let pod = &judged.pod;
             let expected = first_reason(facts, &settings.policy, pod);
-            prop_assert_eq!(judged.reason.code(), expected, "{}", pod.uid);
+            assert_eq!(judged.reason.code(), expected, "{}", pod.uid);
             let (place, named) = match &judged.reason {
                 Reason::LocalVolume { claims, .. }
                 | Reason::Stuck {
@@ -232,26 +217,25 @@ fn the_first_rule_that_holds_gives_the_reason() {
                 Place::Unverified => is_unverified(claim, node),
                 place => place_of(claim, node) == place,
             });
-            prop_assert_eq!(
+            assert_eq!(
                 named,
                 such.map(|claim| &claim.name).collect::<Vec<_>>(),
                 "{}",
                 pod.uid
             );
         }
-        Ok(())
     });
 }
 
 #[test]
 fn what_may_live_is_not_reaped_where_two_would_do_harm() {
     let (unique, shared) = (Cell::new(0), Cell::new(0));
-    for_every_cluster(|case| {
+    let enough = for_every_cluster(|case| {
         let (settings, facts) = (case.settings(), &case.gathered.facts);
         for pod in plan(&settings, &case.gathered).reaps() {
             let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
             if two_must_not_run(pod) && alive(node, &settings.policy, facts.now) {
-                prop_assert_eq!(
+                assert_eq!(
                     settings.policy.kubelet_alive,
                     KubeletAlive::Reap,
                     "{}",
@@ -260,7 +244,7 @@ fn what_may_live_is_not_reaped_where_two_would_do_harm() {
                 unique.set(unique.get() + 1);
             }
             if shares_a_disk(pod) {
-                prop_assert!(
+                assert!(
                     certainly_off(node, &settings.policy, facts.now),
                     "{}",
                     pod.uid
@@ -268,11 +252,13 @@ fn what_may_live_is_not_reaped_where_two_would_do_harm() {
                 shared.set(shared.get() + 1);
             }
         }
-        Ok(())
     });
-    assert!(unique.get() > 0, "--kubelet-alive=reap reaps no unique pod");
     assert!(
-        shared.get() > 0,
+        !enough || unique.get() > 0,
+        "--kubelet-alive=reap reaps no unique pod"
+    );
+    assert!(
+        !enough || shared.get() > 0,
         "no pod with a shared disk is reaped from a fenced node"
     );
 }
@@ -281,7 +267,7 @@ fn what_may_live_is_not_reaped_where_two_would_do_harm() {
 #[test]
 fn the_answers_that_are_not_asked_for_change_nothing() {
     let (asked, not_asked) = (Cell::new(0), Cell::new(0));
-    for_every_cluster(|case| {
+    let enough = for_every_cluster(|case| {
         let facts = &case.gathered.facts;
         for pod in &case.gathered.pods {
             let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
@@ -300,7 +286,7 @@ fn the_answers_that_are_not_asked_for_change_nothing() {
                     asked.set(asked.get() + 1);
                 } else {
                     not_asked.set(not_asked.get() + 1);
-                    prop_assert_eq!(
+                    assert_eq!(
                         place_of(claim, node),
                         place_of(&unasked, node),
                         "{}",
@@ -309,10 +295,9 @@ fn the_answers_that_are_not_asked_for_change_nothing() {
                 }
             }
         }
-        Ok(())
     });
     assert!(
-        asked.get() > 0 && not_asked.get() > 0,
+        !enough || asked.get() > 0 && not_asked.get() > 0,
         "asked {}, not asked {}",
         asked.get(),
         not_asked.get()
@@ -327,16 +312,15 @@ fn the_report_says_which_nodes_live_and_which_are_off() {
             let Some(node) = facts.nodes.get(&entry.name).and_then(NodeRead::known) else {
                 continue;
             };
-            prop_assert_eq!(
+            assert_eq!(
                 !entry.signs_of_life.is_empty(),
                 alive(node, &settings.policy, facts.now),
                 "{}",
                 entry.name
             );
             let off = certainly_off(node, &settings.policy, facts.now);
-            prop_assert_eq!(entry.fenced.is_some(), off, "{}", entry.name);
+            assert_eq!(entry.fenced.is_some(), off, "{}", entry.name);
         }
-        Ok(())
     });
 }
 
@@ -357,15 +341,14 @@ fn the_cap_takes_the_longest_overdue() {
             .iter()
             .filter(|judged| judged.code() == ReasonCode::OverCap)
         {
-            prop_assert!(
+            assert!(
                 last <= Some(key(&judged.pod)),
                 "{} is over the cap, {last:?} is not",
                 judged.pod.uid
             );
         }
         let order = plan.reaps().map(key).collect::<Vec<_>>();
-        prop_assert!(order.is_sorted(), "the order to act in: {order:?}");
-        Ok(())
+        assert!(order.is_sorted(), "the order to act in: {order:?}");
     });
 }
 
@@ -416,9 +399,8 @@ fn a_failed_read_adds_nothing() {
             let mut failed = case.gathered.clone();
             fail(&mut failed, why());
             let partial = plan(&settings, &failed);
-            prop_assert!(uids(partial.reaps()).is_subset(&uids(whole.reaps())));
+            assert!(uids(partial.reaps()).is_subset(&uids(whole.reaps())));
         }
-        Ok(())
     });
 }
 
@@ -442,9 +424,8 @@ fn the_order_of_the_facts_does_not_matter() {
             report(case, &settings, &shuffled),
         );
         for output in [Output::Json, Output::Text] {
-            prop_assert_eq!(written(&one, output), written(&other, output));
+            assert_eq!(written(&one, output), written(&other, output));
         }
-        Ok(())
     });
 }
 
@@ -470,7 +451,7 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
         words.into_iter().any(|word| word == "failed=0")
     };
     let scripted = Cell::new(0);
-    for_every_cluster(|case| {
+    let enough = for_every_cluster(|case| {
         // Only plain names go into a script, as an API server gives them.
         let mut gathered = case.gathered.clone();
         for (at, pod) in gathered.pods.iter_mut().enumerate() {
@@ -495,7 +476,7 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
             .iter()
             .enumerate()
             .filter(|(_, pod)| pod.verdict.as_str() == "manual");
-        prop_assert_eq!(
+        assert_eq!(
             places,
             manual.map(|(place, _)| place).collect::<Vec<_>>(),
             "each is in one group"
@@ -515,11 +496,11 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
                 .filter(|words| words[0] == "reap_pod")
                 .collect::<Vec<_>>();
             let destroyed = entries.iter().filter(destroys).collect::<Vec<_>>();
-            prop_assert!(
+            assert!(
                 [0, entries.len()].contains(&destroyed.len()),
                 "all of them, or none"
             );
-            prop_assert_eq!(lines.len(), destroyed.len());
+            assert_eq!(lines.len(), destroyed.len());
             scripted.set(scripted.get() + lines.len());
             for (line, entry) in lines.iter().zip(destroyed) {
                 let pod = gathered
@@ -527,7 +508,7 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
                     .iter()
                     .find(|pod| pod.uid == entry.uid)
                     .unwrap();
-                prop_assert_eq!(&line[1..4], [&*pod.name, &pod.uid, &pod.resource_version]);
+                assert_eq!(&line[1..4], [&*pod.name, &pod.uid, &pod.resource_version]);
                 let lines = entry
                     .steps
                     .iter()
@@ -536,17 +517,16 @@ fn a_script_for_several_pods_is_made_of_their_own_commands() {
                 let own = lines
                     .filter(|words| words[0] == "reap_pod")
                     .collect::<Vec<_>>();
-                prop_assert_eq!(own, [*line], "its own command");
+                assert_eq!(own, [*line], "its own command");
                 let mut given = line[4..].iter().filter_map(|word| word.split_once('='));
-                prop_assert!(
+                assert!(
                     given.all(|(claim, uid)| claim.replace("claim", "uid") == uid),
                     "{line:?}"
                 );
             }
         }
-        Ok(())
     });
-    assert!(scripted.get() > 0, "no script was printed");
+    assert!(!enough || scripted.get() > 0, "no script was printed");
 }
 
 #[test]
@@ -581,7 +561,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             .filter(|pod| pod.steps.iter().any(destroys))
             .collect::<Vec<_>>();
         if report.breaker.is_some() {
-            prop_assert!(
+            assert!(
                 destructive.is_empty()
                     && !report
                         .nodes
@@ -597,12 +577,12 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 .find(|pod| pod.uid == entry.uid)
                 .unwrap();
             let reason = first_reason(&case.gathered.facts, &settings.policy, pod);
-            prop_assert!(
+            assert!(
                 [LocalVolume, VolumeUnverified, SharedDisk, OwnerKind].contains(&reason),
                 "{} gets such a command for {reason:?}",
                 pod.uid
             );
-            prop_assert!(reason == LocalVolume || !entry.steps.iter().any(gives_up_a_claim));
+            assert!(reason == LocalVolume || !entry.steps.iter().any(gives_up_a_claim));
             // Each is bound to the node's state and to the pod that was judged.
             for command in entry
                 .steps
@@ -616,23 +596,23 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                     .collect::<Vec<_>>();
                 let at = |wanted: &str| lines.iter().position(|line| line.contains(wanted));
                 let looks = format!("get node {} ", pod.node.as_deref().unwrap());
-                prop_assert!(
+                assert!(
                     at(&looks).is_some() && at(&looks) < at("Force-deleted"),
                     "{lines:?}"
                 );
-                prop_assert!(
+                assert!(
                     at(&looks) < at("dryRun") && at("dryRun") < at("Force-deleted"),
                     "{lines:?}"
                 );
                 let names = format!("reap_pod {} {} {}", pod.name, pod.uid, pod.resource_version);
-                prop_assert_eq!(
+                assert_eq!(
                     lines
                         .iter()
                         .filter(|line| line.starts_with("reap_pod "))
                         .count(),
                     1
                 );
-                prop_assert!(at(&names).is_some(), "{lines:?}");
+                assert!(at(&names).is_some(), "{lines:?}");
             }
             let node = case
                 .gathered
@@ -644,19 +624,19 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 place_of(claim, node) == Place::Pinned && !claim.users.is_empty()
             };
             let shared = pod.claims.iter().any(shared);
-            prop_assert!(
+            assert!(
                 !shared || !entry.steps.iter().any(gives_up_a_claim),
                 "{}: others use it",
                 pod.uid
             );
-            prop_assert!(
+            assert!(
                 !lives(&settings, &case.gathered, pod.node.as_deref()),
                 "{} gets such a command",
                 pod.uid
             );
             let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
             objections.retain(|objection| !may_remain.contains(objection));
-            prop_assert!(
+            assert!(
                 objections.is_empty(),
                 "{} gets such a command, but {objections:?}",
                 pod.uid
@@ -673,7 +653,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 .pods
                 .iter()
                 .filter(|pod| pod.node.as_ref() == Some(&entry.name));
-            prop_assert!(
+            assert!(
                 !lives(&settings, &case.gathered, Some(&entry.name)),
                 "{}",
                 entry.name
@@ -685,9 +665,8 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 });
                 objections.is_empty()
             };
-            prop_assert!(pods.any(shows), "{} gets such a command", entry.name);
+            assert!(pods.any(shows), "{} gets such a command", entry.name);
         }
-        Ok(())
     });
 }
 
@@ -704,18 +683,17 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
         let words = words.map(|word| shown(word)).collect::<BTreeSet<_>>();
         let text = written(&report, Output::Text);
         for line in text.split('\n') {
-            prop_assert!(
+            assert!(
                 !line.chars().any(steers),
                 "it steers the terminal: {line:?}"
             );
             let alone = without_mark(line.trim_end_matches(" \\"));
-            prop_assert!(
+            assert!(
                 columns(line) <= 100 || !alone.contains(' ') || words.contains(alone),
                 "{} columns, and more than one word: {line:?}",
                 columns(line)
             );
         }
-        Ok(())
     });
 }
 
@@ -766,9 +744,10 @@ fn columns(line: &str) -> usize {
 #[test]
 fn the_prediction_for_a_node_is_what_a_run_then_decides() {
     let seen = Cell::new(0);
-    for_every_cluster(|case| {
+    let enough = for_every_cluster(|case| {
         let settings = case.settings();
-        let dead = BTreeSet::from(["n0".to_owned(), "n1".to_owned()]);
+        let nodes = case.gathered.facts.nodes.keys();
+        let dead = nodes.take(2).cloned().collect::<BTreeSet<_>>();
         let on_dead = |pod: &PodFacts| pod.node.as_ref().is_some_and(|node| dead.contains(node));
         let known = case
             .gathered
@@ -822,12 +801,11 @@ fn the_prediction_for_a_node_is_what_a_run_then_decides() {
             codes.collect::<BTreeMap<_, _>>()
         };
         let (foretold, done) = (plan(&settings, &before), plan(&settings, &after));
-        prop_assert_eq!(codes(&foretold), codes(&done));
-        prop_assert_eq!(&foretold.hold, &done.hold);
+        assert_eq!(codes(&foretold), codes(&done));
+        assert_eq!(&foretold.hold, &done.hold);
         seen.set(seen.get() + foretold.reaps().count());
-        Ok(())
     });
-    assert!(seen.get() > 0, "no pod is foretold to be reaped");
+    assert!(!enough || seen.get() > 0, "no pod is foretold to be reaped");
 }
 
 /// Deciding stops at the first rule that applies, and explaining continues. Both must agree.
@@ -837,17 +815,16 @@ fn the_rule_that_explains_is_the_rule_that_decides() {
         let (Gathered { facts, pods }, policy) = (&case.gathered, case.settings().policy);
         for pod in pods {
             let evaluations = evaluate(facts.now, &policy, facts.node_of(pod), pod);
-            prop_assert_eq!(evaluations.len(), 18);
+            assert_eq!(evaluations.len(), 18);
             let first = evaluations
                 .iter()
                 .find(|rule| rule.holds != Some(false))
                 .unwrap();
             let decided = decide(facts.now, &policy, facts.node_of(pod), pod);
-            prop_assert_eq!(
+            assert_eq!(
                 (first.holds, &first.seen),
                 (Some(true), &decided.sentence())
             );
         }
-        Ok(())
     });
 }

@@ -6,10 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{AffinityTerm, Attachment, Ready, Requirement, Storage, VolumeFacts};
 use serde_json::{Value, json};
 
-use crate::{
+use pod_reaper_test_support::samples::{self, with};
+
+use super::{
+    Claim, Facts, Key, Pod, SET, Set,
     node::{Lease, Node, Place, Reporter, Skip, made},
-    watched::Facts,
-    world::{Claim, Pod, SET, Set},
 };
 
 /// virt-handler's heartbeat.
@@ -32,7 +33,7 @@ pub fn leases_and_facts(node: &Node, now: Timestamp) -> [Option<(Value, Facts)>;
     let own = json!({"name": name, "namespace": "kube-node-lease"});
     let of_server = |lease: &Lease| {
         let labels = json!({"kubernetes.io/hostname": lease.host,
-            "apiserver.kubernetes.io/identity": "kube-apiserver"});
+            "apiserver.kubernetes.io/identity": if lease.of_another { "another" } else { "kube-apiserver" }});
         facts(
             lease,
             json!({"name": format!("apiserver-{name}"), "namespace": "kube-system", "labels": labels}),
@@ -134,10 +135,11 @@ fn node(node: &Node, now: Timestamp) -> Value {
         };
         written.extend(set.map(|set| entry("somebody", set, &json!({"f:metadata": fields}))));
     }
+    let doubtful = node.doubtful && facts.ready == Ready::Unknown;
     if facts.ready != Ready::Absent {
         let ready = json!({
             "type": "Ready",
-            "status": facts.ready.as_str(),
+            "status": if doubtful { "malformed" } else { facts.ready.as_str() },
             "reason": facts.ready_reason,
             "lastTransitionTime": facts.ready_since.map(time),
             "lastHeartbeatTime": time(now),
@@ -152,8 +154,8 @@ fn node(node: &Node, now: Timestamp) -> Value {
     }
     let machine = if node.machine { "4c4c4544" } else { "" };
     json!({
-        "apiVersion": "v1",
         "kind": "Node",
+        "shows": doubtful.then_some("Ready,Doubtful"),
         "metadata": {
             "name": facts.name,
             "uid": facts.uid,
@@ -186,13 +188,11 @@ fn lease(lease: &Lease, named: &Value) -> Value {
     let stamp = lease
         .stamped()
         .map(|at| json!({"time": time(at), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}));
-    let mut metadata = named.clone();
-    metadata["creationTimestamp"] = json!(time(made()));
-    metadata["managedFields"] = json!(stamp.map(|stamp| vec![stamp]));
+    let stamps = stamp.map(|stamp| vec![stamp]);
+    let metadata = json!({"creationTimestamp": time(made()), "managedFields": stamps});
     json!({
-        "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": metadata,
+        "metadata": with(named.clone(), metadata),
         "spec": {"renewTime": lease.said().map(time), "leaseDurationSeconds": lease.duration},
     })
 }
@@ -221,17 +221,6 @@ pub fn pod(pod: &Pod) -> Value {
     let volumes = volumes
         .chain([json!({"name": "token", "projected": {}}), own])
         .collect::<Vec<_>>();
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": pod_metadata(pod),
-        "spec": {"nodeName": facts.node, "volumes": volumes},
-        "status": {"phase": if facts.finished { "Failed" } else { "Running" }},
-    })
-}
-
-fn pod_metadata(pod: &Pod) -> Value {
-    let facts = &pod.facts;
     // The mark of a Kosmos pod is none here: inside of a leaf cluster, ordinary pods carry it too.
     let (mut labels, mut annotations) = (json!({"kosmos-io/pod": "true"}), json!({}));
     skip(pod.skip, &mut labels, &mut annotations);
@@ -241,77 +230,71 @@ fn pod_metadata(pod: &Pod) -> Value {
     if facts.indexed {
         labels["apps.kubernetes.io/pod-index"] = json!("0");
     }
-    for (key, value) in [
-        (
-            "kubernetes.io/config.mirror",
-            facts.mirror.then_some("hash"),
-        ),
-        ("pod-reaper.io/after-reap", facts.after_reap.as_deref()),
-    ] {
-        if let Some(value) = value {
-            annotations[key] = json!(value);
-        }
+    if facts.mirror {
+        annotations["kubernetes.io/config.mirror"] = json!("hash");
+    }
+    if let Some(text) = &facts.after_reap {
+        annotations["pod-reaper.io/after-reap"] = json!(text);
     }
     let owner = facts.owner.iter().map(|owner| {
-        let mut reference = json!({"kind": owner.kind, "name": owner.name, "controller": true});
+        let mut reference = json!({"kind": owner.kind, "name": owner.name});
         if let Some(controller) = &facts.controller {
+            reference["controller"] = json!(true);
             reference["apiVersion"] = json!(controller.api_version);
             reference["uid"] = json!(controller.uid);
         }
         reference
     });
-    let mut metadata = json!({
-        "namespace": facts.namespace,
-        "name": facts.name,
-        "uid": facts.uid,
-        "resourceVersion": facts.resource_version,
-        "labels": labels,
-        "annotations": annotations,
-        "finalizers": facts.finalizers,
-        "ownerReferences": owner.collect::<Vec<_>>(),
-    });
-    if pod.terminating {
-        metadata["deletionTimestamp"] = json!(time(facts.deletion_deadline));
-        metadata["deletionGracePeriodSeconds"] = json!(facts.grace_seconds);
-    }
-    metadata
+    let (deadline, grace) = if pod.terminating {
+        (Some(time(facts.deletion_deadline)), facts.grace_seconds)
+    } else {
+        (None, None)
+    };
+    let looks = pod.looks;
+    json!({
+        "kind": "Pod",
+        "shows": looks.shows,
+        "metadata": {
+            "namespace": facts.namespace,
+            "name": facts.name,
+            "uid": facts.uid,
+            "resourceVersion": facts.resource_version,
+            "labels": labels,
+            "annotations": annotations,
+            "finalizers": facts.finalizers,
+            "ownerReferences": owner.collect::<Vec<_>>(),
+            "deletionTimestamp": deadline,
+            "deletionGracePeriodSeconds": grace,
+        },
+        "spec": {"nodeName": facts.node, "volumes": volumes},
+        "status": {
+            "phase": if facts.finished { looks.finished } else { looks.phase },
+            "reason": looks.reason,
+        },
+    })
 }
 
-pub fn claim(namespace: &str, name: &str, claim: &Claim) -> Value {
+pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
     let owner =
         |uid: &String| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
     let owners = claim.owners.iter().map(owner).collect::<Vec<_>>();
-    json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": namespace, "name": name, "uid": claim.uid, "ownerReferences": owners,
-            "resourceVersion": claim.version, "annotations": {"pod-reaper.io/scratch": claim.scratch}},
+    let more = json!({
+        "metadata": {"uid": claim.uid, "ownerReferences": owners, "resourceVersion": claim.version,
+            "annotations": {"pod-reaper.io/scratch": claim.scratch}},
         "spec": {
             "volumeName": claim.volume,
             "accessModes": [if claim.many_writers { "ReadWriteMany" } else { "ReadWriteOnce" }],
             "volumeMode": if claim.block { "Block" } else { "Filesystem" },
         },
         "status": {"phase": claim.phase},
-    })
+    });
+    with(samples::claim(namespace, name, ""), more)
 }
 
-pub fn set(
-    namespace: &str,
-    Set {
-        templates,
-        replicas,
-    }: &Set,
-) -> Value {
-    let templates = templates
-        .iter()
-        .map(|name| json!({"metadata": {"name": name}}))
-        .collect::<Vec<_>>();
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"namespace": namespace, "name": SET, "uid": "uid-of-owner"},
-        "spec": {"volumeClaimTemplates": templates, "replicas": replicas},
-    })
+pub fn set(namespace: &str, set: &Set) -> Value {
+    let templates = set.templates.iter().map(String::as_str).collect::<Vec<_>>();
+    let more = json!({"metadata": {"uid": "uid-of-owner"}, "spec": {"replicas": set.replicas}});
+    with(samples::set(namespace, SET, &templates), more)
 }
 
 pub fn volume(volume: &VolumeFacts) -> Value {
@@ -331,22 +314,16 @@ pub fn volume(volume: &VolumeFacts) -> Value {
     };
     let terms = volume.affinity.iter().map(term).collect::<Vec<_>>();
     let mut spec = json!({"persistentVolumeReclaimPolicy": volume.reclaim_policy});
+    let csi = |driver: &str, locality: &str| json!({"driver": driver, "volumeAttributes": {"dataLocality": locality}});
     match &volume.storage {
         Storage::Local(path) => spec["local"] = json!({"path": path}),
         Storage::HostPath(path) => spec["hostPath"] = json!({"path": path}),
-        Storage::StrictLocal => {
-            let attributes = json!({"dataLocality": "strict-local"});
-            spec["csi"] = json!({"driver": "driver.longhorn.io", "volumeAttributes": attributes});
-        }
+        Storage::StrictLocal => spec["csi"] = csi("driver.longhorn.io", "strict-local"),
         // The same words of other drivers, and other words of Longhorn's, bind nothing.
         Storage::Driver if volume.affinity.is_empty() => {
-            let attributes = json!({"dataLocality": "best-effort"});
-            spec["csi"] = json!({"driver": "driver.longhorn.io", "volumeAttributes": attributes});
+            spec["csi"] = csi("driver.longhorn.io", "best-effort");
         }
-        Storage::Driver => {
-            let attributes = json!({"dataLocality": "strict-local"});
-            spec["csi"] = json!({"driver": "csi.example", "volumeAttributes": attributes});
-        }
+        Storage::Driver => spec["csi"] = csi("csi.example", "strict-local"),
     }
     // One that is only read is shared by all.
     match volume.disk {
@@ -357,12 +334,11 @@ pub fn volume(volume: &VolumeFacts) -> Value {
     if !terms.is_empty() {
         spec["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
     }
-    json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume.name}, "spec": spec})
+    samples::volume(&volume.name, &spec)
 }
 
 pub fn attachment(node: &str, attachment: &Attachment) -> Value {
     json!({
-        "apiVersion": "storage.k8s.io/v1",
         "kind": "VolumeAttachment",
         "metadata": {"name": attachment.name},
         "spec": {
@@ -376,7 +352,8 @@ pub fn attachment(node: &str, attachment: &Attachment) -> Value {
 pub fn namespace(name: &str, skip: Skip) -> Value {
     let (mut labels, mut annotations) = (json!({"kubernetes.io/metadata.name": name}), json!({}));
     self::skip(skip, &mut labels, &mut annotations);
-    json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels, "annotations": annotations}})
+    let metadata = json!({"labels": labels, "annotations": annotations});
+    with(samples::namespace(name), json!({"metadata": metadata}))
 }
 
 fn time(moment: Timestamp) -> String {

@@ -1,0 +1,58 @@
+//! Random clusters, from one generator, for three engines: the rules by themselves, the scan of a simulated API server, and
+//! whole runs against one with faults.
+//!
+//! Everything depends on a seed. `RANDOM_CASES` sets how many clusters each test checks, and `RANDOM_SEED` the first. A
+//! failure prints the command that repeats its cluster.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "figures are shown with --nocapture, and what repeats a failure"
+)]
+
+mod faults;
+mod options;
+mod rules;
+mod scan;
+mod world;
+
+use std::hash::{BuildHasher, RandomState};
+
+/// Prints how to repeat the case of this seed, unless its check passed.
+struct Repeats(u64);
+
+impl Drop for Repeats {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (seed, thread) = (self.0, std::thread::current());
+            let test = thread.name().unwrap_or_default();
+            eprintln!(
+                "repeat it with: RANDOM_SEED={seed} RANDOM_CASES=1 cargo test --test random {test}"
+            );
+        }
+    }
+}
+
+/// Checks as many seeds as the environment says, else `cases`. Returns whether those were enough to see everything.
+fn for_every_seed(cases: u64, mut check: impl FnMut(u64)) -> bool {
+    let first = variable("RANDOM_SEED")
+        .unwrap_or_else(|| RandomState::new().hash_one("a seed that can be repeated"));
+    let asked_for = variable("RANDOM_CASES").unwrap_or(cases);
+    for number in 0..asked_for {
+        let repeats = Repeats(first.wrapping_add(number));
+        check(repeats.0);
+    }
+    asked_for >= cases
+}
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is no number: {text:?}")),
+    )
+}

@@ -1,0 +1,60 @@
+//! Random options, without those that say where the cluster is and what is done to it.
+
+use pod_reaper::{cli::Cli, settings::Settings};
+use pod_reaper_test_support::simulated::Dice;
+
+/// What the operator says of nodes. The world's nodes are made for them.
+const SELECTORS: [&str; 6] = [
+    "--leaf-node-selector=type=stands-for-another",
+    "--leaf-node-selector=annotation:example.org/leaf",
+    "--leaf-node-selector=taint:example.org/leaf=yes",
+    "--fenced-node-selector=example.org/off=true",
+    "--fenced-node-selector=annotation:example.org/off",
+    "--fenced-node-selector=taint:example.org/off=yes",
+];
+
+/// How often each is given, in a thousand.
+const FURTHER: [(usize, &str); 11] = [
+    (600, "--reap-scratch"),
+    (250, "--all"),
+    (100, "--exit-on-manual"),
+    (100, "--namespace-regex=^shop$"),
+    (100, "--namespace-exclude-regex=^shop$"),
+    (70, "--manual-owner-kind=statefulset"),
+    (50, "--manual-owner-kind=Deployment"),
+    (30, "--manual-owner-kind=Job,ReplicaSet"),
+    (50, "--manual-owner-kind=cronjobs,DaemonSet"),
+    (150, "--kubelet-alive=hold"),
+    (300, "--kubelet-alive=reap"),
+];
+
+/// The arguments, with the program's name first.
+pub fn args(dice: &mut Dice) -> Vec<String> {
+    let cap = dice.weigh(&[(8, 0), (1, 1), (1, 2), (1, 3)]);
+    let any = 1 + dice.below(99);
+    let percent = dice.weigh(&[(6, 55), (4, 100), (1, 30), (1, any)]);
+    let mut threshold = || dice.pick(&["0s", "1m", "10m", "10m"]);
+    let mut args = vec![
+        "pod-reaper".to_owned(),
+        format!("--reap-older-than={}", threshold()),
+        format!("--node-not-ready-for={}", threshold()),
+        format!("--max-deletes={cap}"),
+        format!("--max-not-ready-percent={percent}"),
+    ];
+    args.extend(SELECTORS.map(str::to_owned));
+    let mut given = FURTHER
+        .iter()
+        .filter(|(often, _)| dice.permille(*often))
+        .map(|(_, arg)| (*arg).to_owned())
+        .collect::<Vec<_>>();
+    // One of them says it.
+    if given.iter().filter(|arg| arg.contains("alive")).count() > 1 {
+        given.pop();
+    }
+    args.extend(given);
+    args
+}
+
+pub fn settings(args: &[String]) -> Settings {
+    Settings::from(Cli::try_from_args(args.iter().map(Into::into)).unwrap())
+}

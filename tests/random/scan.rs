@@ -1,0 +1,306 @@
+//! The scan reads little, and must lead to the same verdicts as reading everything.
+//!
+//! Random clusters are read twice: by the scan, from the simulated API server, and completely, as a snapshot of the
+//! same objects. Both must lead to the same verdicts for the same reasons.
+
+use std::cell::Cell;
+
+use pod_reaper::{
+    cli::{Cli, PodName},
+    cluster::Cluster,
+    decide::{Reason, ReasonCode},
+    facts::ClusterFacts,
+    limits::{Judged, Plan},
+    questions::explain::{self, Explanation},
+    selector::NodeSelectors,
+    settings::{Settings, Task},
+    source::{
+        Gathered, live,
+        snapshot::{Pods, Saved},
+    },
+    stop::Stop,
+};
+use pod_reaper_test_support::{
+    samples,
+    simulated::{Dice, Objects, Server},
+};
+
+use crate::{
+    for_every_seed, options,
+    world::{World, start},
+};
+
+/// A cluster, and the maximum of objects on a page.
+#[derive(Debug, Clone)]
+struct Case {
+    cluster: Objects,
+    page: usize,
+}
+
+/// (namespace, name, node, reason) of each pod, sorted.
+type Verdicts = Vec<(String, String, Option<String>, String)>;
+
+fn verdicts(plan: &Plan) -> Verdicts {
+    let verdict = |judged: &Judged| {
+        let Judged { pod, reason, limit } = judged;
+        let mut reason = reason.clone();
+        if let Reason::VolumeUnverified { claims } = &mut reason {
+            // The API server refuses a selector in its own words.
+            let causes = claims.iter_mut().map(|claim| &mut claim.cause);
+            causes.for_each(|cause| cause.truncate(cause.find(": ").unwrap_or(cause.len())));
+        }
+        let why = limit
+            .as_ref()
+            .map_or_else(|| format!("{reason:?}"), |limit| format!("{limit:?}"));
+        let (namespace, name, node) = (&pod.namespace, &pod.name, &pod.node);
+        (namespace.clone(), name.clone(), node.clone(), why)
+    };
+    let mut verdicts = plan.pods.iter().map(verdict).collect::<Vec<_>>();
+    verdicts.sort();
+    verdicts
+}
+
+fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
+        let server = Server::new(case.cluster.clone()).page(case.page);
+        let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
+        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None)
+            .await
+            .unwrap();
+        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+        assert_eq!(server.lock().not_understood, Vec::<String>::new());
+        (facts, verdicts(&plan))
+    })
+}
+
+fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
+    let saved = Saved::read(
+        case.cluster.saved().as_bytes(),
+        settings.snapshot_options(Some(start())),
+        Pods::Terminating,
+    );
+    let Gathered { facts, pods } = saved.unwrap().gather(&settings.wanted(), None).unwrap();
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    // A snapshot has pods of nodes that are gone. A scan without `--all` does not read them.
+    let there = |node: &Option<String>| {
+        let node = node.as_ref().and_then(|name| facts.nodes.get(name));
+        node.is_some_and(|node| node.known().is_some())
+    };
+    let verdicts = verdicts(&plan)
+        .into_iter()
+        .filter(|(_, _, node, _)| settings.all || there(node))
+        .collect();
+    (facts, verdicts)
+}
+
+/// Checks `property` on random clusters.
+fn for_every_cluster(cases: u64, property: impl Fn(&Case, Settings)) -> bool {
+    for_every_seed(cases, |seed| {
+        let mut dice = Dice::new(seed);
+        let settings = options::settings(&options::args(&mut dice));
+        let page = 1 + dice.below(3);
+        let mut world = World::random(&mut dice);
+        let terms = world.volumes.values_mut().flat_map(|it| &mut it.affinity);
+        let asked = terms.flat_map(|term| &mut term.requirements);
+        for value in asked.flat_map(|asked| &mut asked.values) {
+            // The API server refuses to ask for a value that no label can have. A file does not.
+            *value = value.trim_start_matches('-').to_owned();
+        }
+        let cluster = Objects::new(start(), world.all());
+        property(&Case { cluster, page }, settings);
+    })
+}
+
+#[test]
+fn the_scan_chooses_what_reading_everything_chooses() {
+    let counts = SEEN.map(|code| (code, Cell::new(0)));
+    let enough = for_every_cluster(2_000, |case, mut settings| {
+        // A snapshot has more pods, which a cap would count.
+        settings.limits.max_deletes = None;
+        let (facts, scanned) = by_scan(case, &settings);
+        let (_, read) = by_reading_all(case, &settings);
+        assert_eq!(&facts.errors, &vec![]);
+        assert_eq!(&scanned, &read);
+        let count = |code: &str| {
+            scanned
+                .iter()
+                .filter(|(.., reason)| reason.starts_with(code))
+                .count()
+        };
+        for (code, seen) in &counts {
+            seen.set(seen.get() + count(code));
+        }
+    });
+    // Without many of each the test would prove little.
+    let many = counts.iter().all(|(_, seen)| seen.get() > 10);
+    assert!(!enough || many, "{counts:?}");
+}
+
+/// Reasons that depend on what the one source asks for and the other has.
+const SEEN: [&str; 9] = [
+    "Stuck { scratch: [], notes: [\"nothing brings",
+    "Stuck { scratch: [], notes: [\"its replacement waits",
+    "NodeReady",
+    "KubeletAlive",
+    "LocalVolume",
+    "VolumeConfined",
+    "VolumeUnverified",
+    "SharedDisk",
+    "OptedOut",
+];
+
+/// Compares the explanation of each pod with what a run decides, with its limits.
+fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Vec<String> {
+    let mut differences = Vec::new();
+    for judged in &plan.pods {
+        let asked = PodName {
+            namespace: judged.pod.namespace.clone(),
+            name: judged.pod.name.clone(),
+        };
+        let explained = explanation(&asked);
+        let decides = explained
+            .rules
+            .iter()
+            .chain(&explained.limits)
+            .filter(|rule| rule.decides);
+        let decides = decides.map(|rule| rule.seen.clone()).collect::<Vec<_>>();
+        let run = (
+            Some(judged.verdict()),
+            Some(judged.code()),
+            judged.sentence(),
+        );
+        let judgement = explained.judgement;
+        if (
+            judgement.verdict,
+            judgement.reason,
+            judgement.detail.clone(),
+        ) != run
+            || decides != [judged.sentence()]
+        {
+            differences.push(format!(
+                "{asked}: the run says {run:?}, explained is {:?} {:?} {}, by {decides:?}",
+                judgement.verdict, judgement.reason, judgement.detail
+            ));
+        }
+    }
+    differences
+}
+
+#[test]
+fn what_is_explained_is_what_a_run_decides() {
+    let (over_cap, held) = (Cell::new(0), Cell::new(0));
+    let enough = for_every_cluster(800, |case, settings| {
+        let settings = &settings;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let _entered = runtime.enter();
+        let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
+        let server = Server::new(case.cluster.clone()).page(case.page);
+        let cluster = Cluster::new(
+            server.client(),
+            stop.clone(),
+            settings.node_selectors.clone(),
+        );
+        let gathered = runtime
+            .block_on(live::gather(&cluster, &settings.wanted(), None))
+            .unwrap();
+        let plan = Plan::new(
+            &gathered.facts,
+            gathered.pods,
+            &settings.policy,
+            &settings.limits,
+        );
+        let on_cluster = |asked: &PodName| {
+            runtime
+                .block_on(explain::run_on(&cluster, settings, asked))
+                .unwrap()
+        };
+        assert_eq!(differences(&plan, on_cluster), Vec::<String>::new());
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, case.cluster.saved()).unwrap();
+        let task = Task::Audit {
+            snapshot: file.path().to_owned(),
+            now: Some(start()),
+        };
+        let audit = Settings {
+            task,
+            ..settings.clone()
+        };
+        let saved = Saved::read(
+            case.cluster.saved().as_bytes(),
+            audit.snapshot_options(Some(start())),
+            Pods::Terminating,
+        );
+        let saved = saved.unwrap().gather(&audit.wanted(), None).unwrap();
+        let of_file = Plan::new(&saved.facts, saved.pods, &audit.policy, &audit.limits);
+        let on_file = |asked: &PodName| {
+            runtime
+                .block_on(explain::run(&audit, asked, &stop))
+                .unwrap()
+        };
+        assert_eq!(differences(&of_file, on_file), Vec::<String>::new());
+
+        let limited = |code: ReasonCode| {
+            plan.pods
+                .iter()
+                .filter(|judged| judged.code() == code)
+                .count()
+        };
+        over_cap.set(over_cap.get() + limited(ReasonCode::OverCap));
+        held.set(held.get() + limited(ReasonCode::MassOutage));
+    });
+    let (over_cap, held) = (over_cap.get(), held.get());
+    assert!(
+        !enough || over_cap > 0 && held > 5,
+        "{over_cap} over the cap, {held} held"
+    );
+}
+
+#[test]
+fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
+    let stuck = samples::pod("shop", "db-0", "n1");
+    let opted_out = samples::annotated(stuck.clone(), "pod-reaper.io/skip", "true");
+    let others = [
+        samples::node("n1", "Unknown"),
+        samples::node("n2", "True"),
+        samples::namespace("shop"),
+    ];
+    let mut objects = Objects::new(
+        samples::NOW.parse().unwrap(),
+        others.into_iter().chain([opted_out]),
+    );
+    objects.cached = Some(vec![stuck]);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
+        let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
+        let cluster = Cluster::new(
+            Server::new(objects).client(),
+            stop,
+            NodeSelectors::default(),
+        );
+        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None)
+            .await
+            .unwrap();
+        // The run's delete would be refused, as the pod has another version.
+        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+        assert_eq!(plan.pods[0].code(), ReasonCode::Stuck);
+        let asked = PodName {
+            namespace: "shop".to_owned(),
+            name: "db-0".to_owned(),
+        };
+        let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
+        assert_eq!(explained.judgement.reason, Some(ReasonCode::OptedOut));
+    });
+}
