@@ -9,7 +9,7 @@ use crate::{
     support::{
         ControlPlane, fresh,
         installed::kubectl,
-        objects::{Node, Pod, pod_path},
+        objects::{Node, Pod, pod_path, stateful_set},
         program::shown,
         proxy::{Act, Proxy, Seen},
     },
@@ -77,26 +77,11 @@ fn has_line(text: &str, wanted: &[&str]) -> bool {
 fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
-    let owner = json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet",
-        "metadata": {"name": "real", "namespace": "etl"},
-        "spec": {
-            "serviceName": "real", "selector": {"matchLabels": {"app": "real"}},
-            "template": {
-                "metadata": {"labels": {"app": "real"}},
-                "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
-            },
-        },
-    });
-    let owner = cluster.create("/apis/apps/v1/namespaces/etl/statefulsets", owner);
-    let of_owner = json!({"metadata": {"ownerReferences": [{
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "real", "uid": owner["metadata"]["uid"],
-        "controller": true,
-    }]}});
+    let owner = stateful_set(&cluster, "etl", "real", json!({}));
     for name in ["real-0", "real-1"] {
-        Pod::on(six_nodes::DEAD, "etl", name).create(&cluster);
-        cluster.merge_patch(&pod_path("etl", name), of_owner.clone());
-        cluster.delete(&pod_path("etl", name), json!({"gracePeriodSeconds": 1}));
+        Pod::on(six_nodes::DEAD, "etl", name)
+            .of_set(&owner)
+            .terminating(&cluster, 1);
     }
     let alone = Pod::on(six_nodes::DEAD, "etl", "alone").terminating(&cluster, 1);
     until_overdue();

@@ -6,7 +6,7 @@ use crate::{
     SHORT, one_dead_of_three,
     support::{
         ControlPlane, fresh,
-        objects::{Node, Pod, Volume, namespace},
+        objects::{Node, Pod, Volume, stateful_set},
         program::run,
     },
     uid, until_overdue,
@@ -103,18 +103,7 @@ fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
 
 /// The pod of a set that was scaled to none, and owns its claim; stuck on the dead node. Returns its UID.
 fn scaled_down(cluster: &ControlPlane, name: &str) -> String {
-    namespace(cluster, "apps");
-    let set = json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
-        "spec": {
-            "replicas": 0, "serviceName": name, "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
-            },
-        },
-    });
-    let set = cluster.create(SETS, set);
+    let set = stateful_set(cluster, "apps", name, json!({"spec": {"replicas": 0}}));
     let (pod, claim) = (format!("{name}-0"), format!("disk-{name}-0"));
     Volume::csi(&claim, "disk.example.org")
         .claimed_by("apps", &claim)

@@ -1,5 +1,6 @@
 //! What an operator sees first and last, and that it stays readable where much has failed.
 
+use pod_reaper_test_support::samples::{self, with};
 use serde_json::{Value, json};
 
 use crate::reaper;
@@ -12,50 +13,47 @@ fn node(name: &str, ready: bool) -> [Value; 2] {
     } else {
         ("Unknown", "02:29:00")
     };
-    let condition =
-        json!({"type": "Ready", "status": status, "lastTransitionTime": "2026-11-21T02:30:00Z"});
-    [
-        json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}")}, "status": {"conditions": [condition]}}),
-        json!({"kind": "Lease", "metadata": {"name": name, "namespace": "kube-node-lease"},
-            "spec": {"renewTime": format!("2026-11-21T{renewed}.000000Z"), "leaseDurationSeconds": 40}}),
-    ]
+    let mut node = samples::node(name, status);
+    node["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-21T02:30:00Z");
+    let renewed =
+        json!({"renewTime": format!("2026-11-21T{renewed}Z"), "leaseDurationSeconds": 40});
+    [node, with(samples::lease(name), json!({"spec": renewed}))]
 }
 
 fn pod(node: &str, name: &str, claim: Option<&str>) -> Value {
-    let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "executor", "uid": "s", "controller": true});
-    let volumes =
-        claim.map(|claim| json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]));
-    json!({
-        "kind": "Pod",
-        "metadata": {
-            "name": name, "namespace": "impala", "uid": format!("58892790-bfe0-4c7c-ba0f-{name:0>12}"),
-            "resourceVersion": "81231", "ownerReferences": [owner],
-            "deletionTimestamp": "2026-11-21T02:40:00Z", "deletionGracePeriodSeconds": 30,
-        },
-        "spec": {"nodeName": node, "volumes": volumes},
-    })
+    let pod = samples::due(samples::pod("impala", name, node), "2026-11-21T02:40:00Z");
+    let uid = format!("58892790-bfe0-4c7c-ba0f-{name:0>12}");
+    let pod = with(
+        pod,
+        json!({"metadata": {"uid": uid, "deletionGracePeriodSeconds": 30}}),
+    );
+    match claim {
+        Some(claim) => samples::using(pod, claim),
+        None => pod,
+    }
 }
 
 /// A claim on that node's disk, and its volume.
 fn local(node: &str, claim: &str) -> [Value; 2] {
     let volume = format!("pvc-4be03db0-dc25-44bd-b940-{claim:0>12}");
     let hostname = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
-    let terms = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [hostname]}]}});
+    let spec = json!({
+        "local": {"path": "/opt/local-path-provisioner"}, "persistentVolumeReclaimPolicy": "Delete",
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [hostname]}]}},
+    });
+    let uid = format!("2d89b108-b215-4551-adbe-{claim:0>12}");
+    let claim = samples::claim("impala", claim, &volume);
     [
-        json!({"kind": "PersistentVolumeClaim", "spec": {"volumeName": volume},
-            "metadata": {"name": claim, "namespace": "impala", "uid": format!("2d89b108-b215-4551-adbe-{claim:0>12}")}}),
-        json!({"kind": "PersistentVolume", "metadata": {"name": volume}, "spec": {"local": {"path": "/opt/local-path-provisioner"},
-            "nodeAffinity": terms, "persistentVolumeReclaimPolicy": "Delete"}}),
+        with(claim, json!({"metadata": {"uid": uid}})),
+        samples::volume(&volume, &spec),
     ]
 }
 
 fn lines(items: &[Value]) -> Vec<String> {
     let mut audit = reaper(&["--snapshot", "-", "--now", NOW, "--log-level", "off"]);
-    let namespace = json!({"kind": "Namespace", "metadata": {"name": "impala"}});
-    let items = [items, &[namespace]].concat();
-    let state = json!({"kind": "List", "items": items});
+    let items = items.iter().cloned().chain([samples::namespace("impala")]);
     audit.command.arg("--cluster-name=prod-eu");
-    let report = audit.input(state.to_string()).run().out;
+    let report = audit.input(samples::list(items).to_string()).run().out;
     report.lines().map(str::to_owned).collect()
 }
 

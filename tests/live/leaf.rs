@@ -4,7 +4,10 @@ use serde_json::json;
 
 use crate::{
     case::{Case, FAILING, OPTIONS, Seen},
-    support::objects::annotate,
+    support::{
+        objects::{annotate, stateful_set_of},
+        samples::with,
+    },
 };
 
 /// The virtual node of a leaf cluster, with the label that Kosmos sets. A kubelet replaces Kosmos's cluster manager,
@@ -87,19 +90,14 @@ pub fn pinned_to(node: &str) -> serde_json::Value {
         let key = format!("node.kubernetes.io/{taint}");
         json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1})
     };
-    json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
+    let more = json!({"spec": {"template": {
+        "metadata": {"labels": {"kosmos-io/pod": "true"}},
         "spec": {
-            "serviceName": name, "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name, "kosmos-io/pod": "true"}},
-                "spec": {
-                    "terminationGracePeriodSeconds": 2,
-                    "nodeSelector": {"kubernetes.io/hostname": node},
-                    "tolerations": [evicted_at_once("unreachable"), evicted_at_once("not-ready")],
-                    "containers": [{"name": "main", "image": "pretended"}],
-                },
-            },
+            "terminationGracePeriodSeconds": 2,
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "tolerations": [evicted_at_once("unreachable"), evicted_at_once("not-ready")],
+            "containers": [{"name": "main", "image": "pretended"}],
         },
-    })
+    }}});
+    with(stateful_set_of(&name), more)
 }

@@ -5,7 +5,10 @@
 
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::{
+    ControlPlane,
+    samples::{self, with},
+};
 
 /// A time in the past, as the API writes it.
 pub fn seconds_ago(seconds: i64) -> String {
@@ -20,7 +23,7 @@ fn micro_seconds_ago(seconds: i64) -> String {
 
 /// Creates a namespace, unless it exists.
 pub fn namespace(cluster: &ControlPlane, name: &str) {
-    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let body = samples::namespace(name);
     let (status, answer) = cluster.request("POST", "/api/v1/namespaces", Some(body));
     assert!(
         matches!(status, 201 | 409),
@@ -51,17 +54,12 @@ struct Lease {
 impl Node {
     /// A healthy node, whose lease was just renewed.
     pub fn ready(name: &str) -> Self {
-        let object = json!({
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
-            "spec": {},
-            "status": {
-                "capacity": {"cpu": "8", "memory": "32Gi", "pods": "110"},
-                "conditions": [],
-            },
+        let more = json!({
+            "metadata": {"labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+            "status": {"capacity": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
         });
         Self {
-            object,
+            object: with(samples::node(name, "True"), more),
             lease: None,
         }
         .condition("True", "KubeletReady", 86_400)
@@ -210,15 +208,15 @@ fn ready_condition(status: &str, reason: &str, since: i64) -> Value {
 /// The server stamps each write with its own time in `managedFields`. It accepts an older stamp from a client only with
 /// another change, and that change must leave no newer stamp behind. So a label is added and removed.
 fn create_lease(cluster: &ControlPlane, node: &str, lease: &Lease) {
-    let object = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": node, "namespace": "kube-node-lease", "labels": {"passing": "true"}},
+    let more = json!({
+        "metadata": {"labels": {"passing": "true"}},
         "spec": {
             "holderIdentity": node,
             "leaseDurationSeconds": 40,
             "renewTime": micro_seconds_ago(lease.says),
         },
     });
+    let object = with(samples::lease(node), more);
     let path = lease_path(node);
     let collection = path.trim_end_matches(node).trim_end_matches('/');
     let mut object = cluster.create(&format!("{collection}?fieldManager=kubelet"), object);
@@ -399,16 +397,13 @@ pub struct Volume {
 
 impl Volume {
     fn new(name: &str, source: &str, details: Value) -> Self {
-        let object = json!({
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
-            "spec": {
-                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
-                "storageClassName": "test", "persistentVolumeReclaimPolicy": "Retain",
-                source: details,
-            },
+        let spec = json!({
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "test", "persistentVolumeReclaimPolicy": "Retain",
+            source: details,
         });
         Self {
-            object,
+            object: samples::volume(name, &spec),
             claim: None,
         }
     }
@@ -538,12 +533,8 @@ fn claim_of(
 ) -> Value {
     self::namespace(cluster, namespace);
     let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
-    let object = json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-    });
-    cluster.create(&collection, object);
+    let object = samples::claim(namespace, name, "");
+    cluster.create(&collection, with(object, json!({"spec": spec})));
     cluster.patch_status(&format!("{collection}/{name}"), json!({"phase": phase}))
 }
 
@@ -563,6 +554,27 @@ pub fn volume_attachment(cluster: &ControlPlane, name: &str, node: &str, volume:
     });
     cluster.create(collection, object);
     cluster.patch_status(&format!("{collection}/{name}"), json!({"attached": true}))
+}
+
+/// Writes a StatefulSet, with `more` laid over it. No controller needs to run: its pods are made by the test.
+pub fn stateful_set(cluster: &ControlPlane, namespace: &str, name: &str, more: Value) -> Value {
+    self::namespace(cluster, namespace);
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/statefulsets");
+    cluster.create(&path, with(stateful_set_of(name), more))
+}
+
+/// A StatefulSet of one container, without a namespace.
+pub fn stateful_set_of(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
+        "spec": {
+            "serviceName": name, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
+            },
+        },
+    })
 }
 
 /// Appends to a list that may not exist yet.
