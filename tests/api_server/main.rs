@@ -13,7 +13,6 @@ mod deletes;
 mod dry_run;
 mod ends;
 mod events;
-mod explain;
 mod faults;
 mod guard;
 mod heard;

@@ -227,20 +227,6 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
 }
 
 #[test]
-fn a_second_run_finds_nothing_more_to_reap() {
-    let cluster = fresh();
-    failed(&cluster);
-    assert_eq!(
-        run(&cluster.kubeconfig, &SHORT).report["summary"]["verdicts"]["reap"],
-        STUCK.len()
-    );
-    let again = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(again.code, 0, "{}", again.log);
-    assert_eq!(again.report["summary"]["verdicts"]["reap"], 0);
-    assert_eq!(again.report["summary"]["verdicts"]["manual"], 2);
-}
-
-#[test]
 #[ignore = "plays the case in real time, 20 minutes, and writes tests/data/six-nodes.json"]
 fn record() {
     let cluster = fresh();

@@ -79,25 +79,6 @@ fn what_if_predicts_what_a_run_does_when_the_nodes_are_dead() {
 }
 
 #[test]
-fn a_node_that_does_not_exist_is_wrong_usage_and_near_names_are_printed() {
-    let cluster = fresh();
-    six_nodes::healthy(&cluster);
-    let output = crate::binary(&cluster.kubeconfig)
-        .args(["what-if"])
-        .output()
-        .unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(2),
-        "an option before a subcommand is refused"
-    );
-    let failed = crate::support::program::asked(&cluster.kubeconfig, &["what-if", "--node", "ds6"]);
-    let says = String::from_utf8(failed.stderr).unwrap();
-    assert_eq!(failed.status.code(), Some(2), "{says}");
-    assert!(says.contains("did you mean ds06"), "{says}");
-}
-
-#[test]
 fn explain_evaluates_every_rule_for_a_pod_of_a_cluster() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
