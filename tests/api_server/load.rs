@@ -17,7 +17,7 @@ use crate::{
     Run, SHORT, binary,
     support::{
         ControlPlane, fresh,
-        objects::{self, Node, pod_path},
+        objects::{self, Node, Pod, in_parallel, pod_path},
         proxy::Proxy,
     },
     uid, uid_of_entry, until_overdue,
@@ -42,7 +42,7 @@ pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -
     let pods = nodes
         .iter()
         .flat_map(|(node, pods)| (0..*pods).map(move |pod| (node, pod)));
-    in_parallel(pods, |(node, pod)| {
+    in_parallel(BUILDERS, pods, |(node, pod)| {
         let name = format!("{node}-{pod}");
         let pod = pod_on(cluster, node, &name, &padding);
         cluster.delete(&pod_path("load", &name), json!({"gracePeriodSeconds": 1}));
@@ -53,42 +53,12 @@ pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -
 }
 
 fn pod_on(cluster: &ControlPlane, node: &str, name: &str, padding: &str) -> String {
-    let object = json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "labels": {"app.kubernetes.io/name": "load", "app.kubernetes.io/instance": name},
-            "annotations": {"example.org/padding": padding},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "load", "controller": true,
-                "uid": "00000000-0000-4000-8000-000000000000",
-            }],
-        },
-        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "example/main:1"}]},
-    });
-    uid(&cluster.create("/api/v1/namespaces/load/pods", object))
-}
-
-/// Calls `act` for each item, in parallel.
-fn in_parallel<T: Send, U: Send>(
-    items: impl Iterator<Item = T>,
-    act: impl Fn(T) -> U + Sync,
-) -> Vec<U> {
-    let mut queues = (0..BUILDERS).map(|_| Vec::new()).collect::<Vec<_>>();
-    for (place, item) in items.enumerate() {
-        queues[place % BUILDERS].push(item);
-    }
-    thread::scope(|scope| {
-        let act = &act;
-        let builders = queues
-            .into_iter()
-            .map(|queue| scope.spawn(move || queue.into_iter().map(act).collect()));
-        let builders = builders.collect::<Vec<thread::ScopedJoinHandle<'_, Vec<U>>>>();
-        builders
-            .into_iter()
-            .flat_map(|builder| builder.join().expect("it does not panic"))
-            .collect()
-    })
+    let pod = Pod::on(node, "load", name)
+        .label("app.kubernetes.io/name", "load")
+        .label("app.kubernetes.io/instance", name)
+        .annotation("example.org/padding", padding)
+        .owned_by("StatefulSet", "load");
+    uid(&cluster.create("/api/v1/namespaces/load/pods", pod.object()))
 }
 
 /// A cluster, and its zone that fails.
@@ -202,13 +172,13 @@ fn a_zone_dies(zone: &Zone) {
     let dead = (0..zone.dead)
         .map(|node| format!("dead-{node}"))
         .collect::<Vec<_>>();
-    in_parallel(0..zone.nodes - zone.dead, |node| {
+    in_parallel(BUILDERS, 0..zone.nodes - zone.dead, |node| {
         let node =
             Node::ready(&format!("ready-{node}")).annotation("example.org/padding", &padding);
         // Only NotReady nodes are read completely.
         node.without_lease().create(&cluster);
     });
-    in_parallel(dead.iter(), |node| {
+    in_parallel(BUILDERS, dead.iter(), |node| {
         Node::not_ready(node, 3600)
             .annotation("example.org/padding", &padding)
             .create(&cluster);
@@ -219,7 +189,7 @@ fn a_zone_dies(zone: &Zone) {
         .map(|node| (node.clone(), zone.pods))
         .collect::<Vec<_>>();
     let stuck = pods(&cluster, &on_each, zone.pod_padding);
-    let alive = in_parallel(crowded.iter(), |node| {
+    let alive = in_parallel(BUILDERS, crowded.iter(), |node| {
         pod_on(&cluster, node, &format!("{node}-lives"), &padding)
     });
     until_overdue();

@@ -1,16 +1,12 @@
 //! The cluster for the measurement: objects of about 11 KB, as in real clusters.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use crate::support::{
     ControlPlane,
-    objects::{Node, namespace, node_becomes, pod_path},
+    objects::{Node, Pod, in_parallel, namespace, node_becomes, pod_path},
 };
 
 /// Connections over which objects are created.
@@ -72,7 +68,7 @@ impl Filled {
     /// Creates objects up to that number of nodes and pods.
     pub fn grow(&mut self, nodes: usize, pods: usize) {
         let (cluster, dead, first) = (self.cluster, self.dead, self.nodes);
-        each(nodes.saturating_sub(first), |at| {
+        in_parallel(WRITERS, 0..nodes.saturating_sub(first), |at| {
             let name = node_name(first + at);
             let mut node =
                 Node::ready(&name).lease_renewed(if first + at < dead { 3_600 } else { 3 });
@@ -88,7 +84,7 @@ impl Filled {
         });
         self.nodes = self.nodes.max(nodes);
         let (living, first) = (self.nodes - dead, self.pods);
-        each(pods.saturating_sub(first), |at| {
+        in_parallel(WRITERS, 0..pods.saturating_sub(first), |at| {
             let at = first + at;
             let node = node_name(dead + at % living.max(1));
             create_pod(cluster, &node, &namespace_name(at), &format!("pod-{at:06}"));
@@ -112,7 +108,7 @@ impl Filled {
     /// path.
     pub fn stick(&self) -> BTreeMap<String, (Value, Value)> {
         let cluster = self.cluster;
-        let pods = each(self.stuck, |at| {
+        let pods = in_parallel(WRITERS, 0..self.stuck, |at| {
             let (namespace, name) = (namespace_name(at), stuck_name(at));
             let path = pod_path(&namespace, &name);
             if cluster.try_get(&path).is_none() {
@@ -150,48 +146,20 @@ impl Filled {
 }
 
 fn create_pod(cluster: &ControlPlane, node: &str, namespace: &str, name: &str) {
-    let setting = |at: usize| json!({"name": format!("SETTING_{at:02}"), "value": "a value of the length that such values tend to have"});
-    let settings = (0..40).map(setting).collect::<Vec<_>>();
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "name": name, "namespace": namespace,
-            "labels": {"app": "measured", "tier": "backend", "release": "2026-11"},
-            "annotations": {"example.org/applied": "what was applied, for the next time. ".repeat(80)},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "measured", "controller": true,
-                "uid": "00000000-0000-4000-8000-000000000000",
-            }],
-        },
-        "spec": {
-            "nodeName": node,
-            "containers": [{"name": "main", "image": "example/main:1", "env": settings}],
-            "volumes": [{"name": "scratch", "emptyDir": {}}],
-        },
+    let applied = "what was applied, for the next time. ".repeat(80);
+    let pod = Pod::on(node, namespace, name)
+        .label("app", "measured")
+        .label("tier", "backend")
+        .label("release", "2026-11")
+        .annotation("example.org/applied", &applied)
+        .owned_by("StatefulSet", "measured")
+        .empty_dir("scratch");
+    let pod = (0..40).fold(pod, |pod, at| {
+        let value = "a value of the length that such values tend to have";
+        pod.env(&format!("SETTING_{at:02}"), value)
     });
-    cluster.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod);
-}
-
-/// Calls `work` for each number below `count`, in parallel.
-fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::SeqCst);
-            if at >= count {
-                return done;
-            }
-            done.push(work(at));
-        }
-    };
-    thread::scope(|scope| {
-        let workers = (0..WRITERS.min(count))
-            .map(|_| scope.spawn(worker))
-            .collect::<Vec<_>>();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().expect("it says itself what is wrong"))
-            .collect()
-    })
+    cluster.create(
+        &format!("/api/v1/namespaces/{namespace}/pods"),
+        pod.object(),
+    );
 }

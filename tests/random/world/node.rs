@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{
     AffinityTerm, FencingMark, Heard, Leaf, LeafKind, NodeFacts, Ready, Requirement, SignBy,
 };
-use pod_reaper_test_support::simulated::Dice;
+use pod_reaper_test_support::{oracle::of_many, simulated::Dice};
 
 use super::{start, unread};
 
@@ -592,11 +592,6 @@ impl Place {
             Version(_) | Name => ("", ""),
         }
     }
-}
-
-/// Whether a requirement is about a zone or region, which have many nodes.
-fn of_many(requirement: &Requirement) -> bool {
-    requirement.key.ends_with("zone") || requirement.key.ends_with("region")
 }
 
 /// Whether a term asks for more than a zone or region.

@@ -3,6 +3,8 @@
 //! A status, a deletion mark and the stamp of a lease's renewal need more than one request, because the server sets
 //! them by its own rules.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -347,6 +349,16 @@ impl Pod {
         self
     }
 
+    /// Mounts an empty folder.
+    pub fn empty_dir(self, name: &str) -> Self {
+        self.volume(name, json!({"emptyDir": {}}))
+    }
+
+    /// The pod as it is created, for tests that write many at once.
+    pub fn object(self) -> Value {
+        self.object
+    }
+
     /// Writes the pod without a deletion mark.
     pub fn create(self, cluster: &ControlPlane) -> Value {
         let name = self.object["metadata"]["name"]
@@ -574,6 +586,29 @@ pub fn stateful_set_of(name: &str) -> Value {
                 "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
             },
         },
+    })
+}
+
+/// Calls `act` for each item, over so many connections at once.
+pub fn in_parallel<T: Send, U: Send>(
+    at_once: usize,
+    items: impl Iterator<Item = T>,
+    act: impl Fn(T) -> U + Sync,
+) -> Vec<U> {
+    let mut queues = (0..at_once).map(|_| Vec::new()).collect::<Vec<_>>();
+    for (place, item) in items.enumerate() {
+        queues[place % at_once].push(item);
+    }
+    thread::scope(|scope| {
+        let act = &act;
+        let builders = queues
+            .into_iter()
+            .map(|queue| scope.spawn(move || queue.into_iter().map(act).collect()));
+        let builders = builders.collect::<Vec<thread::ScopedJoinHandle<'_, Vec<U>>>>();
+        builders
+            .into_iter()
+            .flat_map(|builder| builder.join().expect("it says itself what is wrong"))
+            .collect()
     })
 }
 

@@ -387,9 +387,6 @@ fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {
     if volume.affinity.is_empty() {
         return Place::Free;
     }
-    let of_many = |requirement: &Requirement| {
-        requirement.key.ends_with("zone") || requirement.key.ends_with("region")
-    };
     let own = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
     let names_it = |term: &&AffinityTerm| {
         term.requirements.iter().any(|asked| {
@@ -442,6 +439,6 @@ fn can_be_asked(requirement: &Requirement) -> bool {
 }
 
 /// Whether it asks for a zone or a region, which hold many nodes.
-fn of_many(requirement: &Requirement) -> bool {
+pub fn of_many(requirement: &Requirement) -> bool {
     requirement.key.ends_with("zone") || requirement.key.ends_with("region")
 }
