@@ -32,7 +32,16 @@ const FURTHER: [(usize, &str); 11] = [
 pub fn args(dice: &mut Dice) -> Vec<String> {
     let cap = dice.weigh(&[(8, 0), (1, 1), (1, 2), (1, 3)]);
     let any = 1 + dice.below(99);
-    let percent = dice.weigh(&[(6, 55), (4, 100), (1, 30), (1, any)]);
+    // Some are exactly the share of a few nodes.
+    let percent = dice.weigh(&[
+        (6, 55),
+        (4, 100),
+        (1, 30),
+        (1, 50),
+        (1, 60),
+        (1, 75),
+        (1, any),
+    ]);
     let mut threshold = || dice.pick(&["0s", "1m", "10m", "10m"]);
     let mut args = vec![
         "pod-reaper".to_owned(),
