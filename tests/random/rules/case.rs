@@ -169,7 +169,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
         );
     }
     for own in [&mut pod.after_reap, &mut pod.own_volume, &mut pod.own_disk] {
-        own.iter_mut().for_each(|own| *own = text(dice));
+        *own = own.take().map(|_| text(dice));
     }
     for finalizer in pod
         .finalizers
@@ -193,7 +193,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
             claim.owned = false;
         }
         if let ClaimState::WithoutVolume { missing, phase } = &mut claim.state {
-            missing.iter_mut().for_each(|missing| *missing = text(dice));
+            *missing = missing.take().map(|_| text(dice));
             *phase = dice.permille(500).then(|| text(dice));
         }
     }

@@ -178,7 +178,7 @@ fn every_pod_without_an_objection_is_reaped() {
         for judged in &plan.pods {
             let uid = judged.pod.uid.as_str();
             if due.contains(uid) && !reaped.contains(uid) {
-                assert_eq!(judged.code(), limited, "{}", uid);
+                assert_eq!(judged.code(), limited, "{uid}");
             }
         }
     });

@@ -1120,7 +1120,7 @@ fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, 
             19 => vec![one(
                 "failure-domain.beta.kubernetes.io/region",
                 "In",
-                &["x"],
+                &[own_name],
             )],
             20 => vec![
                 one("topology.kubernetes.io/zone", "In", &["b"]),
