@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, BufReader, ErrorKind, Read};
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::snapshot::{Saved, SnapshotError};
@@ -16,11 +16,12 @@ use super::snapshot::{Saved, SnapshotError};
 const CHUNK: usize = 64 * 1024;
 const UNEXPECTED: &str = "a field has an unexpected type";
 
-/// Visits values of types that were not expected.
+/// Visits values that can hold no object.
 macro_rules! unexpected {
     ($($visit:ident $type:ty),*) => {
-        $(fn $visit<E>(self, _: $type) -> Result<bool, E> {
-            Ok(false)
+        $(fn $visit<E>(mut self, _: $type) -> Result<(), E> {
+            self.note_malformed();
+            Ok(())
         })*
     };
 }
@@ -36,81 +37,71 @@ pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), SnapshotE
     );
     let mut documents = serde_json::Deserializer::from_reader(text);
     while documents.end().is_err() {
+        let mut held = Vec::new();
         let document = Element {
             saved,
             list_kind: "",
-            held: None,
+            held: &mut held,
             is_items: false,
         };
-        let is_object =
-            document
-                .deserialize(&mut documents)
-                .map_err(|error| match error.io_error_kind() {
-                    Some(_) => SnapshotError::Unreadable(error.into()),
-                    None => SnapshotError::Syntax(error),
-                })?;
-        if !is_object {
-            saved.note_malformed("", (None, None), UNEXPECTED);
+        document
+            .deserialize(&mut documents)
+            .map_err(|error| match error.io_error_kind() {
+                Some(_) => SnapshotError::Unreadable(error.into()),
+                None => SnapshotError::Syntax(error),
+            })?;
+        for object in held {
+            saved.take("", &object);
         }
     }
     Ok(())
 }
 
-/// A document, or an item of a list; or all items of a list. Gives whether it is that: an object; items, or null.
+/// A document, the items of a list, or one of them.
 struct Element<'a> {
     saved: &'a mut Saved,
-    /// The kind that an item has which does not say its own: empty where the list has not said either.
+    /// The kind of an item that does not say its own. Empty where the list has not said it either.
     list_kind: &'a str,
-    /// Where an item waits whose kind is not known yet; a document cannot.
-    held: Option<&'a mut Vec<String>>,
+    /// Receives the objects whose kind is not known yet.
+    held: &'a mut Vec<String>,
     is_items: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Element<'_> {
-    type Value = bool;
+impl Element<'_> {
+    fn note_malformed(&mut self) {
+        self.saved
+            .note_malformed(self.list_kind, (None, None), UNEXPECTED);
+    }
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+impl<'de> DeserializeSeed<'de> for Element<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Element<'_> {
-    type Value = bool;
+    type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    /// A list's items are taken as they come; the other fields are put together again, as the object's own text.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let Self {
-            saved,
-            list_kind,
-            held: waiting,
-            is_items,
-        } = self;
-        if is_items {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(false);
-        }
+    /// The items of a list are taken as they come. The other fields are put together again, as the object's own text.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut text = "{".to_owned();
         let mut kind = String::new();
         let mut held = Vec::new();
-        let mut any_items = false;
         while let Some(key) = map.next_key::<String>()? {
             if key == "items" && (kind.is_empty() || kind.ends_with("List")) {
-                any_items = true;
-                let list_kind = kind.trim_end_matches("List");
-                let items = Element {
-                    saved,
-                    list_kind,
-                    held: Some(&mut held),
+                map.next_value_seed(Element {
+                    saved: self.saved,
+                    list_kind: kind.trim_end_matches("List"),
+                    held: &mut held,
                     is_items: true,
-                };
-                if !map.next_value_seed(items)? {
-                    // What the items are instead spoils the list.
-                    text += "\"items\":0,";
-                }
+                })?;
                 continue;
             }
             let value = map.next_value::<Box<RawValue>>()?;
@@ -124,48 +115,46 @@ impl<'de> Visitor<'de> for Element<'_> {
         }
         text.truncate(text.trim_end_matches(',').len());
         text.push('}');
-        let known = if kind.is_empty() { list_kind } else { &kind };
-        match waiting {
-            Some(waiting) if known.is_empty() && !any_items => waiting.push(text),
-            _ => saved.take(known, &text),
+        let known = if kind.is_empty() {
+            self.list_kind
+        } else {
+            &kind
+        };
+        if known.is_empty() {
+            self.held.push(text);
+        } else {
+            self.saved.take(known, &text);
         }
-        if known.ends_with("List") {
-            let item_kind = known.trim_end_matches("List");
-            for item in &held {
-                saved.take(item_kind, item);
+        if let Some(item_kind) = known.strip_suffix("List") {
+            for item in held {
+                self.saved.take(item_kind, &item);
             }
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        let Self {
-            saved,
-            list_kind,
-            mut held,
-            is_items,
-        } = self;
-        if !is_items {
-            while seq.next_element::<IgnoredAny>()?.is_some() {}
-            return Ok(false);
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        if !self.is_items {
+            self.note_malformed();
         }
-        loop {
-            let item = Element {
-                saved,
-                list_kind,
-                held: held.as_deref_mut(),
+        while seq
+            .next_element_seed(Element {
+                saved: self.saved,
+                list_kind: self.list_kind,
+                held: self.held,
                 is_items: false,
-            };
-            match seq.next_element_seed(item)? {
-                Some(true) => {}
-                Some(false) => saved.note_malformed(list_kind, (None, None), UNEXPECTED),
-                None => return Ok(true),
-            }
-        }
+            })?
+            .is_some()
+        {}
+        Ok(())
     }
 
-    fn visit_unit<E>(self) -> Result<bool, E> {
-        Ok(self.is_items)
+    /// An empty list is null where a program of Go has written it.
+    fn visit_unit<E>(mut self) -> Result<(), E> {
+        if !self.is_items {
+            self.note_malformed();
+        }
+        Ok(())
     }
 
     unexpected!(visit_bool bool, visit_i64 i64, visit_u64 u64, visit_f64 f64, visit_str &str);

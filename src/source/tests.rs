@@ -1067,9 +1067,13 @@ fn an_object_that_does_not_say_which_it_is_proves_nothing_absent() {
 
 #[test]
 fn an_item_that_is_no_object_affects_no_other() {
-    let text = cluster_with([pod("a"), json!(null), json!(5), json!([])]);
-    let facts = gathered_at(Some(NOW), &text);
-    assert_eq!(facts.expect("the rest can be judged").pods.len(), 1);
+    for item in [json!(null), json!(5), json!([]), json!("")] {
+        let text = cluster_with([pod("a"), item]);
+        let facts = gathered_at(Some(NOW), &text);
+        assert_eq!(facts.expect("the rest can be judged").pods.len(), 1);
+        // It may have been a node.
+        assert_eq!(reaped(&text), BTreeSet::new(), "{text}");
+    }
 }
 
 // The time of the judgement.
