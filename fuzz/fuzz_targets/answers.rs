@@ -84,7 +84,7 @@ fuzz_target!(|data: &[u8]| {
             7 => drop(cluster.claim("n", "n").await),
             8 => drop(cluster.standings(jiff::Timestamp::UNIX_EPOCH).await),
             9 => drop(cluster.places_of_terminating_pods().await),
-            10 => drop(cluster.warned("n", |_| true).await),
+            10 => drop(cluster.last_warning("n", "n").await),
             _ => drop(cluster.real_nodes("disk in (ssd)").await),
         }
     });

@@ -1,8 +1,8 @@
 //! Kubernetes Events: read, and written.
 //!
-//! They are not worth a wait: neither request is given as long as those that decide what is deleted.
+//! They are not worth a wait: writing one is not given as long as the requests that decide what is deleted.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
@@ -21,14 +21,14 @@ pub const CONTROLLER: &str = "pod-reaper";
 const GROUP: &str = "/apis/events.k8s.io/v1";
 /// Where Events about objects without a namespace are.
 const OF_THE_CLUSTER: &str = "default";
-/// Longest wait for an Event to be accepted, or for a namespace's Warnings, further pages and tries included.
+/// Longest wait for an Event to be accepted.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// An Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The name of a Warning, of which there may be no second. To a Normal one the API server gives a name.
-    pub warning: Option<String>,
+    /// Whether it is a Warning. An object has one at most, for as long as the API server keeps it.
+    pub is_warning: bool,
     /// The report's code of the reason, as Events spell it.
     pub reason: String,
     /// The report's code of what was done, as Events spell it.
@@ -59,7 +59,7 @@ pub struct Reference {
 
 impl Cluster {
     /// Writes an Event, which came about `at` that moment; `instance` is the pod or machine that this program runs on. Sent
-    /// once.
+    /// once. A second Warning about an object is refused with 409, since both have the same name.
     pub async fn create_event(
         &self,
         event: &Event,
@@ -71,9 +71,14 @@ impl Cluster {
             .namespace
             .as_deref()
             .unwrap_or(OF_THE_CLUSTER);
-        let (kind, naming, name) = match &event.warning {
-            Some(name) => ("Warning", "name", name.clone()),
-            None => ("Normal", "generateName", format!("{CONTROLLER}-")),
+        let (kind, naming, name) = if event.is_warning {
+            (
+                "Warning",
+                "name",
+                format!("{CONTROLLER}.{}", event.regarding.uid),
+            )
+        } else {
+            ("Normal", "generateName", format!("{CONTROLLER}-"))
         };
         let body = json!({
             "apiVersion": "events.k8s.io/v1",
@@ -102,33 +107,6 @@ impl Cluster {
         )
         .await
         .map(drop)
-    }
-
-    /// When the last of our own Warnings about each pod of `namespace` was written, by the pod's UID, as far as the API
-    /// server remembers. Of pods that are not `wanted`, nothing is kept.
-    pub async fn warned(
-        &self,
-        namespace: &str,
-        wanted: impl Fn(&str) -> bool,
-    ) -> Result<BTreeMap<String, Timestamp>, Failure> {
-        let selector =
-            format!("regarding.kind%3DPod,reportingController%3D{CONTROLLER},type%3DWarning");
-        let namespace = encode(namespace);
-        let path =
-            format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
-        let limit = self.stop.at_most(LIMIT);
-        let list = self.list(&path, Form::Object, |event: RawEvent| {
-            let (uid, at) = event.regards()?;
-            wanted(&uid).then_some((uid, at))
-        });
-        let listed = tokio::time::timeout(limit, list)
-            .await
-            .map_err(|_| Failure::Timeout(limit))??;
-        // One that cannot be read may be about any pod.
-        let mut warned = listed.whole()?;
-        // The last of each pod is the one that stays.
-        warned.sort();
-        Ok(warned.into_iter().collect())
     }
 
     /// The newest Warning about the object of this UID, as far as it can be read: when it was written, and what it says.

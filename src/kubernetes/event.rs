@@ -10,20 +10,10 @@ raw! {
         deprecated_last_timestamp: Option<Timestamp>,
         reason: String,
         note: String,
-        regarding: Regarding,
-    }
-
-    struct Regarding {
-        uid: Option<String>,
     }
 }
 
 impl RawEvent {
-    /// The UID of what it is about, and when it was written, where it says both.
-    pub fn regards(self) -> Option<(String, Timestamp)> {
-        self.regarding.uid.zip(self.event_time)
-    }
-
     /// When it was written, and what it says.
     pub fn says(self) -> Option<(Timestamp, String)> {
         let at = self.event_time.max(self.deprecated_last_timestamp)?;

@@ -2,13 +2,13 @@
 //! `kubectl describe` and `kubectl get events`.
 //!
 //! They come last and are worth nothing to the run itself: whatever becomes of them changes neither an outcome nor the
-//! exit code. The cost grows with the owners and nodes concerned, not with the pods: one Event for each owner and node.
+//! exit code. What was deleted costs one Event for each owner and node, what waits for a person one for each pod.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::{StreamExt, future, stream};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::advice;
@@ -24,8 +24,6 @@ use crate::stop::Stop;
 const NOTE_LIMIT: usize = 1_024;
 /// The API's limit of an instance's name, in bytes.
 const INSTANCE_LIMIT: usize = 128;
-/// A pod that needs a person gets another Warning after this long. API servers forget Events after an hour, by default.
-const QUIET: SignedDuration = SignedDuration::from_hours(1);
 /// All Events of a run together are given this long: the report waits for them.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -45,49 +43,18 @@ pub struct RunRecord<'a> {
 /// Writes the Events of a run, unless it has to end, or they take too long. What is refused is one warning in the log.
 pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
     let instance = &instance();
-    let mut first_failure = None;
-    // Whether there is no use in going on.
-    let mut ends = |failure: &Failure| {
-        first_failure.get_or_insert_with(|| failure.clone());
-        failure.is_hopeless()
-    };
     let end = Instant::now() + LIMIT;
     let cut = || {
         stop.reason()
             .or_else(|| (Instant::now() >= end).then_some("their time limit"))
     };
-    let mut events = done(record);
-    // A node may have hundreds of such pods, but they share a few namespaces.
-    let namespaces = record
-        .manual()
-        .map(|judged| judged.pod.namespace.as_str())
-        .collect::<BTreeSet<_>>();
-    let pods = &record
-        .manual()
-        .map(|judged| judged.pod.uid.as_str())
-        .collect::<BTreeSet<_>>();
-    let read = |namespace| async move {
-        (
-            namespace,
-            cluster.warned(namespace, |uid| pods.contains(uid)).await,
-        )
-    };
-    let mut reads = stream::iter(namespaces)
-        .take_while(|_| future::ready(cut().is_none()))
-        .map(read)
-        .buffer_unordered(MAX_IN_FLIGHT);
-    while let Some((namespace, warned)) = reads.next().await {
-        match warned {
-            Ok(warned) => events.extend(waiting(record, namespace, &warned)),
-            // It is not known which pods of this namespace have one: none gets another. Others do not suffer by it: what is
-            // in a namespace is whatever its people have put there.
-            Err(failure) if !ends(&failure) => {}
-            Err(_) => break,
-        }
-    }
-    drop(reads);
+    let events = done(record)
+        .into_iter()
+        .chain(waiting(record))
+        .collect::<Vec<_>>();
     let all = events.len();
     let mut written = 0;
+    let mut first_failure = None;
     let mut writes = stream::iter(&events)
         .take_while(|_| future::ready(cut().is_none()))
         .map(|event| cluster.create_event(event, record.at, instance))
@@ -95,11 +62,16 @@ pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
     while let Some(result) = writes.next().await {
         match result {
             Ok(()) => written += 1,
-            // Another run has written this one a moment ago, or its namespace is being deleted.
+            // The pod has a Warning already, or its namespace is being deleted.
             Err(failure)
                 if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
-            Err(failure) if !ends(&failure) => {}
-            Err(_) => break,
+            Err(failure) => {
+                let is_hopeless = failure.is_hopeless();
+                first_failure.get_or_insert(failure);
+                if is_hopeless {
+                    break;
+                }
+            }
         }
     }
     if let Some(failure) = first_failure {
@@ -118,12 +90,11 @@ fn warning(failure: &Failure) -> String {
         None => "the API server gave no answer in time, or none that could be read".to_owned(),
     };
     let advice = if failure.forbids() {
-        "grant the account that runs this create and list of events in events.k8s.io, or leave them out with \
-         --no-events"
+        "grant the account that runs this create of events in events.k8s.io, or leave them out with --no-events"
     } else {
         "nothing else in the run depends on them; --no-events turns them off"
     };
-    format!("Not all Kubernetes Events could be read or written: {cause}; {advice}")
+    format!("Not all Kubernetes Events could be written: {cause}; {advice}")
 }
 
 impl<'a> RunRecord<'a> {
@@ -161,7 +132,7 @@ fn done(record: &RunRecord<'_>) -> Vec<Event> {
         *nodes.entry(node).or_default() += 1;
     }
     let event = |regarding: Reference, related, note: String| Event {
-        warning: None,
+        is_warning: false,
         reason: camel_case(ReasonCode::Stuck.as_str()),
         action: camel_case(OutcomeCode::Deleted.as_str()),
         regarding,
@@ -186,38 +157,19 @@ fn done(record: &RunRecord<'_>) -> Vec<Event> {
     of_owners.chain(of_nodes).collect()
 }
 
-/// A Warning for each pod of `namespace` that needs a person, unless it has one of the last hour. `warned`: when each
-/// pod had its last.
-fn waiting(
-    record: &RunRecord<'_>,
-    namespace: &str,
-    warned: &BTreeMap<String, Timestamp>,
-) -> Vec<Event> {
-    let pods = record
-        .manual()
-        .filter(|judged| judged.pod.namespace == namespace);
-    let due = pods.filter_map(|judged| {
+/// A Warning for each pod that needs a person.
+fn waiting(record: &RunRecord<'_>) -> impl Iterator<Item = Event> {
+    record.manual().map(|judged| {
         let pod = &judged.pod;
-        let last = warned.get(&pod.uid).copied();
-        if last.is_some_and(|last| record.at.duration_since(last) < QUIET) {
-            return None;
-        }
-        let node = pod.node.as_deref();
-        Some(Event {
-            // After the one before it: two runs at once choose the same name, and the API server takes one.
-            warning: Some(format!(
-                "{CONTROLLER}.{}.{}",
-                pod.uid,
-                last.map_or(0, Timestamp::as_second)
-            )),
+        Event {
+            is_warning: true,
             reason: camel_case(judged.code().as_str()),
             action: camel_case(judged.verdict().as_str()),
             regarding: Reference::pod(pod),
-            related: node.and_then(|node| record.node(node)),
+            related: pod.node.as_deref().and_then(|node| record.node(node)),
             note: manual_note(pod, &judged.reason),
-        })
-    });
-    due.collect()
+        }
+    })
 }
 
 /// A code of the report as the reason of an Event: `local-volume` is `LocalVolume`.

@@ -49,11 +49,7 @@ fn all_deleted(objects: &[Value]) -> Vec<Event> {
     })
 }
 
-fn all_waiting(
-    objects: &[Value],
-    namespace: &str,
-    warned: &BTreeMap<String, Timestamp>,
-) -> Vec<Event> {
+fn all_waiting(objects: &[Value]) -> Vec<Event> {
     let (facts, plan) = judged(&audit(), objects);
     let outcomes = BTreeMap::new();
     let record = RunRecord {
@@ -62,13 +58,13 @@ fn all_waiting(
         plan: &plan,
         outcomes: &outcomes,
     };
-    waiting(&record, namespace, warned)
+    waiting(&record).collect()
 }
 
 fn printed(events: &[Event]) -> String {
     let lines = events.iter().map(|event| {
-        let Event { warning, reason, action, regarding, related, note } = event;
-        let kind = if warning.is_some() { "Warning" } else { "Normal" };
+        let Event { is_warning, reason, action, regarding, related, note } = event;
+        let kind = if *is_warning { "Warning" } else { "Normal" };
         let Reference { api_version, kind: of, namespace, name, uid } = regarding;
         let namespace = namespace.as_deref().unwrap_or("default");
         let related = related.as_ref().map_or("-", |related| &related.uid);
@@ -216,8 +212,7 @@ fn a_note_names_as_many_pods_as_fit_and_counts_the_rest() {
 #[test]
 fn what_needs_a_person_is_a_warning_with_its_reason() {
     let objects = private_cloud();
-    let events = ["compute-hive01", "impala-impala01", "vault"]
-        .map(|namespace| printed(&all_waiting(&objects, namespace, &BTreeMap::new())));
+    let events = printed(&all_waiting(&objects));
     expect![[r"
         compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
           Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has work to do before the pod can go. See: pod-reaper explain compute-hive01/held-0
@@ -228,7 +223,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
         vault: Warning KosmosLeaf Manual v1 Pod/web-0 (uid-vault-web-0) uid-kosmos-cluster7
           Not force-deleted: it needs a person. Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady mostly means that the link is cut: the pod may well be running. See: pod-reaper explain vault/web-0
     "]]
-    .assert_eq(&events.concat());
+    .assert_eq(&events);
 }
 
 /// The API server's message about a failed read is in the report only, since more people may read Events.
@@ -253,38 +248,6 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
 }
 
 #[test]
-fn a_pod_is_warned_of_once_an_hour_and_two_runs_at_once_choose_one_name() {
-    let objects = in_app([held_by(pod("app", "held-0", "ds06"), "example.org/hold")]);
-    let after = |last: Option<&str>| {
-        let last = last.map(|last| ("uid-app-held-0".to_owned(), last.parse().unwrap()));
-        all_waiting(&objects, "app", &last.into_iter().collect())
-    };
-    let first = after(None);
-    assert_eq!(first.len(), 1);
-    assert_eq!(
-        first[0].warning.as_deref(),
-        Some("pod-reaper.uid-app-held-0.0")
-    );
-    assert_eq!(after(Some("2026-01-31T02:00:01Z")), []);
-    assert_eq!(
-        after(Some("2026-01-31T03:00:05Z")),
-        [],
-        "in the future, by another clock"
-    );
-    let again = after(Some("2026-01-31T02:00:00Z"));
-    assert_eq!(
-        again[0].warning.as_deref(),
-        Some("pod-reaper.uid-app-held-0.1769824800")
-    );
-    assert_eq!(again, after(Some("2026-01-31T02:00:00Z")));
-    assert_eq!(
-        all_waiting(&objects, "web", &BTreeMap::new()),
-        [],
-        "of another namespace"
-    );
-}
-
-#[test]
 fn a_note_keeps_its_end_and_holds_no_control_characters() {
     let note = fit(&"ä\u{1b}".repeat(600), " the end");
     assert!(
@@ -297,11 +260,7 @@ fn a_note_keeps_its_end_and_holds_no_control_characters() {
         "{note}"
     );
     let named = annotated(pod("app", "held-0", "ds06"), "example.org/x", "y");
-    let events = all_waiting(
-        &in_app([held_by(named, "example.org/\u{202e}hold")]),
-        "app",
-        &BTreeMap::new(),
-    );
+    let events = all_waiting(&in_app([held_by(named, "example.org/\u{202e}hold")]));
     assert!(
         events[0].note.contains("example.org/\u{fffd}hold"),
         "{}",
@@ -322,23 +281,23 @@ fn a_refusal_names_the_remedy_and_repeats_no_answer() {
         [
             (
                 false,
-                "Not all Kubernetes Events could be read or written: the API server answered 403; grant the account that runs this create and list of events in events.k8s.io, or leave them out with --no-events",
+                "Not all Kubernetes Events could be written: the API server answered 403; grant the account that runs this create of events in events.k8s.io, or leave them out with --no-events",
             ),
             (
                 false,
-                "Not all Kubernetes Events could be read or written: the API server answered 404; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server answered 404; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 true,
-                "Not all Kubernetes Events could be read or written: the API server answered 503; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server answered 503; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 true,
-                "Not all Kubernetes Events could be read or written: the API server gave no answer in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server gave no answer in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 false,
-                "Not all Kubernetes Events could be read or written: the API server gave no answer in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server gave no answer in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
             ),
         ]
     "#]].assert_debug_eq(&[
