@@ -144,44 +144,33 @@ impl Cli {
             .map_err(|says| command.error(ErrorKind::ArgumentConflict, says))
     }
 
-    fn new(subcommand: Option<Typed>, run: Options) -> Self {
-        // A question changes nothing.
-        let asked = Options {
-            dry_run: DryRun::Client,
-            ..run
-        };
-        let (command, options) = match subcommand {
-            None => (
-                Command::Run,
-                Options {
-                    dry_run: run.dry_run,
-                    ..asked
-                },
-            ),
+    fn new(subcommand: Option<Typed>, mut options: Options) -> Self {
+        let command = match subcommand {
+            None => Command::Run,
             Some(Typed::WhatIf {
                 nodes,
                 node,
                 common,
-            }) => (
-                Command::WhatIf([nodes, node].concat()),
-                Options { common, ..asked },
-            ),
+            }) => {
+                options.common = common;
+                Command::WhatIf([nodes, node].concat())
+            }
             Some(Typed::Explain {
                 pod,
                 common,
                 thresholds,
-            }) => (
-                Command::Explain(pod),
-                Options {
-                    common,
-                    thresholds,
-                    ..asked
-                },
-            ),
-            Some(Typed::Completions { shell }) => (Command::Completions(shell), asked),
-            Some(Typed::Man) => (Command::Man, asked),
-            Some(Typed::Version) => (Command::Version, asked),
+            }) => {
+                (options.common, options.thresholds) = (common, thresholds);
+                Command::Explain(pod)
+            }
+            Some(Typed::Completions { shell }) => Command::Completions(shell),
+            Some(Typed::Man) => Command::Man,
+            Some(Typed::Version) => Command::Version,
         };
+        if command != Command::Run {
+            // A question changes nothing.
+            options.dry_run = DryRun::Client;
+        }
         Self { command, options }
     }
 
