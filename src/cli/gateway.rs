@@ -6,19 +6,17 @@ use http::Uri;
 use http::uri::{Authority, Scheme};
 use percent_encoding::percent_decode_str;
 
-/// `--push-gateway`. It is shown without its password.
+/// Shown without its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PushGateway {
-    /// Where it is, without the login.
+    /// The URL without the login.
     pub url: Uri,
-    /// HTTP basic authentication.
     pub login: Option<Login>,
 }
 
 /// A login of HTTP basic authentication.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The user.
     pub user: String,
     /// Never shown.
     pub password: String,

@@ -1,4 +1,4 @@
-//! What may be typed, nothing else: commands, options, their environment variables, their help.
+//! What may be typed: commands, options, their environment variables, their help.
 
 mod gateway;
 mod options;
@@ -18,29 +18,21 @@ pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
 pub use self::values::{DryRun, LogFormat, Output, PodName, RequireGuard, Span};
 
-/// The command, and its options.
 #[derive(Debug)]
 pub struct Cli {
-    /// What is asked for.
     pub command: Command,
-    /// All options; those that the command does not take change nothing.
+    /// All options. Those that the command does not take have no effect.
     pub options: Options,
 }
 
-/// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A run.
     Run,
-    /// `what-if`, with the nodes that are supposed to die, at least one.
+    /// With the nodes that are supposed to die, at least one.
     WhatIf(Vec<String>),
-    /// `explain`.
     Explain(PodName),
-    /// `completions`.
     Completions(Shell),
-    /// `man`.
     Man,
-    /// `version`.
     Version,
 }
 
@@ -93,7 +85,7 @@ enum Typed {
     Version,
 }
 
-/// Name under which kubectl finds the program as a plugin, and runs it.
+/// Names by which kubectl finds the program as a plugin.
 const PLUGIN: [&str; 2] = ["kubectl-pod_reaper", "kubectl-pod-reaper"];
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -117,7 +109,7 @@ impl Cli {
         let asks = subcommand_first(&mut args);
         let program = args.first().map(OsString::as_os_str);
         let mut command = everywhere(whole(program), forget_empty_variable);
-        // A variable is meant for runs, where the subcommand does not take it.
+        // A variable whose option the subcommand does not take is meant for runs.
         command = if asks {
             command.mut_args(without_variable)
         } else {
@@ -127,7 +119,7 @@ impl Cli {
             command
                 .try_get_matches_from_mut(&args)
                 .map_err(|error| match error.kind() {
-                    // Help shows every variable, an empty one too.
+                    // Help shows every variable, even an empty one.
                     ErrorKind::DisplayHelp => whole(program)
                         .try_get_matches_from(&args)
                         .err()
@@ -178,7 +170,7 @@ impl Cli {
     fn checked(mut self, matches: &ArgMatches) -> Result<Self, String> {
         let common = &mut self.options.common;
         if let Command::Explain(PodName { namespace, name }) = &mut self.command {
-            // As kubectl names it. `-n` is then no filter.
+            // kubectl names a pod like this. `-n` says where it is then, and is no filter.
             let bare = ["", "po", "pod", "pods"].contains(&namespace.as_str());
             *namespace = common
                 .namespace
@@ -244,9 +236,9 @@ fn whole(program: Option<&OsStr>) -> clap::Command {
     }
 }
 
-/// What options of a kind have in common.
+/// Settings that all options of a kind share.
 fn shaped(arg: Arg) -> Arg {
-    // What is set does not belong into the help text.
+    // Help shows no values that are set.
     let arg = arg.hide_env_values(true);
     let number = |name: &str| ["DURATION", "N", "1-100"].contains(&name);
     match arg.get_action() {
@@ -265,14 +257,14 @@ fn shaped(arg: Arg) -> Arg {
             arg.ignore_case(true).value_parser(values::boolean())
         }
         _ => {
-            // What is below zero is a wrong value, rather than an option that is not known.
+            // A negative number is a wrong value rather than an unknown option.
             let number = arg.get_value_names().is_some_and(|names| number(&names[0]));
             arg.ignore_case(true).allow_hyphen_values(number)
         }
     }
 }
 
-/// A subcommand has few options: its short help is the long one. It answers in two forms.
+/// A subcommand has few options, so its short help is the long one. It answers as text or JSON.
 fn of_question(arg: Arg) -> Arg {
     let arg = arg.hide_short_help(false);
     if arg.get_id() == "output" {
@@ -282,7 +274,7 @@ fn of_question(arg: Arg) -> Arg {
     }
 }
 
-/// Puts the subcommand, where there is one, before the options, of which it takes its share. Gives whether there is one.
+/// Moves the subcommand to the front, because some of the options before it are its own. Returns whether there is one.
 fn subcommand_first(args: &mut [OsString]) -> bool {
     let options = Options::augment_args(clap::Command::new("")).allow_external_subcommands(true);
     let options = everywhere(options, |arg| without_variable(shaped(arg))).ignore_errors(true);
@@ -298,13 +290,13 @@ fn subcommand_first(args: &mut [OsString]) -> bool {
     known
 }
 
-/// Whether the option stands on the command line. A subcommand may not know it.
+/// Whether the option stands on the command line. The subcommand may not have it.
 fn typed(matches: &ArgMatches, id: &str) -> bool {
     matches.ids().any(|known| known == id)
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// An option as it was set: on the command line, or by its variable.
+/// How an option was set: on the command line, or by its variable.
 fn spelled(matches: &ArgMatches, id: &str) -> String {
     if typed(matches, id) {
         format!("--{}", id.replace('_', "-"))
@@ -313,7 +305,7 @@ fn spelled(matches: &ArgMatches, id: &str) -> String {
     }
 }
 
-/// What clap alone says too little about. The subcommand, where there is one, is the first of `args`.
+/// Says more where clap's own message says too little. The subcommand, if there is one, is the first of `args`.
 fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> Error {
     let (name, asked) = match args.get(1).and_then(|name| command.find_subcommand(name)) {
         Some(subcommand) => (subcommand.get_name(), subcommand),
@@ -353,7 +345,7 @@ fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
             .get_arguments()
             .any(|arg| arg.is_require_equals_set() && is(arg, typed))
     };
-    // What kubectl's users type first.
+    // kubectl's users separate the value by a blank.
     let before = args
         .windows(2)
         .find(|pair| pair[1] == *word && joined(&pair[0]));
@@ -373,7 +365,7 @@ fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
     command.error(ErrorKind::UnknownArgument, says)
 }
 
-/// Warns of variables that are nearly ours: they change nothing.
+/// Warns of variables whose names are nearly ours: they have no effect.
 pub fn warn_of_near_variables() {
     let options = Line::command();
     let ours = options
@@ -391,14 +383,14 @@ pub fn warn_of_near_variables() {
     }
 }
 
-/// Changes the arguments of the run, and of its subcommands.
+/// Changes the options of the run and of its subcommands.
 fn everywhere(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
     command
         .mut_args(change)
         .mut_subcommands(|subcommand| subcommand.mut_args(change))
 }
 
-/// A variable that is set to nothing counts as not set: that is how manifests unset one.
+/// A variable that is empty counts as not set: that is how manifests unset one.
 fn forget_empty_variable(arg: Arg) -> Arg {
     let value = arg.get_env().and_then(std::env::var_os);
     if value.is_some_and(|value| value.is_empty()) {

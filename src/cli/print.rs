@@ -1,4 +1,4 @@
-//! What is printed without a look at any cluster: completion scripts and the manual page.
+//! What is printed without looking at a cluster: completion scripts, the manual page, the version.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use super::{Command, everywhere, whole};
 
 impl Command {
-    /// What it prints, where it needs nothing but the options themselves.
+    /// What the command prints, if it needs nothing but the options themselves.
     pub fn print(&self) -> Option<io::Result<Vec<u8>>> {
         match self {
             Self::Completions(shell) => Some(Ok(completions(*shell))),
@@ -18,7 +18,6 @@ impl Command {
     }
 }
 
-/// The completion script of `shell`.
 fn completions(shell: Shell) -> Vec<u8> {
     let mut bytes = Vec::new();
     clap_complete::generate(shell, &mut whole(None), "pod-reaper", &mut bytes);
@@ -29,8 +28,8 @@ fn completions(shell: Shell) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The manual page: that of a run, with the options of each subcommand after it. An option that the short help leaves out
-/// would have no text.
+/// The manual page: that of a run, with the options of each subcommand after it. Options that the short help leaves out are
+/// shown too: they would have no text otherwise.
 fn man() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut whole = everywhere(whole(None), |arg| arg.hide_short_help(false));

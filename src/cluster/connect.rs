@@ -55,12 +55,13 @@ impl Cluster {
     }
 }
 
-/// As kube makes one, with two differences. It does not repeat 429, 503 and 504 for minutes, deletes too: we repeat on our
-/// own terms. And what it writes is sent at once: left to itself, TCP keeps the first request of a connection back until
-/// the other side has acknowledged the end of the TLS handshake, which may take 40 ms.
+/// Makes a client as kube does, with two differences. kube repeats a request, a delete too, for minutes after 429, 503 or
+/// 504; here only reads are repeated, by `Cluster::get`. And `TCP_NODELAY` is set, for which kube has no option: without it,
+/// TCP keeps the first request of a connection back until the other side has acknowledged the end of the TLS handshake,
+/// which may take 40 ms.
 fn client(config: Config) -> kube::Result<Client> {
     if config.proxy_url.is_some() {
-        // Says that it does not know how.
+        // kube is built without proxies here. Its error says so.
         return Client::try_from(config);
     }
     let mut connector = HttpConnector::new();
@@ -87,10 +88,10 @@ fn kind(error: &kube::Error) -> &'static str {
     }
 }
 
-/// As kubectl chooses: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`, the pod's ServiceAccount. Only the last is a
-/// fallback, taken when none of the others exists and no context was named. With what the cluster is called.
+/// Chooses as kubectl does: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`, the pod's ServiceAccount. Only the last is a
+/// fallback, taken when none of the others exists and no context was named. Also gives what messages call the cluster.
 async fn config(target: &Target) -> Result<(Config, String)> {
-    // Each with what it is called in a message.
+    // `named` is what messages call the file.
     let (kubeconfig, named) = if let Some(path) = &target.kubeconfig {
         read(path, "--kubeconfig")?
     } else if let Some(paths) = env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
@@ -160,13 +161,13 @@ async fn config(target: &Target) -> Result<(Config, String)> {
     Ok((config, place))
 }
 
-/// The file, with what it is called in a message.
+/// Reads a kubeconfig. Also gives what messages call it.
 fn read(path: &Path, by: &str) -> Result<(Kubeconfig, String)> {
     let named = format!("{by} {}", path.display());
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
         let why = match &error {
             KubeconfigError::ReadConfig(error, _) => error.to_string(),
-            // Only where: the text around it may be a token.
+            // Names only the place: the text there may be a token.
             KubeconfigError::Parse(error) if let Some(at) = error.location() => {
                 format!(
                     "not a kubeconfig, at line {}, column {}",
@@ -181,11 +182,11 @@ fn read(path: &Path, by: &str) -> Result<(Kubeconfig, String)> {
     Ok((kubeconfig, named))
 }
 
-/// As kubectl: files of the list that do not exist are passed over, unless none does.
+/// Like kubectl, passes over files of the list that do not exist, as long as one does.
 fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig> {
     let mut merged = None;
     for path in paths {
-        // Only one that is certainly not there is passed over: the next may be another cluster.
+        // A file that may exist is not passed over: the next one may name another cluster.
         match path.try_exists() {
             Ok(true) => {}
             Ok(false) => continue,

@@ -1,6 +1,6 @@
 //! Kubernetes Events: read, and written.
 //!
-//! They are not worth a wait: writing one is not given as long as the requests that decide what is deleted.
+//! A run does not wait for them as long as for the requests that decide what is deleted.
 
 use std::time::Duration;
 
@@ -24,7 +24,6 @@ const OF_THE_CLUSTER: &str = "default";
 /// Longest wait for an Event to be accepted.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// An Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// Whether it is a Warning. An object has one at most, for as long as the API server keeps it.
@@ -33,25 +32,19 @@ pub struct Event {
     pub reason: String,
     /// The report's code of what was done, as Events spell it.
     pub action: String,
-    /// What it is about.
     pub regarding: Reference,
-    /// The node, unless it is about that.
+    /// The node, unless the Event is about the node itself.
     pub related: Option<Reference>,
-    /// What people read.
     pub note: String,
 }
 
-/// What points at an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
     /// Such as `apps/v1`.
     pub api_version: String,
-    /// Its kind.
     pub kind: String,
-    /// Its namespace, where it is in one.
     pub namespace: Option<String>,
-    /// Its name.
     pub name: String,
     /// Its UID, by which `kubectl describe` finds its Events.
     pub uid: String,
@@ -59,7 +52,7 @@ pub struct Reference {
 
 impl Cluster {
     /// Writes an Event, which came about `at` that moment; `instance` is the pod or machine that this program runs on. Sent
-    /// once. A second Warning about an object is refused with 409, since both have the same name.
+    /// once. The API server answers a second Warning about an object with 409, since both have the same name.
     pub async fn create_event(
         &self,
         event: &Event,
@@ -84,7 +77,7 @@ impl Cluster {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"namespace": namespace, naming: name},
-            // The API takes nothing without its microseconds.
+            // The API server refuses a time without microseconds.
             "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
             "type": kind,
             "reason": event.reason,
@@ -125,7 +118,6 @@ impl Cluster {
 }
 
 impl Reference {
-    /// To an object of the core API.
     fn core(kind: &str, namespace: Option<&String>, name: &str, uid: &str) -> Self {
         let [api_version, kind, name, uid] = ["v1", kind, name, uid].map(str::to_owned);
         Self {
@@ -137,12 +129,10 @@ impl Reference {
         }
     }
 
-    /// To a node.
     pub fn node(node: &NodeFacts) -> Self {
         Self::core("Node", None, &node.name, &node.uid)
     }
 
-    /// To a pod.
     pub fn pod(pod: &PodFacts) -> Self {
         Self::core("Pod", Some(&pod.namespace), &pod.name, &pod.uid)
     }

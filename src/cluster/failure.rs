@@ -1,4 +1,4 @@
-//! Why a request brought nothing, and what follows from that: whether to repeat it, and what it may have done.
+//! Why a request failed, and what follows from that: whether to repeat it, and whether it may have taken effect.
 
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ pub(super) const MESSAGE_LIMIT: usize = 1_000;
 /// causes: the message is for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusKind {
-    /// There is no such object.
     NotFound,
     /// An admission webhook could not be called.
     Webhook,
@@ -27,28 +26,25 @@ pub enum StatusKind {
     Other,
 }
 
-/// Why a request brought nothing.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The server said no.
+    /// The API server answered, but not with success.
     #[error("the API server answered {code}{}", colon(.message))]
     Status {
-        /// The HTTP status.
         code: u16,
         /// The message of the API's Status object, or what the status means in HTTP.
         message: String,
-        /// What the API's Status object says it is.
         kind: StatusKind,
         /// How long the server asks to be left alone.
         retry_after: Option<Duration>,
     },
-    /// No answer in time.
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
     /// The connection failed; the root cause.
     #[error("no connection: {0}")]
     Transport(String),
-    /// The answer is not what was asked for.
+    /// The answer is not what was asked for, or not complete.
     #[error("the answer could not be read: {0}")]
     Unreadable(String),
     /// A write was not sent, because the look at its node was too old by its turn.
@@ -65,7 +61,6 @@ fn colon(message: &str) -> String {
 }
 
 impl Failure {
-    /// The HTTP status, where there was an answer.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Status { code, .. } => Some(*code),
@@ -105,7 +100,7 @@ impl Failure {
         }
     }
 
-    /// Whether the next request would hardly fare better: the server does not answer, or has too much to do.
+    /// Whether the next request is likely to fail too: the server does not answer, or has too much to do.
     pub(crate) fn is_hopeless(&self) -> bool {
         match self {
             Self::Unreadable(_) => false,
@@ -113,7 +108,7 @@ impl Failure {
         }
     }
 
-    /// How long to wait before try number `tried + 1`; `None` where it is no use.
+    /// How long to wait before try number `tried + 1`; `None` where another try is no use.
     pub(crate) fn pause(&self, tried: u32) -> Option<Duration> {
         if !self.is_passing() {
             return None;
@@ -127,7 +122,7 @@ impl Failure {
     }
 }
 
-/// Kind and message of a Status object. A body that is not one is not repeated: it may hold anything.
+/// Kind and message of a Status object. The text of any other body is left out: it may hold anything.
 pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     let answered = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let answered = if answered["kind"] == "Status" {

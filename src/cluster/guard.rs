@@ -21,9 +21,9 @@ pub const REFUSAL: &str = "pod-reaper's guard lets it touch only pods that are T
 /// The message of the rule in `cronjob/components/node-guard/node-guard.yaml`.
 pub const NODE_REFUSAL: &str =
     "pod-reaper's node guard lets it touch only pods whose node is not Ready";
-/// For how long a guard that is not seen yet is asked again: the API server takes about a second to put a policy in force.
+/// How long to go on asking while nothing refuses: the API server takes about a second to put a policy in force.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 /// What an API server says before it knows its policies.
 const NOT_READY: &str = "not yet ready to handle request";
@@ -33,17 +33,17 @@ const NO_POD: &str = "the variables POD_NAMESPACE and POD_NAME do not name the p
 /// Why there is no proof.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoProof {
-    /// There will be none.
+    /// Asking again would not bring it.
     Never(String),
-    /// There may be one a moment later.
+    /// Asking again may bring it.
     NotYet(String),
-    /// Nothing refused; a moment later the guard may.
+    /// The delete was let through. The guard may not be in force yet.
     LetThrough,
 }
 
 impl Cluster {
-    /// Returns once the guard that has this message has refused this account the delete of its own pod; else says what was
-    /// found instead.
+    /// Returns once the guard with the message `refusal` has refused this account the delete of its own pod. An error says
+    /// what was found instead.
     pub async fn prove(&self, refusal: &str) -> Result<(), String> {
         let named = |variable| {
             env::var(variable)
@@ -104,7 +104,8 @@ impl Cluster {
             let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
             return Err(NoProof::Never(why.to_owned()));
         }
-        // Of two policies that refuse, the API server names either. This is the form that the guard leaves to the node guard.
+        // Where two policies refuse, the API server names either. The guard lets a dry run with `Orphan` pass, so that only
+        // the node guard can refuse it.
         let propagation = if refusal == NODE_REFUSAL {
             "Orphan"
         } else {
@@ -121,7 +122,8 @@ impl Cluster {
         )
     }
 
-    /// What the guard lacks, as far as this account may look. It is recognised by its words, since a prefix changes its name.
+    /// What is wrong with the guard, as far as this account may read it. Its policy is recognised by the message, because an
+    /// installation may prefix the name.
     async fn what_is_missing(&self) -> String {
         let list = |kind| async move {
             let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");

@@ -1,4 +1,4 @@
-//! The API server: the only place that asks it anything.
+//! The API server: this is the only room that sends it requests.
 //!
 //! Requests are built by hand over [`kube::Client::send`] rather than with `kube::Api`, because three things decide
 //! whether this program can be trusted and `Api` hides them: the `Date` of an answer, whether a request had to be
@@ -27,13 +27,12 @@ use crate::{selector::NodeSelectors, stop::Stop};
 /// HTTP/1.1 means a connection each, so more would mostly cost handshakes.
 pub const MAX_IN_FLIGHT: usize = 8;
 
-/// A connection to one cluster.
 pub struct Cluster {
     client: Client,
     permits: Semaphore,
     stop: Stop,
     selectors: NodeSelectors,
-    /// What it is called: its context, where there is one, and its host.
+    /// What messages call it: its context, where there is one, and its host.
     pub place: String,
 }
 

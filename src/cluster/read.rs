@@ -22,26 +22,25 @@ use crate::outcome::{Replacement, ReplacementState as State};
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
 pub(super) const PAGE: usize = 500;
-/// Nodes of one page where two are enough.
+/// Nodes of one page of a list that ends once two nodes are found.
 const FEW: usize = 10;
 /// Rows of one page: 0.3 MB.
 const ROWS: usize = 1_000;
 /// Lets the API server answer from its cache, where before 1.31 it reads every pod from etcd. Such a list may be some
-/// seconds old: what is written by it, is under the version that it shows. It comes in one piece whatever the limit, so
-/// only the pods of one node, or of one controller, are asked for in this way.
+/// seconds old, which a write survives: it names the resource version that was read. The list comes in one piece
+/// whatever the limit, so only the pods of one node, or of one controller, are asked for in this way.
 const CACHED: &str = "&resourceVersion=0";
 /// A continue token has expired (the API server's history is five minutes long).
 const EXPIRED: u16 = 410;
 /// Each node's lease has the node's name.
 const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/";
-/// The leases of the API servers.
 const SERVER_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?\
     labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
 /// What the Status column says of pods that live. A Terminating pod shows `Terminating`, or `Unknown` where its node
 /// was given up, unless its phase is final: then it shows what it would show anyway, one of these or anything else.
 const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
     CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
-/// Selects the pods whose phase is final: it is none of these.
+/// Selects the pods whose phase is final, which is any phase but these.
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
 /// The characters of a name that need no escape.
@@ -50,21 +49,19 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 /// A cheap look over all nodes: of the Ready ones, which may be thousands, only their number is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// The API server's clock; `None` where it did not say what time it is.
+    /// The API server's clock; `None` where it did not say the time.
     pub now: Option<Timestamp>,
-    /// How many nodes there are.
     pub nodes: usize,
-    /// Those that do not say `Ready`, or say anything that is not understood.
+    /// Those that do not say `Ready`, or say something that is not understood.
     pub not_ready: Vec<String>,
-    /// One that does, is not cordoned, has no control-plane role, and whose name does not mark it as a leaf node: other marks
-    /// and the taints are only on the node itself.
+    /// A node that says `Ready`, is not cordoned, has no control-plane role, and is no leaf node by its name. A row shows
+    /// neither the other marks nor the taints.
     pub ready: Option<String>,
 }
 
 /// A node as it was at some moment.
 #[derive(Debug, Clone)]
 pub struct NodeLook {
-    /// What was found.
     pub facts: NodeFacts,
     /// The API server's clock.
     pub now: Timestamp,
@@ -75,16 +72,15 @@ pub struct NodeLook {
 /// Which pods a list asks for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodsOf {
-    /// Those of the node of this name.
     Node(String),
     /// Those that have no node yet.
     NoNode,
-    /// Those whose phase is final, wherever they are.
+    /// Those whose phase is final, on any node.
     Finished,
 }
 
 impl PodsOf {
-    /// What its errors are filed under.
+    /// What messages about a failure call them.
     pub fn what(&self) -> String {
         match self {
             Self::Node(name) => format!("pods of node {name}"),
@@ -102,7 +98,6 @@ impl PodsOf {
     }
 }
 
-/// What a list brought.
 #[derive(Debug)]
 pub struct Listed<T> {
     /// The objects that were kept.
@@ -121,7 +116,7 @@ impl<T> Default for Listed<T> {
 }
 
 impl<T> Listed<T> {
-    /// The objects, where each could be read: one that could not may be any.
+    /// The objects, if each could be read. One that could not may be any object.
     pub fn whole(self) -> Result<Vec<T>, Failure> {
         self.malformed
             .into_iter()
@@ -145,7 +140,7 @@ struct Column {
     name: String,
 }
 
-/// Its cells are parsed only where they are asked for.
+/// A cell is parsed only where its column is asked for.
 #[derive(Deserialize)]
 struct Row<'a> {
     #[serde(borrow)]
@@ -158,7 +153,7 @@ impl Cluster {
     pub async fn scan(&self) -> Result<Scan, Failure> {
         let path = format!("/api/v1/nodes?includeObject=None&limit={ROWS}");
         self.pages(&path, Form::Table, |answer, scan: &mut Scan| {
-            // The first page's: what was read is at least as new.
+            // The first page's time counts, since no page is older.
             scan.now = scan.now.or(answer.date);
             answer.rows(["Name", "Status", "Roles"], |[name, status, roles]| {
                 scan.nodes += 1;
@@ -182,8 +177,8 @@ impl Cluster {
         .await
     }
 
-    /// Where pods may be Terminating, by the rows of all pods: 12.6 MB where the objects are 1,181 MB. What a row
-    /// says that is not understood costs a look at its node's pods, so it cannot hide one.
+    /// Where pods may be Terminating, by the rows of all pods: 12.6 MB where the objects are 1,181 MB. A row that is not
+    /// understood costs a look at its node's pods, so it cannot hide one.
     pub async fn places_of_terminating_pods(&self) -> Result<BTreeSet<PodsOf>, Failure> {
         let path = format!("/api/v1/pods?includeObject=None&limit={ROWS}");
         let places = self.pages(
@@ -205,7 +200,7 @@ impl Cluster {
             },
         );
         let mut places = places.await?;
-        // The rows do not show these.
+        // The row of a finished pod does not show that it is Terminating.
         places.insert(PodsOf::Finished);
         Ok(places)
     }
@@ -277,7 +272,7 @@ impl Cluster {
         }
     }
 
-    /// The Terminating ones of `pods`, and of the others what tells why they are not.
+    /// The Terminating ones of `pods`, and for each of the others why it is not, where that matters.
     pub async fn terminating_pods(
         &self,
         pods: &PodsOf,
@@ -305,13 +300,13 @@ impl Cluster {
         pages.await
     }
 
-    /// The UIDs of all pods of `node`, as they are now: the cache may not know yet of a delete.
+    /// The UIDs of all pods of `node`, as they are now. The cache is not asked: it may not know of a delete yet.
     pub async fn pod_uids(&self, node: &str) -> Result<Vec<String>, Failure> {
         let path = format!(
             "/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}",
             encode(node)
         );
-        // A pod that cannot be read could be any: then no absence is proved.
+        // Any pod could be the one that cannot be read, so no absence would be proved.
         self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid)
             .await?
             .whole()
@@ -327,7 +322,7 @@ impl Cluster {
     }
 
     /// The pods that may have taken the place of `lost`: the one of its name, or those of its controller where that gives
-    /// each a new name. These are asked for again and again, and nothing is written by them.
+    /// each a new name. The cache may answer: this is asked again and again, and no write follows from it.
     pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>, Failure> {
         let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref())
         else {
@@ -355,7 +350,7 @@ impl Cluster {
         Ok(self.list(&path, Form::Look, keep).await?.items)
     }
 
-    /// What its controller, which has at least `has` pods, says of the replacement of `lost` that it has not made.
+    /// Why the controller of `lost`, which has at least `has` pods, has not made a replacement.
     pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement, Failure> {
         let Reference {
             api_version,
@@ -385,7 +380,7 @@ impl Cluster {
         let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
         let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/");
         let found = self.find::<RawController>(&path, &name).await?;
-        // One that was created again makes pods of the same names, or of other names.
+        // A controller that was created again counts only where its pods keep their names.
         let found =
             found.filter(|found| lost.siblings.is_none() || found.metadata.uid == Some(uid));
         let gone = || Replacement::without_pod(State::None, "its controller no longer exists");
@@ -462,7 +457,7 @@ impl Cluster {
         });
         let mut found = pages.await?;
         found.items.truncate(2);
-        // One that could not be read may be one.
+        // A node that could not be read may be one of them.
         if found.items.len() < 2 {
             found.whole()
         } else {
@@ -470,8 +465,9 @@ impl Cluster {
         }
     }
 
-    /// What every node counts as at `now`, and what they have, by reading all of them: rows do not show which are leaf nodes.
-    /// A malformed one fails all: what it counts as is not known. No pods are read, so each may have one that is Terminating.
+    /// What every node counts as at `now`, and how many have which trait. All nodes are read, because rows do not show which are
+    /// leaf nodes. One that cannot be read is a failure: what it counts as is not known. No pods are read, so that every node may
+    /// have one that is Terminating.
     pub async fn standings(
         &self,
         now: Timestamp,
@@ -493,7 +489,7 @@ impl Cluster {
         Ok((listed.whole()?.into_iter().collect(), traits))
     }
 
-    /// All pods of `node`, Terminating or not, for an outlook: nothing is written by it.
+    /// All pods of `node`, Terminating or not. The cache may answer: no write follows from it.
     pub async fn pods_of(&self, node: &str) -> Result<Listed<RawPod>, Failure> {
         let path = format!(
             "/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}{CACHED}",
@@ -502,14 +498,13 @@ impl Cluster {
         self.list(&path, Form::Object, Some).await
     }
 
-    /// What there is to know about every pod of `namespace`.
     pub async fn summaries(&self, namespace: &str) -> Result<Listed<PodSummary>, Failure> {
         let path = format!("/api/v1/namespaces/{}/pods?limit={PAGE}", encode(namespace));
         self.list(&path, Form::Object, |pod: RawPod| Some(pod.summary()))
             .await
     }
 
-    /// The object of that name in `collection`; `None` where the API server says that there is none.
+    /// The object `name` of `collection`; `None` where the API server says that there is none.
     async fn find<T: DeserializeOwned>(
         &self,
         collection: &str,
@@ -521,7 +516,7 @@ impl Cluster {
         answer.map(|answer| answer.parse_named(name)).transpose()
     }
 
-    /// The answer that has the object at `path`; `None` where the API server says that there is none.
+    /// The answer for `path`; `None` where the API server says that there is no such object.
     async fn get_any(&self, path: &str, form: Form) -> Result<Option<Answer>, Failure> {
         match self.get(path, form).await {
             Err(failure) if failure.is(StatusKind::NotFound) => Ok(None),
@@ -529,7 +524,7 @@ impl Cluster {
         }
     }
 
-    /// What `keep` keeps of a list.
+    /// The items of a list of which `keep` makes something.
     pub(super) async fn list<T: DeserializeOwned, U>(
         &self,
         path: &str,
@@ -540,8 +535,8 @@ impl Cluster {
             .await
     }
 
-    /// What `take` makes of all pages of a list, one after the other; it gives how to ask for the next. When a page's
-    /// token has expired, the list is started again, once.
+    /// Gives `take` all pages of a list, one after the other; `take` returns the query for the next one. When a page's token has
+    /// expired, the list is started again, once.
     async fn pages<S: Default>(
         &self,
         path: &str,
@@ -550,7 +545,7 @@ impl Cluster {
     ) -> Result<S, Failure> {
         let (mut taken, mut next, mut restarted) = (S::default(), String::new(), false);
         loop {
-            // A token says itself which version it continues. A server whose cache is not ready gives one.
+            // A token names the version that it continues. A server whose cache is not ready answers with one.
             let path = if next.is_empty() {
                 path
             } else {
@@ -585,7 +580,7 @@ impl Answer {
         self.parse()
     }
 
-    /// Calls `each` with the cells of `columns`, row by row; gives how to ask for the next page.
+    /// Calls `each` with the cells of `columns`, row by row. Returns the query for the next page.
     fn rows<const N: usize>(
         &self,
         columns: [&str; N],
@@ -617,7 +612,7 @@ impl Answer {
         Ok(continuation(&table.metadata))
     }
 
-    /// Adds what `keep` keeps of a page to `listed`; gives how to ask for the next.
+    /// Adds to `listed` what `keep` makes of the items of a page. Returns the query for the next page.
     fn items<T: DeserializeOwned, U>(
         &self,
         mut keep: impl FnMut(T) -> Option<U>,
@@ -646,7 +641,6 @@ impl Answer {
     }
 }
 
-/// The query that asks for the next page.
 fn continuation(metadata: &ListMeta) -> Option<String> {
     let token = metadata.next.as_deref().filter(|token| !token.is_empty())?;
     Some(format!("&continue={}", encode(token)))

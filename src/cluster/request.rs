@@ -1,4 +1,4 @@
-//! Sending: time limits, tries, and what of an answer is kept.
+//! Sending requests: time limits, tries, and what is kept of an answer.
 
 use std::time::Duration;
 
@@ -22,21 +22,20 @@ pub(crate) const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSI
 
 /// An answer with a 2xx status.
 pub(super) struct Answer {
-    /// The server's clock, where it said it.
+    /// The server's clock, from the header `Date`.
     pub date: Option<Timestamp>,
     pub body: Vec<u8>,
 }
 
-/// How a request wants its answer.
+/// In which form an answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Whole objects.
     Object,
-    /// The same, asked for once: whoever asks will ask again.
+    /// Whole objects, without a second try: the caller asks again anyway.
     Look,
-    /// Metadata alone.
+    /// Metadata alone, of one object, or of a list.
     Metadata,
-    /// Metadata alone, of a list.
     MetadataList,
     /// The rows that `kubectl get` prints.
     Table,
@@ -56,7 +55,6 @@ impl Form {
 }
 
 impl Cluster {
-    /// Over a client that is already set up.
     pub fn new(client: Client, stop: Stop, selectors: NodeSelectors) -> Self {
         Self {
             client,
@@ -67,7 +65,7 @@ impl Cluster {
         }
     }
 
-    /// Reads `path`, trying again what may pass.
+    /// Reads `path`, and tries again after a failure that may be over soon.
     pub(super) async fn get(&self, path: &str, form: Form) -> Result<Answer, Failure> {
         let tries = if form == Form::Look { 1 } else { READ_TRIES };
         let mut tried = 0;
@@ -77,7 +75,7 @@ impl Cluster {
                 Err(failure) => failure,
             };
             tried += 1;
-            // After a pause beyond the end of the run there would be no time left to ask.
+            // A pause that outlasts the run leaves no time to ask.
             let worth_it = |pause: &Duration| tried < tries && self.stop.at_most(*pause) == *pause;
             let Some(pause) = failure.pause(tried).filter(worth_it) else {
                 return Err(failure);
@@ -115,7 +113,7 @@ impl Cluster {
             .await
             .map_err(|error| Failure::Transport(error.to_string()))?;
         let mut limit = self.stop.at_most(REQUEST_LIMIT);
-        // Renewing credentials and connecting come first and take their time too: what has not left by then, never does.
+        // The limit includes renewing credentials and connecting: a request that is not out by then is never sent.
         if let Some(until) = fresh_until {
             limit = limit.min(
                 until

@@ -23,10 +23,8 @@ const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
 /// Reason of the `DisruptionTarget` condition.
 const CONDITION_REASON: &str = "DeletionByPodReaper";
 
-/// Whether writes are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// They are.
     Real,
     /// The server checks rights, admission and preconditions, and changes nothing.
     DryRun,
@@ -82,8 +80,8 @@ impl Cluster {
             .map(drop)
     }
 
-    /// Deletes a claim of `pod` that is declared scratch, if it still is at the resource version in which it is. The API
-    /// server keeps it until the pod is gone.
+    /// Deletes a scratch claim of `pod`, if it still is at the resource version that was judged. The API server keeps it until
+    /// the pod is gone.
     pub async fn delete_claim(
         &self,
         pod: &PodFacts,

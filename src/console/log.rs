@@ -12,7 +12,6 @@ use tracing_subscriber::{Layer, fmt};
 use super::terminal;
 use crate::cli::LogFormat;
 
-/// Starts the log of this process.
 pub fn start(format: LogFormat, level: LevelFilter) {
     let own = Targets::new().with_target("pod_reaper", level);
     let ansi = terminal::colour(std::io::stderr().is_terminal());

@@ -6,18 +6,18 @@ use super::terminal;
 use crate::cli::{Form, LogFormat, Output};
 use crate::{exit::Exit, report::Render, stop::Stop};
 
-/// Writes `answer`, for as long as its reader takes, unless a signal says that it is not waited for any more. Gives its
-/// exit code, or one that says that it could not be written.
+/// Writes `answer`, for as long as its reader takes, unless a signal ends the wait. Returns the answer's exit code, or the one
+/// that says that it could not be written.
 pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Stop) -> Exit {
     let exit = answer.exit();
     let Form {
         output, log_format, ..
     } = *form;
     let written = tokio::task::spawn_blocking(move || {
-        // Standard output's own buffer ends at each line.
+        // Standard output's own buffer is flushed at each line.
         let mut out = BufWriter::new(io::stdout().lock());
         if (output, log_format) == (Output::Json, LogFormat::Json) {
-            // What collects the log collects this too, line by line.
+            // Whatever collects the log collects this too, line by line.
             serde_json::to_writer(&mut out, &answer)?;
             out.write_all(b"\n")?;
         } else {
@@ -29,12 +29,12 @@ pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Sto
         written = written => written.unwrap_or_else(|error| Err(error.into())),
         () = stop.given_up() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
     };
-    // What was deleted is deleted; a more severe code stays.
+    // A failure here undoes no delete, so a more severe code stays.
     let then = "; what was done is in the log, and the next run reports what is left";
     exit.max(settled(written, "the report", then))
 }
 
-/// Writes a text that needs no run.
+/// Writes a text for which no run is needed.
 pub fn write_text(text: io::Result<Vec<u8>>) -> Exit {
     let mut out = io::stdout().lock();
     let written = text
@@ -43,7 +43,7 @@ pub fn write_text(text: io::Result<Vec<u8>>) -> Exit {
     settled(written, "it", "")
 }
 
-/// A reader that has enough closes the pipe: that is no error.
+/// A reader that has seen enough closes the pipe, which is no error.
 fn settled(written: io::Result<()>, what: &str, then: &str) -> Exit {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

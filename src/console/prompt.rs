@@ -25,10 +25,10 @@ const NAMES: usize = 5;
 /// nodes are NotReady, or who has opted out, may have changed by then.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Shows what would be deleted, and in which `place`, and waits for a yes. Anything else is a no, as is the end of the run's time.
+/// Shows what would be deleted in `place`, and waits for a yes. Anything else is a no, and so is the end of the run's time.
 pub async fn confirm(place: &str, pods: &[&PodFacts], now: Timestamp, stop: &Stop) -> bool {
     let question = question(place, pods, now);
-    // A blocking thread of its own: a person may never answer, and the deadline holds all the same.
+    // In a thread of its own, so that the deadline holds although a person may never answer.
     let answer = tokio::task::spawn_blocking(move || {
         let mut error = std::io::stderr().lock();
         error.write_all(question.as_bytes())?;
@@ -48,7 +48,8 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// What would be deleted, a line a workload: first what nothing brings back, then that of which two must not run at once.
+/// Lists what would be deleted, a line for each workload. Pods that nothing brings back come first, then those of which two
+/// must not run at once.
 fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
     let mut workloads = BTreeMap::<_, Vec<&PodFacts>>::new();
     for pod in pods {

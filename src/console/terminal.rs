@@ -1,7 +1,7 @@
 //! What only a person at a terminal sees: colours, the width of the window, and a bar while many pods are deleted.
 //!
-//! Without a terminal nothing of it is there. The report goes to standard output; the bar, like the log and the question,
-//! to standard error, so that what is piped on is never touched.
+//! The report goes to standard output. The bar goes to standard error, like the log and the question, and only to a terminal:
+//! what is piped on is never touched.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::LazyLock;
@@ -13,15 +13,15 @@ use crate::report::{phrases::clean, text::Screen};
 /// More deletes than this take long enough for a bar.
 const FEW_DELETES: usize = 20;
 
-/// Draws on standard error, and nothing where that is no terminal.
+/// Draws on standard error, if that is a terminal.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Whether to colour what goes to a place that is, or is not, a terminal (see no-color.org).
+/// Whether to use colours on a `terminal`, or on anything else (see no-color.org).
 pub fn colour(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// What standard output is.
+/// Width and colours of standard output.
 pub fn screen() -> Screen {
     let terminal = io::stdout().is_terminal();
     match terminal_size::terminal_size_of(io::stdout()) {
@@ -35,18 +35,18 @@ pub fn screen() -> Screen {
     }
 }
 
-/// Says on standard error why something could not be done: not by the log, where `--log-level=off` would lose it. What a
-/// server or a file said must not steer the terminal.
+/// Prints an error on standard error. The log could lose it, by `--log-level=off`. What a server or a file said must not
+/// control the terminal.
 pub fn error(text: &str) {
     let _ = writeln!(io::stderr(), "error: {}", clean(text));
 }
 
-/// A bar for a number of pods. It disappears when it is dropped: the report follows.
+/// A bar for a number of pods. It disappears when it is dropped, before the report follows.
 #[derive(Debug)]
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Begins; few deletes get none.
+    /// A bar for deletes, unless there are few.
     pub fn of(pods: usize) -> Self {
         if pods > FEW_DELETES {
             Self::with(pods, "pods, {eta} left")
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// The same for replacements that are waited for: a single one takes long enough.
+    /// A bar for replacements: even a single one takes long enough.
     pub fn of_replacements(pods: usize) -> Self {
         Self::with(pods, "replacements, after {elapsed}")
     }
@@ -67,12 +67,10 @@ impl Progress {
         Self(BARS.add(ProgressBar::new(pods as u64).with_style(style)))
     }
 
-    /// So many are dealt with.
     pub fn set(&self, done: usize) {
         self.0.set_position(done as u64);
     }
 
-    /// One more is dealt with.
     pub fn step(&self) {
         self.0.inc(1);
     }
@@ -84,7 +82,7 @@ impl Drop for Progress {
     }
 }
 
-/// Standard error, for lines that must not be drawn over.
+/// Standard error, for lines that the bar must not be drawn over.
 pub struct AboveTheBar;
 
 impl Write for AboveTheBar {

@@ -11,13 +11,12 @@ use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
 use crate::outcome::Outcome;
 use crate::source::live::wanted_again;
 
-/// A write is tried this often in all, pauses between.
+/// How often a write is tried in all.
 const WRITE_TRIES: u32 = 4;
-/// For how long one look at a node serves its other pods: short enough to leave their deletes most of the five seconds.
+/// How long one look at a node serves its other pods too: short enough to leave their deletes most of the five seconds.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// One pod's turn.
     pub(super) async fn reap(&self, node: &Node<'_>, pod: &PodFacts) -> Sent {
         if let Some(why) = self.stop.reason() {
             return Sent::Settled(Outcome::Interrupted(why.to_owned()));
@@ -61,7 +60,7 @@ impl Run<'_> {
         sent
     }
 
-    /// The outcome of a pod whose namespace was opted out after it was judged, or cannot be said not to be.
+    /// The outcome of a pod whose namespace was opted out after it was judged, or could not be read again.
     fn opted_out_since(&self, pod: &PodFacts) -> Option<Outcome> {
         match opted_out(&self.namespaces, &pod.namespace) {
             Ok(None) => None,
@@ -83,7 +82,7 @@ impl Run<'_> {
             Sent::Settled(Outcome::WouldDelete) => {}
             sent => return Err(sent),
         }
-        // The node is looked at once more after that.
+        // The rehearsal took its time: what follows needs another look at the node.
         node.last.lock().await.take();
         let (mut done, mut tried) = (Vec::new(), 0);
         loop {
@@ -124,7 +123,7 @@ impl Run<'_> {
                 continue;
             };
             tried += 1;
-            // What was not sent may be sent at once, after another look at the node.
+            // A write that was not sent is tried at once, after another look at the node.
             let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
             if let Some(pause) = failure
                 .pause(tried)
@@ -139,7 +138,7 @@ impl Run<'_> {
                     "Claim {} changed after it was judged.",
                     claim.claim
                 )),
-                // RBAC's words, not the guard's.
+                // These are RBAC's words, not the guard's.
                 _ if failure.to_string().contains("cannot delete resource") => Outcome::Denied(
                     format!("{failure}; cronjob/components/scratch grants that right"),
                 ),
@@ -166,7 +165,7 @@ impl Run<'_> {
                 Ok((proof, _)) => proof,
                 Err(outcome) => return settle(unsure, outcome),
             };
-            // Looking may have taken a while. A pod that is patched already, or has lost a claim, is finished with.
+            // The look may have taken a while. A pod that is patched already, or has lost a claim, goes on to its delete.
             let begun = patched || self.given_up.borrow().contains_key(&pod.uid);
             if let Some(why) = self.stop.reason().filter(|_| !begun) {
                 return settle(unsure, Outcome::Interrupted(why.to_owned()));
@@ -218,7 +217,7 @@ impl Run<'_> {
                 }
                 _ => {
                     tried += 1;
-                    // What was not sent may be sent at once, after another look at the node.
+                    // A write that was not sent is tried at once, after another look at the node.
                     let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
                     let pause = failure
                         .pause(tried)
@@ -241,7 +240,8 @@ impl Run<'_> {
         }
     }
 
-    /// Judges `pod` by a fresh look at its node, and gives the claims that go before it. An error is the pod's outcome.
+    /// Judges `pod` by a fresh look at its node. Returns the proof, and the claims to delete before the pod. An error is the
+    /// pod's outcome.
     async fn still_down(
         &self,
         node: &Node<'_>,
@@ -254,7 +254,7 @@ impl Run<'_> {
         } else {
             let taken = Instant::now();
             let result = self.cluster.node(&node.judged.name).await;
-            // A failure is kept from its end on: the node's pods need not each wait for another.
+            // A failure counts from its end, so that the node's other pods do not each wait for another one.
             Look {
                 taken: if result.is_err() {
                     Instant::now()
@@ -282,11 +282,11 @@ impl Run<'_> {
             pod,
         ) {
             Reason::Stuck { scratch, .. } => Ok((proof, scratch)),
-            // What could not be read has not changed.
+            // What could not be read may be as it was.
             Reason::FactsUnread(what) => Err(Outcome::Failed(format!(
                 "node {name} could not be judged again: {what}"
             ))),
-            // Nor does a node count as off whose lease could not be read.
+            // A node whose lease could not be read does not count as off.
             Reason::SharedDisk(_) if look.facts.unheard.is_some() => Err(Outcome::Failed(format!(
                 "node {name} could not be judged again: its lease could not be read"
             ))),
@@ -294,7 +294,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads a pod that was not as it was judged, and judges it again. `Ok(None)`: it is gone. An error is its outcome.
+    /// Reads a pod that was found changed, and judges it again. `Ok(None)` means that it is gone. An error is its outcome.
     async fn look_again(
         &self,
         node: &Node<'_>,

@@ -23,11 +23,11 @@ use crate::stop::Stop;
 
 /// The result of a pod's delete, before the verifying list.
 enum Sent {
-    /// Settled: nothing to look for.
+    /// There is nothing to look for.
     Settled(Outcome),
-    /// The server accepted it.
+    /// The API server accepted it.
     Accepted,
-    /// It may have been carried out or not: why that is not known.
+    /// It may have been carried out or not, because of this failure.
     Unsure(Failure),
 }
 
@@ -67,7 +67,7 @@ pub async fn execute(
             )),
         }
     }
-    // Once more, right before the first delete: the question at a terminal may have been open for long.
+    // Read again right before the first delete: a person may have taken their time to answer the question.
     let namespaces = if groups.is_empty() {
         Ok(Namespaces::new())
     } else {
@@ -129,7 +129,6 @@ pub async fn execute(
     outcomes
 }
 
-/// A node whose pods are being deleted.
 struct Node<'a> {
     judged: &'a NodeFacts,
     /// The last look, and what it proves. Held while a new one is taken, so that its pods share it.
@@ -153,7 +152,7 @@ struct Run<'a> {
     given_up: RefCell<BTreeMap<String, BTreeSet<String>>>,
 }
 
-/// Codes only: a message of the server is for the report.
+/// Logs only codes: messages of the API server are for the report.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
     let PodFacts {
         name,

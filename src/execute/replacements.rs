@@ -13,20 +13,21 @@ use crate::kubernetes::{NOT_MADE, RawPod};
 use crate::outcome::{Replacement, ReplacementState as State};
 use crate::stop::Stop;
 
-/// The first pause between two rounds, and the longest. A look at a workload takes no longer either: the round waits for it.
+/// The first pause between two rounds, and the longest. The longest also limits a look at one workload, for which the round
+/// waits.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-/// A pause is at least so long for each workload: the API server is asked 50 times a second at most.
+/// The least pause for each workload, so that the API server is asked at most 50 times a second.
 const PAUSE_EACH: Duration = Duration::from_millis(20);
-/// Longest that asking for causes may take at the end: the report waits for it.
+/// How long asking for causes may take at the end: the report waits for it.
 const CAUSES_LIMIT: Duration = Duration::from_secs(10);
 
-/// Reaped pods that one request asks about, each with what is found.
+/// Reaped pods that one request asks about, each with what became of its replacement.
 #[derive(Default)]
 struct Workload<'a> {
     pods: Vec<(&'a PodFacts, Replacement)>,
     /// How many pods its controller has now, where it gives each a new name.
     has: usize,
-    /// Another look may show more.
+    /// Whether another look may show more.
     open: bool,
 }
 
@@ -76,7 +77,7 @@ pub async fn replacements(
     tokio::select! {
         biased;
         _ = stop.stopped() => {}
-        // What was found by then stands.
+        // What was found before a limit was reached is kept.
         () = async {
             let _ = timeout(wait, rounds(cluster, &mut workloads, progress)).await;
             let _ = timeout(CAUSES_LIMIT, explain(cluster, &mut workloads, began)).await;
@@ -117,7 +118,7 @@ async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn
     }
 }
 
-/// Adds to what is not back what holds it up. `began`: since when the pods are gone.
+/// Adds what holds up each replacement that is not back. The pods are gone since `began`.
 async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instant) {
     let mut open = workloads
         .values_mut()
@@ -156,14 +157,14 @@ async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instan
 }
 
 impl<'a> Workload<'a> {
-    /// What is not back and may yet be.
+    /// The replacements that are not back and may still come.
     fn late(&mut self) -> impl Iterator<Item = &mut (&'a PodFacts, Replacement)> {
         self.pods
             .iter_mut()
             .filter(|(_, found)| !settled(found) && found.state != State::Unknown)
     }
 
-    /// When the first of its pods was asked to go: from then on their controller may have made others.
+    /// When the first of its pods was asked to go. From then on their controller may have made others.
     fn evicted(&self) -> Option<Timestamp> {
         let asked = |pod: &PodFacts| pod.deletion_requested().unwrap_or(pod.deletion_deadline);
         self.pods
@@ -196,7 +197,7 @@ impl<'a> Workload<'a> {
         self.has = pods.len();
         let evicted = self.evicted();
         pods.retain(|pod| pod.metadata.creation_timestamp >= evicted);
-        // What only the skew lets in is a replacement where nothing else is.
+        // A pod from before the eviction, which only the allowance for clock skew lets in, counts last.
         let asked = evicted.and_then(|evicted| evicted.checked_add(CLOCK_SKEW).ok());
         pods.sort_by_key(|RawPod { metadata: it, .. }| {
             (
@@ -228,7 +229,7 @@ impl<'a> Workload<'a> {
                 *found = why.clone();
             }
         }
-        // Those that are not made come last, one after the other, and share their controller's.
+        // Pods that are not made come last, so that the Warning about their controller is read once.
         let mut warning = (String::new(), None);
         for (pod, found) in self.late() {
             let about = found

@@ -7,14 +7,13 @@ use tokio::time::Instant;
 use super::{Run, Sent, log_outcome};
 use crate::{facts::PodFacts, outcome::Outcome};
 
-/// How long the Job controller is given to let go of its pods.
+/// How long the Job controller may take to let go of its pods.
 const JOB_PATIENCE: Duration = Duration::from_secs(10);
-/// The first pause between two looks for them, and the longest: each look makes an API server before 1.31 read every
-/// pod of the cluster.
+/// The first pause between two looks, and the longest. Each look makes an API server before 1.31 read every pod of the
+/// cluster.
 const JOB_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 impl Run<'_> {
-    /// Looks whether what was sent to one node's pods worked.
     pub(super) async fn verify(
         &self,
         node: &str,
@@ -22,9 +21,9 @@ impl Run<'_> {
     ) -> Vec<(String, Outcome)> {
         let by_job = pods.iter().filter(|(pod, _)| pod.held_by_job());
         let by_job = by_job.map(|(pod, _)| &pod.uid).collect::<BTreeSet<_>>();
-        // `Err`: no look succeeded.
+        // An error until a look has succeeded.
         let mut present = self.cluster.pod_uids(node).await;
-        // Why the last look failed, where an earlier one did not.
+        // Why the last look failed, if an earlier one did not.
         let mut later = None;
         let deadline = Instant::now() + JOB_PATIENCE;
         let (mut pause, longest) = JOB_PAUSES;
@@ -45,7 +44,7 @@ impl Run<'_> {
         }
         let present = present.map(|uids| uids.into_iter().collect::<BTreeSet<_>>());
         let outcomes = pods.into_iter().map(|(pod, sent)| {
-            // A UID that was absent once stays absent, whatever became of the looks after that.
+            // A UID that was absent once stays absent, even if later looks failed.
             let there = match (&present, &later) {
                 (Ok(uids), _) if !uids.contains(&pod.uid) => Ok(false),
                 (Ok(_), None) => Ok(true),

@@ -1,8 +1,8 @@
 //! Kubernetes Events: what was done, and what waits for a person, where people who do not know this program look, with
 //! `kubectl describe` and `kubectl get events`.
 //!
-//! They come last and are worth nothing to the run itself: whatever becomes of them changes neither an outcome nor the
-//! exit code. What was deleted costs one Event for each owner and node, what waits for a person one for each pod.
+//! They come last, and change neither an outcome nor the exit code. What was deleted costs one Event for each owner and
+//! node, what waits for a person one for each pod.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,19 +24,17 @@ use crate::stop::Stop;
 const NOTE_LIMIT: usize = 1_024;
 /// The API's limit of an instance's name, in bytes.
 const INSTANCE_LIMIT: usize = 128;
-/// All Events of a run together are given this long: the report waits for them.
+/// Time limit for all Events of a run: the report waits for them.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What a run did.
 #[derive(Debug, Clone, Copy)]
 pub struct RunRecord<'a> {
-    /// What it knew.
     pub facts: &'a ClusterFacts,
-    /// What it meant to do.
     pub plan: &'a Plan,
-    /// What came of it, by the pod's UID.
+    /// By the pod's UID.
     pub outcomes: &'a BTreeMap<String, Outcome>,
-    /// When, by the API server's clock.
+    /// The moment of the run, by the API server's clock.
     pub at: Timestamp,
 }
 
@@ -83,7 +81,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
     }
 }
 
-/// What to do about it. The server's own words are left out, as everywhere in the log.
+/// What is logged about a failure. The server's own words are left out, as everywhere in the log.
 fn warning(failure: &Failure) -> String {
     let cause = match failure.code() {
         Some(code) => format!("the API server answered {code}"),
@@ -203,7 +201,7 @@ fn owner_note(node: &str, owner: &Reference, pods: &[&PodFacts]) -> String {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        // A further name has to leave room for the count of those after it.
+        // The name must leave room for the count of those after it.
         if note.len() + comma.len() + pod.name.len() + more.len() > NOTE_LIMIT {
             note += &format!(" and {} more", pods.len() - at);
             break;
@@ -248,7 +246,7 @@ fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     )
 }
 
-/// Cleaned, and cut where head and tail do not fit into a note together; the tail is kept.
+/// Cleans both, and cuts the head where they do not fit into a note together.
 fn fit(head: &str, tail: &str) -> String {
     let (mut head, tail) = (clean(head), clean(tail));
     let room = NOTE_LIMIT.saturating_sub(tail.len());
@@ -259,7 +257,7 @@ fn fit(head: &str, tail: &str) -> String {
     head + &tail
 }
 
-/// The pod's name, which its container's host name is; else the machine's.
+/// The pod's name, which is its container's host name, or the machine's.
 fn instance() -> String {
     let variable = std::env::var("HOSTNAME").ok();
     let name = variable.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());

@@ -7,7 +7,7 @@ use std::process;
 
 use super::{Family, Page};
 
-/// Puts `page` in the place of the file, with the families of the one before that it lacks.
+/// Replaces the file by `page`. Families that `page` lacks are kept from the former file.
 pub(super) fn write(path: &Path, page: &Page) -> io::Result<()> {
     let mut text = page.to_string();
     if !page.whole {
@@ -25,12 +25,12 @@ pub(super) fn write(path: &Path, page: &Page) -> io::Result<()> {
         fs::rename(&beside, path)
     };
     put().inspect_err(|_| {
-        // It may not be there at all.
+        // The file may not even exist.
         let _ = fs::remove_file(&beside);
     })
 }
 
-/// The families of a former file of ours that `page` lacks.
+/// The families of our former file that `page` lacks.
 fn kept(former: &str, page: &Page) -> impl Iterator<Item = String> {
     let families = former
         .split(Family::HEAD)

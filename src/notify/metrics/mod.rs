@@ -31,22 +31,21 @@ use crate::report::notices::NoticeCode;
 use crate::settings::{ModeCode, Settings};
 use crate::stop::Stop;
 
-/// Longest that handing over may take: it must not keep a run from ending.
+/// Time limit for handing over: it must not keep a run from ending.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What there will be to hand over at the end of a run.
+/// What is handed over at the end of a run.
 #[derive(Debug)]
 pub struct Metrics<'a> {
     settings: &'a Settings,
     started: Instant,
-    /// What the report says in numbers; empty while there is none.
+    /// The report in numbers; empty until there is one.
     of_report: Vec<Numbers>,
-    /// A person said no to what it would have deleted.
+    /// Whether a person said no to the deletes.
     refused: bool,
 }
 
 impl<'a> Metrics<'a> {
-    /// A run begins.
     pub fn begin(settings: &'a Settings) -> Self {
         Self {
             settings,
@@ -56,7 +55,6 @@ impl<'a> Metrics<'a> {
         }
     }
 
-    /// There is a report.
     pub fn take(&mut self, report: &Report) {
         let pods = ReasonCode::ALL.map(|code| {
             let count = report.pods.iter().filter(|pod| pod.reason == code).count();
@@ -125,7 +123,7 @@ impl<'a> Metrics<'a> {
         ];
     }
 
-    /// The run has ended with this exit code. Numbers that cannot be handed over are a warning, and change nothing.
+    /// Hands the numbers over. A failure is a warning, and changes nothing.
     pub async fn deliver(self, exit: Exit, stop: &Stop) {
         let MetricsTo {
             push_gateway,
@@ -226,12 +224,12 @@ type Sample = (Vec<(&'static str, &'static str)>, String);
 /// What a metric is called, what it says, and its samples.
 type Numbers = (&'static str, &'static str, Vec<Sample>);
 
-/// The only sample, without labels.
+/// One sample without labels.
 fn one(value: &impl ToString) -> Vec<Sample> {
     vec![(Vec::new(), value.to_string())]
 }
 
-/// One sample for each value of that label.
+/// One sample for each value of `label`.
 fn each(
     label: &'static str,
     counts: impl IntoIterator<Item = (&'static str, usize)>,
@@ -242,7 +240,7 @@ fn each(
         .collect()
 }
 
-/// Does `work`, for no longer than `limit`. Where it fails, the log says what was not `done`, and what to see to.
+/// Does `work`, for no longer than `limit`. A failure is logged, with what was not `done` and what to check.
 async fn within(
     limit: Duration,
     work: impl Future<Output = Result<(), String>>,
@@ -257,11 +255,11 @@ async fn within(
     }
 }
 
-/// What is handed over: the text exposition format, version 0.0.4.
+/// All metrics, in the text exposition format, version 0.0.4.
 #[derive(Debug, Clone)]
 struct Page {
     families: Vec<Family>,
-    /// Whether it replaces all that was handed over before; else families that it lacks stay as they were.
+    /// Whether it replaces all that was handed over before. Otherwise families that it lacks stay as they were.
     whole: bool,
 }
 
@@ -273,7 +271,7 @@ impl fmt::Display for Page {
     }
 }
 
-/// One metric with its samples, all of them gauges: each run starts from nothing.
+/// One metric with its samples. All are gauges: each run starts from nothing.
 #[derive(Debug, Clone)]
 struct Family {
     name: String,
@@ -281,9 +279,8 @@ struct Family {
 }
 
 impl Family {
-    /// What the name of each begins with.
     const PREFIX: &str = "pod_reaper_";
-    /// What each begins with.
+    /// How the text of each begins.
     const HEAD: &str = "# HELP ";
 
     fn new((name, help, samples): &Numbers, cluster: Option<&str>) -> Self {
@@ -301,14 +298,14 @@ impl Family {
             } else {
                 format!("{{{labels}}}")
             };
-            // A String takes everything.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "{name}{labels} {value}");
         }
         Self { name, text }
     }
 }
 
-/// As the format asks for within quotes.
+/// Escapes a value as the format asks for within quotes.
 fn escaped(value: &str) -> String {
     value
         .replace('\\', r"\\")

@@ -1,4 +1,4 @@
-//! How numbers are handed to a Pushgateway.
+//! Handing numbers to a Pushgateway.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{Method, Request, header, uri::Scheme};
@@ -14,7 +14,7 @@ pub(super) async fn push(
     cluster: Option<&str>,
     page: &Page,
 ) -> Result<(), String> {
-    // PUT takes the place of the whole group, POST only that of the families in it.
+    // PUT replaces the whole group, POST only the families that it brings.
     let method = if page.whole {
         Method::PUT
     } else {
@@ -46,12 +46,12 @@ pub(super) async fn push(
     Err(format!("it answered {status}{hint}"))
 }
 
-/// The client that is used for the API server serves for any: nothing but this URL and its login goes with it.
+/// The API server's kind of client serves here too. Only this URL and its login go into it.
 fn client(gateway: &PushGateway) -> Result<Client, String> {
     let mut config = Config::new(gateway.url.clone());
     config.default_retry = false;
     if gateway.url.scheme() == Some(&Scheme::HTTP) {
-        // None is needed. Left to itself it looks for the system's, and fails where there are none, as in our image.
+        // HTTP needs no root certificates. The client would look for the system's, and fail where there are none, as in our image.
         config.root_cert = Some(Vec::new());
     }
     if let Some(Login { user, password }) = gateway.login.clone() {
@@ -64,7 +64,7 @@ fn client(gateway: &PushGateway) -> Result<Client, String> {
     Client::try_from(config).map_err(|error| root(&error))
 }
 
-/// The path of the group that a cluster's series are in. A name may hold a slash, hence the encoding.
+/// The path of the group that a cluster's series are in. The name is encoded, because it may hold a slash.
 fn group(cluster: Option<&str>) -> String {
     let cluster =
         cluster.map(|name| format!("/cluster@base64/{}", BASE64_URL_SAFE_NO_PAD.encode(name)));
