@@ -48,8 +48,10 @@ labels:
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.create=false needs serviceAccount.name, an account of this namespace" -}}
 {{- end -}}
-{{- if and .Values.scratch.enabled (eq $options.dryRun "client") -}}
-{{- fail "options.dryRun=client promises an account that cannot write, and scratch.enabled=true lets it delete claims: set scratch.enabled=false, or options.dryRun=server" -}}
+{{- range $value := list "answers" "scratch" -}}
+{{- if and (get $.Values $value).enabled (eq $options.dryRun "client") -}}
+{{- fail (printf "options.dryRun=client promises an account that cannot write, and %s.enabled=true lets it delete claims: set %s.enabled=false, or options.dryRun=server" $value $value) -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.networkPolicy -}}
 {{- if and .enabled $options.pushGateway (not .gateway.to) -}}
