@@ -152,7 +152,7 @@ async fn act(
         Mode::ServerDryRun => WriteMode::DryRun,
         Mode::Delete { ask: true }
             if !pods.is_empty()
-                && !prompt::confirm(&cluster.place, &pods, facts.now, stop).await =>
+                && !prompt::confirm(&cluster.place, plan, facts.now, stop).await =>
         {
             tracing::info!("Nothing was deleted: the answer was not yes");
             let interrupted = stop

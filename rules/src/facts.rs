@@ -125,6 +125,8 @@ pub struct NodeFacts {
     pub name: String,
     /// `metadata.uid`: a node that was deleted and registered again has another.
     pub uid: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
     /// Status of the `Ready` condition.
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
@@ -143,6 +145,8 @@ pub struct NodeFacts {
     pub no_api_server: bool,
     /// The marks that say that its power or disks are cut.
     pub fenced: Vec<FencingMark>,
+    /// A person's answer: annotation `pod-reaper.io/powered-off`.
+    pub powered_off: Option<String>,
     /// Carries the taint `node.kubernetes.io/out-of-service`: the pod garbage collector deletes its Terminating pods.
     pub out_of_service: bool,
     /// Set where the node stands for something other than one machine.
@@ -466,6 +470,8 @@ pub struct PodFacts {
     pub uid: String,
     /// `metadata.resourceVersion`: the state that was judged.
     pub resource_version: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
     /// `spec.nodeName`.
     pub node: Option<String>,
     /// The controlling owner; another one, where none is that.
@@ -492,6 +498,11 @@ pub struct PodFacts {
     pub namespace_opted_out: Read<Option<String>>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
+    /// A person's answer: annotation `pod-reaper.io/reap`.
+    pub reap: Option<String>,
+    /// The claim templates of its `StatefulSet`, where that was read: sets of equal ones are one workload if their names are
+    /// numbers of one series.
+    pub templates: Option<String>,
     /// The claims it uses.
     pub claims: Vec<ClaimFacts>,
     /// Its first volume that is neither a claim nor of a kind that two pods may use at once, as a phrase.
@@ -511,10 +522,16 @@ impl PodFacts {
         now.duration_since(self.deletion_deadline)
     }
 
+    /// Whether its deletion is only supposed, by `what-if`: no answer belongs to that.
+    pub fn is_supposed(&self) -> bool {
+        self.deletion_deadline == Timestamp::MIN
+    }
+
     /// When its deletion was asked for: the deadline is that moment and the grace. A later request with a shorter
     /// grace moves the deadline and the grace alike.
     pub fn deletion_requested(&self) -> Option<Timestamp> {
-        deletion_requested(self.deletion_deadline, self.grace_seconds?)
+        let grace_seconds = self.grace_seconds.filter(|_| !self.is_supposed())?;
+        deletion_requested(self.deletion_deadline, grace_seconds)
     }
 
     /// The finalizers other than the Job controller's.
@@ -534,6 +551,21 @@ impl PodFacts {
             || self.made_by("ReplicationController", "")
             || self.made_by("Job", "batch") && !self.held_by_job();
         made && self.own_volume.is_none() && self.claims.iter().all(|claim| claim.ephemeral)
+    }
+
+    /// Whether it owns a claim that none of its generic ephemeral volumes made: such a claim would go with it.
+    pub fn owns_a_claim(&self) -> bool {
+        self.claims
+            .iter()
+            .any(|claim| claim.owned && !claim.ephemeral)
+    }
+
+    /// Whether a claim would go with it, or may: whose one is that could not be read is not known.
+    pub fn may_own_a_claim(&self) -> bool {
+        let unread = |claim: &ClaimFacts| {
+            matches!(claim.state, ClaimState::Unread(_) | ClaimState::NotLookedUp)
+        };
+        self.owns_a_claim() || self.claims.iter().any(unread)
     }
 
     /// Whether its controller is of that kind, in that API group.
@@ -699,9 +731,9 @@ pub struct ClaimFacts {
     pub ephemeral: bool,
     /// Other pods of the node that use it.
     pub users: Vec<String>,
-    /// Whether the pod's `StatefulSet` creates it again, for that pod alone; else why that is not known, as a phrase.
-    /// Looked up only where it may be given up.
-    pub renewed: Result<(), String>,
+    /// Whether the pod's `StatefulSet` creates it again, for that pod alone; else what stands against it. Looked up only
+    /// where it may be given up.
+    pub renewed: Result<(), Doubt>,
     /// The pod owns it, which its UID proves: the claim goes with the pod.
     pub owned: bool,
     /// Whether nothing wants it any more, where the pod owns it; else why that is not known, as a phrase. Looked up only
@@ -709,6 +741,29 @@ pub struct ClaimFacts {
     pub unwanted: Result<(), String>,
     /// What is known about it.
     pub state: ClaimState,
+}
+
+/// What stands against giving a claim up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// As a phrase.
+    pub why: String,
+    /// It is so; else it could only not be found out.
+    pub proved: bool,
+}
+
+impl Doubt {
+    /// That something is so.
+    pub fn proved(why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { why, proved: true }
+    }
+
+    /// That something could not be found out.
+    pub fn unread(why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { why, proved: false }
+    }
 }
 
 /// What a look at a claim found.
@@ -752,8 +807,14 @@ pub enum ClaimState {
         uid: String,
         /// Several nodes may write its raw disk at once: `ReadWriteMany` with volumeMode `Block`.
         shared_disk: bool,
-        /// Its resource version, where it is annotated `pod-reaper.io/scratch: "true"` in that.
-        scratch: Option<String>,
+        /// Annotation `pod-reaper.io/scratch: "true"`.
+        scratch: bool,
+        /// A person's answer: annotation `pod-reaper.io/give-up`.
+        give_up: Option<String>,
+        /// `metadata.creationTimestamp`.
+        created: Option<Timestamp>,
+        /// Its resource version, unless it is opted out, or a finalizer of its own would hold it.
+        version: Option<String>,
         /// Its volume.
         volume: VolumeFacts,
     },

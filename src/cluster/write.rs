@@ -1,4 +1,4 @@
-//! Writing to pods and their scratch claims: the only three writes that change something, and what each must carry.
+//! Writing to pods and the claims that go with them: the only three writes that change something, and what each must carry.
 //!
 //! Each names the object's UID and resource version, so that the API server refuses it when the object is not the one
 //! that was judged, and each asks for a [`StillDown`]: proof that the node was seen NotReady a moment ago.
@@ -80,8 +80,8 @@ impl Cluster {
             .map(drop)
     }
 
-    /// Deletes a scratch claim of `pod`, if it still is at the resource version that was judged. The API server keeps it until
-    /// the pod is gone.
+    /// Deletes a claim of `pod` that is given up, if it still is at the resource version in which that was declared or
+    /// answered. The API server keeps it until the pod is gone.
     pub async fn delete_claim(
         &self,
         pod: &PodFacts,
@@ -90,7 +90,7 @@ impl Cluster {
         mode: WriteMode,
     ) -> Result<(), Failure> {
         let dry = mode == WriteMode::DryRun;
-        let resource_version = claim.scratch.as_ref().map_err(|_| Failure::NotSent)?;
+        let resource_version = claim.given_up.as_ref().map_err(|_| Failure::NotSent)?;
         let payload = delete_options(&claim.claim_uid, resource_version, dry, "Background");
         let (namespace, name) = (encode(&pod.namespace), encode(&claim.claim));
         let query = if dry { DRY_RUN } else { "" };

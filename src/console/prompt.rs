@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::{
     decide::spoken,
     facts::PodFacts,
-    limits::and_more,
+    limits::{Judged, Plan, and_more},
     report::text::{Page, Screen},
     stop::Stop,
 };
@@ -26,8 +26,8 @@ const NAMES: usize = 5;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Shows what would be deleted in `place`, and waits for a yes. Anything else is a no, and so is the end of the run's time.
-pub async fn confirm(place: &str, pods: &[&PodFacts], now: Timestamp, stop: &Stop) -> bool {
-    let question = question(place, pods, now);
+pub async fn confirm(place: &str, plan: &Plan, now: Timestamp, stop: &Stop) -> bool {
+    let question = question(place, plan, now);
     // In a thread of its own, so that the deadline holds although a person may never answer.
     let answer = tokio::task::spawn_blocking(move || {
         let mut error = std::io::stderr().lock();
@@ -50,9 +50,10 @@ fn is_yes(answer: &str) -> bool {
 
 /// Lists what would be deleted, a line for each workload. Pods that nothing brings back come first, then those of which two
 /// must not run at once.
-fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
+fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
     let mut workloads = BTreeMap::<_, Vec<&PodFacts>>::new();
-    for pod in pods {
+    let pods = plan.reaps().collect::<Vec<_>>();
+    for pod in &pods {
         let workload = pod.workload.as_ref().or(pod.owner.as_ref());
         let workload = workload.map_or("Pods".to_owned(), |it| format!("{} {}", it.kind, it.name));
         let marks = (pod.controller.is_some(), pod.interchangeable());
@@ -86,13 +87,16 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
             .max()
             .map(spoken)
             .unwrap_or_default();
-        let scratch = pods
-            .iter()
-            .any(|pod| pod.claims.iter().any(|claim| claim.renewed.is_ok()));
-        let scratch = if scratch {
-            "; scratch claims go too"
+        let here = |judged: &&Judged| pods.iter().any(|pod| pod.uid == judged.pod.uid);
+        let given_up = plan.pods.iter().filter(here);
+        let lost = given_up
+            .flat_map(|judged| judged.reason.given_up())
+            .map(|claim| claim.claim.as_str());
+        let lost = lost.collect::<Vec<_>>().join(", ");
+        let lost = if lost.is_empty() {
+            lost
         } else {
-            ""
+            format!("; given up: {lost}")
         };
         let back = if *comes_back {
             ""
@@ -101,7 +105,7 @@ fn question(place: &str, pods: &[&PodFacts], now: Timestamp) -> String {
         };
         let unique = if *interchangeable { "" } else { "  [unique]" };
         let says = format!(
-            "{namespace}: {workload}: {named}; overdue up to {longest}{scratch}{unique}{back}"
+            "{namespace}: {workload}: {named}; overdue up to {longest}{lost}{unique}{back}"
         );
         page.paragraph("  ", "      ", Style::new(), &says);
     }
@@ -138,7 +142,7 @@ mod tests {
     use super::*;
     use rules::samples;
 
-    use crate::facts::Owner;
+    use crate::{decide::Reason, facts::Owner};
 
     #[test]
     fn only_a_yes_is_a_yes() {
@@ -177,9 +181,22 @@ mod tests {
             ..pod("web", Some("ReplicaSet"))
         }));
         pods.extend((0..19).map(|number| pod(&format!("x-{number:02}"), Some("ReplicaSet"))));
-        let pods = pods.iter().collect::<Vec<_>>();
+        let stuck = || Reason::Stuck {
+            given_up: Vec::new(),
+            answered: false,
+            notes: Vec::new(),
+        };
+        let judged = |pod| Judged {
+            pod,
+            reason: stuck(),
+            limit: None,
+        };
+        let plan = Plan {
+            pods: pods.into_iter().map(judged).collect(),
+            hold: None,
+        };
         let now = samples::now() + jiff::SignedDuration::from_mins(90);
-        let question = question("context prod (api.prod.example.com)", &pods, now);
+        let question = question("context prod (api.prod.example.com)", &plan, now);
         expect_test::expect![[r"
               shop: Pods: bare on ds06; overdue up to 2h 30m  [unique]  [nothing brings it back]
               shop: StatefulSet db: db on ds06; overdue up to 2h 30m  [unique]

@@ -50,7 +50,7 @@ impl Run<'_> {
             log_outcome(pod, &outcome);
             return Sent::Settled(outcome);
         }
-        let sent = match self.give_up_scratch(node, pod).await {
+        let sent = match self.give_up_claims(node, pod).await {
             Ok(()) => self.send(node, pod, self.mode).await,
             Err(sent) => sent,
         };
@@ -71,80 +71,101 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes the scratch claims that go before `pod`, after a rehearsal of its own delete. An error is the outcome
-    /// of the pod. A claim that changed meanwhile is left to the next run.
-    async fn give_up_scratch(&self, node: &Node<'_>, pod: &PodFacts) -> Result<(), Sent> {
-        let look = async || self.still_down(node, pod).await.map_err(Sent::Settled);
-        if !self.policy.reap_scratch || look().await?.1.is_empty() {
+    /// Deletes the claims that go before `pod`, after a rehearsal of its own delete and of theirs. An error is the outcome
+    /// of the pod.
+    async fn give_up_claims(&self, node: &Node<'_>, pod: &PodFacts) -> Result<(), Sent> {
+        let (_, claims) = self.look(node, pod).await?;
+        if claims.is_empty() {
             return Ok(());
         }
         match self.send(node, pod, WriteMode::DryRun).await {
             Sent::Settled(Outcome::WouldDelete) => {}
             sent => return Err(sent),
         }
-        // The rehearsal took its time: what follows needs another look at the node.
+        let ended = || {
+            let why = self.stop.reason()?;
+            Some(Sent::Settled(Outcome::Interrupted(why.to_owned())))
+        };
+        for claim in &claims {
+            ended().map_or(Ok(()), Err)?;
+            self.delete_claim(node, pod, &claim.claim, WriteMode::DryRun)
+                .await?;
+        }
+        if self.mode == WriteMode::DryRun {
+            return Ok(());
+        }
+        // The node is looked at once more after that. From the first claim on, what was begun is finished.
         node.last.lock().await.take();
-        let (mut done, mut tried) = (Vec::new(), 0);
+        ended().map_or(Ok(()), Err)?;
+        for claim in &claims {
+            self.delete_claim(node, pod, &claim.claim, WriteMode::Real)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn look(
+        &self,
+        node: &Node<'_>,
+        pod: &PodFacts,
+    ) -> Result<(StillDown, Vec<PinnedClaim>), Sent> {
+        self.still_down(node, pod).await.map_err(Sent::Settled)
+    }
+
+    /// Deletes one claim, as far as it is still to be given up; each try after another look at the node. A claim that
+    /// changed meanwhile is left to the next run.
+    async fn delete_claim(
+        &self,
+        node: &Node<'_>,
+        pod: &PodFacts,
+        name: &str,
+        mode: WriteMode,
+    ) -> Result<(), Sent> {
+        let mut tried = 0;
         loop {
-            let (proof, claims) = look().await?;
-            let claim = claims
-                .into_iter()
-                .find(|claim| !done.contains(&claim.claim));
-            let Some(claim) = claim else { return Ok(()) };
-            if let Some(why) = self.stop.reason().filter(|_| done.is_empty()) {
-                return Err(Sent::Settled(Outcome::Interrupted(why.to_owned())));
-            }
-            let written = self
-                .cluster
-                .delete_claim(pod, &claim, &proof, self.mode)
-                .await;
+            let (proof, claims) = self.look(node, pod).await?;
+            let Some(claim) = claims.iter().find(|claim| claim.claim == name) else {
+                let how = format!("Claim {name} is not to be given up any more.");
+                return Err(Sent::Settled(Outcome::Changed(how)));
+            };
+            let written = self.cluster.delete_claim(pod, claim, &proof, mode).await;
             let may_be_gone = written
                 .as_ref()
                 .err()
                 .is_none_or(Failure::may_have_taken_effect);
-            if self.mode == WriteMode::Real && may_be_gone {
-                tracing::info!(
-                    uid = pod.uid,
-                    "Deleting scratch claim {} of pod {}",
-                    claim.claim,
-                    pod.name
-                );
+            if mode == WriteMode::Real && may_be_gone {
+                tracing::info!(uid = pod.uid, "Deleting claim {name} of pod {}", pod.name);
                 self.given_up
                     .borrow_mut()
                     .entry(pod.uid.clone())
                     .or_default()
-                    .insert(claim.claim.clone());
+                    .insert(name.to_owned());
             }
-            let Some(failure) = written
-                .err()
-                .filter(|failure| !failure.is(StatusKind::NotFound))
-            else {
-                done.push(claim.claim);
-                continue;
+            let failure = match written {
+                Err(failure) if !failure.is(StatusKind::NotFound) => failure,
+                _ => return Ok(()),
             };
             tried += 1;
             // A write that was not sent is tried at once, after another look at the node.
             let not_sent = (failure == Failure::NotSent).then_some(Duration::ZERO);
-            if let Some(pause) = failure
-                .pause(tried)
-                .or(not_sent)
-                .filter(|_| tried < WRITE_TRIES)
-            {
+            let pause = failure.pause(tried).or(not_sent);
+            if let Some(pause) = pause.filter(|_| tried < WRITE_TRIES) {
                 self.stop.pause(pause).await;
                 continue;
             }
             return Err(Sent::Settled(match failure.code() {
-                Some(409) => Outcome::Changed(format!(
-                    "Claim {} changed after it was judged.",
-                    claim.claim
-                )),
-                // These are RBAC's words, not the guard's.
-                _ if failure.to_string().contains("cannot delete resource") => Outcome::Denied(
-                    format!("{failure}; cronjob/components/scratch grants that right"),
-                ),
+                Some(409) => Outcome::Changed(format!("Claim {name} changed after it was judged.")),
+                // RBAC's words, not the guard's.
+                _ if failure.to_string().contains("cannot delete resource") => {
+                    let by_hand = &pod.namespace;
+                    Outcome::Denied(format!(
+                        "{failure}; cronjob/components/answers grants that right, and with a person's own rights a run by hand \
+                         does it too: pod-reaper -n {by_hand}"
+                    ))
+                }
                 Some(403 | 422) => denied(failure),
                 _ if failure.is(StatusKind::Webhook) => denied(failure),
-                _ => Outcome::Failed(format!("claim {}: {failure}", claim.claim)),
+                _ => Outcome::Failed(format!("claim {name}: {failure}")),
             }));
         }
     }
@@ -281,8 +302,8 @@ impl Run<'_> {
             Some(&NodeRead::Known(look.facts.clone())),
             pod,
         ) {
-            Reason::Stuck { scratch, .. } => Ok((proof, scratch)),
-            // What could not be read may be as it was.
+            Reason::Stuck { given_up, .. } => Ok((proof, given_up)),
+            // What could not be read has not changed.
             Reason::FactsUnread(what) => Err(Outcome::Failed(format!(
                 "node {name} could not be judged again: {what}"
             ))),

@@ -121,7 +121,7 @@ pub async fn execute(
                 _ => "this run did not delete the pod",
             };
             *outcome = Outcome::Failed(format!(
-                "its scratch claims are gone, or may be ({claims}), and {went}. {}",
+                "its claims are gone, or may be ({claims}), and {went}. {}",
                 outcome.sentence()
             ));
         }

@@ -66,6 +66,12 @@ pub struct Annotations {
     /// Copied into the report when the pod is reaped.
     #[serde(rename = "pod-reaper.io/after-reap")]
     pub(super) after_reap: Option<String>,
+    /// A person's answer on a claim.
+    #[serde(rename = "pod-reaper.io/give-up")]
+    pub(super) give_up: Option<String>,
+    /// A person's answer on a pod.
+    #[serde(rename = "pod-reaper.io/reap")]
+    pub(super) reap: Option<String>,
     /// The data of the claim is not needed.
     #[serde(rename = "pod-reaper.io/scratch")]
     pub(super) scratch: Option<String>,

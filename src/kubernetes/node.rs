@@ -8,6 +8,7 @@ use super::lease::RawLease;
 use super::marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place};
 use super::meta::{Condition, Meta, SKIP, Written, opts_out, required};
 use super::pod::{NOT_READY, UNREACHABLE};
+use crate::decide::POWERED_OFF;
 use crate::facts::{
     FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits, Unread,
     not_ready_since,
@@ -465,6 +466,8 @@ impl RawNode {
         let (ready_since, tainted_since) = self.transitions();
         Ok(NodeFacts {
             uid: required(self.metadata.uid.clone(), "metadata.uid")?,
+            created: self.metadata.creation_timestamp,
+            powered_off: self.annotation(POWERED_OFF).map(str::to_owned),
             ready: self.ready(),
             ready_reason: self
                 .ready_condition()

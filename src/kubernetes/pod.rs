@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::meta::{Condition, Meta, OwnerReference, SKIP, required};
 use crate::facts::{
-    ClaimFacts, ClaimState, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked,
+    ClaimFacts, ClaimState, Doubt, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked,
 };
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
@@ -383,8 +383,8 @@ impl RawPod {
         let owner = owner.map(Owner::from);
         let workload = owner.as_ref().map(|owner| self.workload(owner));
         let claim = |(name, ephemeral): (Result<String, String>, bool)| {
-            let renewed =
-                Err("it was not checked whether its claims would be created again".to_owned());
+            let unread = "it was not checked whether its claims would be created again";
+            let renewed = Err(Doubt::unread(unread));
             let unwanted =
                 Err("it was not checked whether its StatefulSet wants it again".to_owned());
             let (users, owned, state) = (Vec::new(), false, ClaimState::NotLookedUp);
@@ -425,6 +425,12 @@ impl RawPod {
                 self.metadata.resource_version.clone(),
                 "metadata.resourceVersion",
             )?,
+            created: self.metadata.creation_timestamp,
+            reap: self
+                .metadata
+                .annotation(|known| &known.reap)
+                .map(str::to_owned),
+            templates: None,
             node: self.node().map(str::to_owned),
             owner,
             workload,

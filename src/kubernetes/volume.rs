@@ -1,6 +1,8 @@
 //! Claims, what makes them, volumes and their attachments.
 
-use super::meta::{Meta, RawObject, required};
+use serde_json::value::RawValue;
+
+use super::meta::{Meta, required};
 use super::pod::{NetworkDisk, written_by_several};
 use crate::facts::{
     AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread,
@@ -39,7 +41,12 @@ raw! {
     struct SetSpec {
         replicas: Option<u64>,
         ordinals: Ordinals,
-        volume_claim_templates: Option<Vec<RawObject>>,
+        volume_claim_templates: Option<Vec<ClaimTemplate>>,
+    }
+
+    struct ClaimTemplate {
+        metadata: Meta,
+        spec: Option<Box<RawValue>>,
     }
 
     struct Ordinals {
@@ -131,15 +138,12 @@ impl RawClaim {
                 .iter()
                 .flatten()
                 .any(|mode| mode == "ReadWriteMany");
-        let scratch = self.metadata.annotation(|known| &known.scratch) == Some("true")
-            && self.metadata.opted_out().is_none()
-            && self
-                .metadata
-                .finalizers
-                .iter()
-                .flatten()
-                .all(|it| it == PROTECTION);
-        let scratch = self.metadata.resource_version.clone().filter(|_| scratch);
+        let scratch = self.metadata.annotation(|known| &known.scratch) == Some("true");
+        let give_up = self.metadata.annotation(|known| &known.give_up);
+        let give_up = give_up.map(str::to_owned);
+        let mut finalizers = self.metadata.finalizers.iter().flatten();
+        let free = self.metadata.opted_out().is_none() && finalizers.all(|it| it == PROTECTION);
+        let version = self.metadata.resource_version.clone().filter(|_| free);
         let lost = self.status.phase.as_deref() == Some("Lost");
         let missing = self.volume_name().map(str::to_owned);
         let state = match volume {
@@ -150,6 +154,9 @@ impl RawClaim {
                         uid,
                         shared_disk,
                         scratch,
+                        give_up,
+                        created: self.metadata.creation_timestamp,
+                        version,
                         volume: volume.into(),
                     },
                     Err(why) => ClaimState::Unread(Unread(why)),
@@ -178,6 +185,19 @@ impl RawStatefulSet {
             replicas.is_none_or(|count| ordinal < ordinals.start.saturating_add(count))
         };
         !self.metadata.terminating() && ordinal.is_some_and(wanted)
+    }
+
+    /// Its claim templates: sets of equal ones make equal claims.
+    pub fn templates(&self) -> String {
+        let templates = self.spec.volume_claim_templates.iter().flatten();
+        let templates = templates.map(|template| {
+            let spec = template.spec.as_ref().map_or("", |spec| spec.get());
+            format!(
+                "{}={spec}",
+                template.metadata.name.as_deref().unwrap_or_default()
+            )
+        });
+        templates.collect::<Vec<_>>().join(";")
     }
 
     /// Whether it makes a claim of that name for the pod, which it still wants.

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::notices;
 use super::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{
-    advice::{self, Advice, Kubectl},
-    decide::{Policy, Reason, ReasonCode, Verdict, fenced, signs_of_life},
+    advice::{self, Advice, Kubectl, Step},
+    decide::{Answer, Policy, Reason, ReasonCode, Verdict, answers, fenced, signs_of_life},
     exit::Exit,
     facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy},
     limits::{Hold, HoldReason, Judged, Plan, in_common, natural},
@@ -44,7 +44,12 @@ impl Report {
             .iter()
             .map(|judged| entries.pod(judged, outcomes.get(&judged.pod.uid)))
             .collect::<Vec<_>>();
-        let groups = advice::alike(&plan.pods, facts)
+        let asked = |pod: &PodEntry| pod.steps.iter().any(Step::asks);
+        let run_now = pods
+            .iter()
+            .any(asked)
+            .then(|| advice::run_now(facts.now, &entries.kubectl));
+        let groups = advice::alike(&plan.pods, facts, policy)
             .into_iter()
             .map(|pods| entries.group(&plan.pods, pods))
             .collect();
@@ -71,6 +76,7 @@ impl Report {
             summary: Summary::new(facts.node_count, &nodes, &pods),
             nodes,
             pods,
+            run_now,
             groups,
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
@@ -225,6 +231,7 @@ impl Entries<'_> {
             outcome_detail: outcome.map(Outcome::sentence),
             replacement: self.replacements.get(&pod.uid).cloned(),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
+            answers: answers_of(judged, self.facts, self.policy),
             risk,
             steps,
         }
@@ -307,6 +314,15 @@ impl Entries<'_> {
             }),
         })
     }
+}
+
+/// What people have answered about a pod of a node that is not Ready.
+pub(crate) fn answers_of(judged: &Judged, facts: &ClusterFacts, policy: &Policy) -> Vec<Answer> {
+    let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
+    let node = node.filter(|node| node.ready != Ready::True);
+    node.map_or_else(Vec::new, |node| {
+        answers(facts.now, policy, node, &judged.pod)
+    })
 }
 
 /// What to remember once the pod is reaped.

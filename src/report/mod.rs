@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub(crate) use self::build::{VERSION, notes};
+pub(crate) use self::build::{VERSION, answers_of, notes};
 use self::text::Screen;
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{cli::Output, exit::Exit};

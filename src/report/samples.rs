@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 pub use pod_reaper_test_support::samples::{
-    annotated, claim, due, held_by, lease, namespace, node, pod, using, volume,
+    annotated, claim, due, held_by, lease, namespace, node, pod, set, using, volume, with,
 };
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
@@ -144,9 +144,17 @@ pub fn private_cloud() -> Vec<Value> {
         using(pod("impala-impala01", "catalogd-0", "ds06"), "catalogd"),
         claim("impala-impala01", "catalogd", "pvc-zone"),
         volume("pvc-zone", &zone),
-        using(
-            pod("impala-impala01", "impala-executor-000-0", "ds06"),
-            "scratch-cache-volume-impala-executor-000-0",
+        with(
+            using(
+                pod("impala-impala01", "impala-executor-000-0", "ds06"),
+                "scratch-cache-volume-impala-executor-000-0",
+            ),
+            json!({"metadata": {"labels": {"apps.kubernetes.io/pod-index": "0"}}}),
+        ),
+        set(
+            "impala-impala01",
+            "impala-executor-000",
+            &["scratch-cache-volume"],
         ),
         claim(
             "impala-impala01",
@@ -222,6 +230,7 @@ pub fn commands(report: &Report) -> Vec<&Command> {
     let pods = report.pods.iter().flat_map(|pod| &pod.steps);
     nodes
         .chain(pods)
+        .chain(&report.run_now)
         .filter_map(|step| step.command.as_ref())
         .collect()
 }

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::notices::Notice;
 use crate::{
     advice::Step,
-    decide::{ReasonCode, Verdict},
+    decide::{Answer, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, KubeletAlive, Owner, ReadError, Ready, Sign, whole_seconds},
     outcome::{OutcomeCode, Replacement, ReplacementState},
@@ -46,6 +46,8 @@ pub struct Report {
     pub nodes: Vec<NodeEntry>,
     /// Every Terminating pod that was looked at, the longest overdue first.
     pub pods: Vec<PodEntry>,
+    /// What has a run done at once, where a person is asked for an answer; null elsewhere.
+    pub run_now: Option<Step>,
     /// Those that need a person, put together where they share what there is to do.
     #[serde(skip)]
     pub groups: Vec<Group>,
@@ -190,6 +192,8 @@ pub struct PodEntry {
     pub replacement: Option<Replacement>,
     /// What to remember once it is reaped.
     pub note: Option<String>,
+    /// What people have answered: on the pod, its claims and its node.
+    pub answers: Vec<Answer>,
     /// What is at risk, where the verdict is `manual`.
     pub risk: Option<String>,
     /// What to do then, in order.
@@ -218,7 +222,7 @@ pub struct Summary {
     pub replacements: BTreeMap<ReplacementState, usize>,
 }
 
-/// Pods that need a person, of one reason, namespace and node.
+/// Pods that need a person, of one reason, namespace, node and workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// Their places among the report's pods, at least one.
@@ -227,7 +231,7 @@ pub struct Group {
     pub detail: String,
     /// What is at risk.
     pub risk: Option<String>,
-    /// What to do, in order: one script for all where it destroys.
+    /// What to do about all of them, in order.
     pub steps: Vec<Step>,
 }
 

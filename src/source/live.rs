@@ -6,9 +6,9 @@ use std::fmt::Display;
 use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 
-use super::{Gathered, Wanted, Whole, facts_of, owns_a_claim, set_of};
+use super::{Gathered, Wanted, Whole, facts_of, set_of};
 use crate::cluster::{Cluster, Failure, Listed, MAX_IN_FLIGHT, PodsOf, Scan};
-use crate::decide::needs_claims;
+use crate::decide::{GiveUp, needs_claims};
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{
     Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts,
@@ -205,25 +205,21 @@ async fn ask_about_affinity(cluster: &Cluster, gathered: &mut Gathered) {
 /// Asks what has to be known of pods whose claims may go with them: one request a `StatefulSet`, and one a namespace where
 /// that is because they are scratch.
 async fn ask_about_sets(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut Gathered) {
-    let mut keys = gathered
-        .with_scratch(wanted.policy)
-        .filter_map(|pod| set_of(pod))
-        .collect::<BTreeSet<_>>();
-    let namespaces = keys
-        .iter()
-        .map(|(namespace, _)| namespace.clone())
-        .collect::<BTreeSet<_>>();
-    keys.extend(
-        gathered
-            .pods
-            .iter()
-            .filter(|pod| owns_a_claim(pod))
-            .filter_map(set_of),
-    );
+    let (mut keys, mut needed, mut namespaces) =
+        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for (asks, pod) in gathered.with_claims_to_give_up(wanted.policy) {
+        keys.extend(set_of(pod));
+        if asks == GiveUp::Declared {
+            needed.extend(set_of(pod));
+            namespaces.insert(pod.namespace.clone());
+        }
+    }
+    let owners = gathered.pods.iter().filter(|pod| pod.owns_a_claim());
+    needed.extend(owners.filter_map(set_of));
+    keys.extend(needed.iter().cloned());
     let mut unread = |what: String, failure: Failure| {
-        let scratch = failure.forbids() && wanted.policy.reap_scratch;
-        let lacks = if scratch {
-            "; cronjob/components/scratch grants that right"
+        let lacks = if failure.forbids() {
+            "; cronjob/components/answers grants that right"
         } else {
             ""
         };
@@ -244,9 +240,16 @@ async fn ask_about_sets(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut G
         .await
         .into_iter()
         .filter_map(|((namespace, name), set)| {
-            let what = format!("StatefulSet {namespace}/{name}");
-            let set = set.transpose()?.map_err(|failure| unread(what, failure));
-            Some(((namespace, name), set))
+            let key = (namespace, name);
+            // Where a person is only to be asked, they are told that it could not be read.
+            let set = set.transpose()?.map_err(|failure| {
+                if needed.contains(&key) {
+                    unread(format!("StatefulSet {}/{}", key.0, key.1), failure)
+                } else {
+                    Unread(failure.to_string())
+                }
+            });
+            Some((key, set))
         });
     let sets = sets.collect();
     gathered.note_renewed(wanted.policy, &sets, &users);
@@ -256,7 +259,7 @@ async fn ask_about_sets(cluster: &Cluster, wanted: &Wanted<'_>, gathered: &mut G
 
 /// Whether a `StatefulSet` wants the claims again that `pod` owns, right before they go with it.
 pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
-    let Some((namespace, name)) = set_of(pod).filter(|_| owns_a_claim(pod)) else {
+    let Some((namespace, name)) = set_of(pod).filter(|_| pod.owns_a_claim()) else {
         return Ok(false);
     };
     let set = cluster.stateful_set(&namespace, &name).await?;

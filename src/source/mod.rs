@@ -7,9 +7,10 @@ mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decide::{Policy, asks_about_scratch, to_ask};
+use crate::decide::{GiveUp, Policy, asks_about_giving_up, to_ask};
 use crate::facts::{
-    ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing, Unread,
+    ClaimFacts, ClusterFacts, Doubt, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing,
+    Unread,
 };
 use crate::kubernetes::{RawPod, RawStatefulSet};
 use crate::selector::NamespaceFilter;
@@ -87,32 +88,39 @@ impl Gathered {
         }
     }
 
-    /// The pods whose scratch claims may be given up with them, so that more has to be known.
-    fn with_scratch(&mut self, policy: &Policy) -> impl Iterator<Item = &mut PodFacts> {
+    /// The pods whose claims may be given up with them, so that more has to be known.
+    fn with_claims_to_give_up(
+        &mut self,
+        policy: &Policy,
+    ) -> impl Iterator<Item = (GiveUp, &mut PodFacts)> {
         let Self { facts, pods } = self;
-        pods.iter_mut()
-            .filter(|pod| asks_about_scratch(facts.now, policy, facts.node_of(pod), pod))
+        pods.iter_mut().filter_map(|pod| {
+            let asks = asks_about_giving_up(facts.now, policy, facts.node_of(pod), pod)?;
+            Some((asks, pod))
+        })
     }
 
     /// Notes which of their claims are created again, by what was read of `StatefulSet`s and of all pods of a
     /// namespace.
     fn note_renewed(&mut self, policy: &Policy, sets: &Sets, users: &Users) {
-        for pod in self.with_scratch(policy) {
+        for (asks, pod) in self.with_claims_to_give_up(policy) {
             let claims = pod
                 .claims
                 .iter()
-                .map(|claim| renewed(pod, &claim.name, sets, users));
+                .map(|claim| renewed(pod, claim, sets, users, asks));
             let claims = claims.collect::<Vec<_>>();
             pod.claims
                 .iter_mut()
                 .zip(claims)
                 .for_each(|(claim, renewed)| claim.renewed = renewed);
+            let set = set_of(pod).and_then(|set| sets.get(&set)?.as_ref().ok());
+            pod.templates = set.map(RawStatefulSet::templates);
         }
     }
 
     /// Notes whether the claims that pods own are wanted again, by what was read of `StatefulSet`s.
     fn note_unwanted(&mut self, sets: &Sets) {
-        for pod in self.pods.iter_mut().filter(|pod| owns_a_claim(pod)) {
+        for pod in self.pods.iter_mut().filter(|pod| pod.owns_a_claim()) {
             let unwanted = unwanted(pod, sets);
             pod.claims
                 .iter_mut()
@@ -157,52 +165,66 @@ type Sets = BTreeMap<(String, String), Read<RawStatefulSet>>;
 /// By namespace, all pods that use claims.
 type Users = BTreeMap<String, Read<Vec<PodSummary>>>;
 
-/// Whether the `StatefulSet` of `pod` creates that claim again, for that pod alone; else why that is not known, as a
-/// phrase.
-fn renewed(pod: &PodFacts, claim: &str, sets: &Sets, users: &Users) -> Result<(), String> {
-    let set = set_of(pod).ok_or("no StatefulSet made it")?;
+/// Whether the `StatefulSet` of `pod` creates that claim again, for that pod alone; else what stands against that.
+fn renewed(
+    pod: &PodFacts,
+    ClaimFacts {
+        name: claim, users, ..
+    }: &ClaimFacts,
+    sets: &Sets,
+    all_users: &Users,
+    asks: GiveUp,
+) -> Result<(), Doubt> {
+    let set = set_of(pod).ok_or_else(|| Doubt::proved("no StatefulSet made it"))?;
     let set = sets
         .get(&set)
-        .ok_or("its StatefulSet was not found")?
+        .ok_or_else(|| Doubt::proved("its StatefulSet does not exist"))?
         .as_ref();
-    let set = set.map_err(|Unread(why)| format!("its StatefulSet could not be read: {why}"))?;
+    let set = set.map_err(|Unread(why)| {
+        Doubt::unread(format!("its StatefulSet could not be read: {why}"))
+    })?;
     if pod.controller.as_ref().map(|its| &its.uid) != set.metadata.uid.as_ref() {
-        return Err("its StatefulSet is now another one of that name".to_owned());
-    }
-    if !set.makes(claim, &pod.name) {
-        return Err(format!(
-            "claim {claim} comes from no template of its StatefulSet, or the set no longer wants the pod"
+        return Err(Doubt::proved(
+            "its StatefulSet is now another one of that name",
         ));
     }
+    if !set.makes(claim, &pod.name) {
+        return Err(Doubt::proved(format!(
+            "claim {claim} comes from no template of its StatefulSet, or the set no longer wants the pod"
+        )));
+    }
     if !pod.indexed {
-        let old = "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
-                   Kubernetes 1.28, which does not always create such a claim again";
-        return Err(old.to_owned());
+        return Err(Doubt::proved(
+            "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
+             Kubernetes 1.28, which does not always create such a claim again",
+        ));
     }
-    let users = users
-        .get(&pod.namespace)
-        .ok_or("the pods of its namespace were not found")?
-        .as_ref();
-    let users = users
-        .map_err(|Unread(why)| format!("the pods of its namespace could not be read: {why}"))?;
-    let others = users
-        .iter()
-        .filter(|user| user.uid != pod.uid && user.claims.iter().any(|used| used == claim));
-    match others
-        .map(|user| user.name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
-    {
-        none if none.is_empty() => Ok(()),
-        others => Err(format!("claim {claim} is also used by {others}")),
+    let others = match asks {
+        // A volume on the node is used there alone.
+        GiveUp::MayBeAsked => users.join(", "),
+        GiveUp::Declared => {
+            let unread = |why: &str| {
+                Doubt::unread(format!(
+                    "the pods of its namespace could not be read: {why}"
+                ))
+            };
+            let users = all_users.get(&pod.namespace);
+            let users = users.ok_or_else(|| unread("they were not listed"))?;
+            let users = users.as_ref().map_err(|Unread(why)| unread(why))?;
+            let uses = |user: &&PodSummary| {
+                user.uid != pod.uid && user.claims.iter().any(|used| used == claim)
+            };
+            let others = users.iter().filter(uses).map(|user| user.name.as_str());
+            others.collect::<Vec<_>>().join(", ")
+        }
+    };
+    if others.is_empty() {
+        Ok(())
+    } else {
+        Err(Doubt::proved(format!(
+            "claim {claim} is also used by {others}"
+        )))
     }
-}
-
-/// Whether `pod` owns a claim that none of its generic ephemeral volumes made.
-fn owns_a_claim(pod: &PodFacts) -> bool {
-    pod.claims
-        .iter()
-        .any(|claim| claim.owned && !claim.ephemeral)
 }
 
 /// Whether nothing wants the claims again that `pod` owns; else why that is not known, as a phrase. A `StatefulSet` makes its

@@ -1166,7 +1166,7 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
     );
     let graceless = with(
         pod("a"),
-        json!({"metadata": {"deletionGracePeriodSeconds": null}}),
+        json!({"metadata": {"creationTimestamp": null, "deletionGracePeriodSeconds": null}}),
     );
     let undated = list([
         json!({"kind": "Node", "metadata": {"name": "n"}}),

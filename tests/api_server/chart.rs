@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::{
     SHORT, end_of,
     guard::{
-        OWN, STUCK, is_guarded, it_holds_claims_to_scratch, it_stops_what_the_program_never_does,
+        OWN, STUCK, is_guarded, it_holds_claims_to_answers, it_stops_what_the_program_never_does,
         of, one_is_stuck, own_pod, refusal_of,
     },
     support::{
@@ -47,7 +47,7 @@ const OWN_LABELS: [&str; 4] = [
     "helm.sh/chart",
 ];
 
-/// All components besides those of the default and the dry run.
+/// All components besides those of the default and the dry run, and `answers`, which is part of `scratch`.
 pub const COMPONENTS: [&str; 11] = [
     "node-guard",
     "any-node",
@@ -265,10 +265,16 @@ fn the_chart_renders_what_kustomize_renders() {
             5,
         ),
         (
+            "answers",
+            &format!("{OWN_NAMESPACE},answers.enabled=true"),
+            self::kustomized("cronjob", &["answers"], ""),
+            16,
+        ),
+        (
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            25,
+            27,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
@@ -398,7 +404,11 @@ fn helm_refuses_values_that_cannot_work_together() {
     for (values, says) in [
         (
             "options.dryRun=client,scratch.enabled=true",
-            "promises an account that cannot write",
+            "and scratch.enabled=true lets it delete claims",
+        ),
+        (
+            "options.dryRun=client,answers.enabled=true",
+            "and answers.enabled=true lets it delete claims",
         ),
         (
             "guard.enabled=false,nodeGuard.enabled=true",
@@ -536,14 +546,22 @@ fn the_notes_say_what_the_values_may_not_achieve() {
     }
 }
 
-/// The one has an account that cannot write, the other one that deletes claims.
+/// A dry run has an account that cannot write, and these let it delete claims. The one contains the other.
 #[test]
-fn kustomize_refuses_scratch_in_a_dry_run() {
-    for components in [["scratch", "dry-run"], ["dry-run", "scratch"]] {
+fn kustomize_refuses_answers_in_a_dry_run_and_twice() {
+    let rules = "/rules";
+    for (components, says) in [
+        (["scratch", "dry-run"], rules),
+        (["dry-run", "scratch"], rules),
+        (["answers", "dry-run"], rules),
+        (["dry-run", "answers"], rules),
+        (["answers", "scratch"], "already registered"),
+        (["scratch", "answers"], "already registered"),
+    ] {
         let output = run_kustomize(own_kustomization("cronjob", &components, "").path());
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
-            !output.status.success() && said.contains("/rules"),
+            !output.status.success() && said.contains(says),
             "{components:?}: {}",
             shown(&output)
         );
@@ -792,7 +810,7 @@ fn a_release_under_another_name_is_held_by_its_guards() {
     let cluster = fresh();
     install(&cluster, &["--set", "scratch.enabled=true"]);
     it_stops_what_the_program_never_does(&cluster, "by the chart", ACCOUNT);
-    it_holds_claims_to_scratch(&cluster, "by the chart", ACCOUNT);
+    it_holds_claims_to_answers(&cluster, "by the chart", ACCOUNT);
 }
 
 /// The variables of the CronJob's container, those of its own pod among them.

@@ -1,220 +1,243 @@
-//! The commands that the report prints work when they are pasted.
+//! The commands that the report prints work when they are pasted: in time, late and twice.
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    Run, SHORT, binary, run, six_nodes,
+    Run, SHORT, binary, one_dead_of_three, run,
+    scratch::{GIVE_UP, KEPT, claim_path, local_claim, stuck},
+    six_nodes,
     support::{
         ControlPlane, fresh,
-        objects::{Node, Pod, Volume, annotate, claim, node_becomes, node_path, pod_path},
+        objects::{Node, Pod, annotate, claim, node_becomes, node_path, pod_path},
         program::{SHELLS, commands, paste, paste_into, shown},
     },
     uid, until_overdue,
 };
 
-const SCRATCH: &str = "scratch-cache-volume-impala-executor-000-0";
-
-/// The six nodes after the failure, and the executor's path, its claim's path and its UID.
-fn failed(cluster: &ControlPlane) -> (String, String, String) {
-    six_nodes::failed(cluster);
-    let pod = pod_path(six_nodes::LOCAL.0, six_nodes::LOCAL.1);
-    let claim = format!(
-        "/api/v1/namespaces/{}/persistentvolumeclaims/{SCRATCH}",
-        six_nodes::LOCAL.0
-    );
-    let judged = uid(&cluster.get(&pod));
-    (pod, claim, judged)
+/// A pod of a `StatefulSet` whose claim is on its dead node: its UID.
+fn with_local_claim(cluster: &ControlPlane) -> String {
+    one_dead_of_three(cluster);
+    let pod = stuck(cluster, "dead", "db", (KEPT, "true"));
+    until_overdue();
+    pod
 }
 
-fn deleting(cluster: &ControlPlane, path: &str) -> bool {
+const CLAIM: &str = "disk-db-0";
+
+fn is_deleting(cluster: &ControlPlane, path: &str) -> bool {
     cluster
         .try_get(path)
         .is_none_or(|object| object["metadata"]["deletionTimestamp"].is_string())
 }
 
-/// The one command of a pod that destroys.
-fn destroys(run: &Run, uid: &str) -> String {
-    let mut all = commands(run, uid);
-    all.retain(|command| command.contains("delete"));
-    let [command] = all.try_into().expect("one");
-    command
+/// The line of a report in this format by which a person answers.
+fn line(cluster: &ControlPlane, format: &str, options: &[&str]) -> String {
+    let output = binary(&cluster.kubeconfig)
+        .args(SHORT)
+        .args(options)
+        .args(["--output", format])
+        .output()
+        .expect("it starts");
+    let report = String::from_utf8(output.stdout).expect("text");
+    let from = report
+        .find("kubectl annotate")
+        .unwrap_or_else(|| panic!("it asks for nothing: {report}"));
+    let end = report[from..].find(['\n', '<', '"']).expect("its end");
+    report[from..from + end].to_owned()
 }
 
-/// In each shell that people paste into.
+/// The next run, some seconds later: an answer counts for what happened before it.
+fn next(cluster: &ControlPlane, options: &[&str]) -> Run {
+    until_overdue();
+    let short = ["--reap-older-than=1s", "--node-not-ready-for=0s"];
+    run(&cluster.kubeconfig, &[&short, options].concat())
+}
+
 #[test]
-fn the_command_for_a_local_volume_frees_the_pod_and_its_claim_once() {
-    for shell in SHELLS {
+fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
+    for (shell, format) in SHELLS.into_iter().zip(["text", "markdown", "html"]) {
         let cluster = fresh();
-        let (pod, claim, judged) = failed(&cluster);
-        let run = run(&cluster.kubeconfig, &SHORT);
-        let risk = run.pod(&judged)["risk"].as_str().expect("a risk");
-        assert!(risk.contains("lost for good (policy Delete)"), "{risk}");
-        let command = destroys(&run, &judged);
-        let output = paste_into(shell, &cluster, &command);
+        let pod = with_local_claim(&cluster);
+        let answer = line(&cluster, format, &[]);
         assert!(
-            output.status.success(),
-            "{shell}: {command}\n{}",
-            shown(&output)
+            answer.contains(&format!("annotate pvc {CLAIM} -n apps {GIVE_UP}=")),
+            "{answer}"
         );
-        assert!(shown(&output).contains("Force-deleted impala-impala01/impala-executor-000-0."));
-        assert!(cluster.try_get(&pod).is_none());
+        // A second person pastes it too.
+        for _ in 0..2 {
+            let output = paste_into(shell, &cluster, &answer);
+            assert!(
+                output.status.success(),
+                "{shell}: {answer}\n{}",
+                shown(&output)
+            );
+        }
+        assert!(!is_deleting(&cluster, &claim_path("apps", CLAIM)));
+        let run = next(&cluster, &[]);
+        assert_eq!(
+            run.reason_and_outcome(&pod),
+            ("answered", Some("deleted")),
+            "{}",
+            run.log
+        );
+        assert!(run.pod(&pod)["answers"][0]["inert"].is_null());
+        assert!(cluster.try_get(&pod_path("apps", "db-0")).is_none());
         // The controller that removes its protection finalizer does not run here.
-        assert!(deleting(&cluster, &claim));
-        // Another person pastes it too, and the StatefulSet was faster.
-        cluster.merge_patch(&claim, json!({"metadata": {"finalizers": null}}));
-        self::claim(&cluster, six_nodes::LOCAL.0, SCRATCH, None, "Pending");
-        Pod::on("ds01", six_nodes::LOCAL.0, six_nodes::LOCAL.1).create(&cluster);
-        stops(shell, &cluster, &command);
-        assert!(
-            !deleting(&cluster, &pod) && !deleting(&cluster, &claim),
-            "{shell}"
-        );
+        assert!(is_deleting(&cluster, &claim_path("apps", CLAIM)));
     }
 }
 
-/// Pastes a command that has to do nothing, and to say so.
-#[track_caller]
-fn stops(shell: &str, cluster: &ControlPlane, command: &str) {
-    let output = paste_into(shell, cluster, command);
-    assert!(!output.status.success(), "{shell}: {command}");
-    assert!(
-        shown(&output).contains("Stopped at impala-executor-000-0: it or ds06 has changed, or"),
-        "{}",
-        shown(&output)
-    );
+#[test]
+fn each_answer_lets_go_what_it_is_about() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let stateful = Pod::on("dead", "apps", "web-0").owned_by("StatefulSet", "web");
+    let stateful = uid(&stateful.terminating(&cluster, 1));
+    let machine = Pod::on("dead", "vms", "vm-0").owned_by("VirtualMachineInstance", "vm");
+    let machine = uid(&machine.terminating(&cluster, 1));
+    let flags = ["--manual-owner-kind=StatefulSet"];
+    let before = next(&cluster, &flags);
+    for (pod, reason, on) in [
+        (
+            &stateful,
+            "owner-kind",
+            "annotate pod web-0 -n apps pod-reaper.io/reap=",
+        ),
+        (
+            &machine,
+            "shared-disk",
+            "annotate node dead pod-reaper.io/powered-off=",
+        ),
+    ] {
+        assert_eq!(before.reason_and_outcome(pod), (reason, None));
+        let answer = commands(&before, pod).pop().expect("it comes last");
+        assert!(answer.contains(on), "{answer}");
+        let output = paste(&cluster, &answer);
+        assert!(output.status.success(), "{answer}\n{}", shown(&output));
+    }
+    let after = next(&cluster, &flags);
+    for pod in [&stateful, &machine] {
+        assert_eq!(after.reason_and_outcome(pod), ("answered", Some("deleted")));
+    }
 }
 
-/// What may have happened since the report was written.
+/// What may have happened before, or since, the answer was pasted.
 type Since = (&'static str, fn(&ControlPlane, &str));
 
 #[test]
-fn the_command_for_a_local_volume_does_nothing_late() {
-    let cases: [Since; 6] = [
-        (
-            "the node's kubelet reports again, and is not ready yet",
-            |cluster, _| {
-                node_becomes(cluster, "ds06", "False", "KubeletNotReady");
-            },
-        ),
-        (
-            "the node is back, the old pod still stands",
-            |cluster, _| {
-                node_becomes(cluster, "ds06", "True", "KubeletReady");
-            },
-        ),
-        (
-            "the node is back, and a new pod runs there on the same claim",
-            |cluster, pod| {
-                cluster.delete(pod, json!({"gracePeriodSeconds": 0}));
-                node_becomes(cluster, "ds06", "True", "KubeletReady");
-                Pod::on("ds06", six_nodes::LOCAL.0, six_nodes::LOCAL.1)
-                    .claim(SCRATCH)
-                    .create(cluster);
-            },
-        ),
-        ("the node came back, and went again", |cluster, pod| {
-            cluster.delete(pod, json!({"gracePeriodSeconds": 0}));
-            Pod::on("ds06", six_nodes::LOCAL.0, six_nodes::LOCAL.1)
-                .claim(SCRATCH)
+fn an_answer_of_another_failure_does_nothing_and_is_reported() {
+    fn value(answer: &str) -> &str {
+        let (_, rest) = answer.split_once('=').expect("a value");
+        rest.split(' ').next().expect("a value")
+    }
+    fn back_and_gone(cluster: &ControlPlane, _: &str) {
+        node_becomes(cluster, "dead", "True", "KubeletReady");
+        until_overdue();
+        node_becomes(cluster, "dead", "Unknown", "NodeStatusUnknown");
+    }
+    let cases: [Since; 5] = [
+        ("the node came back, and went again", back_and_gone),
+        ("the pod was replaced", |cluster, _| {
+            let path = pod_path("apps", "db-0");
+            let set = cluster.get("/apis/apps/v1/namespaces/apps/statefulsets/db");
+            cluster.delete(&path, json!({"gracePeriodSeconds": 0}));
+            Pod::on("dead", "apps", "db-0")
+                .of_set(&set)
+                .claim(CLAIM)
+                .label("apps.kubernetes.io/pod-index", "0")
                 .terminating(cluster, 1);
         }),
-        ("the pod has changed", |cluster, pod| {
-            annotate(cluster, pod, "keep", "it");
+        ("the claim was made anew", |cluster, answer| {
+            let path = claim_path("apps", CLAIM);
+            cluster.delete(&path, json!({}));
+            cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+            cluster.delete("/api/v1/persistentvolumes/pv-apps-disk-db-0", json!({}));
+            cluster.merge_patch(
+                "/api/v1/persistentvolumes/pv-apps-disk-db-0",
+                json!({"metadata": {"finalizers": null}}),
+            );
+            until_overdue();
+            local_claim(cluster, "dead", "apps", CLAIM, (GIVE_UP, value(answer)));
         }),
-        ("the node is gone", |cluster, _| {
-            cluster.delete(&node_path("ds06"), json!({}));
+        ("it was left behind by an older failure", |cluster, _| {
+            let path = claim_path("apps", CLAIM);
+            annotate(cluster, &path, GIVE_UP, "2020-01-01T00:00:00Z");
+        }),
+        ("its value has a typing error", |cluster, answer| {
+            let (path, value) = (claim_path("apps", CLAIM), value(answer).replace('T', "T9"));
+            annotate(cluster, &path, GIVE_UP, &value);
         }),
     ];
     for (what, since) in cases {
         let cluster = fresh();
-        let (pod, claim, judged) = failed(&cluster);
-        let command = destroys(&run(&cluster.kubeconfig, &SHORT), &judged);
-        since(&cluster, &pod);
-        let before = cluster.get(&pod)["metadata"]["uid"].clone();
-        stops("sh", &cluster, &command);
-        assert!(!deleting(&cluster, &claim), "{what}");
-        assert_eq!(cluster.get(&pod)["metadata"]["uid"], before, "{what}");
+        with_local_claim(&cluster);
+        let answer = line(&cluster, "text", &[]);
+        assert!(
+            paste(&cluster, &answer).status.success(),
+            "{what}: {answer}"
+        );
+        since(&cluster, &answer);
+        let run = next(&cluster, &[]);
+        let pod = uid(&cluster.get(&pod_path("apps", "db-0")));
+        assert_eq!(
+            run.reason_and_outcome(&pod),
+            ("local-volume", None),
+            "{what}"
+        );
+        assert!(!is_deleting(&cluster, &claim_path("apps", CLAIM)), "{what}");
+        let notices = run.report["notices"].as_array().expect("notices");
+        let notice = notices
+            .iter()
+            .find(|notice| notice["code"] == "answer-inert");
+        let detail = notice.expect(what)["detail"].as_str().expect("a sentence");
+        // The command that it gives takes the answer away.
+        let (_, withdraw) = detail.split_once("Take it away: ").expect("a command");
+        assert!(
+            paste(&cluster, withdraw).status.success(),
+            "{what}: {withdraw}"
+        );
+        let claim = cluster.get(&claim_path("apps", CLAIM));
+        assert!(
+            claim["metadata"]["annotations"][GIVE_UP].is_null(),
+            "{what}"
+        );
     }
 }
 
-/// Nothing recreates such a claim: its manifest is kept, and a person recreates it from that.
 #[test]
-fn a_claim_outside_a_statefulsets_templates_is_kept_as_a_manifest() {
-    let cluster = fresh();
-    Node::ready("ready").create(&cluster);
-    Node::not_ready("ds06", 3600).create(&cluster);
-    Volume::local("disk")
-        .on_node("ds06")
-        .reclaim("Delete")
-        .claimed_by("apps", "data")
-        .create(&cluster);
-    let pod = Pod::on("ds06", "apps", "web")
-        .owned_by("ReplicaSet", "web")
-        .claim("data")
-        .terminating(&cluster, 1);
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    let path = "/api/v1/namespaces/apps/persistentvolumeclaims/data";
-    annotate(&cluster, path, "volume.kubernetes.io/selected-node", "ds06");
-    annotate(&cluster, path, "example.org/backup", "daily");
-    let before = cluster.get(path);
-    let [keep, finish, create, see] = commands(&run, &uid(&pod))
-        .try_into()
-        .expect("four steps to paste");
-    for command in [&keep, &finish] {
-        let output = paste(&cluster, command);
-        assert!(output.status.success(), "{command}\n{}", shown(&output));
+fn an_answer_does_nothing_where_the_node_is_back_or_gone_and_needs_rights() {
+    let cases: [Since; 2] = [
+        ("the node is back", |cluster, _| {
+            node_becomes(cluster, "dead", "True", "KubeletReady");
+        }),
+        ("the node is gone", |cluster, _| {
+            cluster.delete(&node_path("dead"), json!({}));
+        }),
+    ];
+    for (what, since) in cases {
+        let cluster = fresh();
+        with_local_claim(&cluster);
+        let answer = line(&cluster, "text", &[]);
+        let without_rights = paste(&cluster, &format!("{answer} --as=somebody"));
+        assert!(!without_rights.status.success(), "{what}");
+        assert!(
+            paste(&cluster, &answer).status.success(),
+            "{what}: {answer}"
+        );
+        since(&cluster, &answer);
+        next(&cluster, &[]);
+        assert!(
+            cluster.try_get(&pod_path("apps", "db-0")).is_some(),
+            "{what}"
+        );
+        assert!(!is_deleting(&cluster, &claim_path("apps", CLAIM)), "{what}");
     }
-    cluster.merge_patch(path, json!({"metadata": {"finalizers": null}}));
-    // Pasted once more, when there is nothing to keep.
-    assert!(!paste(&cluster, &keep).status.success());
-    for command in [&create, &see] {
-        let output = paste(&cluster, command);
-        assert!(output.status.success(), "{command}\n{}", shown(&output));
-    }
-    let after = cluster.get(path);
-    assert_ne!(uid(&after), uid(&before));
-    assert_eq!(after["spec"]["resources"], before["spec"]["resources"]);
-    assert_eq!(after["spec"]["volumeName"], Value::Null);
-    assert_eq!(
-        after["metadata"]["annotations"],
-        json!({"example.org/backup": "daily"})
-    );
 }
 
 #[test]
-fn a_claim_that_another_pod_uses_gets_no_command() {
-    let cluster = fresh();
-    Node::ready("ready").create(&cluster);
-    Node::not_ready("ds06", 3600).create(&cluster);
-    Volume::local("disk")
-        .on_node("ds06")
-        .claimed_by("apps", "data")
-        .create(&cluster);
-    let pod = Pod::on("ds06", "apps", "db-0")
-        .owned_by("StatefulSet", "db")
-        .claim("data")
-        .terminating(&cluster, 1);
-    Pod::on("ds06", "apps", "backup")
-        .claim("data")
-        .create(&cluster);
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(run.reason_and_outcome(&uid(&pod)), ("local-volume", None));
-    let [see] = commands(&run, &uid(&pod)).try_into().expect("one");
-    assert!(
-        run.pod(&uid(&pod))["steps"][0]["what"]
-            .as_str()
-            .expect("a step")
-            .contains("is also used by backup")
-    );
-    assert!(shown(&paste(&cluster, &see)).contains("backup"), "{see}");
-}
-
-#[test]
-fn the_steps_for_finalizers_and_unverified_volumes_run() {
+fn the_steps_for_finalizers_and_lost_volumes_run() {
     let cluster = fresh();
     Node::ready("ready").create(&cluster);
     Node::not_ready("dead", 3600).create(&cluster);
@@ -231,23 +254,29 @@ fn the_steps_for_finalizers_and_unverified_volumes_run() {
     let dangling = Pod::on("dead", "apps", "dangling")
         .claim("dangling")
         .terminating(&cluster, 1);
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
+    let before = next(&cluster, &[]);
 
-    let shown = commands(&run, &uid(&held))
+    let shown = commands(&before, &uid(&held))
         .iter()
         .map(|command| shown(&paste(&cluster, command)))
         .collect::<String>();
     assert!(shown.contains("f:finalizers"), "{shown}");
     assert!(shown.contains("[example.org/backup]"), "{shown}");
 
-    let [see, force] = commands(&run, &uid(&dangling))
+    let [see, off, go] = commands(&before, &uid(&dangling))
         .try_into()
-        .expect("two steps to paste");
+        .expect("three steps to paste");
     let output = paste(&cluster, &see);
     assert!(String::from_utf8_lossy(&output.stdout).contains("no-such-volume"));
-    assert!(paste(&cluster, &force).status.success());
-    assert!(cluster.try_get(&pod_path("apps", "dangling")).is_none());
+    for answer in [off, go] {
+        assert!(paste(&cluster, &answer).status.success(), "{answer}");
+    }
+    let after = next(&cluster, &[]);
+    assert_eq!(
+        after.reason_and_outcome(&uid(&dangling)),
+        ("answered", Some("deleted"))
+    );
+    assert!(!is_deleting(&cluster, &claim_path("apps", "dangling")));
 }
 
 /// With an empty kubeconfig a kubectl inside a pod asks the cluster of that pod, which has a namesake.
@@ -302,207 +331,5 @@ fn the_way_to_a_leaf_cluster_ends_nowhere_else_and_its_credentials_are_private()
                 "{shell}, {get}"
             );
         }
-    }
-}
-
-/// Pastes the lines of the text report, which are broken to its width.
-#[test]
-fn the_text_report_can_be_pasted_line_by_line() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let path = pod_path(six_nodes::LOCAL.0, six_nodes::LOCAL.1);
-    let script = script(&cluster, "text");
-    let output = paste(&cluster, &script);
-    assert!(output.status.success(), "{script}\n{}", shown(&output));
-    assert!(cluster.try_get(&path).is_none());
-}
-
-/// One that went while the other did not would be lost for nothing.
-#[test]
-fn no_claim_is_given_up_where_another_of_the_pod_cannot_be() {
-    let cluster = fresh();
-    Node::ready("ready").create(&cluster);
-    Node::not_ready("ds06", 3600).create(&cluster);
-    for claim in ["data-db-0", "log-db-0"] {
-        Volume::local(claim)
-            .on_node("ds06")
-            .claimed_by("apps", claim)
-            .create(&cluster);
-    }
-    let pod = Pod::on("ds06", "apps", "db-0").owned_by("StatefulSet", "db");
-    let pod = pod
-        .claim("data-db-0")
-        .claim("log-db-0")
-        .terminating(&cluster, 1);
-    until_overdue();
-    let command = destroys(&run(&cluster.kubeconfig, &SHORT), &uid(&pod));
-    // Somebody recreated it.
-    let path = |claim| format!("/api/v1/namespaces/apps/persistentvolumeclaims/{claim}");
-    cluster.delete(&path("log-db-0"), json!({}));
-    cluster.merge_patch(&path("log-db-0"), json!({"metadata": {"finalizers": null}}));
-    claim(&cluster, "apps", "log-db-0", None, "Pending");
-    let output = paste(&cluster, &command);
-    assert!(
-        !output.status.success() && !shown(&output).contains("Gave up"),
-        "{}",
-        shown(&output)
-    );
-    for claim in ["data-db-0", "log-db-0"] {
-        assert!(!deleting(&cluster, &path(claim)), "{claim}");
-    }
-    assert!(cluster.try_get(&pod_path("apps", "db-0")).is_some());
-}
-
-/// The executors on one dead node, with a claim each.
-const EXECUTORS: [&str; 3] = ["executor-0", "executor-1", "executor-2"];
-
-/// Their paths and those of their claims, after their node's failure.
-fn executors(cluster: &ControlPlane) -> Vec<(String, String)> {
-    Node::ready("ready").create(cluster);
-    Node::not_ready("ds06", 3600).create(cluster);
-    for name in EXECUTORS {
-        let scratch = format!("scratch-{name}");
-        Volume::local(&format!("disk-{name}"))
-            .on_node("ds06")
-            .claimed_by("impala", &scratch)
-            .create(cluster);
-        Pod::on("ds06", "impala", name)
-            .owned_by("StatefulSet", "executor")
-            .claim(&scratch)
-            .terminating(cluster, 1);
-    }
-    until_overdue();
-    let claim = |name| format!("/api/v1/namespaces/impala/persistentvolumeclaims/scratch-{name}");
-    EXECUTORS
-        .map(|name| (pod_path("impala", name), claim(name)))
-        .into()
-}
-
-/// The one script of a report in this format.
-fn script(cluster: &ControlPlane, format: &str) -> String {
-    let output = binary(&cluster.kubeconfig)
-        .args(SHORT)
-        .args(["--output", format])
-        .output()
-        .expect("it starts");
-    let mut report = String::from_utf8(output.stdout).expect("text");
-    if format == "html" {
-        for (entity, letter) in [
-            ("&quot;", "\""),
-            ("&gt;", ">"),
-            ("&lt;", "<"),
-            ("&amp;", "&"),
-        ] {
-            report = report.replace(entity, letter);
-        }
-        report = report.replace("<code>", "\n").replace("</code>", "\n");
-    }
-    let lines = report
-        .lines()
-        .skip_while(|line| line.trim() != "( export KUBERC=off");
-    let mut script = String::new();
-    for line in lines {
-        script += &format!("{line}\n");
-        if line.trim() == "[ $failed = 0 ] )" {
-            return script;
-        }
-    }
-    panic!("no script: {report}")
-}
-
-#[test]
-fn pods_that_share_reason_namespace_and_node_share_one_script() {
-    for (shell, format) in SHELLS.into_iter().zip(["text", "markdown", "html"]) {
-        let cluster = fresh();
-        let executors = executors(&cluster);
-        let script = script(&cluster, format);
-        let output = paste_into(shell, &cluster, &script);
-        assert!(
-            output.status.success(),
-            "{shell}: {script}\n{}",
-            shown(&output)
-        );
-        for (name, (pod, claim)) in EXECUTORS.iter().zip(&executors) {
-            assert!(
-                shown(&output).contains(&format!("Force-deleted impala/{name}.")),
-                "{}",
-                shown(&output)
-            );
-            assert!(
-                cluster.try_get(pod).is_none() && deleting(&cluster, claim),
-                "{name}"
-            );
-        }
-        // Pasted once more, when the StatefulSet was faster.
-        for (name, (_, claim)) in EXECUTORS.iter().zip(&executors) {
-            cluster.merge_patch(claim, json!({"metadata": {"finalizers": null}}));
-            self::claim(
-                &cluster,
-                "impala",
-                &format!("scratch-{name}"),
-                None,
-                "Pending",
-            );
-            Pod::on("ready", "impala", name)
-                .claim(&format!("scratch-{name}"))
-                .create(&cluster);
-        }
-        let output = paste_into(shell, &cluster, &script);
-        assert!(!output.status.success(), "{shell}: {}", shown(&output));
-        assert_eq!(
-            shown(&output).matches("Stopped at executor-").count(),
-            3,
-            "{}",
-            shown(&output)
-        );
-        for (pod, claim) in &executors {
-            assert!(
-                !deleting(&cluster, pod) && !deleting(&cluster, claim),
-                "{shell}"
-            );
-        }
-    }
-}
-
-#[test]
-fn the_script_for_several_pods_leaves_what_has_changed_and_says_so() {
-    for shell in SHELLS {
-        let cluster = fresh();
-        let executors = executors(&cluster);
-        let script = script(&cluster, "text");
-        annotate(&cluster, &executors[1].0, "keep", "it");
-        let output = paste_into(shell, &cluster, &script);
-        assert!(!output.status.success(), "{shell}: {}", shown(&output));
-        assert!(
-            shown(&output).contains("Stopped at executor-1: it or ds06 has changed, or"),
-            "{}",
-            shown(&output)
-        );
-        assert!(cluster.try_get(&executors[1].0).is_some() && !deleting(&cluster, &executors[1].1));
-        for (pod, claim) in [&executors[0], &executors[2]] {
-            assert!(
-                cluster.try_get(pod).is_none() && deleting(&cluster, claim),
-                "{shell}"
-            );
-        }
-    }
-}
-
-#[test]
-fn the_script_for_several_pods_does_nothing_once_their_node_is_back() {
-    let cluster = fresh();
-    let executors = executors(&cluster);
-    let script = script(&cluster, "text");
-    node_becomes(&cluster, "ds06", "True", "KubeletReady");
-    let output = paste(&cluster, &script);
-    assert!(!output.status.success(), "{}", shown(&output));
-    assert_eq!(
-        shown(&output).matches("Stopped at executor-").count(),
-        3,
-        "{}",
-        shown(&output)
-    );
-    for (pod, claim) in &executors {
-        assert!(cluster.try_get(pod).is_some() && !deleting(&cluster, claim));
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     support::{
         ControlPlane, fresh,
         installed::kubectl,
-        objects::{Node, Pod, pod_path, stateful_set},
+        objects::{Node, Pod, stateful_set},
         program::shown,
         proxy::{Act, Proxy, Seen},
     },

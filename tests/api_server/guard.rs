@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use crate::{
     SHORT, one_dead_of_three,
-    scratch::{KEPT, SCRATCH, claim_path, local_claim},
+    scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
     support::{
         ControlPlane, Fresh, fresh,
-        installed::{ACCOUNT, DEFAULT, as_user, folder, install, kubectl, until},
-        objects::{Node, Pod, annotate, namespace, pod_path},
+        installed::{ACCOUNT, DEFAULT, as_member, as_user, folder, install, kubectl, until},
+        objects::{Node, Pod, annotate, namespace, pod_path, seconds_ago},
         program::{binary, run_with, shown},
         proxy::{Act, Proxy},
     },
@@ -29,7 +29,7 @@ use crate::{
 };
 
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
-const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+pub const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 pub const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
 /// The pod that the program uses as its own.
@@ -44,7 +44,7 @@ struct Installed {
     account: &'static str,
 }
 
-/// The shipped installation, and common changes of it, each with the component for scratch. The folder is one from which
+/// The shipped installation, and common changes of it, each with the component `scratch`, and so with `answers`. The folder is one from which
 /// kustomize accepts references.
 fn installations(cluster: &ControlPlane) -> [Installed; 6] {
     let rendered = |how: &str, lines: &str| {
@@ -177,9 +177,9 @@ pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
 }
 
 /// Of a role in one namespace.
-const IN_APPS: (&str, &str) = ("RoleBinding", "namespaces/apps/rolebindings");
+pub const IN_APPS: (&str, &str) = ("RoleBinding", "namespaces/apps/rolebindings");
 
-fn bind(cluster: &ControlPlane, (kind, place): (&str, &str), role: &str, user: &str) {
+pub fn bind(cluster: &ControlPlane, (kind, place): (&str, &str), role: &str, user: &str) {
     let group = "rbac.authorization.k8s.io";
     let binding = json!({
         "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": role},
@@ -245,12 +245,12 @@ fn it_stops_what_the_program_never_does_however_it_is_installed() {
         let cluster = fresh();
         installed.apply(&cluster);
         it_stops_what_the_program_never_does(&cluster, installed.how, installed.account);
-        it_holds_claims_to_scratch(&cluster, installed.how, installed.account);
+        it_holds_claims_to_answers(&cluster, installed.how, installed.account);
     }
 }
 
-/// With all rights on claims, a stolen token can delete no claim but scratch, and change none.
-pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &str) {
+/// With all rights on claims, a stolen token can delete only those that are scratch or given up, and change none.
+pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &str) {
     grant(
         cluster,
         "stolen-claims",
@@ -258,79 +258,68 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
         &json!([{"apiGroups": [""], "resources": ["persistentvolumeclaims", "persistentvolumeclaims/status"],
             "verbs": ["*"]}]),
     );
-    for (name, annotation) in [
-        ("scratch", (SCRATCH, "true")),
-        ("none", (KEPT, "true")),
-        ("false", (SCRATCH, "false")),
-        ("empty", (SCRATCH, "")),
-        ("upper", (SCRATCH, "True")),
-    ] {
-        local_claim(cluster, "dead", "apps", name, annotation);
+    let claims = [
+        ("scratch", SCRATCH, "true", true),
+        ("none", KEPT, "true", false),
+        ("false", SCRATCH, "false", false),
+        ("empty", SCRATCH, "", false),
+        ("upper", SCRATCH, "True", false),
+        ("given-up", GIVE_UP, "2999-01-01T00:00:00Z", true),
+        ("offset", GIVE_UP, "2999-01-01T00:30:00.5+01:00", true),
+        ("leap-day", GIVE_UP, "2996-02-29T00:00:00Z", true),
+        ("for-an-older-claim", GIVE_UP, &seconds_ago(60), false),
+        ("no-time", GIVE_UP, "true", false),
+        ("no-zone", GIVE_UP, "2999-01-01T00:00:00", false),
+        ("no-such-day", GIVE_UP, "2999-02-29T00:00:00Z", false),
+        ("no-such-month", GIVE_UP, "2999-13-01T00:00:00Z", false),
+        ("no-such-hour", GIVE_UP, "2999-01-01T24:00:00Z", false),
+        ("more-than-a-time", GIVE_UP, "2999-01-01T00:00:00Z\n", false),
+        ("long", GIVE_UP, &"9".repeat(250_000), false),
+    ];
+    for (name, key, value, _) in claims {
+        local_claim(cluster, "dead", "apps", name, (key, value));
     }
-    local_claim(cluster, "dead", "apps", "skipped", (SCRATCH, "true"));
-    annotate(
-        cluster,
-        &claim_path("apps", "skipped"),
-        "pod-reaper.io/skip",
-        "true",
-    );
+    local_claim(cluster, "dead", "apps", "at-its-creation", (KEPT, "true"));
+    let path = claim_path("apps", "at-its-creation");
+    let created = cluster.get(&path)["metadata"]["creationTimestamp"].take();
+    annotate(cluster, &path, GIVE_UP, created.as_str().expect("a time"));
     // Opted out by label and by annotation.
-    for namespace in ["annotated", "labelled"] {
-        local_claim(cluster, "dead", namespace, "scratch", (SCRATCH, "true"));
+    for (namespace, name, key) in [
+        ("apps", "skipped", SCRATCH),
+        ("apps", "skipped-too", GIVE_UP),
+        ("annotated", "scratch", SCRATCH),
+        ("labelled", "given-up", GIVE_UP),
+    ] {
+        let value = if key == SCRATCH {
+            "true"
+        } else {
+            "2999-01-01T00:00:00Z"
+        };
+        local_claim(cluster, "dead", namespace, name, (key, value));
     }
-    let not_scratch = "only claims that are annotated";
+    let skip = json!({"pod-reaper.io/skip": "true"});
+    for (name, mark) in [("skipped", "annotations"), ("skipped-too", "labels")] {
+        cluster.merge_patch(&claim_path("apps", name), json!({"metadata": {mark: skip}}));
+    }
+    let neither = "only claims that are annotated";
     let change = "nothing of a claim";
-    let collection = "/api/v1/namespaces/apps/persistentvolumeclaims";
     let metadata = |field: &str, key: &str, value: &str| json!({"metadata": {field: {key: value}}});
-    let attacks = [
-        (
-            "no annotation",
-            "DELETE",
-            claim_path("apps", "none"),
-            json!({}),
-            not_scratch,
-        ),
-        (
-            "false",
-            "DELETE",
-            claim_path("apps", "false"),
-            json!({}),
-            not_scratch,
-        ),
-        (
-            "empty",
-            "DELETE",
-            claim_path("apps", "empty"),
-            json!({}),
-            not_scratch,
-        ),
-        (
-            "True",
-            "DELETE",
-            claim_path("apps", "upper"),
-            at_once(),
-            not_scratch,
-        ),
-        (
-            "skipped",
-            "DELETE",
-            claim_path("apps", "skipped"),
-            at_once(),
-            not_scratch,
-        ),
-        (
-            "all of them",
-            "DELETE",
-            collection.to_owned(),
-            json!({}),
-            not_scratch,
-        ),
+    let refused = claims.iter().filter(|(_, _, _, may)| !may);
+    let refused = refused.map(|(name, ..)| *name);
+    let refused = refused.chain(["skipped", "skipped-too", "at-its-creation"]);
+    let mut attacks = refused
+        .map(|name| (name, "DELETE", claim_path("apps", name), json!({}), neither))
+        .collect::<Vec<_>>();
+    let collection = "/api/v1/namespaces/apps/persistentvolumeclaims".to_owned();
+    attacks.extend([
+        ("all of them", "DELETE", collection, json!({}), neither),
         (
             "declare one",
             "PATCH",
             claim_path("apps", "none"),
             metadata("annotations", SCRATCH, "true"),
-            change,
+            // Of two policies that refuse, the API server names either.
+            "pod-reaper may",
         ),
         (
             "change scratch",
@@ -363,32 +352,28 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
         (
             "in a namespace",
             "DELETE",
-            claim_path("labelled", "scratch"),
+            claim_path("labelled", "given-up"),
             json!({}),
             "opted out",
         ),
-    ];
+    ]);
+    let ask = |name| {
+        let dry = json!({"dryRun": ["All"]});
+        as_user(account, cluster, "DELETE", &claim_path("apps", name), &dry).0
+    };
     until("rights and policy are in force", || {
-        let request = json!({"dryRun": ["All"]});
-        let ask = |name| {
-            as_user(
-                account,
-                cluster,
-                "DELETE",
-                &claim_path("apps", name),
-                &request,
-            )
-            .0
-        };
         ask("scratch") == 200 && ask("none") == 403
     });
+    for (name, ..) in claims.iter().filter(|(_, _, _, may)| *may) {
+        assert_eq!(ask(name), 200, "{how}: {name}");
+    }
     let before = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
     for (what, method, path, body, says) in &attacks {
         let (code, answer) = as_user(account, cluster, method, path, body);
         let message = answer["message"].as_str().unwrap_or_default();
         assert_eq!(code, 403, "{how}: {what}: {message}");
         assert!(
-            message.contains("pod-reaper-scratch") && message.contains(says),
+            message.contains("pod-reaper-answers") && message.contains(says),
             "{how}: {what}: {message}"
         );
     }
@@ -396,8 +381,10 @@ pub fn it_holds_claims_to_scratch(cluster: &ControlPlane, how: &str, account: &s
     let (before, left) = (before.as_array().unwrap(), left.as_array().unwrap());
     for claim in before.iter().filter(|claim| !left.contains(claim)) {
         // The collection is deleted claim by claim until one is refused.
-        assert_eq!(
-            claim["metadata"]["annotations"][SCRATCH], "true",
+        assert!(
+            claims
+                .iter()
+                .any(|(name, _, _, may)| *may && claim["metadata"]["name"] == *name),
             "{how}: {claim}"
         );
     }
@@ -1271,34 +1258,6 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
     assert!(proof < real, "{seen:?}");
 }
 
-/// Sends a request as a user in these groups.
-pub fn as_member(
-    cluster: &ControlPlane,
-    user: &str,
-    groups: &[&str],
-    ask: (&str, &str),
-    body: &Value,
-) -> u16 {
-    let (method, path) = ask;
-    let kind = if method == "PATCH" {
-        "application/strategic-merge-patch+json"
-    } else {
-        "application/json"
-    };
-    let mut headers = vec![
-        ("content-type".to_owned(), kind.to_owned()),
-        ("impersonate-user".to_owned(), user.to_owned()),
-    ];
-    headers.extend(
-        groups
-            .iter()
-            .map(|group| ("impersonate-group".to_owned(), (*group).to_owned())),
-    );
-    cluster
-        .forward(method, path, headers, body.to_string().into_bytes())
-        .0
-}
-
 /// Other accounts with the rights still delete, fail and change running pods.
 #[test]
 fn it_stops_no_other_account() {
@@ -1345,7 +1304,7 @@ fn it_stops_no_other_account() {
         // These accounts may only delete a pod, not write to one.
         if !user.ends_with("namespace-controller") {
             assert_eq!(
-                as_member(&cluster, user, groups, ("PATCH", &status), &failed),
+                as_member(&cluster, user, groups, ("PATCH", &status), &failed).0,
                 200,
                 "{user}"
             );
@@ -1353,13 +1312,13 @@ fn it_stops_no_other_account() {
         if ["admin", "gitops", "owner"].contains(&user) {
             let labelled = json!({"metadata": {"labels": {"a": "b"}}});
             assert_eq!(
-                as_member(&cluster, user, groups, ("PATCH", &path), &labelled),
+                as_member(&cluster, user, groups, ("PATCH", &path), &labelled).0,
                 200,
                 "{user}"
             );
         }
         assert_eq!(
-            as_member(&cluster, user, groups, ("DELETE", &path), &at_once()),
+            as_member(&cluster, user, groups, ("DELETE", &path), &at_once()).0,
             200,
             "{user}"
         );

@@ -39,8 +39,8 @@ fn right(verb: &str, resource: &str) -> Right {
 }
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
-/// The role of the component for scratch.
-const SCRATCH_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-scratch";
+/// The role of the component `answers`.
+const ANSWERS_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-answers";
 
 /// Each right that a role grants, with the rules without that right.
 fn rights(role: &Value) -> Vec<(Right, Value)> {
@@ -112,7 +112,7 @@ fn it_is_applied_without_a_warning() {
         let printed = kubectl(&cluster, &[&arguments[..], &[&folder(what)]].concat());
         assert!(printed.lines().count() >= 5, "{what}: {printed}");
     }
-    for component in ["guard", "kosmos-guard", "node-guard", "scratch"] {
+    for component in ["guard", "kosmos-guard", "node-guard", "answers"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
         let arguments = [
             "apply",
@@ -285,7 +285,7 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
 }
 
 /// Runs with the guards in force, of which the first has to prove itself. By the audit log the run uses exactly the rights that the
-/// roles grant, that of the component for scratch among them, and only the proof was forbidden.
+/// roles grant, that of the component `answers` among them, and only the proof was forbidden.
 #[test]
 fn a_full_run_is_never_refused_and_uses_every_right() {
     let policy = folder("tests/data/audit-policy.yaml");
@@ -299,8 +299,8 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     scratch::stuck(cluster, six_nodes::DEAD, "cache", (SCRATCH, "true"));
     let job_pod = everything_stuck(cluster);
     install(cluster, DEFAULT);
-    scratch::install(cluster, true);
-    let granted = [CLUSTER_ROLE, SCRATCH_ROLE].map(|role| rights(&cluster.get(role)));
+    scratch::install(cluster, &["scratch"]);
+    let granted = [CLUSTER_ROLE, ANSWERS_ROLE].map(|role| rights(&cluster.get(role)));
     let granted = granted
         .into_iter()
         .flatten()

@@ -12,14 +12,11 @@ use serde_json::{Value, json};
 use crate::{
     SHORT,
     chart::kustomized,
-    guard::{
-        OWN, STUCK, as_member, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of,
-        status_patch,
-    },
+    guard::{OWN, STUCK, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of, status_patch},
     one_dead_of_three,
     support::{
         ControlPlane, fresh,
-        installed::{ACCOUNT, as_user, kubectl, until},
+        installed::{ACCOUNT, as_member, as_user, kubectl, until},
         objects::{Node, Pod, node_becomes, node_path, pod_path},
         program::run_with,
         proxy::Proxy,
@@ -172,7 +169,7 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
     ];
     for (user, groups) in others {
         let ask = |method: &str, path: &str, body: &Value| {
-            as_member(&cluster, user, groups, (method, path), body)
+            as_member(&cluster, user, groups, (method, path), body).0
         };
         until("the rights are there", || {
             ask("DELETE", &pod_path("apps", "ready-1"), &dry()) == 200
@@ -204,7 +201,7 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
     });
     for (user, groups) in &others[..2] {
         assert_eq!(
-            as_member(&cluster, user, groups, ("DELETE", &alive), &dry()),
+            as_member(&cluster, user, groups, ("DELETE", &alive), &dry()).0,
             200,
             "{user}"
         );
@@ -411,7 +408,7 @@ fn what_the_node_guard_costs() {
                         dry()
                     };
                     let started = Instant::now();
-                    let code = as_member(cluster, user, groups, (method, &path), &body);
+                    let code = as_member(cluster, user, groups, (method, &path), &body).0;
                     took.push(started.elapsed().as_secs_f64() * 1e3);
                     assert_eq!(code, 200, "{what}");
                 }

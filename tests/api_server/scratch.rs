@@ -5,13 +5,15 @@
 
 use std::{fs, path::Path};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    Run, SHORT, one_dead_of_three,
+    Run, SHORT,
+    chart::kustomized,
+    one_dead_of_three,
     support::{
         ControlPlane, fresh,
-        installed::{ACCOUNT, as_user, folder, kubeconfig, kubectl, may, until},
+        installed::{ACCOUNT, as_user, kubeconfig, kubectl, may, settings, until},
         objects::{Pod, Volume, annotate, namespace, node_becomes, pod_path},
         program::run,
         proxy::{Proxy, Seen},
@@ -20,6 +22,7 @@ use crate::{
 };
 
 pub const SCRATCH: &str = "pod-reaper.io/scratch";
+pub const GIVE_UP: &str = "pod-reaper.io/give-up";
 pub const KEPT: &str = "pod-reaper.io/kept";
 const SETS: &str = "/apis/apps/v1/namespaces/apps/statefulsets";
 
@@ -88,79 +91,30 @@ fn one_of_each(cluster: &ControlPlane) -> (String, String) {
     pods
 }
 
-/// The shipped installation with the component, or with that for pods alone.
-pub fn install(cluster: &ControlPlane, component: bool) {
-    let dir = cluster.dir.join("with-scratch");
-    fs::create_dir_all(&dir).expect("our folder");
-    let up = "../".repeat(
-        fs::canonicalize(&dir)
-            .expect("it is there")
-            .components()
-            .count()
-            - 1,
-    );
-    let mut lines = format!("resources: ['{up}.{}']\n", folder("cronjob"));
-    if component {
-        lines += &format!(
-            "components: ['{up}.{}']\n",
-            folder("cronjob/components/scratch")
-        );
-    }
-    fs::write(dir.join("kustomization.yaml"), lines).expect("our folder");
-    kubectl(
-        cluster,
-        &[
-            "apply",
-            "--warnings-as-errors",
-            "-k",
-            &dir.display().to_string(),
-        ],
-    );
+/// The shipped installation with these components.
+pub fn install(cluster: &ControlPlane, components: &[&str]) {
+    let file = cluster.dir.join("with-components.yaml");
+    fs::write(&file, kustomized("cronjob", components, "")).expect("our folder");
+    let file = file.display().to_string();
+    kubectl(cluster, &["apply", "--warnings-as-errors", "-f", &file]);
     until("the account may read pods", || {
         may(cluster, "list", "", "pods", "")
     });
-    if component {
-        let env = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper")
-            ["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["env"]
-            .take();
-        let option = json!({"name": "REAP_SCRATCH", "value": "true"});
-        assert!(
-            env.as_array().is_some_and(|env| env.contains(&option)),
-            "{env}"
-        );
+    let option = ("REAP_SCRATCH".to_owned(), "true".to_owned());
+    let set = settings(cluster).contains(&option);
+    assert_eq!(set, components.contains(&"scratch"));
+    if !components.is_empty() {
         namespace(cluster, "probe");
         let probe = claim_path("probe", "probe");
         local_claim(cluster, "dead", "probe", "probe", (KEPT, "true"));
         until("the guard is in force", || {
-            refused(cluster, ACCOUNT, "DELETE", &probe, &json!({})).is_some()
+            let dry = json!({"dryRun": ["All"]});
+            let (_, answer) = as_user(ACCOUNT, cluster, "DELETE", &probe, &dry);
+            answer["message"]
+                .as_str()
+                .is_some_and(|message| message.contains("pod-reaper may"))
         });
     }
-}
-
-/// The guard's message to the account, where it refuses a dry run.
-pub fn refused(
-    cluster: &ControlPlane,
-    account: &str,
-    method: &str,
-    path: &str,
-    body: &Value,
-) -> Option<String> {
-    let dry = if path.contains('?') {
-        "&dryRun=All"
-    } else {
-        "?dryRun=All"
-    };
-    let (mut path, mut body) = (path.to_owned(), body.clone());
-    if method == "DELETE" {
-        body["dryRun"] = json!(["All"]);
-    } else {
-        path += dry;
-    }
-    let (_, answer) = as_user(account, cluster, method, &path, &body);
-    answer["message"]
-        .as_str()
-        .filter(|message| message.contains("pod-reaper may"))
-        .map(str::to_owned)
 }
 
 fn scratch_run(kubeconfig: &Path) -> Run {
@@ -179,7 +133,7 @@ fn is_deleted(cluster: &ControlPlane, claim: &str) -> bool {
 fn with_the_component_scratch_goes_and_nothing_else() {
     let cluster = fresh();
     let (cache, db) = one_of_each(&cluster);
-    install(&cluster, true);
+    install(&cluster, &["scratch"]);
     let run = scratch_run(&kubeconfig(&cluster));
     assert_eq!(
         run.reason_and_outcome(&cache),
@@ -212,13 +166,13 @@ fn with_the_component_scratch_goes_and_nothing_else() {
 fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
     let cluster = fresh();
     let (cache, db) = one_of_each(&cluster);
-    install(&cluster, false);
+    install(&cluster, &[]);
     let run = scratch_run(&kubeconfig(&cluster));
     assert_eq!(run.reason_and_outcome(&db), ("local-volume", None));
     assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("denied")));
     assert_eq!(run.code, 3, "{}", run.log);
     let why = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
-    let lacks = "; cronjob/components/scratch grants that right";
+    let lacks = "; cronjob/components/answers grants that right";
     assert!(
         why.contains("cannot delete resource \"persistentvolumeclaims\"") && why.contains(lacks),
         "{why}"
@@ -313,7 +267,10 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
             .iter()
             .filter(|seen| seen.is_change() && !seen.is_dry())
             .count();
-        assert_eq!(changes, 1, "{what}: only the claim's delete was tried");
+        assert_eq!(
+            changes, 0,
+            "{what}: the rehearsal of the claim's delete finds it"
+        );
         assert!(!is_deleted(&cluster, CLAIM), "{what}");
         assert!(
             cluster.try_get(&pod_path("apps", "cache-0")).is_some(),

@@ -82,10 +82,10 @@ fn forty_executors_on_five_dead_nodes_fit_in_260_lines_and_each_is_named() {
     assert_eq!(
         report
             .iter()
-            .filter(|line| line.contains("[ $failed = 0 ]"))
+            .filter(|line| line.contains("kubectl annotate pvc"))
             .count(),
         5,
-        "a script a node"
+        "an answer a node"
     );
     let text = report.join(" ");
     for number in 0..40 {

@@ -55,7 +55,7 @@ fn copies_are_those_of_cronjob() {
             "kosmos-guard.yaml",
             "components/kosmos-guard/kosmos-guard.yaml",
         ),
-        ("scratch.yaml", "components/scratch/scratch.yaml"),
+        ("answers.yaml", "components/answers/answers.yaml"),
         ("node-guard.yaml", "components/node-guard/node-guard.yaml"),
         ("alerts.yaml", "alerts.yaml"),
         ("alerts-metrics.yaml", "alerts-metrics.yaml"),

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::support::{
     ControlPlane,
-    program::{Run, run},
+    program::{Run, commands, paste, run_with, shown},
     proxy::Proxy,
 };
 
@@ -176,12 +176,39 @@ impl Case {
 
     /// The same, with another kubeconfig.
     pub fn reap_through(&self, kubeconfig: &Path, options: &[&str]) -> Run {
-        let done = run(kubeconfig, options);
+        self.reap_with(kubeconfig, &[], options)
+    }
+
+    /// The same, with variables set.
+    pub fn reap_with(
+        &self,
+        kubeconfig: &Path,
+        variables: &[(&str, &str)],
+        options: &[&str],
+    ) -> Run {
+        let done = run_with(kubeconfig, variables, options);
         let number = self.runs.replace(self.runs.get() + 1);
         let log = format!("exit {}\n{}\n{:#}\n", done.code, done.log, done.report);
         fs::write(self.dir.join(format!("logs/pod-reaper-{number}.log")), log)
             .expect("the folder is ours");
         done
+    }
+
+    /// Answers as `run` asks to about that pod, and runs the binary again, which then reaps it.
+    #[track_caller]
+    pub fn reap_after_answers(&self, run: &Run, pod: &Seen) -> Run {
+        let answers = commands(run, &pod.uid);
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        let output = paste(self, &answers[0]);
+        assert!(output.status.success(), "{answers:?}\n{}", shown(&output));
+        let next = self.reap(&OPTIONS);
+        assert_eq!(
+            next.reason_and_outcome(&pod.uid),
+            ("answered", Some("deleted")),
+            "{}",
+            next.log
+        );
+        next
     }
 
     /// A proxy to the API server that calls `act` before the node is read for the second time: after the decision,

@@ -15,9 +15,9 @@ use crate::{
     },
 };
 
-const CRONJOBS: &str = "/apis/batch/v1/namespaces/pod-reaper/cronjobs";
+pub const CRONJOBS: &str = "/apis/batch/v1/namespaces/pod-reaper/cronjobs";
 /// The simulated image has no user. With the real one, `tests/real-node` runs the pod as shipped.
-const USER: u32 = 65532;
+pub const USER: u32 = 65532;
 const IN_THE_NAMESPACE: &str = "/api/v1/namespaces/pod-reaper/pods";
 
 /// A run's own pod is on the node that fails. Under the shipped policy the next run starts on another node, and also

@@ -1,9 +1,6 @@
 //! One node fails.
 
-use crate::{
-    case::{Case, FAILING, OPTIONS},
-    support::program::{commands, paste, shown},
-};
+use crate::case::{Case, FAILING, OPTIONS};
 
 /// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [
@@ -97,11 +94,8 @@ fn a_kubelet_stops_and_its_pods_move() {
     case.until_replaced(&moved);
     assert_eq!(case.evictable_on(FAILING), local);
 
-    // Runs the printed commands in order.
-    for command in commands(&reaped, &local[0].uid) {
-        let output = paste(&case, &command);
-        assert!(output.status.success(), "{command}\n{}", shown(&output));
-    }
+    let answered = case.reap_after_answers(&reaped, &local[0]);
+    assert_eq!(answered.code, 0, "{}", answered.log);
     let replacement = case.until_replaced(&local);
     assert_eq!(replacement[0].node, "ds04", "the other disk is there");
 
@@ -120,7 +114,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     );
 }
 
-/// Without a second disk, the printed commands lead to a pod that waits for storage.
+/// Without a second disk, the answer leads to a pod that waits for storage.
 #[test]
 fn without_another_disk_the_pod_waits_for_storage() {
     let case = Case::start("without_another_disk_the_pod_waits_for_storage");
@@ -136,10 +130,7 @@ fn without_another_disk_the_pod_waits_for_storage() {
         .iter()
         .find(|pod| pod.name == "impala-executor-000-0")
         .expect("it was there");
-    for command in commands(&reaped, &local.uid) {
-        let output = paste(&case, &command);
-        assert!(output.status.success(), "{command}\n{}", shown(&output));
-    }
+    case.reap_after_answers(&reaped, local);
     case.until("the new pod says that it waits for a volume", || {
         let pod = case.try_get("/api/v1/namespaces/impala-impala01/pods/impala-executor-000-0")?;
         let is_new = pod["metadata"]["uid"] != local.uid.as_str();

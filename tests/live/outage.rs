@@ -2,7 +2,10 @@
 
 use std::{thread, time::Duration};
 
-use crate::case::{Case, FAILING, OPTIONS, SIX, Seen};
+use crate::{
+    case::{Case, FAILING, OPTIONS, SIX, Seen},
+    support::program::commands,
+};
 
 /// All nodes are down: Kubernetes stops its evictions, and the breaker holds the pods that were Terminating before.
 /// When the other nodes are back, a run reaps as usual.
@@ -54,18 +57,8 @@ fn everything_is_down() {
         .iter()
         .find(|pod| pod.name == "impala-executor-000-0")
         .expect("it was there");
-    let commands = run.pod(&local.uid)["steps"]
-        .as_array()
-        .expect("steps")
-        .iter()
-        .map(|step| &step["command"]);
-    assert!(
-        !commands
-            .clone()
-            .any(|command| command.to_string().contains("delete")),
-        "{:?}",
-        run.pod(&local.uid)
-    );
+    let asked = commands(&run, &local.uid);
+    assert_eq!(asked, Vec::<String>::new());
     assert_eq!(case.evictable_on(FAILING), evicted);
 
     for node in others.clone() {

@@ -1,4 +1,4 @@
-//! The storage of the executor is declared scratch, so that it comes back without a person.
+//! The storage of the executor is declared scratch, so that it comes back without a person; or a person gives it up.
 
 use std::{fmt::Write as _, io::Write as _, path::Path, thread, time::Duration};
 
@@ -7,7 +7,12 @@ use serde_json::json;
 
 use crate::{
     case::{Case, FAILING, OPTIONS, Seen},
-    support::objects::annotate,
+    deployed::{CRONJOBS, USER},
+    support::{
+        installed::{DEFAULT, as_account, folder, install, kubeconfig, kubectl, settings, until},
+        objects::annotate,
+        program::{commands, paste, shown},
+    },
 };
 
 const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
@@ -79,30 +84,133 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
         .expect("standard error is open");
 }
 
+/// The CronJob as shipped leaves a claim alone that nobody declared scratch. After a person's answer it may not delete that
+/// either, and says what grants it; with that component, it does.
 #[test]
-fn a_claim_without_the_annotation_is_never_touched() {
-    let case = Case::start("a_claim_without_the_annotation_is_never_touched");
+fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
+    let case = Case::start("an_executor_whose_claim_a_person_gives_up_runs_on_another_node");
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
-    let local = evicted
+    let old = evicted
         .iter()
         .find(|pod| pod.name == "impala-executor-000-0")
         .expect("it was there");
+    let is_untouched = || {
+        let found = case.get(CLAIM);
+        let metadata = &found["metadata"];
+        assert_eq!(
+            (&metadata["uid"], metadata.get("deletionTimestamp")),
+            (&claim, None)
+        );
+        assert_eq!(found["status"]["phase"], "Bound");
+        assert!(case.evictable_on(FAILING).contains(old), "{old:?}");
+    };
+    // Not even with all rights and the option: it is not annotated.
     let run = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
     assert_eq!(
-        run.reason_and_outcome(&local.uid),
+        run.reason_and_outcome(&old.uid),
         ("local-volume", None),
         "{}",
         run.log
     );
-    let found = case.get(CLAIM);
+    is_untouched();
+
+    install(&case, DEFAULT);
+    let user = json!({"securityContext": {"runAsUser": USER}});
+    let spec = json!({"suspend": true, "jobTemplate": {"spec": {"template": {"spec": user}}}});
+    case.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": spec}));
+    let account = kubeconfig(&case);
+    // The container of a tick is simulated, so the test runs the program in its place, with its account and settings.
+    let tick = |job: &str| {
+        let pod = case.until(&format!("the pod of job {job} runs"), || {
+            let mut pods = case.pods().into_iter();
+            pods.find(|pod| pod.name.starts_with(&format!("{job}-")) && pod.is_running())
+        });
+        let settings = settings(&case);
+        let own = [("POD_NAME", &*pod.name), ("POD_NAMESPACE", "pod-reaper")];
+        let variables = settings.iter().map(|(name, value)| (&**name, &**value));
+        let variables = variables.chain(own).collect::<Vec<_>>();
+        case.reap_with(&account, &variables, &OPTIONS)
+    };
+    // In the cluster there is no kubeconfig to be named, and a person's kubectl uses their own.
+    let pasted = |command: &str| {
+        let theirs = command.replace(
+            &account.display().to_string(),
+            &case.kubeconfig.display().to_string(),
+        );
+        let output = paste(&case, &theirs);
+        assert!(output.status.success(), "{theirs}\n{}", shown(&output));
+    };
+    let answered = |name: &str| {
+        let from = "--from=cronjob/pod-reaper";
+        kubectl(&case, &["create", "job", "-n", "pod-reaper", from, name]);
+        let asks = tick(name);
+        assert_eq!(asks.code, 0, "{}", asks.log);
+        assert_eq!(
+            asks.reason_and_outcome(&old.uid),
+            ("local-volume", None),
+            "{}",
+            asks.log
+        );
+        is_untouched();
+        let [answer] = commands(&asks, &old.uid)
+            .try_into()
+            .expect("one line to paste");
+        assert!(answer.starts_with("kubectl annotate pvc "), "{answer}");
+        pasted(&answer);
+        is_untouched();
+        let now = &asks.report["runNow"]["command"];
+        let now = now.as_str().expect("a way to have a run at once");
+        pasted(now);
+        let mut words = now.split(' ');
+        tick(
+            words
+                .find(|word| word.starts_with("answers-"))
+                .expect("a name"),
+        )
+    };
+
+    let refused = answered("without-the-component");
+    assert_eq!(refused.code, 3, "{}", refused.log);
     assert_eq!(
-        (
-            &found["metadata"]["uid"],
-            &found["metadata"]["deletionTimestamp"]
-        ),
-        (&claim, &json!(null))
+        refused.reason_and_outcome(&old.uid),
+        ("answered", Some("denied")),
+        "{}",
+        refused.log
+    );
+    let why = refused.pod(&old.uid)["outcomeDetail"].as_str().unwrap();
+    assert!(why.contains("cronjob/components/answers"), "{why}");
+    is_untouched();
+
+    let withdrawn = json!({"metadata": {"annotations": {"pod-reaper.io/give-up": null}}});
+    case.merge_patch(CLAIM, withdrawn);
+    let component = folder("cronjob/components/answers/answers.yaml");
+    kubectl(&case, &["apply", "--warnings-as-errors", "-f", &component]);
+    until("the component is in force", || {
+        let (_, answer) = as_account(&case, "DELETE", CLAIM, &json!({"dryRun": ["All"]}));
+        let message = answer["message"].as_str().unwrap_or_default();
+        message.contains("pod-reaper may delete only claims that are annotated")
+    });
+    let reaped = answered("with-the-component");
+    assert_eq!(reaped.code, 0, "{}", reaped.log);
+    assert_eq!(
+        reaped.reason_and_outcome(&old.uid),
+        ("answered", Some("deleted")),
+        "{}",
+        reaped.log
+    );
+    let new = case.until_replaced(std::slice::from_ref(old));
+    assert_eq!(new[0].node, "ds04", "the other disk is there");
+    let made = case.get(CLAIM);
+    assert_ne!(made["metadata"]["uid"], claim);
+    assert_eq!(made["spec"]["volumeName"], "disk-of-ds04");
+    let events = case.get("/apis/events.k8s.io/v1/namespaces/impala-impala01/events");
+    let mut events = events["items"].as_array().expect("items").iter();
+    assert!(
+        events.any(|event| event["reason"] == "Answered"
+            && event["regarding"]["name"] == "impala-executor-000"),
+        "no Event says that it was answered"
     );
 }

@@ -14,6 +14,7 @@
     reason = "figures are shown with --nocapture, and what repeats a failure"
 )]
 
+mod answers;
 mod faults;
 mod options;
 mod rules;

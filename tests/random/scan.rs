@@ -3,7 +3,7 @@
 //! Random clusters are read twice: by the scan, from the simulated API server, and completely, as a snapshot of the
 //! same objects. Both must lead to the same verdicts for the same reasons.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use pod_reaper::{
     cli::{Cli, PodName},
@@ -26,6 +26,7 @@ use pod_reaper_test_support::{
 };
 
 use crate::{
+    answers::Answers,
     for_every_seed, options,
     world::{World, start},
 };
@@ -60,7 +61,7 @@ fn verdicts(plan: &Plan) -> Verdicts {
     verdicts
 }
 
-fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
+fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -74,7 +75,7 @@ fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
             .unwrap();
         let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
         assert_eq!(server.lock().not_understood, Vec::<String>::new());
-        (facts, verdicts(&plan))
+        (facts, plan)
     })
 }
 
@@ -123,10 +124,13 @@ fn for_every_cluster(cases: u64, property: impl Fn(&Case, Settings)) -> bool {
 #[test]
 fn the_scan_chooses_what_reading_everything_chooses() {
     let counts = SEEN.map(|code| (code, Cell::new(0)));
+    let answers = RefCell::new(Answers::default());
     let enough = for_every_cluster(2_000, |case, mut settings| {
         // A snapshot has more pods, which a cap would count.
         settings.limits.max_deletes = None;
-        let (facts, scanned) = by_scan(case, &settings);
+        let (facts, plan) = by_scan(case, &settings);
+        answers.borrow_mut().note(&facts, &settings.policy, &plan);
+        let scanned = verdicts(&plan);
         let (_, read) = by_reading_all(case, &settings);
         assert_eq!(&facts.errors, &vec![]);
         assert_eq!(&scanned, &read);
@@ -140,15 +144,18 @@ fn the_scan_chooses_what_reading_everything_chooses() {
             seen.set(seen.get() + count(code));
         }
     });
+    answers.into_inner().all_come_up(enough);
     // Without many of each the test would prove little.
     let many = counts.iter().all(|(_, seen)| seen.get() > 10);
     assert!(!enough || many, "{counts:?}");
 }
 
 /// Reasons that depend on what the one source asks for and the other has.
-const SEEN: [&str; 9] = [
-    "Stuck { scratch: [], notes: [\"nothing brings",
-    "Stuck { scratch: [], notes: [\"its replacement waits",
+const SEEN: [&str; 11] = [
+    "Stuck { given_up: [], answered: false, notes: [\"nothing brings",
+    "Stuck { given_up: [], answered: false, notes: [\"its replacement waits",
+    "Stuck { given_up: [], answered: true",
+    "Stuck { given_up: [PinnedClaim",
     "NodeReady",
     "KubeletAlive",
     "LocalVolume",

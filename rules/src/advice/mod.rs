@@ -1,20 +1,20 @@
 //! What a person has to do about a pod that the program leaves to them: what is at risk, and the commands, in order.
 //!
-//! The commands carry the real names, quoted for a POSIX shell. One that destroys is bound to the node and the pod that
-//! were judged: it looks whether the node is still not Ready, has the API server try the pod's delete by UID and resource
-//! version, and goes on only where both hold. Pasted late or twice it does nothing, and says so. It goes through
-//! `kubectl delete --raw`, which takes those preconditions and does not wait (plain `kubectl delete pvc` hangs on the
-//! claim's protection finalizer). The claim's finalizers need no clearing: it goes when the pod does.
+//! What needs a decision gets a line `kubectl annotate`, whose value is the time of the report: the next run judges
+//! everything anew, and does it where the answer still belongs to the same failure. No command destroys anything by itself,
+//! the out-of-service taint aside, which is bound to the node as it was judged.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
 
 use crate::decide::{
-    ConfinedClaim, PinnedClaim, Policy, Reason, UnverifiedClaim, Verdict, doubts, fenced, may_live,
-    shared_disk, signs_of_life,
+    Answer, ConfinedClaim, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP, Reason, ReasonCode,
+    UnverifiedClaim, Verdict, fenced, left_to_a_person, may_live, signs_of_life, would_be_inert,
 };
 use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
 use crate::limits::{Hold, HoldReason, Judged};
@@ -37,10 +37,10 @@ impl Advice {
         }
     }
 
-    fn without_risk(step: Step) -> Self {
+    fn not_asked(why: &str) -> Self {
         Self {
             risk: None,
-            steps: vec![step],
+            steps: vec![remark(format!("No answer is asked for {why}."))],
         }
     }
 }
@@ -54,18 +54,9 @@ pub struct Step {
     /// What to paste, where there is something.
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub command: Option<Command>,
-    /// What that takes away for good, where it does.
+    /// A word for what that takes away for good, where it does.
     #[serde(skip)]
-    pub harm: Option<Harm>,
-}
-
-/// What a command takes away for good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Harm {
-    /// A word for it.
-    pub word: &'static str,
-    /// What the command comes down to, without what binds it to what was judged: to be read, never to be pasted.
-    pub plain: String,
+    pub harm: Option<&'static str>,
 }
 
 /// A shell command, as its words: already quoted, so that a writer may break the line between any two. The word
@@ -104,23 +95,65 @@ impl Serialize for Command {
 pub struct Kubectl(pub Target);
 
 impl Kubectl {
-    fn words<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-        let mut all = vec!["kubectl".to_owned()];
+    /// The options that point at the cluster.
+    fn target(&self) -> Vec<String> {
+        let mut options = Vec::new();
         if let Some(kubeconfig) = &self.0.kubeconfig {
-            all.extend([
-                "--kubeconfig".to_owned(),
-                quoted(&kubeconfig.to_string_lossy()),
-            ]);
+            let kubeconfig = quoted(&kubeconfig.to_string_lossy());
+            options.extend(["--kubeconfig".to_owned(), kubeconfig]);
         }
         if let Some(context) = &self.0.context {
-            all.extend(["--context".to_owned(), quoted(context)]);
+            options.extend(["--context".to_owned(), quoted(context)]);
         }
+        options
+    }
+
+    fn words<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let mut all = vec!["kubectl".to_owned()];
+        all.extend(self.target());
         all.extend(words.into_iter().map(quoted));
         all
     }
 
+    /// A command whose end says which cluster: what it does to what comes first.
+    fn ends_with_target<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut all = Self::default().words(words);
+        all.extend(self.target());
+        Command(all)
+    }
+
+    /// Takes the annotation of an answer away.
+    pub fn withdraw(&self, answer: &Answer, namespace: &str) -> Command {
+        let Answer {
+            annotation,
+            on,
+            name,
+            ..
+        } = answer;
+        let key = format!("{annotation}-");
+        let within = ["-n", namespace].into_iter().filter(|_| *on != "node");
+        let words = ["annotate", on, name].into_iter().chain(within);
+        self.ends_with_target(words.chain([key.as_str()]))
+    }
+
     fn command<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
         Command(self.words(words))
+    }
+
+    /// The line by which a person answers.
+    fn answer(
+        &self,
+        on: &str,
+        names: Vec<&str>,
+        namespace: Option<&str>,
+        annotation: &str,
+        at: Timestamp,
+    ) -> Command {
+        let answer = format!("{annotation}={}", at.strftime("%FT%TZ"));
+        let within = namespace.map(|namespace| ["-n", namespace]);
+        let words = ["annotate", on].into_iter().chain(names);
+        let words = words.chain(within.into_iter().flatten());
+        self.ends_with_target(words.chain([answer.as_str(), OVERWRITE]))
     }
 
     fn get_pods(&self, alike: &Alike<'_>, options: &[&str]) -> Command {
@@ -130,40 +163,6 @@ impl Kubectl {
             .chain(names)
             .chain(["-n", alike.namespace]);
         self.command(words.chain(options.iter().copied()))
-    }
-
-    /// Writes the claim's manifest to a file, without what binds it to its volume and node. Where there is no claim any more,
-    /// the file stays as it is.
-    fn keep_claim(&self, namespace: &str, claim: &str) -> Command {
-        let without = json!({
-            "metadata": {
-                "annotations": BTreeMap::from(BINDING.map(|key| (key, Value::Null))),
-                "creationTimestamp": null, "deletionGracePeriodSeconds": null, "deletionTimestamp": null,
-                "finalizers": null, "ownerReferences": null, "resourceVersion": null, "uid": null,
-            },
-            "spec": {"volumeName": null},
-            "status": null,
-        });
-        let mut words = self.words(["get", "pvc", claim, "-n", namespace, "-o", "json"]);
-        words.push("|".to_owned());
-        let patch = without.to_string();
-        words.extend(self.words([
-            "patch",
-            "--local",
-            "-f",
-            "-",
-            "--type=merge",
-            "-p",
-            &patch,
-            "-o",
-            "yaml",
-        ]));
-        let (part, file) = (
-            format!("{namespace}.{claim}.part"),
-            format!("{namespace}.{claim}.yaml"),
-        );
-        words.extend([">", &part, "&&", "mv", &part, &file].map(str::to_owned));
-        Command(words)
     }
 
     /// Holds while the node is the one that was judged, and its Ready has not changed since.
@@ -179,109 +178,6 @@ impl Kubectl {
         let mut words = self.words(["get", "node", &node.name, "-o", status]);
         words.extend(["|", "grep", "-qxF", "--", &quoted(&judged)].map(str::to_owned));
         words
-    }
-
-    /// A script that gives up the pinned claims of the pods and force-deletes them, one by one, each while it and its node are
-    /// as they were judged. What differs between them are plain words, which are arguments: zsh does not split what a variable
-    /// holds. It uses no variable to which a shell gives a meaning of its own, and no option that a kuberc adds.
-    fn finish(&self, Alike { namespace, all }: &Alike<'_>, node: &NodeFacts) -> Command {
-        let (kubectl, name) = (self.words([]).join(" "), &node.name);
-        let before = format!(
-            r#"( export KUBERC=off
-reap_raw() {{ what=$1; shift; printf "$@" | {kubectl} delete -f - --raw \
-  /api/v1/namespaces/{namespace}/"$what" > /dev/null; }}
-reap_claims() {{ say=$1 bound=$2; shift 2; for claim; do
-  reap_raw persistentvolumeclaims/"${{claim%=*}}" "$bound" "${{claim#*=}}" || return
-  $say "Gave up claim ${{claim%=*}}."; done; }}
-reap_pod() {{ name=$1 uid=$2 version=$3; shift 3
-  judged='"gracePeriodSeconds":0,"preconditions":{{"uid":"'$uid'","resourceVersion":"'$version'"}}'
-  if"#
-        );
-        let after = format!(
-            r#"  && reap_raw pods/"$name" "{{\"dryRun\":[\"All\"],$judged}}" \
-  && reap_claims : '{{"dryRun":["All"],"preconditions":{{"uid":"%s"}}}}' "$@" \
-  && reap_claims echo '{{"preconditions":{{"uid":"%s"}}}}' "$@" && reap_raw pods/"$name" "{{$judged}}"
-  then echo "Force-deleted {namespace}/$name."
-  else failed=1; echo "Stopped at $name: it or {name} has changed, or see above." >&2; fi; }}
-failed=0"#
-        );
-        let lines = |text: &str| {
-            let lines = text
-                .split('\n')
-                .flat_map(|line| [Command::NEXT, line])
-                .skip(1);
-            lines.map(str::to_owned).collect::<Vec<_>>()
-        };
-        let mut script = lines(&before);
-        script.extend(self.still_as_judged(node));
-        script.extend(["\\", Command::NEXT].map(str::to_owned));
-        script.extend(lines(&after));
-        script.push(Command::NEXT.to_owned());
-        for judged in *all {
-            let PodFacts {
-                name,
-                uid,
-                resource_version,
-                ..
-            } = &judged.pod;
-            script.extend(["reap_pod", name, uid, resource_version].map(str::to_owned));
-            script.extend(
-                given_up(judged)
-                    .iter()
-                    .map(|claim| format!("{}={}", claim.claim, claim.claim_uid)),
-            );
-            script.push(Command::NEXT.to_owned());
-        }
-        script.push("[ $failed = 0 ] )".to_owned());
-        Command(script)
-    }
-}
-
-/// Ends the pods of `alike`, by a script that [`Kubectl::finish`] writes.
-fn finish(what: String, alike: &Alike<'_>, node: &NodeFacts, kubectl: &Kubectl) -> Step {
-    let claims = alike
-        .all
-        .iter()
-        .flat_map(|judged| given_up(judged))
-        .collect::<Vec<_>>();
-    let is_lost = claims
-        .iter()
-        .any(|claim| claim.reclaim_policy.as_deref() != Some("Retain"));
-    let claims = claims
-        .iter()
-        .map(|claim| claim.claim.as_str())
-        .collect::<Vec<_>>()
-        .join(" ");
-    let pods = alike
-        .pods()
-        .map(|pod| pod.name.as_str())
-        .collect::<Vec<_>>()
-        .join(" ");
-    let within = kubectl.words(["-n", alike.namespace]).join(" ");
-    let mut plain = format!("{within} delete pod {pods} --grace-period=0 --force");
-    if !claims.is_empty() {
-        plain = format!("{within} delete pvc {claims}\n{plain}");
-    }
-    let harm = Some(Harm {
-        word: if is_lost {
-            "Destroys data"
-        } else {
-            "Force-deletes"
-        },
-        plain,
-    });
-    Step {
-        harm,
-        ..step(what, kubectl.finish(alike, node))
-    }
-}
-
-/// The claims that are given up with a pod. One that nothing replaces, or only on its own node, keeps its data.
-fn given_up(judged: &Judged) -> &[PinnedClaim] {
-    let is_replaced = judged.pod.controller.is_some() && !judged.pod.made_by("DaemonSet", "apps");
-    match &judged.reason {
-        Reason::LocalVolume { claims, .. } if is_replaced => claims,
-        _ => &[],
     }
 }
 
@@ -307,49 +203,52 @@ impl<'a> Alike<'a> {
     }
 }
 
-/// What speaks against a script that destroys, as steps to take instead.
-fn against(judged: &Judged, node: &NodeFacts, kubectl: &Kubectl) -> Vec<Step> {
-    let PodFacts {
-        namespace,
-        name,
-        uid,
-        resource_version,
-        ..
-    } = &judged.pod;
-    let claims = given_up(judged);
-    let words = claims
-        .iter()
-        .flat_map(|claim| [&claim.claim, &claim.claim_uid]);
-    let mut words = words.chain([namespace, name, uid, resource_version, &node.name]);
-    if !words.all(|word| is_name(word)) {
-        return vec![remark(
-            "No command is printed: one of the names is not one that an API server gives.",
-        )];
+/// What stands against asking for an answer, as a phrase.
+fn against(
+    judged: &Judged,
+    node: &NodeFacts,
+    facts: &ClusterFacts,
+    policy: &Policy,
+) -> Option<String> {
+    let pod = &judged.pod;
+    let claims = pinned(judged);
+    let asked = claims.clone().map(|claim| claim.claim.as_str());
+    let asked = asked.collect::<Vec<_>>();
+    let of_objects = [pod.namespace.as_str(), &pod.name, &node.name];
+    if !asked.iter().copied().chain(of_objects).all(is_name) {
+        return Some("one of the names is not one that an API server gives".to_owned());
     }
-    if judged.pod.held_by_job() && !judged.pod.finished {
-        let why = "No command is printed: the Job controller's finalizer holds the pod until its status is Failed.";
-        return vec![remark(why)];
-    }
-    let doubts = if claims.is_empty() {
-        Vec::new()
-    } else {
-        doubts(&judged.pod.claims, node)
+    let mut doubts = claims.filter_map(|claim| claim.doubt.as_ref());
+    let doubt = doubts.find(|doubt| doubt.proved);
+    let inert = would_be_inert(facts.now, policy, node, pod, &asked).filter(|_| !pod.is_supposed());
+    inert.or(doubt.map(|doubt| doubt.why.clone()))
+}
+
+/// The claims that a person is asked to give up with the pod: those that nothing gives up already.
+fn pinned(judged: &Judged) -> impl Iterator<Item = &PinnedClaim> + Clone {
+    let claims = match &judged.reason {
+        Reason::LocalVolume { claims, .. } => claims.as_slice(),
+        _ => &[],
     };
-    let doubt = |(claim, why): (String, String)| {
-        let what = format!(
-            "No command that gives claims up is printed: claim {claim} {why}. See what uses it."
-        );
-        step(
-            what,
-            kubectl.command(["describe", "pvc", &claim, "-n", namespace]),
-        )
+    claims.iter().filter(|claim| claim.given_up.is_err())
+}
+
+/// What people would call one workload: its owner, or the series of numbered owners that it is of, which make equal claims.
+fn workload(pod: &PodFacts) -> Option<(&str, &str, usize, Option<&str>)> {
+    let owner = pod.workload.as_ref().or(pod.owner.as_ref())?;
+    let alone = (owner.kind.as_str(), owner.name.as_str(), 0, None);
+    let series = || {
+        let (stem, number) = owner.name.rsplit_once('-')?;
+        let digits = !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit());
+        let templates = pod.templates.as_deref()?;
+        digits.then_some((owner.kind.as_str(), stem, number.len(), Some(templates)))
     };
-    doubts.into_iter().map(doubt).collect()
+    Some(series().unwrap_or(alone))
 }
 
 /// Puts the pods of `all` that need a person together where they share what there is to do, by their places: those of one
-/// reason, namespace and node, where a script may name each.
-pub fn alike(all: &[Judged], facts: &ClusterFacts) -> Vec<Vec<usize>> {
+/// reason, namespace, node and workload.
+pub fn alike(all: &[Judged], facts: &ClusterFacts, policy: &Policy) -> Vec<Vec<usize>> {
     let mut groups = Vec::<Vec<usize>>::new();
     let mut groups_by_key = BTreeMap::new();
     for (place, judged) in all
@@ -357,39 +256,27 @@ pub fn alike(all: &[Judged], facts: &ClusterFacts) -> Vec<Vec<usize>> {
         .enumerate()
         .filter(|(_, judged)| judged.verdict() == Verdict::Manual)
     {
-        let PodFacts {
-            namespace,
-            uid,
-            node,
-            controller,
-            ..
-        } = &judged.pod;
-        let known = facts.node_of(&judged.pod).and_then(NodeRead::known);
-        let alone = known.is_none_or(|node| !against(judged, node, &Kubectl::default()).is_empty());
-        // What is said of volumes differs in their names alone.
-        let says = Some(judged.sentence()).filter(|_| !judged.reason.names_claims());
-        let ends = (
-            controller.is_none(),
-            given_up(judged).is_empty(),
-            alone.then_some(uid),
-        );
-        let group = *groups_by_key
-            .entry((judged.code(), namespace, node, says, ends))
-            .or_insert(groups.len());
+        let pod = &judged.pod;
+        let node = facts.node_of(pod).and_then(NodeRead::known);
+        let decides = judged.reason.asks_a_person();
+        // What is said of volumes and owners differs in their names alone.
+        let says = Some(judged.sentence()).filter(|_| !decides);
+        let of = decides.then(|| {
+            let others = left_to_a_person(facts.now, policy, facts.node_of(pod), pod);
+            let others = others.iter().map(Reason::code);
+            let against = node.and_then(|node| against(judged, node, facts, policy));
+            (workload(pod), others.collect::<Vec<_>>(), against)
+        });
+        let key = (judged.code(), &pod.namespace, &pod.node, says, of);
+        let group = *groups_by_key.entry(key).or_insert(groups.len());
         groups.resize(groups.len().max(group + 1), Vec::new());
         groups[group].push(place);
     }
     groups
 }
 
-/// Annotations that bind a claim to its volume or node.
-const BINDING: [&str; 5] = [
-    "pv.kubernetes.io/bind-completed",
-    "pv.kubernetes.io/bound-by-controller",
-    "volume.beta.kubernetes.io/storage-provisioner",
-    "volume.kubernetes.io/selected-node",
-    "volume.kubernetes.io/storage-provisioner",
-];
+/// A report that is newer asks anew.
+const OVERWRITE: &str = "--overwrite";
 
 fn quoted(word: &str) -> String {
     // shlex is stricter than any shell: it would quote pods,pvc and --tail=50 too.
@@ -440,90 +327,216 @@ pub fn advise(
     match reason {
         Reason::LeafNode(leaf) => return leaf_node(&alike, &node.name, leaf, kubectl),
         Reason::KubeletAlive { .. } => return kubelet_alive(node, kubectl),
-        Reason::VolumeConfined { .. } => return volume_confined(&alike, &node.name, kubectl),
-        _ => {}
+        reason if reason.asks_a_person() => {}
+        _ => return Advice::default(),
     }
-    let force_delete = |when: &str| {
-        finish(
-            format!("{when}orce-delete {}.", alike.them()),
-            &alike,
-            node,
-            kubectl,
-        )
+    let (risk, steps) = match hold.map(|hold| &hold.reason) {
+        Some(HoldReason::MassOutage(_)) => {
+            return Advice::not_asked(
+                "while so many nodes are NotReady: find out first what they have in common",
+            );
+        }
+        Some(HoldReason::CensusUnread(_)) => {
+            return Advice::not_asked(
+                "while it is not known how many nodes are NotReady: run it again",
+            );
+        }
+        None if may_live(facts.now, policy, node) => {
+            return Advice::not_asked(
+                "while the node is alive, or may be: repair it, or power it off",
+            );
+        }
+        None => ask(&alike, node, facts, policy, kubectl),
     };
-    let mut advice = match reason {
-        Reason::LocalVolume { .. } if given_up(all[0]).is_empty() => {
-            Advice::without_risk(force_delete("Its claims keep their data. To remove it, f"))
-        }
-        Reason::LocalVolume { .. } => local_volume(&alike, node, kubectl),
-        Reason::VolumeUnverified { .. } => {
-            let mut advice = volume_unverified(&alike, &node.name, kubectl);
-            advice.steps.push(force_delete(
-                "Once you know that none is bound there, and not before, f",
+    Advice {
+        risk: Some(risk.join(" ")).filter(|risk| !risk.is_empty()),
+        steps,
+    }
+}
+
+impl Step {
+    /// Whether it is a line by which a person answers.
+    pub fn asks(&self) -> bool {
+        let words = self.command.iter().flat_map(|command| &command.0);
+        words.clone().any(|word| word == "annotate") && words.clone().any(|word| word == OVERWRITE)
+    }
+}
+
+/// How to have a run at once, which acts on answers; said once. The name is this report's own: pasted twice, it is refused.
+pub fn run_now(now: Timestamp, kubectl: &Kubectl) -> Step {
+    let name = now.strftime("answers-%Y%m%d-%H%M%S").to_string();
+    let from = "--from=cronjob/pod-reaper";
+    let create = ["create", "job", "-n", "pod-reaper", from, &name];
+    step(
+        "The next run acts on what you answer, where it still belongs to the same failure. To have one at once:",
+        kubectl.ends_with_target(create),
+    )
+}
+
+/// Asks for the answers that let the pods of `alike` go: the risks, and the steps.
+fn ask(
+    alike: &Alike<'_>,
+    node: &NodeFacts,
+    facts: &ClusterFacts,
+    policy: &Policy,
+    kubectl: &Kubectl,
+) -> (Vec<String>, Vec<Step>) {
+    let (mut risks, mut steps) = (Vec::new(), Vec::new());
+    let first = &alike.all[0];
+    let at = facts.now;
+    if let Some(why) = against(first, node, facts, policy) {
+        steps.push(remark(format!(
+            "No answer is asked for: {why}. docs/by-hand.md has the steps."
+        )));
+        return (risks, steps);
+    }
+    let reasons = left_to_a_person(at, policy, facts.node_of(&first.pod), &first.pod);
+    let is = |code| reasons.iter().any(|reason| reason.code() == code);
+    if is(ReasonCode::VolumeConfined) {
+        steps.extend(volume_confined(alike, facts, policy, kubectl));
+    }
+    if is(ReasonCode::VolumeUnverified) {
+        steps.extend(volume_unverified(alike, facts, policy, kubectl));
+        risks.push(format!(
+            "If a volume is on {}, the replacement waits for that node for ever.",
+            node.name
+        ));
+    }
+    // No answer lets a claim go with its pod that may be wanted.
+    let kept = is(ReasonCode::VolumeConfined) || is(ReasonCode::VolumeUnverified);
+    if kept && alike.pods().any(PodFacts::may_own_a_claim) {
+        steps.push(remark(
+            "No answer is asked for: the pod owns a claim, or may, which would go with it. docs/by-hand.md has the steps.",
+        ));
+        return (risks, steps);
+    }
+    if is(ReasonCode::SharedDisk) || is(ReasonCode::VolumeUnverified) {
+        if is(ReasonCode::SharedDisk) {
+            risks.push(format!(
+                "If {} still runs, its machine and the replacement's would write to one disk at once, which destroys \
+                 its data.",
+                node.name
             ));
-            advice
         }
-        Reason::SharedDisk(_) => {
-            let automatic = "Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or \
-                             what --fenced-node-selector selects) and unmark it when it is back: a run then takes \
-                             such pods itself.";
-            Advice {
-                risk: None,
-                steps: vec![force_delete("Only after that, f"), remark(automatic)],
-            }
+        if fenced(at, policy, node).is_none() {
+            steps.extend(powered_off(node, at, kubectl));
         }
-        Reason::OwnerKind { .. } => {
-            let risk = format!(
+    }
+    if kept || is(ReasonCode::OwnerKind) {
+        if is(ReasonCode::OwnerKind) {
+            risks.push(format!(
                 "If {} is only cut off, what it ran may still be running there, and a replacement would be a second \
                  copy: make sure that the machine is powered off.",
                 node.name
-            );
-            Advice::new(risk, vec![force_delete("F")])
+            ));
         }
-        _ => return Advice::default(),
-    };
-    let why = match hold.map(|hold| &hold.reason) {
-        None if may_live(facts.now, policy, node) => {
-            "while the node is alive, or may be: repair it, or power it off"
-        }
-        None => {
-            let against = all
-                .iter()
-                .flat_map(|judged| against(judged, node, kubectl))
-                .collect::<Vec<_>>();
-            if !against.is_empty() {
-                return Advice {
-                    risk: None,
-                    steps: against,
-                };
+        let what = format!(
+            "Let {} go; every claim is kept. A run then does it.",
+            alike.them()
+        );
+        let names = alike.pods().map(|pod| pod.name.as_str()).collect();
+        steps.push(step(
+            what,
+            kubectl.answer("pod", names, Some(alike.namespace), REAP, at),
+        ));
+    }
+    if pinned(first).next().is_some() {
+        let (risk, step) = give_up(alike, node, at, kubectl);
+        risks.push(risk);
+        steps.push(step);
+    }
+    if alike.pods().any(|pod| pod.controller.is_none()) {
+        risks.push(format!(
+            "Nothing brings {} back: there is no controller.",
+            alike.them()
+        ));
+    }
+    (risks, steps)
+}
+
+/// Asks to give up the claims that bind the pods of `alike` to `node`: the risk, and the step.
+fn give_up(
+    alike: &Alike<'_>,
+    node: &NodeFacts,
+    at: Timestamp,
+    kubectl: &Kubectl,
+) -> (String, Step) {
+    let claims = alike.all.iter().flat_map(|judged| pinned(judged));
+    let names = claims.clone().map(|claim| claim.claim.as_str());
+    let names = names
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect::<Vec<_>>();
+    let mut volumes = BTreeMap::<_, Vec<_>>::new();
+    for claim in claims.clone() {
+        volumes
+            .entry(claim.reclaim_policy.as_deref())
+            .or_default()
+            .push(claim.volume.as_str());
+    }
+    let node = &node.name;
+    let lost = volumes.into_iter().map(|(policy, volumes)| {
+        let data = format!("the data of {}", named("volume", &volumes));
+        match policy {
+            Some("Retain") => {
+                format!("{data} stays on {node}'s disk (policy Retain), but the new pod starts without it")
             }
-            if pod.controller.is_none() {
-                let nothing = format!(
-                    "Nothing brings {} back: there is no controller.",
-                    alike.them()
-                );
-                advice.risk = Some(
-                    advice
-                        .risk
-                        .map_or(nothing.clone(), |more| format!("{more} {nothing}")),
-                );
-            }
-            let off = fenced(facts.now, policy, node).is_some();
-            let shared = alike.pods().any(|pod| shared_disk(pod).is_some());
-            return if off || !shared {
-                advice
-            } else {
-                with_shared_disk(&node.name, advice)
-            };
+            Some(policy) => format!("{data} is lost for good (policy {policy})"),
+            None => format!("{data} must be considered lost (it names no reclaim policy)"),
         }
-        Some(HoldReason::MassOutage(_)) => {
-            "while so many nodes are NotReady: find out first what they have in common"
-        }
-        Some(HoldReason::CensusUnread(_)) => {
-            "while it is not known how many nodes are NotReady: run it again"
-        }
-    };
-    Advice::without_risk(remark(format!("No command is printed {why}.")))
+    });
+    let lost = lost.collect::<Vec<_>>().join("; ");
+    let is_lost = claims
+        .clone()
+        .any(|claim| claim.reclaim_policy.as_deref() != Some("Retain"));
+    let mut doubts = claims.filter_map(|claim| claim.doubt.as_ref());
+    let doubt = doubts.next().map(|doubt| {
+        format!(
+            " Whether it would come back is not known ({}): the run asks again.",
+            doubt.why
+        )
+    });
+    let what = format!(
+        "Give up {}: {lost}. A run then deletes {} with {}, and {}, empty.{}",
+        named("claim", &names),
+        if names.len() == 1 { "it" } else { "them" },
+        alike.them(),
+        if alike.all.len() == 1 {
+            "its StatefulSet creates both again"
+        } else {
+            "their StatefulSets create them all again"
+        },
+        doubt.unwrap_or_default()
+    );
+    let risk = format!(
+        "If {node} can come back, wait for it: what it ran then starts again, with its data."
+    );
+    let harm = is_lost.then_some("Destroys data");
+    let command = kubectl.answer("pvc", names, Some(alike.namespace), GIVE_UP, at);
+    (
+        risk,
+        Step {
+            harm,
+            ..step(what, command)
+        },
+    )
+}
+
+/// Asks whether `node` is off.
+fn powered_off(node: &NodeFacts, at: Timestamp, kubectl: &Kubectl) -> [Step; 2] {
+    let name = node.name.as_str();
+    let what = format!(
+        "Power {name} off, or cut off its disks, and check that at the machine itself, not by what the cluster says. Then \
+         say so; where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what \
+         --fenced-node-selector selects) and unmark it when it is back."
+    );
+    [
+        remark(what),
+        step(
+            format!("{name} is off, and I saw to it. A run then takes what waits for that."),
+            kubectl.answer("node", vec![name], None, POWERED_OFF, at),
+        ),
+    ]
 }
 
 /// The things of that noun, by name; of many only how many there are.
@@ -572,170 +585,75 @@ fn kubelet_alive(
     Advice::new(risk, steps)
 }
 
-fn volume_confined(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice {
-    let mut steps = Vec::new();
-    for judged in alike.all {
-        let Reason::VolumeConfined { claims } = &judged.reason else {
-            continue;
-        };
-        for ConfinedClaim {
-            claim,
-            volume,
-            place,
-        } in claims
-        {
+/// What each pod of `alike` is left to a person for, by the rules that `pick` picks from.
+fn each_claim<T>(
+    alike: &Alike<'_>,
+    facts: &ClusterFacts,
+    policy: &Policy,
+    pick: impl Fn(Reason) -> Option<Vec<T>>,
+) -> Vec<T> {
+    let reasons = alike
+        .pods()
+        .flat_map(|pod| left_to_a_person(facts.now, policy, facts.node_of(pod), pod));
+    reasons.filter_map(pick).flatten().collect()
+}
+
+fn volume_confined(
+    alike: &Alike<'_>,
+    facts: &ClusterFacts,
+    policy: &Policy,
+    kubectl: &Kubectl,
+) -> Vec<Step> {
+    let claims = each_claim(alike, facts, policy, |reason| match reason {
+        Reason::VolumeConfined { claims } => Some(claims),
+        _ => None,
+    });
+    let see = claims.iter().map(
+        |ConfinedClaim {
+             claim,
+             volume,
+             place,
+         }| {
             let what =
                 format!("See where the data of claim {claim} is: volume {volume} needs {place}.");
-            steps.push(step(what, kubectl.command(["describe", "pv", volume])));
-        }
-    }
-    steps.push(remark(format!(
-        "If the data is elsewhere, bring up a node that the volume allows: the next run then takes {}. If it is on \
-         {node}, bring {node} back, or consider the volume lost.",
+            step(what, kubectl.command(["describe", "pv", volume]))
+        },
+    );
+    let bring = remark(format!(
+        "If the data is elsewhere, bring up a node that the volume allows: the next run then takes {}. A replacement would \
+         wait for such a node.",
         alike.them()
-    )));
-    let risk = "No other node satisfies the volume's affinity, so a replacement would wait. It does not show where the data is.";
-    Advice::new(risk, steps)
-}
-
-/// What to do about a pod whose disk two machines could write, before whatever else there is to do.
-fn with_shared_disk(node: &str, mut advice: Advice) -> Advice {
-    let risk = format!(
-        "If {node} still runs, its machine and the replacement's would write to one disk at once, which destroys its \
-         data."
-    );
-    advice.risk = Some(
-        advice
-            .risk
-            .map_or(risk.clone(), |more| format!("{risk} {more}")),
-    );
-    let power_off = format!(
-        "Power {node} off, or cut off its disks, and check that at the machine itself, not by what the cluster says."
-    );
-    advice.steps.insert(0, remark(power_off));
-    advice
-}
-
-fn local_volume(alike: &Alike<'_>, judged: &NodeFacts, kubectl: &Kubectl) -> Advice {
-    let (Alike { namespace, all }, node) = (*alike, &judged.name);
-    let claims = all
-        .iter()
-        .flat_map(|judged| given_up(judged).iter().map(|claim| (&judged.pod, claim)));
-    let mut steps = Vec::new();
-    // A StatefulSet names the claims of its templates so, and creates only those again.
-    let is_kept = |(pod, claim): &(&PodFacts, &PinnedClaim)| {
-        !pod.made_by("StatefulSet", "apps") || !claim.claim.ends_with(&format!("-{}", pod.name))
-    };
-    let kept = claims
-        .clone()
-        .filter(is_kept)
-        .map(|(_, claim)| claim.claim.as_str())
-        .collect::<Vec<_>>();
-    for claim in &kept {
-        let what = format!(
-            "Keep the manifest of claim {claim}: Kubernetes does not create it again (an operator may: check that \
-             first), and the replacement waits for it."
-        );
-        // It becomes the name of a file.
-        let command = is_name(claim).then(|| kubectl.keep_claim(namespace, claim));
-        steps.push(Step {
-            command,
-            ..remark(what)
-        });
-    }
-    let names = named(
-        "claim",
-        &claims
-            .clone()
-            .map(|(_, claim)| claim.claim.as_str())
-            .collect::<Vec<_>>(),
-    );
-    let and_then = if kept.is_empty() {
-        " A StatefulSet that still wants the replica creates both again."
-    } else {
-        ""
-    };
-    let what = format!(
-        "Give up {names}, and force-delete {}. Nothing is done to a pod that has changed by then, or once {node} has.{and_then}",
-        alike.them()
-    );
-    steps.push(finish(what, alike, judged, kubectl));
-    for claim in kept {
-        let file = format!("{namespace}.{claim}.yaml");
-        let command =
-            is_name(claim).then(|| kubectl.command(["create", "-n", namespace, "-f", &file]));
-        steps.push(Step {
-            command,
-            ..remark(format!("When claim {claim} is gone, recreate it, empty."))
-        });
-    }
-    steps.push(step(
-        format!("See {} come up again, on another node.", alike.them()),
-        kubectl.command(["get", "pods,pvc", "-n", namespace, "-o", "wide"]),
     ));
-    let mut volumes = BTreeMap::<_, Vec<_>>::new();
-    for (_, claim) in claims {
-        volumes
-            .entry(claim.reclaim_policy.as_deref())
-            .or_default()
-            .push(claim.volume.as_str());
-    }
-    let lost = volumes.into_iter().map(|(policy, volumes)| {
-        let data = format!("the data of {}", named("volume", &volumes));
-        match policy {
-            Some("Retain") => {
-                format!("{data} stays on {node}'s disk (policy Retain), but the new pod starts without it")
-            }
-            Some(policy) => format!("{data} is lost for good (policy {policy})"),
-            None => format!("{data} must be considered lost (it names no reclaim policy)"),
-        }
-    });
-    let lost = lost.collect::<Vec<_>>().join("; ");
-    let risk = format!(
-        "If {node} can come back, wait for it: what it ran then starts again, with its data. With these commands {lost}."
-    );
-    Advice::new(risk, steps)
+    see.chain([bring]).collect()
 }
 
-fn volume_unverified(alike: &Alike<'_>, node: &str, kubectl: &Kubectl) -> Advice {
-    let Alike { namespace, all } = *alike;
-    let mut steps = Vec::new();
-    let claims = all.iter().flat_map(|judged| match &judged.reason {
-        Reason::VolumeUnverified { claims } => claims.as_slice(),
-        _ => &[],
+fn volume_unverified(
+    alike: &Alike<'_>,
+    facts: &ClusterFacts,
+    policy: &Policy,
+    kubectl: &Kubectl,
+) -> Vec<Step> {
+    let claims = each_claim(alike, facts, policy, |reason| match reason {
+        Reason::VolumeUnverified { claims } => Some(claims),
+        _ => None,
     });
-    for UnverifiedClaim {
-        claim,
-        missing_volume,
-        ..
-    } in claims
-    {
-        let claim_of = |output| kubectl.words(["get", "pvc", claim, "-n", namespace, "-o", output]);
-        let what = format!("See claim {claim} and the volume that it names.");
-        steps.push(step(what, Command(claim_of("wide"))));
-        if let Some(volume) = missing_volume {
-            let what = format!(
-                "Volume {volume} does not exist: bring it back, or give the claim up; a new pod cannot start with the \
-                 claim in this state."
-            );
-            steps.push(remark(what));
-        } else {
-            let mut describe = kubectl.words(["describe", "pv"]);
-            describe.push(format!(
-                "\"$({})\"",
-                claim_of("jsonpath={.spec.volumeName}").join(" ")
-            ));
-            let what = "See where it is: local, hostPath or node affinity to";
-            steps.push(step(
-                format!("{what} {node} alone would bind it there."),
-                Command(describe),
-            ));
-        }
-    }
-    let risk = format!(
-        "If a volume is on {node}, the new pod waits for that node for ever, and giving the claim up loses data."
+    let see = claims.iter().map(
+        |UnverifiedClaim {
+             claim,
+             missing_volume,
+             cause,
+         }| {
+            let what = match missing_volume {
+                Some(volume) => format!(
+                    "Volume {volume} of claim {claim} does not exist: bring it back, or a new pod cannot start."
+                ),
+                None => format!("See claim {claim}, and where its volume is: {cause}."),
+            };
+            let get = ["get", "pvc", claim, "-n", alike.namespace, "-o", "wide"];
+            step(what, kubectl.command(get))
+        },
     );
-    Advice::new(risk, steps)
+    see.collect()
 }
 
 fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubectl) -> Advice {
@@ -881,10 +799,7 @@ pub fn advise_node(
         let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
         let plain = kubectl.words(["taint", "nodes", name, out_of_service]);
         taint.extend(plain.iter().cloned());
-        let harm = Some(Harm {
-            word: "Force-deletes",
-            plain: plain.join(" "),
-        });
+        let harm = Some("Force-deletes");
         let what = format!(
             "Volumes still attached to {name}: {attached}. Kubernetes detaches each 6 minutes after its pod is gone, \
              or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \

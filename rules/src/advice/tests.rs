@@ -6,9 +6,10 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
+    decide::decide,
     facts::{
-        AffinityTerm, Census, ClaimFacts, ClaimState, FencingMark, Heard, KubeletAlive, Owner,
-        Requirement, SignBy, Storage, Unread, VolumeFacts,
+        Census, ClaimFacts, ClaimState, Doubt, FencingMark, Heard, KubeletAlive, Owner, SignBy,
+        Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -42,14 +43,17 @@ fn bound(name: &str, shared_disk: bool, storage: Storage) -> ClaimFacts {
     let state = ClaimState::Bound {
         uid: format!("uid-{name}"),
         shared_disk,
-        scratch: None,
+        scratch: false,
+        give_up: None,
+        created: Some(now() - SignedDuration::from_hours(24)),
+        version: Some("c-7".to_owned()),
         volume,
     };
     ClaimFacts {
         name: name.to_owned(),
         ephemeral: false,
         users: Vec::new(),
-        renewed: Err(String::new()),
+        renewed: Ok(()),
         owned: false,
         unwanted: Ok(()),
         state,
@@ -76,47 +80,38 @@ fn with_local_volume(more: Option<ClaimFacts>) -> PodFacts {
     }
 }
 
-/// What is advised about `pod` on `node`, with the reason that its claims give.
+/// What is advised about `pod` on `node`, by the reason that its facts give.
 fn advised(pod: PodFacts, node: NodeFacts) -> (Option<String>, Vec<Step>) {
-    let pinned = PinnedClaim {
-        claim: "data-db-0".to_owned(),
-        claim_uid: "uid-data-db-0".to_owned(),
-        volume: "pv-data-db-0".to_owned(),
-        reclaim_policy: None,
-        bond: "local, at /mnt".to_owned(),
-        scratch: Err(String::new()),
-    };
-    let reason = Reason::LocalVolume {
-        claims: vec![pinned],
-        kept: None,
-    };
+    let facts = facts(node);
+    let reason = decide(facts.now, &policy(), facts.node_of(&pod), &pod);
     let judged = Judged {
         pod,
         reason,
         limit: None,
     };
-    let Advice { risk, steps } = advise(
-        &[&judged],
-        &facts(node),
-        &policy(),
-        None,
-        &Kubectl::default(),
-    );
+    let Advice { risk, steps } = advise(&[&judged], &facts, &policy(), None, &Kubectl::default());
     (risk, steps)
 }
 
-fn deletes(steps: &[Step]) -> usize {
-    let words = steps
-        .iter()
-        .filter_map(|step| step.command.as_ref())
-        .flat_map(|command| &command.0);
-    words.filter(|word| *word == "failed=0").count()
+/// The lines by which a person answers.
+fn answers(steps: &[Step]) -> Vec<String> {
+    let asks = steps.iter().filter(|step| step.asks());
+    asks.filter_map(|step| step.command.as_ref())
+        .map(Command::to_string)
+        .collect()
 }
 
+const GIVES_UP: &str =
+    "kubectl annotate pvc data-db-0 -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite";
+const IS_OFF: &str =
+    "kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite";
+const MAY_GO: &str =
+    "kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite";
+
 #[test]
-fn nothing_that_destroys_is_printed_for_a_node_that_lives_or_may() {
+fn no_answer_is_asked_for_while_a_node_lives_or_may() {
     let (_, steps) = advised(with_local_volume(None), samples::node());
-    assert_eq!(deletes(&steps), 1, "{steps:?}");
+    assert_eq!(answers(&steps), [GIVES_UP]);
     let heard = |heard: Heard| NodeFacts {
         heard: vec![heard],
         ..samples::node()
@@ -146,11 +141,8 @@ fn nothing_that_destroys_is_printed_for_a_node_that_lives_or_may() {
     for (name, node) in nodes {
         let steps = advise_node(&node, now(), &policy(), false, true, 1, &Kubectl::default());
         assert_eq!(steps, [], "{name}");
-        let (risk, steps) = advised(with_local_volume(None), node);
-        assert!(
-            risk.is_none() && steps.iter().all(|step| step.command.is_none()),
-            "{name}: {steps:?}"
-        );
+        let (_, steps) = advised(with_local_volume(None), node);
+        assert_eq!(answers(&steps), [""; 0], "{name}: {steps:?}");
     }
     let dead = advise_node(
         &samples::node(),
@@ -181,191 +173,187 @@ fn nothing_that_destroys_is_printed_for_a_node_that_lives_or_may() {
     );
 }
 
+/// Each rule that holds is answered: the power first, what is lost last.
 #[test]
-fn where_two_machines_could_write_a_disk_the_power_comes_first() {
-    let shared = || with_local_volume(Some(bound("shared", true, Storage::Driver)));
-    let first = |pod: PodFacts, node: NodeFacts| advised(pod, node).1.remove(0).what;
-    assert!(first(shared(), samples::node()).starts_with("Power ds06 off"));
-    let machine = Owner {
-        kind: "VirtualMachineInstance".to_owned(),
-        name: "vm-1".to_owned(),
+fn every_rule_that_holds_has_its_answer() {
+    let with = |claim: ClaimFacts| PodFacts {
+        claims: vec![claim],
+        ..samples::pod()
     };
-    let launcher = PodFacts {
-        owner: Some(machine),
-        ..with_local_volume(None)
-    };
-    assert!(first(launcher, samples::node()).starts_with("Power ds06 off"));
+    let shared = || bound("shared", true, Storage::Driver);
     let mark = FencingMark {
         mark: "annotation fencing/state=fenced".to_owned(),
         set_by: None,
     };
-    let fenced = NodeFacts {
-        fenced: vec![mark],
+    let fenced = || NodeFacts {
+        fenced: vec![mark.clone()],
         ..samples::node()
     };
-    assert!(first(shared(), fenced).starts_with("Give up claim data-db-0"));
-    assert!(first(with_local_volume(None), samples::node()).starts_with("Give up claim data-db-0"));
-}
-
-#[test]
-fn only_a_statefulsets_own_claims_are_made_anew() {
-    let whats = |pod: PodFacts| {
-        let whats = advised(pod, samples::node())
-            .1
-            .into_iter()
-            .map(|step| step.what)
-            .collect::<Vec<_>>();
-        whats.join(" | ")
-    };
-    let template = whats(with_local_volume(None));
-    assert!(
-        template.contains("creates both again") && !template.contains("Keep the manifest"),
-        "{template}"
-    );
-    let deployed = Owner {
-        kind: "ReplicaSet".to_owned(),
-        name: "web".to_owned(),
-    };
-    let others = [
-        PodFacts {
-            owner: Some(deployed),
-            ..with_local_volume(None)
-        },
-        PodFacts {
-            name: "db-1".to_owned(),
-            ..with_local_volume(None)
-        },
-    ];
-    for pod in others {
-        let whats = whats(pod);
-        assert!(
-            whats.starts_with("Keep the manifest") && whats.contains("recreate it, empty"),
-            "{whats}"
-        );
-        assert!(!whats.contains("creates both again"), "{whats}");
-    }
-}
-
-/// What is printed about a pod whose claims are not to be given up, or not by a script.
-fn printed(pod: PodFacts) -> String {
-    let (risk, steps) = advised(pod, samples::node());
-    assert!(
-        steps.iter().all(|step| !step.what.contains("Give up")),
-        "{steps:?}"
-    );
-    let lines = steps.iter().map(|step| {
-        format!(
-            "{}\n{}\n",
-            step.what,
-            step.command
-                .as_ref()
-                .map_or(String::new(), Command::to_string)
-        )
-    });
-    risk.into_iter().chain(lines).collect()
-}
-
-#[test]
-fn a_claim_is_kept_where_nothing_would_use_another() {
-    let daemons = Owner {
-        kind: "DaemonSet".to_owned(),
-        name: "agent".to_owned(),
-    };
-    let bare = PodFacts {
-        controller: None,
-        owner: None,
-        ..with_local_volume(None)
-    };
-    assert!(printed(bare.clone()).contains("Nothing brings the pod back"));
-    for pod in [
-        bare,
-        PodFacts {
-            owner: Some(daemons),
-            ..with_local_volume(None)
-        },
-    ] {
-        let said = printed(pod);
-        assert!(
-            said.contains("reap_pod db-0 u-1 7\n") && said.contains("keep their data"),
-            "{said}"
-        );
-    }
-}
-
-#[test]
-fn no_claim_is_given_up_that_may_be_used_elsewhere_or_whose_pod_stays_down() {
-    let affinity = |values: &[&str]| {
-        let values = values.iter().map(|&value| value.to_owned()).collect();
-        let (key, operator) = ("kubernetes.io/hostname".to_owned(), "In".to_owned());
-        let requirements = vec![Requirement {
-            key,
-            operator,
-            values,
-        }];
-        vec![AffinityTerm {
-            requirements,
-            fields: false,
-            satisfied_by: None,
-        }]
-    };
-    let on_path = |affinity: Vec<AffinityTerm>| {
-        let mut claim = bound("data-db-0", false, Storage::HostPath("/mnt".to_owned()));
-        if let ClaimState::Bound { volume, .. } = &mut claim.state {
-            volume.affinity = affinity;
-        }
-        PodFacts {
-            claims: vec![claim],
-            ..samples::pod()
-        }
-    };
-    let used = |mut pod: PodFacts| {
-        pod.claims[0].users = vec!["backup".to_owned()];
-        pod
-    };
-    let state = ClaimState::WithoutVolume {
-        missing: Some("pv-lost".to_owned()),
+    let of = |state| ClaimFacts { state, ..shared() };
+    let unread = of(ClaimState::Unread(Unread("no".to_owned())));
+    let lost = of(ClaimState::WithoutVolume {
+        missing: Some("pv".to_owned()),
         phase: None,
-    };
-    let lost = ClaimFacts {
-        name: "lost".to_owned(),
-        state,
-        ..bound("lost", false, Storage::Driver)
-    };
-    let held = PodFacts {
-        finalizers: vec!["batch.kubernetes.io/job-tracking".to_owned()],
+    });
+    let machine = PodFacts {
+        owner: Some(Owner {
+            kind: "VirtualMachineInstance".to_owned(),
+            name: "vm-1".to_owned(),
+        }),
         ..samples::pod()
     };
     let cases = [
-        ("that other nodes may have too", on_path(Vec::new())),
         (
-            "that other nodes may have too",
-            on_path(affinity(&["ds06", "ds07"])),
+            "a local volume",
+            with_local_volume(None),
+            samples::node(),
+            vec![GIVES_UP],
         ),
-        ("is also used by backup", used(on_path(affinity(&["ds06"])))),
         (
-            "claim lost could not be verified",
-            with_local_volume(Some(lost)),
+            "and a shared disk",
+            with_local_volume(Some(shared())),
+            samples::node(),
+            vec![IS_OFF, GIVES_UP],
         ),
-        ("the Job controller's finalizer holds the pod", held),
+        (
+            "of a fenced node",
+            with_local_volume(Some(shared())),
+            fenced(),
+            vec![GIVES_UP],
+        ),
+        (
+            "a shared disk",
+            with(shared()),
+            samples::node(),
+            vec![IS_OFF],
+        ),
+        ("a virtual machine", machine, samples::node(), vec![IS_OFF]),
+        (
+            "a lost claim",
+            with(lost.clone()),
+            samples::node(),
+            vec![IS_OFF, MAY_GO],
+        ),
+        ("of a fenced node", with(lost), fenced(), vec![MAY_GO]),
+        ("an unread claim", with(unread), samples::node(), vec![]),
+    ];
+    for (name, pod, node, expected) in cases {
+        assert_eq!(answers(&advised(pod, node).1), expected, "{name}");
+    }
+}
+
+/// What would be inert, or destroy what does not come back, is not asked for.
+#[test]
+fn what_stands_against_an_answer_is_said_instead() {
+    let with = |change: fn(&mut PodFacts)| {
+        let mut pod = with_local_volume(None);
+        change(&mut pod);
+        pod
+    };
+    let cases = [
+        (
+            "no StatefulSet made it",
+            with(|pod| pod.claims[0].renewed = Err(Doubt::proved("no StatefulSet made it"))),
+        ),
+        (
+            "a finalizer would hold it",
+            with(|pod| {
+                if let ClaimState::Bound { version, .. } = &mut pod.claims[0].state {
+                    *version = None;
+                }
+            }),
+        ),
         (
             "not one that an API server gives",
+            with(|pod| pod.name = "$(reboot)".to_owned()),
+        ),
+        (
+            "not known when the pod's deletion was asked for",
+            with(|pod| pod.grace_seconds = None),
+        ),
+        (
+            "the pod owns a claim",
             PodFacts {
-                name: "$(reboot)".to_owned(),
-                ..with_local_volume(None)
+                claims: vec![ClaimFacts {
+                    owned: true,
+                    unwanted: Err("its StatefulSet wants the pod again".to_owned()),
+                    ..bound("other", false, Storage::Driver)
+                }],
+                ..samples::pod()
             },
         ),
     ];
     for (why, pod) in cases {
-        let said = printed(pod);
+        let (_, steps) = advised(pod, samples::node());
+        let said = steps
+            .iter()
+            .map(|step| step.what.as_str())
+            .collect::<String>();
+        assert!(said.contains(why), "{why}: {said}");
         assert!(
-            said.contains(why) && !said.contains("reap_pod"),
-            "{why}: {said}"
+            !answers(&steps)
+                .iter()
+                .any(|it| it.contains("reap=") || it.contains("give-up=")),
+            "{why}: {steps:?}"
         );
     }
-    let (_, steps) = advised(on_path(affinity(&["ds06"])), samples::node());
+    // What could only not be read is said, and asked for all the same: the run asks again.
+    let unread = with(|pod| pod.claims[0].renewed = Err(Doubt::unread("it is forbidden")));
+    let (_, steps) = advised(unread, samples::node());
+    assert_eq!(answers(&steps), [GIVES_UP]);
     assert!(
-        steps[0].what.starts_with("Give up claim data-db-0"),
+        steps[0].what.contains("is not known (it is forbidden)"),
         "{steps:?}"
+    );
+}
+
+/// Numbered siblings that make equal claims are one workload; two unrelated ones never share a command that gives up data.
+#[test]
+fn only_siblings_share_an_answer() {
+    let of = |owner: &str, templates: Option<&str>| {
+        let mut pod = with_local_volume(None);
+        let named = Owner {
+            kind: "StatefulSet".to_owned(),
+            name: owner.to_owned(),
+        };
+        pod.name = format!("{owner}-0");
+        (pod.owner, pod.workload) = (Some(named.clone()), Some(named));
+        pod.templates = templates.map(str::to_owned);
+        pod.uid = format!("u-{owner}");
+        let reason = decide(
+            now(),
+            &policy(),
+            Some(&NodeRead::Known(samples::node())),
+            &pod,
+        );
+        Judged {
+            pod,
+            reason,
+            limit: None,
+        }
+    };
+    let all = [
+        of("impala-000", Some("data")),
+        of("impala-001", Some("data")),
+        of("impala-01", Some("data")),
+        of("impala-002", Some("logs")),
+        of("impala-003", None),
+        of("impala-004", None),
+        of("cache", Some("data")),
+        of("db", Some("data")),
+    ];
+    let groups = alike(&all, &facts(samples::node()), &policy());
+    assert_eq!(
+        groups,
+        [
+            vec![0, 1],
+            vec![2],
+            vec![3],
+            vec![4],
+            vec![5],
+            vec![6],
+            vec![7]
+        ]
     );
 }
 

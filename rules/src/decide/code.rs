@@ -139,35 +139,37 @@ reasons! {
         "A claim of the pod is bound to a volume on the dead node: local, hostPath, Longhorn's \
          strict-local, or with a node affinity that names this node alone. A replacement would \
          wait for that node for ever.",
-        "If the node can come back, wait for it: the data comes with it. If not, give the data up \
-         with the command in the report: it does nothing once the node or the pod is back.";
+        "If the node can come back, wait for it: the data comes with it. If not, give the claim up \
+         by the annotation in the report: the next run then deletes claim and pod, unless the \
+         node or the pod is back.";
     VolumeConfined = "volume-confined" => Manual,
         "A claim of the pod is bound to a volume that no other node of the cluster can reach, \
-         zones and regions left out. Its data need not be on the dead node, so no command that \
-         gives it up is printed.",
-        "Find out where the data is. If it is elsewhere, bring up a node that the volume allows; \
-         the next run takes the pod. If it is on the dead node, bring that back, or consider the \
-         data lost.";
+         zones and regions left out. Its data need not be on the dead node, so the claim is kept \
+         whatever a person answers.",
+        "Find out where the data is. If it is elsewhere, bring up a node that the volume allows: \
+         the next run takes the pod. Or let the pod go by the annotation in the report: its \
+         replacement waits for such a node.";
     VolumeUnverified = "volume-unverified" => Manual,
         "A claim of the pod, or its volume, could not be read, or the volume is missing, or it \
          could not be found out which nodes can reach it. It is not known whether the storage is \
          on the dead node. Or the pod owns the claim, which then goes with the pod, and its \
          StatefulSet wants the pod again or could not be read.",
-        "Find out where the volume is, with the commands in the report. Force-delete the pod only \
-         once you know that nothing binds it to the node.";
+        "Find out where the volume is, with the commands in the report. Once you know that nothing \
+         binds the pod to the node, and that the machine is off, say so by the annotations in the \
+         report.";
     SharedDisk = "shared-disk" => Manual,
         "Two machines could write to the pod's disk at once: a claim is ReadWriteMany and a raw \
          block device, a volume is Fibre Channel or iSCSI of Kubernetes' own kinds and not \
          read-only, or the pod runs a virtual machine of KubeVirt. Nothing says that the node is \
          fenced: off for certain.",
         "Power the machine off, or cut off its disks, and check that at the machine itself. Then \
-         force-delete the pod with the command in the report. Where fencing is automatic, have it \
-         mark the node: annotation fencing/state=fenced, or what --fenced-node-selector selects.";
+         say so by the annotation in the report. Where fencing is automatic, have it mark the \
+         node: annotation fencing/state=fenced, or what --fenced-node-selector selects.";
     OwnerKind = "owner-kind" => Manual,
         "The pod's owner, or the workload above it, is of a kind that --manual-owner-kind names: \
          you chose to decide about such pods yourself.",
-        "Make sure that the machine is powered off. Then force-delete the pod with the command in \
-         the report.";
+        "Make sure that the machine is powered off. Then let the pod go by the annotation in the \
+         report.";
     Scratch = "scratch" => Reap,
         "The pod is stuck Terminating on a NotReady node, and only storage on that node keeps it \
          there: claims that are annotated pod-reaper.io/scratch: \"true\", that come from its \
@@ -177,6 +179,13 @@ reasons! {
         "Nothing for the pod. The volumes stay behind, Released, until they are cleaned up. A \
          storage class that binds at once (volumeBindingMode Immediate) may choose the dead node \
          again: then use one that waits for the pod.";
+    Answered = "answered" => Reap,
+        "The pod is stuck Terminating on a NotReady node, and a person's answer lets it pass a rule \
+         that would have left it to them: pod-reaper.io/give-up on its claims, which are deleted \
+         first, pod-reaper.io/reap on the pod, or pod-reaper.io/powered-off on its node. The \
+         answer counts for this failure alone.",
+        "Nothing for the pod. A claim that was given up leaves its volume behind, Released, until \
+         it is cleaned up.";
     Stuck = "stuck-on-not-ready-node" => Reap,
         "The pod is stuck Terminating on a NotReady node, and none of the other rules speaks \
          against a delete.",
@@ -200,7 +209,7 @@ impl Verdict {
     pub fn means(self) -> &'static str {
         match self {
             Self::Manual => {
-                "It is not touched: a person has to decide. The report says what is at risk and gives the commands."
+                "It is not touched: a person has to decide. The report says what is at risk and what to do."
             }
             Self::Reap => "It is force-deleted, so that its owner can start a replacement.",
             Self::Wait => "It is not touched now; the next run judges it again.",

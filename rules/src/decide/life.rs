@@ -5,6 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Policy;
+use super::answer::Failure;
 use crate::facts::{Heard, NodeFacts, Ready, Sign, SignBy};
 
 /// For how long something that was heard counts as a sign of life. With a patience shorter than the source's period, a
@@ -37,9 +38,30 @@ pub fn may_live(now: Timestamp, policy: &Policy, node: &NodeFacts) -> bool {
     node.unheard.is_some() || !signs_of_life(now, policy, node).is_empty()
 }
 
-/// The mark by which it is certainly off. A machine that lives is not, whatever the mark says.
-pub fn fenced<'a>(now: Timestamp, policy: &Policy, node: &'a NodeFacts) -> Option<&'a str> {
+/// The mark by which it is certainly off.
+pub fn fenced<'a>(now: Timestamp, policy: &'a Policy, node: &'a NodeFacts) -> Option<&'a str> {
+    certainly_off(&Failure {
+        now,
+        policy,
+        node,
+        pod: None,
+    })
+}
+
+/// The mark by which its node is certainly off, a person's answer among them. A machine that lives is not, whatever the
+/// mark says.
+pub(super) fn certainly_off<'a>(failure: &Failure<'a>) -> Option<&'a str> {
+    let Failure {
+        now, policy, node, ..
+    } = *failure;
     let heard = node.last_heard().map(|heard| heard.at);
-    let mark = node.fenced.iter().find(|mark| mark.stands(heard))?;
-    (!may_live(now, policy, node)).then_some(mark.mark.as_str())
+    let mark = node.fenced.iter().find(|mark| mark.stands(heard));
+    let mark = mark.map(|mark| mark.mark.as_str());
+    let answer = || {
+        failure
+            .is_powered_off()
+            .then_some("answer pod-reaper.io/powered-off")
+    };
+    mark.or_else(answer)
+        .filter(|_| !may_live(now, policy, node))
 }

@@ -5,6 +5,7 @@
 //! being printed for a node that may come back. The rules themselves are a list, in `rules.rs`: deciding takes the
 //! first that holds, explaining evaluates them all.
 
+mod answer;
 mod code;
 mod life;
 mod reason;
@@ -14,6 +15,7 @@ mod volume;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP, answers, would_be_inert};
 pub use self::code::{ReasonCode, Verdict};
 pub use self::life::{fenced, may_live, signs_of_life};
 pub use self::reason::{
@@ -21,7 +23,7 @@ pub use self::reason::{
 };
 use self::rules::{Case, Finding, RULES, Stage};
 pub use self::rules::{last_heard, shared_disk};
-pub use self::volume::{doubts, to_ask};
+pub use self::volume::to_ask;
 use crate::facts::{ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts};
 
 /// What the operator chose, as far as it bears on a single pod.
@@ -64,12 +66,20 @@ pub fn same_kind(one: &str, other: &str) -> bool {
 }
 
 impl Reason {
+    fn stage(&self) -> Option<Stage> {
+        let code = self.code();
+        let rule = RULES.iter().find(|rule| rule.gives.contains(&code))?;
+        Some(rule.stage)
+    }
+
+    /// Whether it leaves a dead node's pod to a person, whose answer may let it go.
+    pub fn asks_a_person(&self) -> bool {
+        self.stage() == Some(Stage::Storage)
+    }
+
     /// Whether it says that the pod's node is not expected back: NotReady for long enough, real, and not opted out.
     pub fn node_is_dead(&self) -> bool {
-        let mut rules = RULES
-            .iter()
-            .filter(|rule| rule.gives.contains(&self.code()));
-        rules.any(|rule| rule.stage > Stage::Node)
+        self.stage() > Some(Stage::Node)
     }
 }
 
@@ -107,25 +117,58 @@ pub fn needs_claims(
     !pod.claims.is_empty() && before.all(|rule| matches!(rule.finding(&case), Finding::Not))
 }
 
-/// Whether `pod` may be one whose scratch claims are given up with it, so that more has to be known.
-pub fn asks_about_scratch(
+/// What has to be known of a pod whose claims may be given up with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GiveUp {
+    /// What its `StatefulSet` creates again: a person may be asked to give its claims up.
+    MayBeAsked,
+    /// Every pod that uses the claims as well: they are scratch, or answered.
+    Declared,
+}
+
+/// Whether `pod` is one whose pinned claims may be given up with it, so that more has to be known.
+pub fn asks_about_giving_up(
     now: Timestamp,
     policy: &Policy,
     node: Option<&NodeRead>,
     pod: &PodFacts,
-) -> bool {
-    let declared = |claim: &ClaimFacts| {
-        matches!(
-            claim.state,
-            ClaimState::Bound {
-                scratch: Some(_),
-                ..
-            }
-        )
+) -> Option<GiveUp> {
+    if decide(now, policy, node, pod).code() != ReasonCode::LocalVolume {
+        return None;
+    }
+    let declared = |claim: &ClaimFacts| match &claim.state {
+        ClaimState::Bound {
+            scratch, give_up, ..
+        } => give_up.is_some() || *scratch && policy.reap_scratch,
+        _ => false,
     };
-    policy.reap_scratch
-        && pod.claims.iter().any(declared)
-        && decide(now, policy, node, pod).code() == ReasonCode::LocalVolume
+    let any = pod.claims.iter().any(declared);
+    Some(if any {
+        GiveUp::Declared
+    } else {
+        GiveUp::MayBeAsked
+    })
+}
+
+/// Each reason for which a person has to decide about `pod`, which only such reasons keep.
+pub fn left_to_a_person(
+    now: Timestamp,
+    policy: &Policy,
+    node: Option<&NodeRead>,
+    pod: &PodFacts,
+) -> Vec<Reason> {
+    let case = Case {
+        now,
+        policy,
+        node,
+        pod,
+    };
+    let rules = RULES.iter().filter(|rule| rule.stage == Stage::Storage);
+    let holds = rules.filter_map(|rule| match rule.finding(&case) {
+        Finding::Holds(reason) => Some(reason),
+        Finding::Not | Finding::NodeUnknown => None,
+    });
+    holds.collect()
 }
 
 /// What one rule or limit says about a pod.

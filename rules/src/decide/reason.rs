@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::code::{ReasonCode, Verdict};
-use crate::facts::{Leaf, LeafKind, Owner, Ready, Sign, SignBy};
+use crate::facts::{Doubt, Leaf, LeafKind, Owner, Ready, Sign, SignBy};
 
 /// Why a pod got its verdict, with what was seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +68,7 @@ pub enum Reason {
     LocalVolume {
         /// The claims bound to the node, at least one.
         claims: Vec<PinnedClaim>,
-        /// Why `--reap-scratch`, where it is set, does not take them, as a phrase.
+        /// Why they are not given up, where that was declared or answered, as a phrase.
         kept: Option<String>,
     },
     /// Rule 14.
@@ -90,8 +90,10 @@ pub enum Reason {
     },
     /// Rule 18.
     Stuck {
-        /// The scratch claims to give up before it.
-        scratch: Vec<PinnedClaim>,
+        /// The claims to give up before it: scratch, or answered.
+        given_up: Vec<PinnedClaim>,
+        /// A person's answer let it pass a rule.
+        answered: bool,
         /// What to remember once it is reaped, as phrases.
         notes: Vec<String>,
     },
@@ -121,9 +123,12 @@ pub struct PinnedClaim {
     pub reclaim_policy: Option<String>,
     /// How the volume is bound to the node, as a phrase.
     pub bond: String,
-    /// The claim's resource version, where it is declared scratch in that version and created again; else why it is
-    /// not given up, as a phrase.
-    pub scratch: Result<String, String>,
+    /// The claim's resource version, where it is given up in that version; else why it is not, as a phrase.
+    pub given_up: Result<String, String>,
+    /// A person's answer gives it up.
+    pub answered: bool,
+    /// What stands against giving it up.
+    pub doubt: Option<Doubt>,
 }
 
 /// A claim whose volume no node but the dead one can reach, though it may not be there.
@@ -179,17 +184,18 @@ impl Reason {
             Self::VolumeUnverified { .. } => ReasonCode::VolumeUnverified,
             Self::SharedDisk(_) => ReasonCode::SharedDisk,
             Self::OwnerKind { .. } => ReasonCode::OwnerKind,
-            Self::Stuck { scratch, .. } if scratch.is_empty() => ReasonCode::Stuck,
+            Self::Stuck { answered: true, .. } => ReasonCode::Answered,
+            Self::Stuck { given_up, .. } if given_up.is_empty() => ReasonCode::Stuck,
             Self::Stuck { .. } => ReasonCode::Scratch,
         }
     }
 
-    /// Whether its sentence names claims.
-    pub fn names_claims(&self) -> bool {
-        matches!(
-            self,
-            Self::LocalVolume { .. } | Self::VolumeConfined { .. } | Self::VolumeUnverified { .. }
-        )
+    /// The claims that are given up with the pod.
+    pub fn given_up(&self) -> &[PinnedClaim] {
+        match self {
+            Self::Stuck { given_up, .. } => given_up,
+            _ => &[],
+        }
     }
 
     /// The sentence that explains it to a person.
@@ -280,7 +286,7 @@ impl Reason {
                     format!("claim {} is bound to volume {} ({})", claim.claim, claim.volume, claim.bond)
                 });
                 let each = each.collect::<Vec<_>>().join("; ");
-                let kept = kept.as_ref().map(|why| format!(" --reap-scratch does not apply: {why}."));
+                let kept = kept.as_ref().map(|why| format!(" It is not given up: {why}."));
                 format!("Its storage is on the dead node: {each}.{}", kept.unwrap_or_default())
             }
             Self::VolumeConfined { claims } => {
@@ -300,11 +306,11 @@ impl Reason {
             Self::OwnerKind { owner: Owner { kind, name } } => {
                 format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind.")
             }
-            Self::Stuck { scratch, .. } => {
-                let claims = scratch.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(", ");
+            Self::Stuck { given_up, .. } => {
+                let claims = given_up.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>().join(", ");
                 let binds = match claims.as_str() {
                     "" => String::new(),
-                    claims => format!(" except scratch claims, which are deleted first: {claims}"),
+                    claims => format!(" except claims that are given up, which are deleted first: {claims}"),
                 };
                 format!("It is stuck Terminating on a NotReady node and nothing binds it there{binds}.")
             }

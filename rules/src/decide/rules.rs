@@ -2,10 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::answer::Failure;
 use super::code::ReasonCode;
+use super::life::certainly_off;
 use super::life::counts_for;
 use super::reason::{Optout, PinnedClaim, Reason, heard, seen, spoken};
-use super::{Policy, fenced, signs_of_life, volume};
+use super::{Policy, Verdict, decide, signs_of_life, volume};
 use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy};
 
 /// What a rule may look at.
@@ -78,6 +80,18 @@ impl<'a> Case<'a> {
     /// Whether there is no node that it could be on.
     fn nowhere(&self) -> bool {
         self.pod.node.is_none() || matches!(self.node, Some(NodeRead::Gone))
+    }
+
+    fn failure(&self, node: &'a NodeFacts) -> Failure<'a> {
+        let Self {
+            now, policy, pod, ..
+        } = *self;
+        Failure {
+            now,
+            policy,
+            node,
+            pod: Some(pod),
+        }
     }
 
     /// The reason where there is no look at the node.
@@ -299,14 +313,11 @@ pub(super) static RULES: &[Rule] = &[
         gives: &[ReasonCode::LocalVolume],
         asks: "Is its storage on the node?",
         holds: Holds::OnNode(|case, node| {
-            let claims = volume::check(&case.pod.claims, node).pinned;
+            let claims = volume::check(&case.failure(node), case.pod).pinned;
             if claims.is_empty() {
                 return None;
             }
-            if !case.policy.reap_scratch {
-                return Some(Reason::LocalVolume { claims, kept: None });
-            }
-            // Scratch claims are given up only where nothing else would keep the pod.
+            // Claims are given up only where nothing else would keep the pod.
             let others = RULES.iter().filter(|rule| {
                 rule.stage == Stage::Storage && !rule.gives.contains(&ReasonCode::LocalVolume)
             });
@@ -318,11 +329,12 @@ pub(super) static RULES: &[Rule] = &[
                     }
                     Finding::Not | Finding::NodeUnknown => None,
                 });
-            let not_scratch = claims.iter().find_map(|claim| claim.scratch.clone().err());
-            let kept = not_scratch.or(other)?;
+            let not_given = claims.iter().find_map(|claim| claim.given_up.clone().err());
+            let kept = not_given.or(other)?;
+            let declared = case.policy.reap_scratch || volume::any_answer(case.pod);
             Some(Reason::LocalVolume {
                 claims,
-                kept: Some(kept),
+                kept: Some(kept).filter(|_| declared),
             })
         }),
         otherwise: |case| of_claims(case, "No claim that could be read keeps it on the node"),
@@ -332,20 +344,32 @@ pub(super) static RULES: &[Rule] = &[
         gives: &[ReasonCode::VolumeConfined],
         asks: "Is its storage out of reach of every other node?",
         holds: Holds::OnNode(|case, node| {
-            let claims = volume::check(&case.pod.claims, node).confined;
-            (!claims.is_empty()).then_some(Reason::VolumeConfined { claims })
+            let claims = volume::check(&case.failure(node), case.pod).confined;
+            let answered = || case.failure(node).may_go() && !case.pod.may_own_a_claim();
+            (!claims.is_empty() && !answered()).then_some(Reason::VolumeConfined { claims })
         }),
-        otherwise: |case| of_claims(case, "No claim that could be read is confined to the node"),
+        otherwise: |case| {
+            let confined = |claims: &volume::Claims| !claims.confined.is_empty();
+            let seen = "No claim that could be read is confined to the node";
+            passed(case, confined).unwrap_or_else(|| of_claims(case, seen))
+        },
     },
     Rule {
         stage: Stage::Storage,
         gives: &[ReasonCode::VolumeUnverified],
         asks: "Is a claim or its volume unverified?",
         holds: Holds::OnNode(|case, node| {
-            let claims = volume::check(&case.pod.claims, node).unverified;
-            (!claims.is_empty()).then_some(Reason::VolumeUnverified { claims })
+            let claims = volume::check(&case.failure(node), case.pod).unverified;
+            let answered = || {
+                let failure = case.failure(node);
+                failure.may_go() && !case.pod.may_own_a_claim() && certainly_off(&failure).is_some()
+            };
+            (!claims.is_empty() && !answered()).then_some(Reason::VolumeUnverified { claims })
         }),
-        otherwise: |case| of_claims(case, "Each claim was read"),
+        otherwise: |case| {
+            let unverified = |claims: &volume::Claims| !claims.unverified.is_empty();
+            passed(case, unverified).unwrap_or_else(|| of_claims(case, "Each claim was read"))
+        },
     },
     Rule {
         stage: Stage::Storage,
@@ -353,13 +377,13 @@ pub(super) static RULES: &[Rule] = &[
         asks: "Could two machines write to its disk, and is its node not fenced?",
         holds: Holds::OnNode(|case, node| {
             let what = shared_disk(case.pod)?;
-            fenced(case.now, case.policy, node)
+            certainly_off(&case.failure(node))
                 .is_none()
                 .then_some(Reason::SharedDisk(what))
         }),
         otherwise: |case| match (
             shared_disk(case.pod),
-            case.known().map(|node| fenced(case.now, case.policy, node)),
+            case.known().map(|node| certainly_off(&case.failure(node))),
         ) {
             (None, _) => "It has no disk that several machines could write to at once.".to_owned(),
             (Some(_), Some(Some(mark))) => format!("Its node is certainly off: {mark}."),
@@ -374,11 +398,19 @@ pub(super) static RULES: &[Rule] = &[
         holds: Holds::Always(|case| {
             let mut owners = owners(case.pod);
             let owner = owners.find(|owner| case.policy.flags(&owner.kind))?;
+            let mut node = case.known().into_iter();
+            if node.any(|node| case.failure(node).may_go()) {
+                return None;
+            }
             Some(Reason::OwnerKind {
                 owner: owner.clone(),
             })
         }),
         otherwise: |case| {
+            let flags = |owner: &Owner| case.policy.flags(&owner.kind);
+            if owners(case.pod).any(flags) {
+                return PASSED.to_owned();
+            }
             let of = owners(case.pod)
                 .map(|owner| format!("a {}", owner.kind))
                 .collect::<Vec<_>>();
@@ -398,15 +430,15 @@ pub(super) static RULES: &[Rule] = &[
     },
     Rule {
         stage: Stage::Reap,
-        gives: &[ReasonCode::Stuck, ReasonCode::Scratch],
+        gives: &[ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered],
         asks: "Does nothing bind it to its node?",
         holds: Holds::OnNode(|case, node| {
             let volume::Claims {
-                pinned: scratch,
+                pinned: given_up,
                 mut notes,
                 ..
-            } = volume::check(&case.pod.claims, node);
-            notes.extend(scratch.iter().map(|PinnedClaim { claim, volume, reclaim_policy, .. }| {
+            } = volume::check(&case.failure(node), case.pod);
+            notes.extend(given_up.iter().map(|PinnedClaim { claim, volume, reclaim_policy, .. }| {
                 let policy = reclaim_policy.as_deref().unwrap_or("none");
                 format!(
                     "claim {claim} is deleted and recreated, empty; its volume {volume} stays behind, Released, until it is \
@@ -417,17 +449,44 @@ pub(super) static RULES: &[Rule] = &[
             if case.pod.controller.is_none() {
                 notes.push("nothing brings it back: it has no controller".to_owned());
             }
-            let (signs, node) = (signs(case, node).join(", "), &node.name);
+            let signs = signs(case, node).join(", ");
             if !signs.is_empty() {
                 notes.push(format!(
-                    "its containers there may still run until node {node} is repaired or powered off: {signs}"
+                    "its containers there may still run until node {} is repaired or powered off: {signs}",
+                    node.name
                 ));
             }
-            Some(Reason::Stuck { scratch, notes })
+            let answered = answered(case, node, &given_up);
+            Some(Reason::Stuck {
+                given_up,
+                answered,
+                notes,
+            })
         }),
         otherwise: |_| String::new(),
     },
 ];
+
+/// Whether a person's answer let `case` pass a rule: without its answers, one would hold.
+fn answered(case: &Case<'_>, node: &NodeFacts, given_up: &[PinnedClaim]) -> bool {
+    let any_counts = || {
+        let failure = case.failure(node);
+        failure.may_go() || failure.is_powered_off()
+    };
+    let without = || {
+        let node = NodeFacts {
+            powered_off: None,
+            ..node.clone()
+        };
+        let pod = PodFacts {
+            reap: None,
+            ..case.pod.clone()
+        };
+        decide(case.now, case.policy, Some(&NodeRead::Known(node)), &pod)
+    };
+    given_up.iter().any(|claim| claim.answered)
+        || any_counts() && without().verdict() != Verdict::Reap
+}
 
 fn opted_out(case: &Case<'_>) -> Option<Reason> {
     let node = || Some((Optout::Node, case.known()?.opted_out.clone()?));
@@ -581,6 +640,14 @@ fn unheld(case: &Case<'_>) -> String {
     } else {
         "It has no finalizer.".to_owned()
     }
+}
+
+const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the pod.";
+
+/// That a rule does not hold because of a person's answer, where `claims` would have it hold.
+fn passed(case: &Case<'_>, claims: impl Fn(&volume::Claims) -> bool) -> Option<String> {
+    let failure = case.failure(case.known()?);
+    claims(&volume::check(&failure, case.pod)).then(|| PASSED.to_owned())
 }
 
 /// What was seen of its claims, with their names.

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::*;
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, ClaimLook, ClaimState, FencingMark, Heard, Identity,
+        AffinityTerm, ClaimFacts, ClaimLook, ClaimState, Doubt, FencingMark, Heard, Identity,
         JOB_TRACKING, Leaf, LeafKind, NodeFacts, Owner, Ready, Requirement, SignBy, Storage,
         Unread, VolumeFacts,
     },
@@ -322,7 +322,7 @@ fn claim(state: ClaimState) -> ClaimFacts {
         name: "data".to_owned(),
         ephemeral: false,
         users: Vec::new(),
-        renewed: not_asked(),
+        renewed: not_asked().map_err(Doubt::unread),
         owned: false,
         unwanted: not_asked(),
         state,
@@ -333,7 +333,10 @@ fn bound(volume: VolumeFacts) -> ClaimFacts {
     claim(ClaimState::Bound {
         uid: "c-1".to_owned(),
         shared_disk: false,
-        scratch: None,
+        scratch: false,
+        give_up: None,
+        created: Some(ago("2400h")),
+        version: Some("c-v1".to_owned()),
         volume,
     })
 }
@@ -342,7 +345,10 @@ fn shared(volume: VolumeFacts) -> ClaimFacts {
     claim(ClaimState::Bound {
         uid: "c-1".to_owned(),
         shared_disk: true,
-        scratch: None,
+        scratch: false,
+        give_up: None,
+        created: Some(ago("2400h")),
+        version: Some("c-v1".to_owned()),
         volume,
     })
 }
@@ -356,7 +362,8 @@ fn not_bound() -> ClaimFacts {
 
 fn stuck() -> Reason {
     Reason::Stuck {
-        scratch: Vec::new(),
+        given_up: Vec::new(),
+        answered: false,
         notes: Vec::new(),
     }
 }
@@ -390,14 +397,14 @@ fn pinned(bond: &str) -> PinnedClaim {
         volume: "pv-1".to_owned(),
         reclaim_policy: Some("Delete".to_owned()),
         bond: bond.to_owned(),
-        scratch: Err(undeclared("data")),
+        given_up: Err(undeclared("data")),
+        answered: false,
+        doubt: not_asked().err().map(Doubt::unread),
     }
 }
 
 fn undeclared(claim: &str) -> String {
-    format!(
-        "claim {claim} is not annotated pod-reaper.io/scratch: \"true\", or is opted out or held by a finalizer"
-    )
+    format!("claim {claim} is not annotated pod-reaper.io/scratch: \"true\"")
 }
 
 fn not_asked() -> Result<(), String> {
@@ -437,7 +444,8 @@ fn without_volume(volume: &str) -> Reason {
 fn free(to: &str) -> Reason {
     let note = format!("its replacement waits for a node that its volume allows: pv-1 needs {to}");
     Reason::Stuck {
-        scratch: Vec::new(),
+        given_up: Vec::new(),
+        answered: false,
         notes: vec![note],
     }
 }
@@ -1123,7 +1131,8 @@ const NOTHING_BACK: &str = "nothing brings it back: it has no controller";
 
 fn bare() -> Reason {
     Reason::Stuck {
-        scratch: Vec::new(),
+        given_up: Vec::new(),
+        answered: false,
         notes: vec![NOTHING_BACK.to_owned()],
     }
 }
@@ -1134,7 +1143,8 @@ fn beside(sign: &str) -> Reason {
         "its containers there may still run until node ds06 is repaired or powered off: {sign}"
     );
     Reason::Stuck {
-        scratch: Vec::new(),
+        given_up: Vec::new(),
+        answered: false,
         notes: vec![note],
     }
 }
@@ -1224,7 +1234,8 @@ fn rule_10_protects_whom_the_operator_wants() {
                 );
             }
             Reason::Stuck {
-                scratch: Vec::new(),
+                given_up: Vec::new(),
+                answered: false,
                 notes,
             }
         };
@@ -1707,7 +1718,8 @@ fn a_claim_of_the_pods_own_binds_nothing() {
         pod
     };
     let own = || Reason::Stuck {
-        scratch: Vec::new(),
+        given_up: Vec::new(),
+        answered: false,
         notes: vec!["claim data is its own alone and goes with it, data included".to_owned()],
     };
     let going = |unwanted, volume| {
@@ -1822,10 +1834,9 @@ fn every_claim_is_checked() {
     };
     let somewhere = || named("free", bound(reachable(vec![vec![within("zone", &["a"])]])));
     let absent = || named("absent", claim(ClaimState::Absent));
-    let scratch = Err(undeclared("logs"));
     let second = PinnedClaim {
         claim: "logs".to_owned(),
-        scratch,
+        given_up: Err(undeclared("logs")),
         ..pinned("local, at /mnt/d1")
     };
     check([
@@ -2485,4 +2496,303 @@ fn durations_are_written_in_whole_seconds() {
     for (name, duration, text) in rows {
         assert_eq!(spoken(duration), text, "{name}");
     }
+}
+
+/// A local claim that its StatefulSet makes again, with that answer.
+fn answered(give_up: Option<&str>) -> ClaimFacts {
+    let mut claim = bound(local());
+    claim.renewed = Ok(());
+    set_bound(&mut claim, |answer, _, _| {
+        *answer = give_up.map(str::to_owned);
+    });
+    claim
+}
+
+fn set_bound(
+    claim: &mut ClaimFacts,
+    set: impl Fn(&mut Option<String>, &mut Option<Timestamp>, &mut Option<String>),
+) {
+    let ClaimState::Bound {
+        give_up,
+        created,
+        version,
+        ..
+    } = &mut claim.state
+    else {
+        unreachable!("it is bound")
+    };
+    set(give_up, created, version);
+}
+
+fn given_up(claims: Vec<PinnedClaim>) -> Reason {
+    let note = "claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up \
+                (reclaim policy Delete), and a storage class that binds at once may choose ds06 again";
+    Reason::Stuck {
+        given_up: claims,
+        answered: true,
+        notes: vec![note.to_owned()],
+    }
+}
+
+const ANSWERED: &str = "2026-03-01T11:30:00Z";
+
+/// What each part of the binding of an answer keeps out, on a pod that it lets go otherwise.
+#[test]
+fn an_answer_counts_for_one_failure() {
+    let gives_up = || pod().with(answered(Some(ANSWERED)));
+    let goes = given_up(vec![PinnedClaim {
+        given_up: Ok("c-v1".to_owned()),
+        answered: true,
+        doubt: None,
+        ..pinned("local, at /mnt/d1")
+    }]);
+    assert_eq!(gives_up().judged_by(&policy()), goes);
+    assert_eq!(goes.code(), ReasonCode::Answered);
+    let at = |value: &str| pod().with(answered(Some(value)));
+    let claim = |set: fn(&mut Option<Timestamp>)| {
+        let mut claim = answered(Some(ANSWERED));
+        set_bound(&mut claim, |_, created, _| set(created));
+        pod().with(claim)
+    };
+    let on = |change: fn(&mut NodeFacts)| {
+        let mut node = samples::node();
+        change(&mut node);
+        gives_up().on(Node(node))
+    };
+    let of = |change: fn(&mut PodFacts)| {
+        let mut pod = gives_up();
+        change(&mut pod.0);
+        pod
+    };
+    let cases = [
+        ("no time", at("yes"), "its value is no time"),
+        ("empty", at(""), "its value is no time"),
+        (
+            "of a future report",
+            at("2026-03-01T12:00:01Z"),
+            "lies in the future",
+        ),
+        (
+            "claim made anew",
+            claim(|made| *made = Some(ago("30m"))),
+            "when the claim was made",
+        ),
+        (
+            "claim of unknown age",
+            claim(|made| *made = None),
+            "not known when the claim was made",
+        ),
+        (
+            "pod replaced",
+            of(|pod| pod.created = Some(ago("30m"))),
+            "when the pod was made",
+        ),
+        (
+            "pod of unknown age",
+            of(|pod| pod.created = None),
+            "not known when the pod was made",
+        ),
+        (
+            "deleted since",
+            of(|pod| (pod.deletion_deadline, pod.grace_seconds) = (ago("29m"), Some(60))),
+            "when the pod's deletion was asked for",
+        ),
+        (
+            "unknown grace",
+            of(|pod| pod.grace_seconds = None),
+            "deletion was asked for",
+        ),
+        (
+            "node made anew",
+            on(|node| node.created = Some(ago("30m"))),
+            "when the node was made",
+        ),
+        (
+            "node of unknown age",
+            on(|node| node.created = None),
+            "when the node was made",
+        ),
+        (
+            "back and gone again",
+            on(|node| (node.ready_since, node.tainted_since) = (Some(ago("30m")), None)),
+            "when the node became NotReady",
+        ),
+    ];
+    for (name, pod, why) in cases {
+        let reason = pod.judged_by(&policy());
+        let Reason::LocalVolume {
+            kept: Some(kept), ..
+        } = &reason
+        else {
+            panic!("{name}: {reason:?}");
+        };
+        assert!(kept.contains(why), "{name}: {kept}");
+    }
+    // A pod that may run twice, which no sign of life protects: the answer is inert all the same.
+    let alive = |node: Node| {
+        let pod = gives_up().on(node);
+        let reap = Policy {
+            kubelet_alive: KubeletAlive::Reap,
+            ..policy()
+        };
+        let reason = pod.judged_by(&reap);
+        let Reason::LocalVolume {
+            kept: Some(kept), ..
+        } = &reason
+        else {
+            panic!("{reason:?}");
+        };
+        kept.clone()
+    };
+    let lives = alive(node().ready(Ready::False));
+    assert!(lives.contains("lives, or may"), "{lives}");
+    let heard = alive(node().reported(SignBy::ApiServer, ago("29m 59s")));
+    assert!(heard.contains("was heard after it"), "{heard}");
+}
+
+/// What stands against giving a claim up stands against it whatever a person answers.
+#[test]
+fn an_answer_gives_up_no_claim_that_is_not_made_again() {
+    let kept = |change: fn(&mut ClaimFacts)| {
+        let mut claim = answered(Some(ANSWERED));
+        change(&mut claim);
+        let reason = pod().with(claim).judged_by(&policy());
+        let Reason::LocalVolume {
+            kept: Some(kept), ..
+        } = &reason
+        else {
+            panic!("{reason:?}");
+        };
+        kept.clone()
+    };
+    assert_eq!(kept(|claim| claim.renewed = Err(Doubt::proved("so"))), "so");
+    assert_eq!(kept(|claim| claim.renewed = Err(Doubt::unread("so"))), "so");
+    let held = kept(|claim| set_bound(claim, |_, _, version| *version = None));
+    assert!(held.contains("is opted out"), "{held}");
+    let second = |claim: ClaimFacts| ClaimFacts {
+        name: "logs".to_owned(),
+        ..claim
+    };
+    let both = pod()
+        .with(answered(Some(ANSWERED)))
+        .with(second(answered(None)));
+    assert_eq!(both.judged_by(&policy()).code(), ReasonCode::LocalVolume);
+    let confined = pod()
+        .with(answered(Some(ANSWERED)))
+        .with(second(bound(satisfied(
+            reachable(vec![vec![within("rack", &["r1"])]]),
+            &["ds06"],
+        ))))
+        .judged_by(&policy());
+    let Reason::LocalVolume {
+        kept: Some(kept), ..
+    } = &confined
+    else {
+        panic!("{confined:?}");
+    };
+    assert_eq!(kept, "volume-confined would hold it anyway");
+}
+
+/// Each annotation answers its own rule alone.
+#[test]
+fn an_answer_answers_its_own_rule_alone() {
+    let goes = |mut pod: Pod| {
+        pod.0.reap = Some(ANSWERED.to_owned());
+        pod
+    };
+    let off = || {
+        let mut node = node();
+        node.0.powered_off = Some(ANSWERED.to_owned());
+        node
+    };
+    let flags = Policy {
+        manual_owner_kinds: owned(&["StatefulSet"]),
+        ..policy()
+    };
+    let confined = || {
+        pod().with(bound(satisfied(
+            reachable(vec![vec![within("rack", &["r1"])]]),
+            &["ds06"],
+        )))
+    };
+    let owns = |mut pod: Pod| {
+        (pod.0.claims[0].owned, pod.0.claims[0].unwanted) = (true, Ok(()));
+        pod
+    };
+    let unread = || pod().with(claim(ClaimState::Unread(not_read())));
+    let lost = || pod().with(not_bound());
+    let shared_disk = || pod().with(shared(reachable(Vec::new())));
+    let gives_up = || pod().with(answered(Some(ANSWERED)));
+    let cases = vec![
+        ("17: the pod's", goes(pod()), true),
+        ("17: the claim's", gives_up(), false),
+        ("17: the node's", pod().on(off()), false),
+        ("14: the pod's", goes(confined()), true),
+        (
+            "14: the pod's, which owns the claim",
+            owns(goes(confined())),
+            false,
+        ),
+        ("14: the node's", confined().on(off()), false),
+        ("15: the pod's", goes(lost()), false),
+        (
+            "15: the pod's, and the node's",
+            goes(lost()).on(off()),
+            true,
+        ),
+        (
+            "15: the pod's, which owns the claim",
+            owns(goes(lost())).on(off()),
+            false,
+        ),
+        (
+            "15: not looked up",
+            goes(pod().with(claim(ClaimState::NotLookedUp))).on(off()),
+            false,
+        ),
+        ("15: the node's", lost().on(off()), false),
+        ("15: one that was not read", goes(unread()).on(off()), false),
+        ("16: the node's", shared_disk().on(off()), true),
+        ("16: the pod's", goes(shared_disk()), false),
+        ("13: the pod's", goes(pod().with(answered(None))), false),
+        (
+            "13: the node's",
+            pod().with(answered(None)).on(off()),
+            false,
+        ),
+        (
+            "12: all of them",
+            goes(gives_up()).on(off()).held_by(&["example.org/held"]),
+            false,
+        ),
+        (
+            "10: all of them",
+            goes(gives_up()).on(off().ready(Ready::False)),
+            false,
+        ),
+        (
+            "5: all of them",
+            goes(gives_up()).on(off()).overdue("9m 59s"),
+            false,
+        ),
+    ];
+    for (name, pod, passes) in cases {
+        let policy = if name.starts_with("17") {
+            &flags
+        } else {
+            &policy()
+        };
+        let code = pod.judged_by(policy).code();
+        assert_eq!(code == ReasonCode::Answered, passes, "{name}: {code}");
+    }
+    // One that no rule needed is no answer.
+    assert_eq!(goes(pod()).judged_by(&policy()).code(), ReasonCode::Stuck);
+    let old = Node(NodeFacts {
+        powered_off: Some("2026-02-01T00:00:00Z".to_owned()),
+        ..samples::node()
+    });
+    assert_eq!(
+        shared_disk().on(old).judged_by(&policy()).code(),
+        ReasonCode::SharedDisk
+    );
 }

@@ -4,10 +4,11 @@
 //! the replacement start there. What is between the two, or is not known, is for a person too: without any command that
 //! destroys, because the data may be elsewhere.
 
+use super::answer::{Failure, made};
 use super::reason::{ConfinedClaim, PinnedClaim, UnverifiedClaim};
 use crate::facts::{
-    AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Read, Requirement, Storage, Unread,
-    VolumeFacts,
+    AffinityTerm, ClaimFacts, ClaimState, Doubt, NodeFacts, PodFacts, Read, Requirement, Storage,
+    Unread, VolumeFacts,
 };
 
 /// What a pod's claims say about its moving elsewhere.
@@ -37,18 +38,32 @@ enum Reach {
     Unverified(String),
 }
 
-/// Sorts `claims` by what they mean for a pod on `node`.
-pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
+/// Whether any claim of `pod` carries a person's answer.
+pub(super) fn any_answer(pod: &PodFacts) -> bool {
+    let answered = |claim: &ClaimFacts| {
+        matches!(
+            claim.state,
+            ClaimState::Bound {
+                give_up: Some(_),
+                ..
+            }
+        )
+    };
+    pod.claims.iter().any(answered)
+}
+
+/// Sorts the claims of `pod` by what they mean for its moving elsewhere.
+pub(super) fn check(failure: &Failure<'_>, pod: &PodFacts) -> Claims {
+    let node = failure.node;
     let mut checked = Claims::default();
-    for ClaimFacts {
+    for facts @ ClaimFacts {
         name: claim,
-        renewed,
         state,
         ephemeral,
         owned,
         unwanted,
         ..
-    } in claims
+    } in &pod.claims
     {
         let claim = claim.clone();
         let mut missing_volume = None;
@@ -79,24 +94,18 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
         }
         let cause = match state {
             ClaimState::Absent => continue,
-            ClaimState::Bound {
-                uid,
-                volume,
-                scratch,
-                ..
-            } => match reach(volume, node) {
+            ClaimState::Bound { uid, volume, .. } => match reach(volume, node) {
                 Reach::Pinned(bond) => {
-                    let undeclared = format!(
-                        "claim {claim} is not annotated {SCRATCH}, or is opted out or held by a finalizer"
-                    );
-                    let scratch = scratch.clone().ok_or(undeclared);
+                    let (given_up, answered, doubt) = give_up(failure, facts);
                     checked.pinned.push(PinnedClaim {
                         claim,
                         claim_uid: uid.clone(),
                         volume: volume.name.clone(),
                         reclaim_policy: volume.reclaim_policy.clone(),
                         bond,
-                        scratch: scratch.and_then(|version| renewed.clone().map(|()| version)),
+                        given_up,
+                        answered,
+                        doubt,
                     });
                     continue;
                 }
@@ -153,6 +162,59 @@ pub(super) fn check(claims: &[ClaimFacts], node: &NodeFacts) -> Claims {
     checked
 }
 
+/// Of a pinned claim: the version in which it is given up, or why it is not; whether a person said so; and what stands
+/// against it, declared or not.
+fn give_up(
+    failure: &Failure<'_>,
+    claim: &ClaimFacts,
+) -> (Result<String, String>, bool, Option<Doubt>) {
+    let ClaimFacts {
+        name,
+        renewed,
+        users,
+        state:
+            ClaimState::Bound {
+                scratch,
+                give_up,
+                created,
+                version,
+                ..
+            },
+        ..
+    } = claim
+    else {
+        return (Err("it is not bound".to_owned()), false, None);
+    };
+    let held = || {
+        Doubt::proved(format!(
+            "claim {name} is opted out, or a finalizer would hold it"
+        ))
+    };
+    let users = users.join(", ");
+    let used = || Doubt::proved(format!("claim {name} is also used by {users}"));
+    let doubt = renewed
+        .clone()
+        .and_then(|()| version.as_ref().map(drop).ok_or_else(held))
+        .and_then(|()| users.is_empty().then_some(()).ok_or_else(used));
+    let inert = give_up
+        .as_ref()
+        .map(|value| failure.inert(value, Some(made(*created))));
+    let answered = inert == Some(None);
+    let declared = match inert {
+        _ if answered || *scratch && failure.policy.reap_scratch => Ok(()),
+        Some(Some(why)) => Err(format!(
+            "the answer on claim {name} counts for nothing: {why}"
+        )),
+        _ => Err(format!("claim {name} is not annotated {SCRATCH}")),
+    };
+    let given_up = match (declared, &doubt) {
+        (Err(why), _) => Err(why),
+        (Ok(()), Err(doubt)) => Err(doubt.why.clone()),
+        (Ok(()), Ok(())) => Ok(version.clone().unwrap_or_default()),
+    };
+    (given_up, answered, doubt.err())
+}
+
 /// Where `volume`, which a pod on `node` uses, can be reached.
 fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     match &volume.storage {
@@ -204,40 +266,6 @@ pub fn to_ask<'a>(
 ) -> impl Iterator<Item = &'a AffinityTerm> {
     let open = matches!(reach(volume, node), Reach::Unverified(_));
     volume.affinity.iter().filter(move |_| open)
-}
-
-/// Why the pinned claims of a pod on `node` are not to be given up, where something speaks against that: claims, each with
-/// the rest of a sentence.
-pub fn doubts(claims: &[ClaimFacts], node: &NodeFacts) -> Vec<(String, String)> {
-    let Claims {
-        pinned,
-        confined,
-        unverified,
-        ..
-    } = check(claims, node);
-    let confined = confined
-        .into_iter()
-        .map(|it| (it.claim, format!("is confined to {}", it.place)));
-    let unverified = unverified
-        .into_iter()
-        .map(|it| (it.claim, format!("could not be verified ({})", it.cause)));
-    let is_pinned = |claim: &&ClaimFacts| pinned.iter().any(|it| it.claim == claim.name);
-    let shared = claims.iter().filter(is_pinned).filter_map(|claim| {
-        let wide = |volume: &VolumeFacts| match volume.storage {
-            Storage::HostPath(_) => !names_only(volume, node),
-            Storage::Local(_) => !volume.affinity.is_empty() && !names_only(volume, node),
-            _ => false,
-        };
-        let why = match &claim.state {
-            _ if !claim.users.is_empty() => format!("is also used by {}", claim.users.join(", ")),
-            ClaimState::Bound { volume, .. } if wide(volume) => {
-                "is on a path that other nodes may have too, with pods that use it".to_owned()
-            }
-            _ => return None,
-        };
-        Some((claim.name.clone(), why))
-    });
-    shared.chain(confined).chain(unverified).collect()
 }
 
 /// Whether every term of the volume's affinity names this node and no other. Drivers use label keys of their own (TopoLVM

@@ -42,7 +42,8 @@ impl Judged {
 
 fn stuck() -> Reason {
     Reason::Stuck {
-        scratch: Vec::new(),
+        given_up: Vec::new(),
+        answered: false,
         notes: Vec::new(),
     }
 }
@@ -485,7 +486,8 @@ fn only_what_is_reaped_counts_against_the_cap() {
 #[test]
 fn a_reaped_pod_keeps_what_was_seen() {
     let noted = Reason::Stuck {
-        scratch: Vec::new(),
+        given_up: Vec::new(),
+        answered: false,
         notes: vec!["pv-1 needs zone In (a)".to_owned()],
     };
     let plan = Plan::limited(

@@ -112,11 +112,17 @@ impl<'a> RunRecord<'a> {
     }
 }
 
-/// One Event for each owner and node of which pods were deleted, and one for each such node.
+/// One Event for each owner, node and reason of which pods were deleted, and one for each such node.
 fn done(record: &RunRecord<'_>) -> Vec<Event> {
-    let mut owners = BTreeMap::<(&str, Reference), Vec<&PodFacts>>::new();
+    let mut owners = BTreeMap::<(&str, Reference, ReasonCode), Vec<&PodFacts>>::new();
     let mut nodes = BTreeMap::<&str, usize>::new();
-    for pod in record.plan.reaps() {
+    let reaps = record
+        .plan
+        .pods
+        .iter()
+        .filter(|judged| judged.verdict() == Verdict::Reap);
+    for judged in reaps {
+        let pod = &judged.pod;
         let Some(node) = pod.node.as_deref() else {
             continue;
         };
@@ -124,22 +130,22 @@ fn done(record: &RunRecord<'_>) -> Vec<Event> {
             continue;
         }
         owners
-            .entry((node, Reference::controller(pod)))
+            .entry((node, Reference::controller(pod), judged.code()))
             .or_default()
             .push(pod);
         *nodes.entry(node).or_default() += 1;
     }
-    let event = |regarding: Reference, related, note: String| Event {
+    let event = |regarding: Reference, related, code: ReasonCode, note: String| Event {
         is_warning: false,
-        reason: camel_case(ReasonCode::Stuck.as_str()),
+        reason: camel_case(code.as_str()),
         action: camel_case(OutcomeCode::Deleted.as_str()),
         regarding,
         related,
         note,
     };
-    let of_owners = owners.into_iter().map(|((node, owner), pods)| {
-        let note = owner_note(node, &owner, &pods);
-        event(owner, record.node(node), note)
+    let of_owners = owners.into_iter().map(|((node, owner, code), pods)| {
+        let note = owner_note(node, &owner, code, &pods);
+        event(owner, record.node(node), code, note)
     });
     let of_nodes = nodes.into_iter().filter_map(|(name, deleted)| {
         let manual = record
@@ -149,6 +155,7 @@ fn done(record: &RunRecord<'_>) -> Vec<Event> {
         Some(event(
             record.node(name)?,
             None,
+            ReasonCode::Stuck,
             node_note(name, deleted, manual),
         ))
     });
@@ -183,8 +190,12 @@ fn camel_case(code: &str) -> String {
     words.flatten().collect()
 }
 
-fn owner_note(node: &str, owner: &Reference, pods: &[&PodFacts]) -> String {
-    let stuck = format!("stuck Terminating on NotReady node {node}");
+fn owner_note(node: &str, owner: &Reference, code: ReasonCode, pods: &[&PodFacts]) -> String {
+    let answered = match code {
+        ReasonCode::Answered => ", and let go by a person's answer",
+        _ => "",
+    };
+    let stuck = format!("stuck Terminating on NotReady node {node}{answered}");
     if owner.kind == "Pod" && pods.iter().any(|pod| pod.uid == owner.uid) {
         return fit(
             &format!("Force-deleted: it was {stuck}. It has no controller to start another."),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    decide::UnverifiedClaim,
+    decide::{REAP, UnverifiedClaim},
     report::samples::{
         annotated, audit, held_by, judged, lease, namespace, node, pod, private_cloud,
     },
@@ -36,7 +36,9 @@ fn in_app(pods: impl IntoIterator<Item = Value>) -> Vec<Value> {
 
 /// The Events of a run that has deleted every pod that was to be reaped.
 fn all_deleted(objects: &[Value]) -> Vec<Event> {
-    let (facts, plan) = judged(&audit(), objects);
+    let mut settings = audit();
+    settings.policy.manual_owner_kinds = vec!["ClickHouse".to_owned()];
+    let (facts, plan) = judged(&settings, objects);
     let outcomes = plan
         .reaps()
         .map(|pod| (pod.uid.clone(), Outcome::Deleted))
@@ -105,10 +107,17 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         alone,
         not_its_controller,
         held_by(set("web", "held-0", "ds06"), "example.org/hold"),
+        annotated(
+            owned(pod("app", "chi-0", "ds06"), "ClickHouse", "chi"),
+            REAP,
+            "2026-01-31T02:00:00Z",
+        ),
     ]);
     expect![[r"
         app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds05
           Force-deleted a pod that was stuck Terminating on NotReady node ds05: db-2
+        app: Normal Answered Deleted apps/v1 ClickHouse/chi (uid-ClickHouse-chi) uid-ds06
+          Force-deleted a pod that was stuck Terminating on NotReady node ds06, and let go by a person's answer: chi-0
         app: Normal StuckOnNotReadyNode Deleted apps/v1 ReplicaSet/db (uid-ReplicaSet-db) uid-ds06
           Force-deleted a pod that was stuck Terminating on NotReady node ds06: db-x
         app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds06
@@ -122,7 +131,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds05 (uid-ds05) -
           Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may only be cut off, power it off now: its containers may still be running beside the pods that replace them.
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
-          Force-deleted 6 pods that were stuck Terminating here; 1 needs a person. If ds06 may only be cut off, power it off now: its containers may still be running beside the pods that replace them.
+          Force-deleted 7 pods that were stuck Terminating here; 1 needs a person. If ds06 may only be cut off, power it off now: its containers may still be running beside the pods that replace them.
     "]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }

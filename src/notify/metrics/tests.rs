@@ -97,6 +97,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="shared-disk"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="owner-kind"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="reap",reason="scratch"} 0
+        pod_reaper_pods{cluster="prod-eu",verdict="reap",reason="answered"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="reap",reason="stuck-on-not-ready-node"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="mass-outage"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="over-cap"} 0
@@ -140,6 +141,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_notices{cluster="prod-eu",notice="time-of-the-file"} 0
         pod_reaper_notices{cluster="prod-eu",notice="stays-with-node"} 0
         pod_reaper_notices{cluster="prod-eu",notice="api-server-unknown"} 0
+        pod_reaper_notices{cluster="prod-eu",notice="answer-inert"} 0
         pod_reaper_notices{cluster="prod-eu",notice="on-ready-nodes"} 0
         # HELP pod_reaper_mode What the last run was allowed to change: 1 for its mode.
         # TYPE pod_reaper_mode gauge

@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use crate::cli::{Output, PodName};
 use crate::cluster::Cluster;
-use crate::decide::{Evaluation, ReasonCode, evaluate, spoken};
+use crate::decide::{Answer, Evaluation, ReasonCode, evaluate, spoken};
 use crate::exit::{CouldNotRun, Exit, Result};
 use crate::facts::{Owner, PodSummary, ReadError};
 use crate::limits::{Judged, Limit, Plan};
 use crate::questions::Judgement;
 use crate::report::text::Screen;
-use crate::report::{Render, VERSION};
+use crate::report::{Render, VERSION, answers_of};
 use crate::settings::{Settings, Task};
 use crate::source::snapshot::{self, Pods};
 use crate::source::{Gathered, live};
@@ -44,6 +44,8 @@ pub struct Explanation {
     /// The verdict.
     #[serde(flatten)]
     pub judgement: Judgement,
+    /// What people have answered: on the pod, its claims and its node.
+    pub answers: Vec<Answer>,
     /// What could not be read.
     pub errors: Vec<ReadError>,
     /// What the source does not show, as sentences.
@@ -106,7 +108,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Ex
             }
         }
     };
-    stop.or_stopped(answer).await
+    stop.or_stopped(Box::pin(answer)).await
 }
 
 /// Answers for `asked` on a cluster that is connected already.
@@ -223,6 +225,7 @@ fn answer(
         return Ok(explanation);
     };
     explanation.limits = limits(&plan, judged);
+    explanation.answers = answers_of(judged, &facts, &settings.policy);
     explanation.judgement = Judgement::of(judged, &plan, &facts, settings);
     if judged.code() == ReasonCode::FactsUnread {
         explanation.exit = Exit::Incomplete;

@@ -3,7 +3,7 @@
 use anstyle::Style;
 
 use super::Explanation;
-use crate::decide::Evaluation;
+use crate::decide::{Answer, Evaluation};
 use crate::questions::Judgement;
 use crate::report::phrases;
 use crate::report::text::{DETAIL, HEADING, ITEM, Page, QUIET, Screen};
@@ -58,6 +58,24 @@ pub(super) fn write(answer: &Explanation, screen: Screen) -> String {
         for each in rules {
             rule(&mut page, each);
         }
+    }
+    if !answer.answers.is_empty() {
+        page.heading(HEADING, "ANSWERS");
+    }
+    for Answer {
+        annotation,
+        on,
+        name,
+        value,
+        inert,
+    } in &answer.answers
+    {
+        let counts = match inert {
+            None => "it counts".to_owned(),
+            Some(why) => format!("it counts for nothing: {why}"),
+        };
+        let says = format!("{annotation}={value} on {on} {name}: {counts}");
+        page.paragraph(ITEM, DETAIL, Style::new(), &says);
     }
     page.unread(&answer.errors, &answer.unseen);
     let Judgement {

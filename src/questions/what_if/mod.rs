@@ -186,6 +186,8 @@ pub fn suppose(
             // One that is Ready is heard until it dies, and so later than any mark was set.
             let heard = node.last_heard().map(|heard| heard.at);
             let refuted = node.ready == Ready::True && heard.is_some();
+            // It was given for an older failure.
+            node.powered_off.take_if(|_| node.ready == Ready::True);
             node.fenced
                 .retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
             node.ready = Ready::Unknown;

@@ -99,7 +99,8 @@ fn a_version_of_a_deployment_is_that_deployment() {
 #[test]
 fn without_a_controller_nothing_comes_back() {
     let reaped = Reason::Stuck {
-        scratch: Vec::new(),
+        given_up: Vec::new(),
+        answered: false,
         notes: Vec::new(),
     };
     let owned = summary(&json!({}), Some(("StatefulSet", "db")), &json!({}));

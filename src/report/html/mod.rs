@@ -35,8 +35,6 @@ const MANY: usize = 10;
 const FEW: usize = 3;
 /// The legend of the time axis, which holds the marks that its rows refer to.
 const MARKS: &str = include_str!("marks.html");
-/// What stands for a script that is folded.
-const EXACT: &str = "The command to paste. It does nothing once what was judged has changed.";
 /// With the digests of both; a test writes it.
 const POLICY: &str = include_str!("policy.txt");
 
@@ -188,11 +186,18 @@ fn manual(report: &Report) -> Markup {
         .iter()
         .map(|group| card(report, group))
         .collect::<Vec<_>>();
-    let nodes = report.nodes.iter().filter(|node| !node.steps.is_empty()).map(|node| {
-        html! { li data-node=(clean(&node.name)) { ul.steps.loose { @for step in &node.steps { (step_of(step)) } } } }
-    });
+    let nodes = report
+        .nodes
+        .iter()
+        .filter(|node| !node.steps.is_empty())
+        .map(|node| {
+            html! { li data-node=(clean(&node.name)) { (loose(&node.steps)) } }
+        });
+    let run_now = report.run_now.iter();
+    let run_now = run_now.map(|step| html! { li { (loose([step])) } });
     html! {
         (list("manual", OF_PODS, &phrases::heading(report, Verdict::Manual), &cards))
+        (list("run-now", None, "Once you have answered", &run_now.collect::<Vec<_>>()))
         (list("node-steps", None, "What to do about the nodes", &nodes.collect::<Vec<_>>()))
     }
 }
@@ -201,7 +206,7 @@ fn manual(report: &Report) -> Markup {
 fn card(report: &Report, group: &Group) -> Markup {
     let pod = &report.pods[group.pods[0]];
     let several = phrases::several(report, group);
-    let harm = group.steps.iter().find_map(|step| step.harm.as_ref());
+    let harm = group.steps.iter().find_map(|step| step.harm);
     let node = pod.node.as_deref().map(clean);
     html! {
         li.pod.card data-namespace=(pod.namespace) data-verdict=(pod.verdict) data-pods=(group.pods.len()) data-node=[node] {
@@ -209,7 +214,7 @@ fn card(report: &Report, group: &Group) -> Markup {
                 summary {
                     h3 { @if let Some((says, _)) = &several { (clean(says)) } @else { (name(pod)) } }
                     (chip(pod)) " "
-                    @if let Some(harm) = harm { span.harm { (harm.word) } }
+                    @if let Some(harm) = harm { span.harm { (harm) } }
                     @if several.is_none() { p.quiet.small { (origin(pod)) (place(pod)) } }
                 }
                 @if let Some((_, names)) = &several {
@@ -231,19 +236,17 @@ fn place(pod: &PodEntry) -> Markup {
     html! { span { @if let Some(node) = &pod.node { "on " (clean(node)) ", " } (phrases::overdue(pod.overdue_seconds)) } }
 }
 
-/// What a command takes away for good stands before it, each line a comment: pasted, it does nothing.
+/// Steps of which none waits for another.
+fn loose<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Markup {
+    html! { ul.steps.loose { @for step in steps { (step_of(step)) } } }
+}
+
 fn step_of(step: &Step) -> Markup {
     html! {
         li.harmful[step.harm.is_some()] {
-            p { @if let Some(harm) = &step.harm { span.harm { (harm.word) } " " } (clean(&step.what)) }
-            @if let Some(harm) = &step.harm {
-                pre.plain { "# In short, not to be pasted:\n" @for line in harm.plain.lines() { "# " (clean(line)) "\n" } }
-            }
+            p { @if let Some(harm) = step.harm { span.harm { (harm) } " " } (clean(&step.what)) }
             @if let Some(command) = &step.command {
-                @let code = html! { pre { code { (phrases::command(command)) } } };
-                div.command {
-                    @if step.harm.is_none() { (code) } @else { details { summary { (EXACT) } (code) } }
-                }
+                div.command { pre { code { (phrases::command(command)) } } }
             }
         }
     }
@@ -365,6 +368,7 @@ fn row(pod: &PodEntry) -> Markup {
                 (place(pod))
                 span.end {
                     @if pod.reason == ReasonCode::Scratch { span.harm { "Destroys scratch" } " " }
+                    @if pod.reason == ReasonCode::Answered { span.harm { "Answered" } " " }
                     @if phrases::tag(pod).is_some() { (chip(pod)) }
                 }
             }

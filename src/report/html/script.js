@@ -15,9 +15,6 @@
       await navigator.clipboard.writeText(code.textContent);
       return true;
     } catch {
-      // What is folded cannot be selected.
-      const fold = code.closest(".command details");
-      if (fold) fold.open = true;
       getSelection().selectAllChildren(code);
       return document.execCommand("copy");
     }

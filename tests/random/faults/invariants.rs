@@ -8,15 +8,17 @@ use std::{
 
 use jiff::Timestamp;
 use pod_reaper::{
-    decide::{ReasonCode, Verdict},
+    decide::{Policy, ReasonCode, Verdict},
     exit::CouldNotRun,
-    facts::{JOB_TRACKING, NodeRead, PodFacts, Ready},
+    facts::{ClaimFacts, ClaimState, JOB_TRACKING, NodeRead, PodFacts, Ready},
     outcome::OutcomeCode,
     report::{PodEntry, Report},
     settings::{Mode, Settings, Task},
 };
 use pod_reaper_test_support::{
-    oracle::{first_reason, objections, outage, standing},
+    oracle::{
+        Failure, Place, all_is_given_up, first_reason, objections, outage, place_of, standing,
+    },
     simulated::{Kind, Request},
 };
 use serde_json::json;
@@ -65,11 +67,6 @@ impl Watched {
         let (uid, version) = request.preconditions();
         let (uid, version) = (uid.to_owned(), version.to_owned());
         let claim = (request.kind == Kind::DeleteClaim).then(|| request.name.clone());
-        wrong.extend(
-            claim
-                .iter()
-                .filter_map(|name| self.wrong_claim(request, name)),
-        );
         let uid = pod
             .as_ref()
             .filter(|_| claim.is_some())
@@ -166,28 +163,10 @@ impl Watched {
         self.received.pods.values().filter(uses).find(rehearsed)
     }
 
-    /// Why the claim must not be deleted, as it was received.
-    fn wrong_claim(&self, request: &Request, name: &str) -> Option<String> {
-        let (uid, version) = request.preconditions();
-        let seen = self
-            .received
-            .claims
-            .get(&(request.namespace.clone(), name.to_owned()));
-        let scratch = seen.and_then(Option::as_ref).is_some_and(|claim| {
-            claim.scratch == Some("true") && claim.uid == uid && claim.version == version
-        });
-        let set = self.rules.settings.policy.reap_scratch;
-        (!scratch || !set).then(|| "the claim was not seen as scratch in this version".to_owned())
-    }
-
     fn wrong_form(&self, request: &Request) -> Vec<String> {
         let (uid, version) = request.preconditions();
-        let dry = self.rules.mode == Mode::ServerDryRun;
-        // Of a pod with scratch claims, the delete is tried first.
-        let rehearsal = request.kind != Kind::DeleteClaim
-            && request.dry_run
-            && self.rules.settings.policy.reap_scratch;
-        let dry = dry || rehearsal;
+        // What is given up is rehearsed.
+        let dry = self.rules.mode == Mode::ServerDryRun || request.dry_run;
         let (body, content, asked) = if request.kind == Kind::Patch {
             // The message of the condition is for people and not checked.
             let condition = request
@@ -258,11 +237,10 @@ impl Watched {
             .iter()
             .filter(|write| write.kind == Kind::Patch && write.uid == pod.uid);
         let dry_step = request.dry_run && earlier.any(|write| write.answered == Some(200));
-        let before_it = of_claim || request.dry_run && self.rules.settings.policy.reap_scratch;
         let misplaced = if request.kind == Kind::Patch {
             !job
         } else {
-            job && !dry_step && !before_it
+            job && !dry_step && !of_claim
         };
         if misplaced {
             wrong.push(
@@ -329,9 +307,44 @@ impl Watched {
             facts.now = look.date;
             facts.nodes = BTreeMap::from([(node, NodeRead::Known(read))]);
         }
-        let objections = objections(&facts, &self.rules.settings.policy, &pod);
+        let policy = &self.rules.settings.policy;
+        let objections = objections(&facts, policy, &pod);
         wrong.extend(objections.into_iter().map(str::to_owned));
+        if let Some(NodeRead::Known(node)) = facts.nodes.values().next() {
+            let goes = |claim: &&ClaimFacts| place_of(claim, node) == Place::Pinned;
+            let goes = pod.claims.iter().filter(goes).collect::<Vec<_>>();
+            let failure = Failure::of(node, &pod, policy, facts.now);
+            let of_request = goes.iter().find(|claim| claim.name == request.name);
+            let may_go = of_request.is_some_and(|it| given_up(request, &failure, policy, it));
+            if of_claim && !may_go {
+                wrong.push("nobody gives this claim up in this version".to_owned());
+            }
+            let real = !request.dry_run;
+            if of_claim
+                && real
+                && !goes
+                    .iter()
+                    .all(|claim| self.is_rehearsed(&pod, &claim.name))
+            {
+                wrong.push("not every claim of its pod was rehearsed".to_owned());
+            }
+            let rehearses = request.dry_run && self.rules.mode != Mode::ServerDryRun;
+            if rehearses && goes.is_empty() {
+                wrong.push("there is nothing to rehearse".to_owned());
+            }
+        }
         wrong
+    }
+
+    /// Whether the delete of that claim was tried, after that of the pod, and before any that was real.
+    fn is_rehearsed(&self, pod: &PodFacts, claim: &str) -> bool {
+        let writes = self.writes.iter().filter(|write| write.uid == pod.uid);
+        let mut writes = writes.take_while(|write| write.claim.is_none() || write.dry);
+        let tried = |write: &Write| write.dry && write.answered == Some(200);
+        let absent = |write: &Write| write.dry && write.answered == Some(404);
+        let of_pod = |write: &Write| write.kind == Kind::Delete && tried(write);
+        let of_claim = |write: &Write| write.claim.as_deref() == Some(claim);
+        writes.any(of_pod) && writes.any(|write| of_claim(write) && (tried(write) || absent(write)))
     }
 
     /// Checks an Event, or the list of earlier ones, when it is sent.
@@ -379,6 +392,26 @@ impl Watched {
             self.violations.push(wrong);
         }
     }
+}
+
+/// Whether the claim is the one of the request, and is declared scratch or answered for this failure.
+fn given_up(request: &Request, failure: &Failure, policy: &Policy, claim: &ClaimFacts) -> bool {
+    let ClaimState::Bound {
+        uid,
+        version,
+        scratch,
+        ..
+    } = &claim.state
+    else {
+        return false;
+    };
+    (uid.as_str(), version.as_deref()) == both(request)
+        && (*scratch && policy.reap_scratch || failure.gives_up(claim))
+}
+
+fn both(request: &Request) -> (&str, Option<&str>) {
+    let (uid, version) = request.preconditions();
+    (uid, Some(version))
 }
 
 /// A run that has ended.
@@ -483,7 +516,8 @@ impl Ended<'_> {
         let accepted = deletes().any(|write| write.answered == Some(200));
         let denied = writes.iter().any(|write| write.denied);
         // In a dry run the rehearsal is the first of two deletes that look alike.
-        let rehearsed = !real && pod.reason == ReasonCode::Scratch && {
+        let gives_up = [ReasonCode::Scratch, ReasonCode::Answered].contains(&pod.reason);
+        let rehearsed = !real && gives_up && {
             deletes()
                 .filter(|write| write.answered == Some(200))
                 .count()
@@ -611,6 +645,7 @@ impl Ended<'_> {
         }
         let before = self.before.facts(report.judged_at);
         let facts = &before.facts;
+        let reaped = [ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered];
         let mut wrong = Vec::new();
         for entry in &report.pods {
             let Some(pod) = before.pods.iter().find(|pod| pod.uid == entry.uid) else {
@@ -619,7 +654,7 @@ impl Ended<'_> {
             };
             let free = objections(facts, &rules.settings.policy, pod).is_empty();
             let exact = first_reason(facts, &rules.settings.policy, pod);
-            if free != [ReasonCode::Stuck, ReasonCode::Scratch].contains(&exact) {
+            if free != reaped.contains(&exact) {
                 wrong.push(format!(
                     "{}: the oracle contradicts itself, by {exact}",
                     entry.uid
@@ -629,8 +664,13 @@ impl Ended<'_> {
             let explained = match entry.reason.as_str() {
                 "stuck-on-not-ready-node" => free && exact == ReasonCode::Stuck,
                 "scratch" => free && exact == ReasonCode::Scratch,
-                // What proves that scratch may go was not read.
-                "local-volume" if trouble.is_faulty() && exact == ReasonCode::Scratch => true,
+                "answered" => free && exact == ReasonCode::Answered,
+                // What proves that it may go was not read.
+                "local-volume" | "volume-confined"
+                    if trouble.is_faulty() && reaped.contains(&exact) =>
+                {
+                    true
+                }
                 // A node of which the lease is unread is not fenced for sure.
                 "facts-unread" | "volume-unverified" | "shared-disk" if trouble.is_faulty() => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
@@ -698,10 +738,16 @@ impl Ended<'_> {
                 .finalizers
                 .iter()
                 .any(|finalizer| finalizer == JOB_TRACKING);
-            let scratch = first_reason(&before.facts, &settings.policy, pod) == ReasonCode::Scratch;
+            let node = pod
+                .node
+                .as_ref()
+                .and_then(|node| before.facts.nodes.get(node));
+            let gives_up = node
+                .and_then(NodeRead::known)
+                .is_some_and(|node| all_is_given_up(pod, node, &settings.policy, report.judged_at));
             let outcome = match mode {
                 // Its claims went already.
-                Mode::Delete { .. } if by_job && lets_go_late && scratch => "failed",
+                Mode::Delete { .. } if by_job && lets_go_late && gives_up => "failed",
                 Mode::Delete { .. } if by_job && lets_go_late => "still-there",
                 // Such a pod was forced before, and is removed with the Job controller's finalizer: maybe before our
                 // delete.

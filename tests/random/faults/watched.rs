@@ -200,11 +200,11 @@ impl Cluster for Watched {
             self.world.delete_claim(&key, uid, version, !takes_effect)?;
             let claim = claim.ok_or(Refusal::NotFound)?;
             if takes_effect {
-                if claim.scratch != Some("true") {
-                    self.violations.push(format!(
-                        "claim {} was deleted, and is not scratch",
-                        request.name
-                    ));
+                let scratch = self.rules.settings.policy.reap_scratch;
+                if claim.give_up.is_none() && !(scratch && claim.scratch == Some("true")) {
+                    let wrong = "was deleted, and nobody gave it up";
+                    self.violations
+                        .push(format!("claim {} {wrong}", request.name));
                 }
                 if let Some(write) = self.write_of(request) {
                     write.took_effect = Some(Instant::now());

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     facts::{
-        AffinityTerm, Attachment, Census, ClaimState, NodeFacts, NodeRead, PodFacts, ReadError,
-        Standing, Unread,
+        AffinityTerm, Attachment, Census, ClaimState, Doubt, NodeFacts, NodeRead, PodFacts,
+        ReadError, Standing, Unread,
     },
     outcome::{Outcome, OutcomeCode},
     settings::Settings,
@@ -53,6 +53,10 @@ impl Case {
         for (number, pod) in pods.iter_mut().enumerate() {
             change_pod(&mut dice, pod);
             pod.uid = format!("uid-{number}");
+            let node = pod.node.as_ref().and_then(|node| facts.nodes.get_mut(node));
+            if let Some(NodeRead::Known(node)) = node {
+                change_answers(&mut dice, node, pod);
+            }
         }
         for attachment in facts.attachments.values_mut().flatten() {
             let volume = dice.permille(700).then(|| text(&mut dice));
@@ -181,9 +185,11 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     for (number, claim) in pod.claims.iter_mut().enumerate() {
         claim.name = format!("{}{number}", text(dice));
         claim.users.iter_mut().for_each(|user| *user = text(dice));
-        for phrase in [&mut claim.renewed, &mut claim.unwanted] {
-            *phrase = phrase.clone().map_err(|_| text(dice));
-        }
+        claim.unwanted = claim.unwanted.clone().map_err(|_| text(dice));
+        claim.renewed = claim.renewed.clone().map_err(|_| Doubt {
+            why: text(dice),
+            proved: dice.permille(700),
+        });
         claim.state = match dice.weigh(&[(50, 0), (1, 1), (1, 2)]) {
             0 => claim.state.clone(),
             1 => ClaimState::NotLookedUp,
@@ -209,6 +215,36 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
                 1 => None,
                 _ => Some(Err(Unread(text(dice)))),
             };
+        }
+    }
+}
+
+/// Puts answers just before, on or just after each moment that an answer is bound by.
+fn change_answers(dice: &mut Dice, node: &mut NodeFacts, pod: &mut PodFacts) {
+    let heard = node.heard.iter().map(|heard| heard.at).max();
+    let since = node.ready_since.max(node.tainted_since);
+    let moments = [
+        node.created,
+        pod.created,
+        pod.deletion_requested(),
+        since,
+        heard,
+        Some(start()),
+    ];
+    let mut about = |also: &[Option<Timestamp>], answer: &mut Option<String>| {
+        if dice.permille(150) {
+            let moment = dice.pick(&[&moments[..], also].concat());
+            *answer = moment.map(|moment| (moment + self::about(dice)).to_string());
+        }
+    };
+    about(&[], &mut node.powered_off);
+    about(&[], &mut pod.reap);
+    for claim in &mut pod.claims {
+        if let ClaimState::Bound {
+            give_up, created, ..
+        } = &mut claim.state
+        {
+            about(&[*created], give_up);
         }
     }
 }

@@ -59,6 +59,9 @@ fn node(node: &Node, now: Timestamp) -> Value {
         labels["node-role.kubernetes.io/control-plane"] = json!("");
     }
     skip(node.skip, &mut labels, &mut annotations);
+    if let Some(answer) = &facts.powered_off {
+        annotations["pod-reaper.io/powered-off"] = json!(answer);
+    }
     let set = |wanted: &str| {
         let of_taint = |(place, set): &(Place, Option<Timestamp>)| {
             set.filter(|_| place.key() == ("taint", wanted)).map(time)
@@ -159,7 +162,7 @@ fn node(node: &Node, now: Timestamp) -> Value {
         "metadata": {
             "name": facts.name,
             "uid": facts.uid,
-            "creationTimestamp": time(made()),
+            "creationTimestamp": facts.created.map(time),
             "labels": labels,
             "annotations": annotations,
             "managedFields": written,
@@ -236,6 +239,9 @@ pub fn pod(pod: &Pod) -> Value {
     if let Some(text) = &facts.after_reap {
         annotations["pod-reaper.io/after-reap"] = json!(text);
     }
+    if let Some(answer) = &facts.reap {
+        annotations["pod-reaper.io/reap"] = json!(answer);
+    }
     let owner = facts.owner.iter().map(|owner| {
         let mut reference = json!({"kind": owner.kind, "name": owner.name});
         if let Some(controller) = &facts.controller {
@@ -259,6 +265,7 @@ pub fn pod(pod: &Pod) -> Value {
             "name": facts.name,
             "uid": facts.uid,
             "resourceVersion": facts.resource_version,
+            "creationTimestamp": facts.created.map(time),
             "labels": labels,
             "annotations": annotations,
             "finalizers": facts.finalizers,
@@ -278,9 +285,13 @@ pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
     let owner =
         |uid: &String| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
     let owners = claim.owners.iter().map(owner).collect::<Vec<_>>();
+    let mut labels = json!({});
+    let mut annotations =
+        json!({"pod-reaper.io/scratch": claim.scratch, "pod-reaper.io/give-up": claim.give_up});
+    skip(claim.skip, &mut labels, &mut annotations);
     let more = json!({
         "metadata": {"uid": claim.uid, "ownerReferences": owners, "resourceVersion": claim.version,
-            "annotations": {"pod-reaper.io/scratch": claim.scratch}},
+            "creationTimestamp": claim.created.map(time), "labels": labels, "annotations": annotations},
         "spec": {
             "volumeName": claim.volume,
             "accessModes": [if claim.many_writers { "ReadWriteMany" } else { "ReadWriteOnce" }],

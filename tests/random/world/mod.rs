@@ -9,8 +9,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{
-    AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Identity, JOB_TRACKING,
-    NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, Requirement, Storage, Unread, VolumeFacts,
+    AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Doubt, Identity,
+    JOB_TRACKING, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, Requirement, Storage, Unread,
+    VolumeFacts,
 };
 use pod_reaper::source::Gathered;
 use pod_reaper_test_support::{
@@ -20,7 +21,7 @@ use pod_reaper_test_support::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use self::node::{Lease, Node, Skip, Stamps, asks, satisfies};
+use self::node::{Lease, Node, Skip, Stamps, asks, made, satisfies};
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -99,7 +100,18 @@ pub struct Claim {
     pub version: String,
     /// The value of the annotation that declares it scratch.
     pub scratch: Option<&'static str>,
+    pub give_up: Option<String>,
+    pub created: Option<Timestamp>,
+    pub skip: Skip,
     pub terminating: bool,
+}
+
+impl Claim {
+    /// The version in which it may be deleted.
+    fn free(&self) -> Option<String> {
+        let opted_out = self.skip.opted_out().is_some();
+        (!opted_out).then(|| self.version.clone())
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -295,6 +307,8 @@ impl World {
             facts: NodeFacts {
                 name: format!("{prefix}{number}"),
                 uid: self.uid(),
+                created: created(dice),
+                powered_off: None,
                 ready,
                 ready_reason: Some("NodeStatusUnknown".to_owned()),
                 ready_since: dice.permille(970).then(|| since(dice)),
@@ -362,6 +376,8 @@ impl World {
             let age = i64::try_from(dice.below(50)).unwrap();
             node.show_life(dice, start() - SignedDuration::from_secs(age));
         }
+        let at = node.at(start(), Some([])).facts;
+        node.facts.powered_off = answer(dice, &moments(&at));
         if dice.permille(300) {
             let attachment = Attachment {
                 name: format!("csi-{number}"),
@@ -395,6 +411,15 @@ impl World {
         ]);
         let (owner, workload, template, controller) = random_owner(dice);
         let of_set = owner.as_ref().is_some_and(|owner| owner.name == SET);
+        let deletion_deadline = start() - SignedDuration::from_secs(age(dice));
+        let grace_seconds = dice.pick(&[None, Some(0), Some(30), Some(30)]);
+        let created = created(dice);
+        let asked = deletion_deadline - SignedDuration::from_secs(grace_seconds.unwrap_or(0));
+        let on = node.as_ref().and_then(|node| self.nodes.get(node));
+        let on = on.map(|node| moments(&node.at(start(), Some([])).facts));
+        let mut answerable = on.unwrap_or_default();
+        answerable.extend([created, Some(asked)]);
+        let reap = answer(dice, &answerable);
         let mut claims = Vec::new();
         for number in 0..dice.weigh(&[(5, 0), (3, 1), (1, 2)]) {
             let (mut claim, mut ephemeral) = (format!("{name}-data{number}"), dice.permille(300));
@@ -411,6 +436,10 @@ impl World {
                 dice.weigh(&[(8, None), (1, Some(uid.as_str()))])
             };
             self.add_claim(dice, &namespace, &claim, node.as_deref(), owner, of_set);
+            if let Some(claim) = self.claims.get_mut(&(namespace.clone(), claim.clone())) {
+                let moments = [&answerable[..], &[claim.created]].concat();
+                claim.give_up = answer(dice, &moments);
+            }
             // Sometimes the claim of another pod.
             let others = self
                 .pods
@@ -424,7 +453,7 @@ impl World {
             {
                 claim = shared;
             }
-            let (users, renewed, state) = (Vec::new(), not_asked(), ClaimState::NotLookedUp);
+            let (users, renewed, state) = (Vec::new(), doubted(), ClaimState::NotLookedUp);
             let (owned, unwanted) = (false, not_asked());
             claims.push(ClaimFacts {
                 name: claim,
@@ -447,13 +476,14 @@ impl World {
             name: name.clone(),
             uid,
             resource_version,
+            created,
             node,
             owner,
             workload,
             controller,
             siblings: None,
-            deletion_deadline: start() - SignedDuration::from_secs(age(dice)),
-            grace_seconds: dice.pick(&[None, Some(0), Some(30), Some(30)]),
+            deletion_deadline,
+            grace_seconds,
             finalizers: finalizers
                 .iter()
                 .map(|finalizer| (*finalizer).to_owned())
@@ -463,6 +493,8 @@ impl World {
             opted_out: skip.opted_out(),
             namespace_opted_out: Ok(None),
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
+            reap,
+            templates: None,
             claims,
             own_volume: volume.0.then(|| "one".to_owned()),
             own_disk: volume.1.then(|| "one".to_owned()),
@@ -542,6 +574,9 @@ impl World {
                     (1, Some("false")),
                     (2, None),
                 ]),
+                give_up: None,
+                created: created(dice),
+                skip: Skip::random(dice),
                 terminating: false,
                 many_writers: shared && dice.permille(250),
                 block: dice.permille(300),
@@ -729,7 +764,7 @@ impl World {
                     .iter()
                     .all(|(uid, claims)| *uid == pod.uid || !claims.contains(&claim.name))
             });
-            claim.renewed = if made && alone { Ok(()) } else { not_asked() };
+            claim.renewed = if made && alone { Ok(()) } else { doubted() };
         }
     }
 
@@ -867,8 +902,8 @@ impl World {
 
     /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
-        let what = dice.below(24);
-        if what < 13 {
+        let what = dice.below(28);
+        if !(13..=25).contains(&what) {
             // Mostly one of the pods that the run is about.
             let any = dice.permille(150);
             let names = self
@@ -887,6 +922,7 @@ impl World {
                 return;
             };
             node.changed = true;
+            let moments = moments(&node.at(now, Some([])).facts);
             match what {
                 0 => {
                     node.facts.ready = Ready::True;
@@ -895,7 +931,7 @@ impl World {
                 }
                 1 => node.renew(now, false),
                 2 => {
-                    node.facts.uid = uid;
+                    (node.facts.uid, node.facts.created) = (uid, Some(now));
                     (node.facts.ready_since, node.facts.tainted_since) =
                         (Some(now - SignedDuration::from_secs(LONG)), None);
                 }
@@ -913,6 +949,7 @@ impl World {
                 8 | 9 => node.show_life(dice, now),
                 10 => node.fence(dice, Some(now)),
                 11 => node.unfence(),
+                26 | 27 => node.facts.powered_off = answer(dice, &moments),
                 _ => {
                     self.nodes.remove(&name);
                 }
@@ -924,7 +961,7 @@ impl World {
             return;
         }
         let key = keys[dice.below(keys.len())].clone();
-        let (uid, version) = (self.uid(), self.version());
+        let (uid, version, now) = (self.uid(), self.version(), self.date());
         let Some(pod) = self.pods.get_mut(&key) else {
             return;
         };
@@ -937,7 +974,7 @@ impl World {
                 let mut namesake = pod.clone();
                 pod.forced_by_us = false;
                 self.remove(&key);
-                namesake.facts.uid = uid;
+                (namesake.facts.uid, namesake.facts.created) = (uid, Some(now));
                 namesake.forced_by_us = false;
                 namesake.released_at = None;
                 namesake.terminating = dice.permille(300);
@@ -969,6 +1006,17 @@ impl World {
                 let version = self.version();
                 if let Some(claim) = keys.first().and_then(|key| self.claims.get_mut(key)) {
                     (claim.scratch, claim.version) = (Some("false"), version);
+                    claim.give_up = None;
+                }
+            }
+            // A person answers, or takes it back.
+            24 => pod.facts.reap = answer(dice, &[Some(now)]),
+            25 => {
+                let claim = pod.facts.claims.first().map(|claim| claim.name.clone());
+                let version = self.version();
+                let claim = claim.and_then(|name| self.claims.get_mut(&(key.0, name)));
+                if let Some(claim) = claim {
+                    (claim.give_up, claim.version) = (answer(dice, &[Some(now)]), version);
                 }
             }
             20 => {
@@ -1007,6 +1055,10 @@ fn is_of_a_set(pod: &PodFacts) -> bool {
             .controller
             .as_ref()
             .is_some_and(|it| it.api_version.starts_with("apps/"))
+}
+
+fn doubted() -> Result<(), Doubt> {
+    Err(Doubt::proved("not known"))
 }
 
 fn not_asked() -> Result<(), String> {
@@ -1175,11 +1227,13 @@ pub fn claim_state(
         Err(unread) => ClaimState::Unread(unread),
         Ok(Some(volume)) if claim.phase != "Lost" => {
             let shared_disk = claim.many_writers && claim.block;
-            let scratch = (claim.scratch == Some("true")).then(|| claim.version.clone());
             ClaimState::Bound {
                 uid: claim.uid.clone(),
                 shared_disk,
-                scratch,
+                scratch: claim.scratch == Some("true"),
+                give_up: claim.give_up.clone(),
+                created: claim.created,
+                version: claim.free(),
                 volume,
             }
         }
@@ -1218,4 +1272,38 @@ fn age(dice: &mut Dice) -> i64 {
     let edge = dice.pick(&[0, 10, 40, 60, 600]) + dice.pick(&[-1, 0, 1]);
     let long = LONG + i64::try_from(dice.below(4)).unwrap();
     dice.weigh(&[(50, long), (7, edge), (1, -LONG)])
+}
+
+/// When an object was made: mostly long before any failure, sometimes about when its node failed, or nobody knows.
+fn created(dice: &mut Dice) -> Option<Timestamp> {
+    let edge = Some(start() - SignedDuration::from_secs(age(dice)));
+    dice.weigh(&[(30, Some(made())), (1, None), (2, edge)])
+}
+
+/// The moments on the node that an answer may have to be later than.
+fn moments(node: &NodeFacts) -> Vec<Option<Timestamp>> {
+    let heard = node.heard.iter().map(|heard| Some(heard.at));
+    let of_node = [node.created, node.ready_since, node.tainted_since];
+    heard.chain(of_node).collect()
+}
+
+/// The value of an answer, where there is one: mostly of now, sometimes about one of `moments`, or no time.
+fn answer(dice: &mut Dice, moments: &[Option<Timestamp>]) -> Option<String> {
+    if !dice.permille(350) {
+        return None;
+    }
+    let second = SignedDuration::from_secs(dice.pick(&[-1, 0, 1]));
+    let recent = start() - SignedDuration::from_secs(i64::try_from(dice.below(4)).unwrap_or(0));
+    let about = dice.pick(moments).unwrap_or(start()) + second;
+    let at = dice.weigh(&[(8, recent), (6, about), (1, start() + second)]);
+    // The last three are no time.
+    let format = dice.weigh(&[
+        (30, "%FT%TZ"),
+        (1, "%FT%T.000Z"),
+        (1, "%FT%T+00:00"),
+        (1, "%FT%T"),
+        (1, ""),
+        (1, "yes"),
+    ]);
+    Some(at.strftime(format).to_string())
 }

@@ -27,7 +27,7 @@ pub struct Lease {
     pub of_another: bool,
 }
 
-/// When all leases and nodes were made: long before the run, since a stamp of a young object may be that of a renewal.
+/// When all leases and most objects were made: long before the run, since a stamp of a young object may be that of a renewal.
 pub fn made() -> Timestamp {
     start() - SignedDuration::from_hours(240)
 }
@@ -62,7 +62,7 @@ impl Lease {
     }
 
     fn heard(&self, by: SignBy, period: i64, now: Timestamp) -> Option<Heard> {
-        let at = heard(self.said(), self.stamped(), now)?;
+        let at = heard(self.said(), self.stamped(), Some(made()), now)?;
         Some(Heard {
             by,
             at,
@@ -73,9 +73,16 @@ impl Lease {
 
 /// The later of what was said and what was stamped. What is too far ahead counts only where the stamp is not newer than the
 /// object.
-fn heard(said: Option<Timestamp>, stamped: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+fn heard(
+    said: Option<Timestamp>,
+    stamped: Option<Timestamp>,
+    created: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let ahead = |said: &Timestamp| said.duration_since(now) > SignedDuration::from_secs(LATER);
-    let newer = stamped.is_some_and(|stamped| stamped > made());
+    let is_new = |stamped: Timestamp, created| stamped.duration_since(created).abs() > BIRTH;
+    let newer =
+        stamped.is_some_and(|stamped| created.is_none_or(|created| is_new(stamped, created)));
     said.filter(|said| !ahead(said) || !newer).max(stamped)
 }
 
@@ -254,6 +261,8 @@ const NOT_ITS_OWN: [&str; 2] = ["NetworkUnavailable", "Drained"];
 
 /// By how many seconds a word may be ahead of now.
 const LATER: i64 = 30;
+/// Within which a stamp is that of the making.
+const BIRTH: SignedDuration = SignedDuration::from_mins(1);
 
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -539,7 +548,8 @@ impl Node {
                 Reporter::Virt => (SignBy::VirtHandler, 5),
                 Reporter::Others(_) => return None,
             };
-            let at = heard(Some(beat.said()), beat.stamped.map(|_| beat.at), now)?;
+            let stamped = beat.stamped.map(|_| beat.at);
+            let at = heard(Some(beat.said()), stamped, node.facts.created, now)?;
             Some(Heard {
                 by,
                 at,

@@ -126,15 +126,31 @@ pub fn as_user(
     path: &str,
     body: &Value,
 ) -> (u16, Value) {
+    as_member(cluster, user, &[], (method, path), body)
+}
+
+/// The same as a member of these groups, which the server requires of nodes.
+pub fn as_member(
+    cluster: &ControlPlane,
+    user: &str,
+    groups: &[&str],
+    (method, path): (&str, &str),
+    body: &Value,
+) -> (u16, Value) {
     let content_type = if method == "PATCH" {
         "application/strategic-merge-patch+json"
     } else {
         "application/json"
     };
-    let headers = vec![
+    let mut headers = vec![
         ("content-type".to_owned(), content_type.to_owned()),
         ("impersonate-user".to_owned(), user.to_owned()),
     ];
+    headers.extend(
+        groups
+            .iter()
+            .map(|group| ("impersonate-group".to_owned(), (*group).to_owned())),
+    );
     let (status, _, body) = cluster.forward(method, path, headers, body.to_string().into_bytes());
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }

@@ -545,7 +545,11 @@ fn claim_of(
 ) -> Value {
     self::namespace(cluster, namespace);
     let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
-    let object = samples::claim(namespace, name, "");
+    let mut object = samples::claim(namespace, name, "");
+    // The server gives these.
+    for given in ["uid", "resourceVersion", "creationTimestamp"] {
+        object["metadata"][given].take();
+    }
     cluster.create(&collection, with(object, json!({"spec": spec})));
     cluster.patch_status(&format!("{collection}/{name}"), json!({"phase": phase}))
 }

@@ -31,8 +31,89 @@ pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Re
     };
     match rules(facts, policy, pod).first() {
         Some((_, reason)) => *reason,
+        None if needs_an_answer(facts, policy, pod) => ReasonCode::Answered,
         None if pinned() => ReasonCode::Scratch,
         None => ReasonCode::Stuck,
+    }
+}
+
+/// Whether a pod that may go would stay without what people have answered.
+fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> bool {
+    let (mut facts, mut pod) = (facts.clone(), pod.clone());
+    pod.reap = None;
+    let node = pod.node.as_ref().and_then(|name| facts.nodes.get_mut(name));
+    let Some(NodeRead::Known(node)) = node else {
+        return false;
+    };
+    let failure = Failure::of(node, &pod, policy, facts.now);
+    let mut gives_up = pod
+        .claims
+        .iter()
+        .filter(|claim| place_of(claim, node) == Place::Pinned);
+    let given_up = gives_up.any(|claim| failure.gives_up(claim));
+    node.powered_off = None;
+    given_up || !rules(&facts, policy, &pod).is_empty()
+}
+
+/// What an answer has to belong to: the moments that it has to be later than, and the last that was heard.
+#[derive(Clone)]
+pub struct Failure {
+    before: Vec<Option<Timestamp>>,
+    heard: Option<Timestamp>,
+    silent: bool,
+    now: Timestamp,
+}
+
+impl Failure {
+    /// The failure of `node`.
+    pub fn of_node(node: &NodeFacts, policy: &Policy, now: Timestamp) -> Self {
+        Self {
+            before: vec![node.created, not_ready_since(node, now)],
+            heard: node.heard.iter().map(|heard| heard.at).max(),
+            silent: !alive(node, policy, now) && node.unheard.is_none(),
+            now,
+        }
+    }
+
+    /// The failure of `node` that `pod` is stuck by.
+    pub fn of(node: &NodeFacts, pod: &PodFacts, policy: &Policy, now: Timestamp) -> Self {
+        let asked = pod
+            .grace_seconds
+            .filter(|grace| *grace >= 0)
+            .and_then(|grace| {
+                let grace = SignedDuration::from_secs(grace);
+                pod.deletion_deadline.checked_sub(grace).ok()
+            });
+        let mut failure = Self::of_node(node, policy, now);
+        failure.before.extend([pod.created, asked]);
+        failure
+    }
+
+    /// Whether an answer of that value counts.
+    pub fn counts(&self, value: Option<&String>) -> bool {
+        let Some(Ok(at)) = value.map(|value| value.parse::<Timestamp>()) else {
+            return false;
+        };
+        at <= self.now
+            && self.silent
+            && self.heard.is_none_or(|heard| heard <= at)
+            && self
+                .before
+                .iter()
+                .all(|when| when.is_some_and(|when| when < at))
+    }
+
+    /// Whether the data of `claim` may be lost, by an answer.
+    pub fn gives_up(&self, claim: &ClaimFacts) -> bool {
+        let ClaimState::Bound {
+            give_up, created, ..
+        } = &claim.state
+        else {
+            return false;
+        };
+        let mut failure = self.clone();
+        failure.before.push(*created);
+        failure.counts(give_up.as_ref())
     }
 }
 
@@ -96,10 +177,23 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let flagged = flagged
         .into_iter()
         .any(|(listed, kind)| singular(listed) == singular(kind));
-    let shared = shares_a_disk(pod) && !is(&|node| certainly_off(node, policy, now));
+    let failure = |node: &NodeFacts| Failure::of(node, pod, policy, now);
+    let off = is(&|node| {
+        certainly_off(node, policy, now) || failure(node).counts(node.powered_off.as_ref())
+    });
+    let may_go = is(&|node| failure(node).counts(pod.reap.as_ref()));
+    // An owned claim would go with the pod, and one that was not read may be owned.
+    let keeps_all = !pod
+        .claims
+        .iter()
+        .any(|claim| claim.owned && !claim.ephemeral || is_unread(claim));
+    let shared = shares_a_disk(pod) && !off;
+    let flagged = flagged && !may_go;
+    let confined = place(Place::Confined) && !(may_go && keeps_all);
+    let unverified = unverified && !(may_go && keeps_all && off);
     // Rule 13 lets pass what it alone keeps.
-    let others = place(Place::Confined) || unverified || shared || flagged;
-    let given_up = policy.reap_scratch && !others && is(&|node| all_is_scratch(pod, node));
+    let others = confined || unverified || shared || flagged;
+    let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
     let was_forced = pod.grace_seconds == Some(0) && !pod.finished;
     [
@@ -144,11 +238,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             "a volume is pinned",
             ReasonCode::LocalVolume,
         ),
-        (
-            place(Place::Confined),
-            "a volume is confined",
-            ReasonCode::VolumeConfined,
-        ),
+        (confined, "a volume is confined", ReasonCode::VolumeConfined),
         (
             unverified,
             "a volume is unverified",
@@ -170,6 +260,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     .filter(|(holds, ..)| *holds)
     .map(|(_, objection, reason)| (objection, reason))
     .collect()
+}
+
+/// Whether nothing is known of a claim.
+fn is_unread(claim: &ClaimFacts) -> bool {
+    matches!(claim.state, ClaimState::Unread(_) | ClaimState::NotLookedUp)
 }
 
 /// Kinds are compared without case, and without the `s` of a plural.
@@ -277,25 +372,28 @@ pub fn shares_a_disk(pod: &PodFacts) -> bool {
     machine || pod.own_disk.is_some() || pod.claims.iter().any(of_claim)
 }
 
-/// Whether all pinned claims of the pod may be given up as scratch, and there are some.
-pub fn all_is_scratch(pod: &PodFacts, node: &NodeFacts) -> bool {
-    // That it is made anew says too that no other pod uses it.
+/// Whether all pinned claims of the pod may be given up, as scratch or by an answer, and there are some.
+pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
     let mut pinned = pod
         .claims
         .iter()
         .filter(|claim| place_of(claim, node) == Place::Pinned)
         .peekable();
-    let scratch = |claim: &ClaimFacts| {
+    let failure = Failure::of(node, pod, policy, now);
+    // That it is made anew says too that no other pod uses it.
+    let given_up = |claim: &ClaimFacts| {
+        let ClaimState::Bound {
+            scratch, version, ..
+        } = &claim.state
+        else {
+            return false;
+        };
         claim.renewed.is_ok()
-            && matches!(
-                claim.state,
-                ClaimState::Bound {
-                    scratch: Some(_),
-                    ..
-                }
-            )
+            && claim.users.is_empty()
+            && version.is_some()
+            && (*scratch && policy.reap_scratch || failure.gives_up(claim))
     };
-    pinned.peek().is_some() && pinned.all(scratch)
+    pinned.peek().is_some() && pinned.all(given_up)
 }
 
 /// Whether the breaker holds.

@@ -11,8 +11,11 @@ pub const NOW: &str = "2026-01-31T03:00:00Z";
 /// When the pods should have been gone.
 pub const DEADLINE: &str = "2026-01-31T01:05:00Z";
 
+/// When all objects were made.
+pub const MADE: &str = "2026-01-01T00:00:00Z";
+
 pub fn node(name: &str, ready: &str) -> Value {
-    json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}")}, "status": {"conditions": [
+    json!({"kind": "Node", "metadata": {"name": name, "uid": format!("uid-{name}"), "creationTimestamp": MADE}, "status": {"conditions": [
         {"type": "Ready", "status": ready, "reason": "NodeStatusUnknown", "lastTransitionTime": FAILED}
     ]}})
 }
@@ -32,7 +35,8 @@ pub fn pod(namespace: &str, name: &str, node: &str) -> Value {
     let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
     json!({"kind": "Pod",
         "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{namespace}-{name}"),
-            "resourceVersion": "7", "deletionTimestamp": DEADLINE,
+            "resourceVersion": "7", "creationTimestamp": MADE,
+            "deletionTimestamp": DEADLINE, "deletionGracePeriodSeconds": 30,
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner,
                 "uid": format!("uid-of-{owner}"), "controller": true}]},
         "spec": {"nodeName": node}})
@@ -60,18 +64,18 @@ pub fn held_by(mut pod: Value, finalizer: &str) -> Value {
 
 pub fn claim(namespace: &str, name: &str, volume: &str) -> Value {
     json!({"kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{name}")},
+        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "5",
+            "creationTimestamp": MADE},
         "spec": {"volumeName": volume}, "status": {"phase": "Bound"}})
 }
 
 /// A claim of a StatefulSet's template that is declared scratch.
 pub fn scratch(namespace: &str, name: &str, volume: &str) -> Value {
-    let claim = annotated(
+    annotated(
         claim(namespace, name, volume),
         "pod-reaper.io/scratch",
         "true",
-    );
-    with(claim, json!({"metadata": {"resourceVersion": "5"}}))
+    )
 }
 
 /// The StatefulSet of the pods of [`pod`], with claim templates.

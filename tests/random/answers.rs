@@ -1,0 +1,64 @@
+//! Which answers a random run has seen: without many, it proves nothing of them.
+
+use std::collections::BTreeMap;
+
+use pod_reaper::{
+    decide::{Answer, Policy, ReasonCode, answers},
+    facts::{ClusterFacts, NodeRead},
+    limits::Plan,
+};
+
+/// What an inert answer may say of itself.
+const INERT: [&str; 9] = [
+    "its value is no time",
+    "its time lies in the future",
+    "it is not later than the moment when the node was made",
+    "it is not later than the moment when the node became NotReady",
+    "it is not later than the moment when the pod was made",
+    "it is not later than the moment when the pod's deletion was asked for",
+    "it is not later than the moment when the claim was made",
+    "the node's machine was heard after it",
+    "the node's machine lives, or may",
+];
+
+#[derive(Debug, Default)]
+pub struct Answers {
+    /// By annotation, how many counted for a pod that went by them.
+    counted: BTreeMap<&'static str, usize>,
+    /// By what they say, those that did not.
+    inert: BTreeMap<String, usize>,
+}
+
+impl Answers {
+    /// Notes those of a plan.
+    pub fn note(&mut self, facts: &ClusterFacts, policy: &Policy, plan: &Plan) {
+        for judged in &plan.pods {
+            if let Some(node) = facts.node_of(&judged.pod).and_then(NodeRead::known) {
+                let all = answers(facts.now, policy, node, &judged.pod);
+                self.note_of(judged.code(), &all);
+            }
+        }
+    }
+
+    /// Notes those of a pod.
+    pub fn note_of(&mut self, reason: ReasonCode, all: &[Answer]) {
+        for answer in all {
+            match &answer.inert {
+                Some(why) => *self.inert.entry(why.clone()).or_default() += 1,
+                None if reason == ReasonCode::Answered => {
+                    *self.counted.entry(answer.annotation).or_default() += 1;
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Fails unless each annotation let a pod go, and each part of the binding made one inert.
+    pub fn all_come_up(&self, enough: bool) {
+        let inert = |part: &&str| self.inert.keys().any(|why| why.starts_with(*part));
+        let missing = INERT.iter().filter(|part| !inert(part)).collect::<Vec<_>>();
+        let come_up = self.counted.len() == 3 && missing.is_empty();
+        println!("{self:?}");
+        assert!(!enough || come_up, "never: {missing:?} ({self:?})");
+    }
+}
