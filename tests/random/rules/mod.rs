@@ -467,11 +467,15 @@ fn what_is_asked_for_lets_the_pod_go() {
         let settings = case.settings();
         let before = report(case, &settings, &gathered);
         for group in before.groups.iter().filter(|group| group.pods.len() > 1) {
-            let owners = group.pods.iter().map(|place| &before.pods[*place].owner);
+            let workloads = group.pods.iter().map(|place| {
+                let uid = &before.pods[*place].uid;
+                let pod = gathered.pods.iter().find(|pod| pod.uid == *uid).unwrap();
+                pod.workload.as_ref().or(pod.owner.as_ref())
+            });
             let asks = group.steps.iter().any(Step::asks);
-            let mut owners = owners.map(|owner| owner.as_ref().map(|it| it.name.as_str()));
-            let first = owners.next();
-            let one = owners.all(|owner| Some(owner) == first);
+            let mut names = workloads.map(|workload| workload.map(|it| it.name.as_str()));
+            let first = names.next();
+            let one = names.all(|name| Some(name) == first);
             assert!(!asks || one || first.flatten().is_some_and(|name| name.contains('-')));
         }
         for entry in &before.pods {
