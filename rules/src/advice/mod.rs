@@ -14,7 +14,8 @@ use serde::{Serialize, Serializer};
 
 use crate::decide::{
     Answer, ConfinedClaim, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP, Reason, ReasonCode,
-    UnverifiedClaim, Verdict, fenced, left_to_a_person, may_live, signs_of_life, would_be_inert,
+    UnverifiedClaim, Verdict, fenced, fenced_for, left_to_a_person, may_live, signs_of_life,
+    would_be_inert,
 };
 use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
 use crate::limits::{Hold, HoldReason, Judged};
@@ -418,7 +419,8 @@ fn ask(
                 node.name
             ));
         }
-        if fenced(at, policy, node).is_none() {
+        let is_open = |pod| fenced_for(at, policy, node, pod).is_none();
+        if alike.pods().any(is_open) {
             steps.extend(powered_off(node, at, kubectl));
         }
     }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Policy;
 use super::answer::Failure;
-use crate::facts::{Heard, NodeFacts, Ready, Sign, SignBy};
+use crate::facts::{Heard, NodeFacts, PodFacts, Ready, Sign, SignBy};
 
 /// For how long something that was heard counts as a sign of life. With a patience shorter than the source's period, a
 /// verdict would depend on the moment of the run.
@@ -45,6 +45,21 @@ pub fn fenced<'a>(now: Timestamp, policy: &'a Policy, node: &'a NodeFacts) -> Op
         policy,
         node,
         pod: None,
+    })
+}
+
+/// The same for `pod`, for which an answer on the node may be too old.
+pub fn fenced_for<'a>(
+    now: Timestamp,
+    policy: &'a Policy,
+    node: &'a NodeFacts,
+    pod: &'a PodFacts,
+) -> Option<&'a str> {
+    certainly_off(&Failure {
+        now,
+        policy,
+        node,
+        pod: Some(pod),
     })
 }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP, answers, would_be_inert};
 pub use self::code::{ReasonCode, Verdict};
-pub use self::life::{fenced, may_live, signs_of_life};
+pub use self::life::{fenced, fenced_for, may_live, signs_of_life};
 pub use self::reason::{
     ConfinedClaim, Optout, PinnedClaim, Reason, UnverifiedClaim, heard, seen, spoken, unread,
 };
