@@ -45,7 +45,7 @@ fn stuck() -> (Timestamp, NodeRead, PodFacts) {
         Pods::Terminating,
     )
     .unwrap();
-    let mut gathered = saved.gather(&settings().wanted(), None).unwrap();
+    let mut gathered = saved.gather(&settings().wanted()).unwrap();
     (
         gathered.facts.now,
         gathered.facts.nodes.remove("ds06").unwrap(),
@@ -85,7 +85,8 @@ fn saved() -> String {
 "spec":{{"nodeName":"n","containers":[{{"name":"main","env":[{setting}{{}}]}}]}},"status":{{"phase":"Running"}}}}"#
     );
     let pods = vec![pod; usize::try_from(SAVED_PODS).unwrap()].join(",");
-    format!(r#"{{"apiVersion":"v1","items":[{pods}],"kind":"List"}}"#)
+    let node = node("n", "True");
+    format!(r#"{{"apiVersion":"v1","items":[{node},{pods}],"kind":"List"}}"#)
 }
 
 fn reading(criterion: &mut Criterion) {

@@ -18,7 +18,8 @@ use crate::notify::events::{self, RunRecord};
 use crate::outcome::{Outcome, OutcomeCode};
 use crate::report::Report;
 use crate::settings::{Mode, Settings, Task};
-use crate::source::live;
+use crate::source::cluster::Live;
+use crate::source::gather;
 use crate::source::snapshot::{self, Pods};
 use crate::stop::Stop;
 
@@ -35,11 +36,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             now,
         } => {
             let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Terminating);
-            let gathered = stop
-                .or_stopped(saved)
-                .await?
-                .gather(&settings.wanted(), None);
-            let gathered = gathered.map_err(snapshot::in_snapshot(file))?;
+            let gathered = stop.or_stopped(saved).await?.gather(&settings.wanted())?;
             let plan = Plan::new(
                 &gathered.facts,
                 gathered.pods,
@@ -69,10 +66,10 @@ pub async fn run_on(
     stop: &Stop,
 ) -> Result<Report> {
     // 1. to 3. What is known, and the pods to be judged. The guard proves itself beside that: nothing is written before.
-    let wanted = settings.wanted();
+    let (source, wanted) = (Live::new(cluster), settings.wanted());
     let gathered = async {
         tokio::try_join!(
-            Box::pin(live::gather(cluster, &wanted, None)),
+            Box::pin(gather(&source, &wanted, None)),
             guard(settings, cluster, mode)
         )
     };

@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
                 selectors: selectors.clone(),
             };
             let _ = Saved::read(data, options, pods)
-                .map(|saved| saved.gather(&settings.wanted(), None));
+                .map(|saved| saved.gather(&settings.wanted()));
         }
     }
 });

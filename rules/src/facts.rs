@@ -3,7 +3,7 @@
 //! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
 //! without knowing how an API server or a snapshot spells them; the room `kubernetes` makes them, once.
 
-use std::{collections::BTreeMap, fmt::Display};
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Serialize, Serializer};
@@ -65,17 +65,11 @@ impl ClusterFacts {
 pub type Namespaces = BTreeMap<String, Option<String>>;
 
 /// That value for one of them, by a list that may have failed. One that is missing may be a malformed one.
-pub fn opted_out<E: Display>(
-    namespaces: &Result<Namespaces, E>,
-    name: &str,
-) -> Read<Option<String>> {
-    match namespaces {
-        Ok(known) => known
-            .get(name)
-            .cloned()
-            .ok_or_else(|| Unread("it was not in the list".to_owned())),
-        Err(failure) => Err(Unread(failure.to_string())),
-    }
+pub fn opted_out(namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
+    let found = namespaces.as_ref().map_err(Unread::clone)?.get(name);
+    found
+        .cloned()
+        .ok_or_else(|| Unread("it was not in the list".to_owned()))
 }
 
 /// Something that could not be read; it makes the run end with exit code 3.
@@ -504,7 +498,7 @@ pub struct PodFacts {
     /// numbers of one series.
     pub templates: Option<String>,
     /// The claims it uses.
-    pub claims: Vec<ClaimFacts>,
+    pub claims: Claims,
     /// Its first volume that is neither a claim nor of a kind that two pods may use at once, as a phrase.
     pub own_volume: Option<String>,
     /// Its first volume that is a disk on a storage network which it may write, as a phrase.
@@ -550,22 +544,20 @@ impl PodFacts {
         let made = self.made_by("ReplicaSet", "apps")
             || self.made_by("ReplicationController", "")
             || self.made_by("Job", "batch") && !self.held_by_job();
-        made && self.own_volume.is_none() && self.claims.iter().all(|claim| claim.ephemeral)
+        made && self.own_volume.is_none() && self.claims.named().all(|(_, ephemeral)| ephemeral)
     }
 
     /// Whether it owns a claim that none of its generic ephemeral volumes made: such a claim would go with it.
     pub fn owns_a_claim(&self) -> bool {
-        self.claims
-            .iter()
-            .any(|claim| claim.owned && !claim.ephemeral)
+        let mut claims = self.claims.known().into_iter().flatten();
+        claims.any(|claim| claim.owned != Owned::No && !claim.ephemeral)
     }
 
     /// Whether a claim would go with it, or may: whose one is that could not be read is not known.
     pub fn may_own_a_claim(&self) -> bool {
-        let unread = |claim: &ClaimFacts| {
-            matches!(claim.state, ClaimState::Unread(_) | ClaimState::NotLookedUp)
-        };
-        self.owns_a_claim() || self.claims.iter().any(unread)
+        let unread = |claim: &ClaimFacts| matches!(claim.state, ClaimState::Unread(_));
+        let claims = self.claims.known();
+        self.owns_a_claim() || claims.is_none_or(|claims| claims.iter().any(unread))
     }
 
     /// Whether its controller is of that kind, in that API group.
@@ -584,32 +576,13 @@ impl PodFacts {
             .any(|finalizer| finalizer == JOB_TRACKING)
     }
 
-    /// Notes what a look at its claims found, by namespace and name.
-    pub fn note_claims(&mut self, look: impl Fn(&str, &str) -> Option<ClaimLook>) {
-        for claim in &mut self.claims {
-            if let Some(ClaimLook { owners, state }) = look(&self.namespace, &claim.name) {
-                claim.owned = owners.contains(&self.uid);
-                claim.state = state;
-            }
-        }
-    }
-
-    /// The volumes that its claims are bound to, as far as they were looked up.
+    /// The volumes that its claims are bound to, where those were asked about.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        self.claims.iter().filter_map(|claim| match &claim.state {
+        let claims = self.claims.known().into_iter().flatten();
+        claims.filter_map(|claim| match &claim.state {
             ClaimState::Bound { volume, .. } => Some(volume),
             _ => None,
         })
-    }
-
-    /// The same, to complete them.
-    pub fn volumes_mut(&mut self) -> impl Iterator<Item = &mut VolumeFacts> {
-        self.claims
-            .iter_mut()
-            .filter_map(|claim| match &mut claim.state {
-                ClaimState::Bound { volume, .. } => Some(volume),
-                _ => None,
-            })
     }
 }
 
@@ -722,7 +695,45 @@ impl Identity {
     }
 }
 
-/// A claim that a pod uses.
+/// The claims that a pod uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claims {
+    /// Nothing was asked about them, because a rule decides that comes before those about claims.
+    Named(Vec<ClaimUse>),
+    /// Everything was asked about each of them that a rule needs.
+    Known(Vec<ClaimFacts>),
+}
+
+/// A claim, as a pod names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClaimUse {
+    /// The claim's name, in the pod's namespace.
+    pub name: String,
+    /// The pod's generic ephemeral volume asks for it, so that it is to be this pod's alone.
+    pub ephemeral: bool,
+}
+
+impl Claims {
+    /// The name of each, and whether a generic ephemeral volume of the pod asks for it.
+    pub fn named(&self) -> impl Iterator<Item = (&str, bool)> {
+        let (named, known): (&[ClaimUse], &[ClaimFacts]) = match self {
+            Self::Named(named) => (named, &[]),
+            Self::Known(known) => (&[], known),
+        };
+        let named = named.iter().map(|it| (it.name.as_str(), it.ephemeral));
+        named.chain(known.iter().map(|it| (it.name.as_str(), it.ephemeral)))
+    }
+
+    /// What was found, where it was asked. About no claim there is nothing to ask.
+    pub fn known(&self) -> Option<&[ClaimFacts]> {
+        match self {
+            Self::Named(named) => named.is_empty().then_some(&[]),
+            Self::Known(known) => Some(known),
+        }
+    }
+}
+
+/// What was found about a claim that a pod uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimFacts {
     /// The claim's name, in the pod's namespace.
@@ -731,14 +742,11 @@ pub struct ClaimFacts {
     pub ephemeral: bool,
     /// Other pods of the node that use it.
     pub users: Vec<String>,
-    /// Whether the pod's `StatefulSet` creates it again, for that pod alone; else what stands against it. Looked up only
-    /// where it may be given up.
-    pub renewed: Result<(), Doubt>,
-    /// The pod owns it, which its UID proves: the claim goes with the pod.
-    pub owned: bool,
-    /// Whether nothing wants it any more, where the pod owns it; else why that is not known, as a phrase. Looked up only
-    /// there, and not of one that its own generic ephemeral volume made.
-    pub unwanted: Result<(), String>,
+    /// Whether the pod's `StatefulSet` creates it again, for that pod alone; else what stands against it. `None` where it
+    /// was not asked, because the claim does not keep its pod on the node.
+    pub renewed: Option<Result<(), Doubt>>,
+    /// Whether it goes with the pod.
+    pub owned: Owned,
     /// What is known about it.
     pub state: ClaimState,
 }
@@ -766,6 +774,17 @@ impl Doubt {
     }
 }
 
+/// Whether a pod owns a claim, which the pod's UID proves: the claim goes with its last owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owned {
+    /// It does not.
+    No,
+    /// It does, and nothing else wants the claim.
+    Alone,
+    /// It does, and something may want the claim again: why, as a phrase.
+    MayBeWanted(String),
+}
+
 /// What a look at a claim found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimLook {
@@ -788,8 +807,6 @@ impl From<ClaimState> for ClaimLook {
 /// What is known about a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
-    /// It was not looked up yet.
-    NotLookedUp,
     /// The claim, or its volume, could not be read.
     Unread(Unread),
     /// It does not exist: it pins nothing.
@@ -855,7 +872,8 @@ pub struct AffinityTerm {
     pub requirements: Vec<Requirement>,
     /// It asks for a field of the node as well.
     pub fields: bool,
-    /// Real nodes that satisfy it, zones and regions left out: all of them, or two of more. Asked only where it matters.
+    /// Real nodes that satisfy it, zones and regions left out: all of them, or two of more. `None` where it was not asked,
+    /// because it is known without that where the volume can be reached.
     pub satisfied_by: Option<Read<Vec<String>>>,
 }
 

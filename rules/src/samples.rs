@@ -3,7 +3,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::facts::{Heard, Identity, NodeFacts, Owner, PodFacts, Ready, SignBy};
+use crate::facts::{
+    ClaimFacts, Claims, Heard, Identity, NodeFacts, Owner, PodFacts, Ready, SignBy,
+};
 
 pub fn now() -> Timestamp {
     "2026-03-01T12:00:00Z".parse().expect("a moment")
@@ -77,9 +79,17 @@ pub fn pod() -> PodFacts {
         after_reap: None,
         reap: None,
         templates: None,
-        claims: Vec::new(),
+        claims: Claims::Known(Vec::new()),
         own_volume: None,
         own_disk: None,
         indexed: false,
+    }
+}
+
+/// What is known about its claims, to change it.
+pub fn claims(pod: &mut PodFacts) -> &mut [ClaimFacts] {
+    match &mut pod.claims {
+        Claims::Known(claims) => claims,
+        Claims::Named(_) => &mut [],
     }
 }

@@ -142,7 +142,10 @@ mod tests {
     use super::*;
     use rules::samples;
 
-    use crate::{decide::Reason, facts::Owner};
+    use crate::{
+        decide::Reason,
+        facts::{Claims, Owner},
+    };
 
     #[test]
     fn only_a_yes_is_a_yes() {
@@ -167,7 +170,7 @@ mod tests {
                 workload: owner.clone(),
                 owner,
                 controller,
-                claims: Vec::new(),
+                claims: Claims::Known(Vec::new()),
                 ..samples::pod()
             }
         };

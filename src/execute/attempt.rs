@@ -9,7 +9,7 @@ use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
 use crate::decide::{PinnedClaim, Reason, Verdict, decide};
 use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
 use crate::outcome::Outcome;
-use crate::source::live::wanted_again;
+use crate::source::wanted_again;
 
 /// How often a write is tried in all.
 const WRITE_TRIES: u32 = 4;
@@ -335,12 +335,10 @@ impl Run<'_> {
         if again.node != judged.node {
             return Err(changed("It is bound to another node now."));
         }
-        // A pod's volumes never change: what was found about its claims still holds. One that is new was never looked
-        // up, which the rules do not let through.
-        for claim in &mut again.claims {
-            if let Some(known) = judged.claims.iter().find(|known| known.name == claim.name) {
-                claim.clone_from(known);
-            }
+        // A pod's volumes never change: what was found about its claims still holds. Were there others, nothing was asked
+        // about them, which the rules do not let through.
+        if again.claims.named().eq(judged.claims.named()) {
+            again.claims.clone_from(&judged.claims);
         }
         let reason = decide(
             self.now,

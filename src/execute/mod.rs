@@ -17,7 +17,7 @@ use tokio::{sync::Mutex, time::Instant};
 pub use self::replacements::replacements;
 use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode};
 use crate::decide::Policy;
-use crate::facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts};
+use crate::facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unread};
 use crate::outcome::{Outcome, OutcomeCode};
 use crate::stop::Stop;
 
@@ -71,7 +71,8 @@ pub async fn execute(
     let namespaces = if groups.is_empty() {
         Ok(Namespaces::new())
     } else {
-        cluster.namespaces().await
+        let namespaces = cluster.namespaces().await;
+        namespaces.map_err(|failure| Unread(failure.to_string()))
     };
     let given_up = RefCell::default();
     let run = &Run {
@@ -146,7 +147,7 @@ struct Run<'a> {
     stop: &'a Stop,
     policy: &'a Policy,
     mode: WriteMode,
-    namespaces: Result<Namespaces, Failure>,
+    namespaces: Read<Namespaces>,
     now: Timestamp,
     /// By the pod's UID, the claims whose delete was accepted, or may have been.
     given_up: RefCell<BTreeMap<String, BTreeSet<String>>>,

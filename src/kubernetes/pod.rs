@@ -6,9 +6,7 @@ use jiff::Timestamp;
 use serde::de::IgnoredAny;
 
 use super::meta::{Condition, Meta, OwnerReference, SKIP, required};
-use crate::facts::{
-    ClaimFacts, ClaimState, Doubt, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked,
-};
+use crate::facts::{ClaimUse, Claims, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
 pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -355,7 +353,7 @@ impl RawPod {
         }
     }
 
-    /// As facts, its claims not looked up. The pod must be Terminating. An error names what is missing: without a
+    /// As facts, nothing asked about its claims yet. The pod must be Terminating. An error names what is missing: without a
     /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
     pub fn into_facts(self, namespace_opted_out: Read<Option<String>>) -> Result<PodFacts, String> {
         let name = required(self.metadata.name.clone(), "metadata.name")?;
@@ -383,27 +381,12 @@ impl RawPod {
         let owner = owner.map(Owner::from);
         let workload = owner.as_ref().map(|owner| self.workload(owner));
         let claim = |(name, ephemeral): (Result<String, String>, bool)| {
-            let unread = "it was not checked whether its claims would be created again";
-            let renewed = Err(Doubt::unread(unread));
-            let unwanted =
-                Err("it was not checked whether its StatefulSet wants it again".to_owned());
-            let (users, owned, state) = (Vec::new(), false, ClaimState::NotLookedUp);
-            Ok(ClaimFacts {
-                name: name?,
-                ephemeral,
-                users,
-                renewed,
-                owned,
-                unwanted,
-                state,
-            })
+            name.map(|name| ClaimUse { name, ephemeral })
         };
-        let mut claims = self
-            .claims()
-            .map(claim)
-            .collect::<Result<Vec<_>, String>>()?;
+        let claims = self.claims().map(claim);
+        let mut claims = claims.collect::<Result<Vec<_>, String>>()?;
         // One that the pod also names as any other claim is not its own.
-        claims.sort_by(|a, b| (&a.name, a.ephemeral).cmp(&(&b.name, b.ephemeral)));
+        claims.sort();
         claims.dedup_by(|a, b| a.name == b.name);
         let volumes = || self.spec.volumes.iter().flatten();
         let named = |volume: &PodVolume| {
@@ -448,7 +431,7 @@ impl RawPod {
                 .annotation(|known| &known.after_reap)
                 .map(str::to_owned),
             finalizers: self.metadata.finalizers.unwrap_or_default(),
-            claims,
+            claims: Claims::Named(claims),
             own_volume,
             own_disk,
         })

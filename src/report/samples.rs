@@ -80,9 +80,8 @@ pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
         settings.snapshot_options(Some(now)),
         Pods::Terminating,
     );
-    let gathered = saved
-        .and_then(|saved| saved.gather(&settings.wanted(), None))
-        .expect("a snapshot");
+    let saved = saved.expect("a snapshot");
+    let gathered = saved.gather(&settings.wanted()).expect("nothing fails");
     let Gathered { facts, pods } = gathered;
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     (facts, plan)

@@ -1,19 +1,103 @@
-//! Gathering, steps 1 to 3 of a run: what is known about the cluster, and the Terminating pods to be judged, from either
-//! source. A run, `what-if` and `explain` all gather here.
+//! Gathering, steps 1 to 3 of a run: what is known about the cluster, and the Terminating pods to be judged. A run,
+//! `what-if` and `explain` all gather here, from a cluster or from a snapshot.
 
-pub mod live;
+mod claims;
+pub mod cluster;
 pub mod snapshot;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decide::{GiveUp, Policy, asks_about_giving_up, to_ask};
+use futures_util::{FutureExt, StreamExt};
+use jiff::Timestamp;
+
+pub use self::claims::wanted_again;
+use crate::cluster::{MAX_IN_FLIGHT, PodsOf};
+use crate::decide::Policy;
+use crate::exit::Result;
 use crate::facts::{
-    ClaimFacts, ClusterFacts, Doubt, Namespaces, NodeRead, PodFacts, PodSummary, Read, Standing,
-    Unread,
+    Attachment, Census, ClaimLook, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read,
+    ReadError, Standing, Traits, Unasked, opted_out,
 };
 use crate::kubernetes::{RawPod, RawStatefulSet};
+use crate::limits::FEW_NODES;
 use crate::selector::NamespaceFilter;
+
+/// Where facts come from. What cannot be read becomes an error of the source, beside the answer that says so; an `Err` of
+/// [`CouldNotRun`](crate::exit::CouldNotRun) says that nothing can be judged without it.
+#[allow(async_fn_in_trait, reason = "one thread runs everything")]
+pub trait Source {
+    /// A cheap look over all nodes.
+    async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan>;
+    /// One node, whole, with its leases.
+    async fn node(&self, name: &str, now: Timestamp) -> NodeRead;
+    /// Whether the node is a real one that pods could start on; not where that cannot be read.
+    async fn is_open(&self, node: &str) -> bool;
+    /// What every node counts as, each with a Terminating pod, and what the nodes have.
+    async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)>;
+    /// Where pods have to be looked for that are to be judged: on `nodes`, and with `all` wherever there may be one.
+    async fn places(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>>;
+    /// The pods that are there.
+    async fn pods(&self, place: &PodsOf) -> Result<Pods>;
+    /// All pods of a node, Terminating or not.
+    async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>>;
+    /// One pod; `None` where it does not exist.
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>>;
+    /// What there is to know about the pods of a namespace, as far as each could be read.
+    async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>>;
+    /// The same of all of its pods that use claims: one that could not be read may use any.
+    async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>>;
+    /// All namespaces.
+    async fn namespaces(&self) -> Read<Namespaces>;
+    /// The value by which a namespace is opted out, by the list of all.
+    fn opted_out(&self, namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
+        opted_out(namespaces, name)
+    }
+    /// `VolumeAttachments` by the node they name.
+    async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>>;
+    /// A claim with its volume.
+    async fn claim(&self, namespace: &str, name: &str) -> ClaimLook;
+    /// The real nodes that a label selector selects: all of them, or two of more.
+    async fn real_nodes(&self, selector: &str) -> Read<Vec<String>>;
+    /// A `StatefulSet`; `None` where it does not exist. A verdict needs it, or it is only said that it could not be read.
+    async fn stateful_set(
+        &self,
+        namespace: &str,
+        name: &str,
+        needed: bool,
+    ) -> Read<Option<RawStatefulSet>>;
+    /// Takes note of a pod that lacks what identifies it.
+    fn note_malformed_pod(&self, namespace: String, name: String, cause: String);
+    /// What could not be read so far.
+    fn errors(&self) -> Vec<ReadError>;
+}
+
+/// By node, what it counts as.
+pub type Standings = BTreeMap<String, Standing>;
+
+/// A cheap look over all nodes.
+#[derive(Debug)]
+pub struct Scan {
+    /// What is known after that alone: the moment to judge at, the cluster's name, how many nodes there are.
+    pub facts: ClusterFacts,
+    /// The nodes that are not plainly Ready.
+    pub not_ready: Vec<String>,
+    /// One that may be open for pods: see [`Source::is_open`].
+    pub ready: Option<String>,
+    /// Nothing is left out for what it would cost, because it costs nothing or is asked for.
+    pub thorough: bool,
+}
+
+/// Pods of one place.
+#[derive(Debug, Default)]
+pub struct Pods {
+    /// The Terminating ones.
+    pub terminating: Vec<RawPod>,
+    /// Of the others what tells why they are not.
+    pub unasked: Vec<Unasked>,
+    /// Each could be read.
+    pub whole: bool,
+}
 
 /// What is to be gathered.
 #[derive(Debug, Clone, Copy)]
@@ -26,240 +110,193 @@ pub struct Wanted<'a> {
     pub all: bool,
 }
 
-impl Wanted<'_> {
-    /// How many namespaces there are, where the filter matches none of them.
-    fn unmatched(&self, namespaces: &Namespaces) -> Option<usize> {
-        let none = !namespaces.keys().any(|name| self.namespaces.matches(name));
-        (none && !namespaces.is_empty()).then_some(namespaces.len())
-    }
-}
-
 /// What was gathered.
 #[derive(Debug, Clone)]
 pub struct Gathered {
     /// What is known about the cluster.
     pub facts: ClusterFacts,
-    /// The Terminating pods in matching namespaces, their claims looked up where a rule asks for them. Apart from the
-    /// facts, because they go over into the plan: of tens of thousands there must be no second copy.
+    /// The Terminating pods in matching namespaces, with all that a rule asks about their claims. Apart from the facts,
+    /// because they go over into the plan: of tens of thousands there must be no second copy.
     pub pods: Vec<PodFacts>,
 }
 
-impl Gathered {
-    /// The selectors of the volumes' affinity to which the rules need the answer: which real nodes satisfy it?
-    fn affinity_to_ask(&self) -> BTreeSet<String> {
-        let volumes = self.pods.iter().flat_map(|pod| {
-            let node = self.facts.node_of(pod).and_then(NodeRead::known);
-            pod.volumes()
-                .filter_map(move |volume| Some((volume, node?)))
-        });
-        let terms = volumes.flat_map(|(volume, node)| to_ask(volume, node));
-        terms
-            .filter_map(|term| term.selector().ok().flatten())
-            .collect()
+/// Steps 1 to 3 of a run. `asked` is a Terminating pod that is judged in any case, wherever it is.
+pub async fn gather(
+    source: &impl Source,
+    wanted: &Wanted<'_>,
+    asked: Option<RawPod>,
+) -> Result<Gathered> {
+    // 1. Find the nodes that are not plainly Ready.
+    let Scan {
+        mut facts,
+        not_ready: suspects,
+        ready,
+        thorough,
+    } = source.scan(wanted).await?;
+    let now = facts.now;
+    if suspects.is_empty() && !wanted.all && !thorough && asked.is_none() {
+        let pods = Vec::new();
+        return Ok(Gathered { facts, pods });
     }
 
-    /// Notes which other pods of its node use a pod's claims. On another node none can whose volume is on this one.
-    fn note_users(&mut self) {
-        let mut users = BTreeMap::<_, BTreeSet<_>>::new();
-        let mut uses = |node: &String, namespace: &String, claim: &String, user: &String| {
-            let claim = (node.clone(), namespace.clone(), claim.clone());
-            users.entry(claim).or_default().insert(user.clone());
-        };
-        for (node, pods) in &self.facts.unasked {
-            for pod in pods {
-                pod.claims
-                    .iter()
-                    .for_each(|claim| uses(node, &pod.namespace, claim, &pod.name));
-            }
-        }
-        for pod in self.pods.iter().filter(|pod| !pod.finished) {
-            let Some(node) = &pod.node else { continue };
-            pod.claims
-                .iter()
-                .for_each(|claim| uses(node, &pod.namespace, &claim.name, &pod.name));
-        }
-        for pod in &mut self.pods {
-            let Some(node) = &pod.node else { continue };
-            for claim in &mut pod.claims {
-                let all = users.get(&(node.clone(), pod.namespace.clone(), claim.name.clone()));
-                let others = all.into_iter().flatten().filter(|user| **user != pod.name);
-                claim.users = others.cloned().collect();
-            }
-        }
+    // 2. Read those nodes whole, and list their pods; what else the rules ask about comes along.
+    let node = |name: String| async move { source.node(&name, now).await };
+    let (nodes, listed, namespaces, attachments) = tokio::join!(
+        each(suspects.iter().cloned(), node),
+        list_pods(source, wanted, &suspects),
+        source.namespaces(),
+        source.attachments(),
+    );
+    let Listed {
+        pods,
+        unasked,
+        busy,
+    } = listed?;
+    (facts.nodes, facts.attachments, facts.unasked) = (nodes, attachments, unasked);
+    if let Ok(known) = &namespaces {
+        let none = !known.keys().any(|name| wanted.namespaces.matches(name));
+        facts.unmatched_namespaces = (none && !known.is_empty()).then_some(known.len());
     }
-
-    /// The pods whose claims may be given up with them, so that more has to be known.
-    fn with_claims_to_give_up(
-        &mut self,
-        policy: &Policy,
-    ) -> impl Iterator<Item = (GiveUp, &mut PodFacts)> {
-        let Self { facts, pods } = self;
-        pods.iter_mut().filter_map(|pod| {
-            let asks = asks_about_giving_up(facts.now, policy, facts.node_of(pod), pod)?;
-            Some((asks, pod))
-        })
-    }
-
-    /// Notes which of their claims are created again, by what was read of `StatefulSet`s and of all pods of a
-    /// namespace.
-    fn note_renewed(&mut self, policy: &Policy, sets: &Sets, users: &Users) {
-        for (asks, pod) in self.with_claims_to_give_up(policy) {
-            let claims = pod
-                .claims
-                .iter()
-                .map(|claim| renewed(pod, claim, sets, users, asks));
-            let claims = claims.collect::<Vec<_>>();
-            pod.claims
-                .iter_mut()
-                .zip(claims)
-                .for_each(|(claim, renewed)| claim.renewed = renewed);
-            let set = set_of(pod).and_then(|set| sets.get(&set)?.as_ref().ok());
-            pod.templates = set.map(RawStatefulSet::templates);
-        }
-    }
-
-    /// Notes whether the claims that pods own are wanted again, by what was read of `StatefulSet`s.
-    fn note_unwanted(&mut self, sets: &Sets) {
-        for pod in self.pods.iter_mut().filter(|pod| pod.owns_a_claim()) {
-            let unwanted = unwanted(pod, sets);
-            pod.claims
-                .iter_mut()
-                .for_each(|claim| claim.unwanted.clone_from(&unwanted));
-        }
-    }
-
-    /// Puts the answers where they belong, and with them what the pods tell about each other.
-    fn note_affinity(&mut self, answers: &BTreeMap<String, Read<Vec<String>>>) {
-        let volumes = self.pods.iter_mut().flat_map(PodFacts::volumes_mut);
-        for term in volumes.flat_map(|volume| &mut volume.affinity) {
-            if let Ok(Some(selector)) = term.selector() {
-                term.satisfied_by = answers.get(&selector).cloned();
-            }
-        }
-        self.note_users();
-    }
-}
-
-/// A pod that lacks what identifies it: its namespace and name, as far as they are known, and what is missing.
-type Malformed = (String, Option<String>, String);
-
-/// Makes facts of `pods`: one a UID.
-fn facts_of(
-    pods: impl IntoIterator<Item = RawPod>,
-    opted_out: impl Fn(&str) -> Read<Option<String>>,
-) -> (Vec<PodFacts>, Vec<Malformed>) {
-    let (mut by_uid, mut malformed) = (BTreeMap::new(), Vec::new());
-    for raw in pods {
+    let asked_uid = asked.as_ref().and_then(|pod| pod.metadata.uid.clone());
+    let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
+    // As it was asked about: the list may show it as it was before.
+    let pods = pods
+        .into_iter()
+        .filter(|pod| asked_uid.is_none() || pod.metadata.uid != asked_uid);
+    let mut by_uid = BTreeMap::new();
+    for raw in pods.chain(asked) {
         let namespace = raw.metadata.namespace.clone().unwrap_or_default();
-        let name = raw.metadata.name.clone();
-        match raw.into_facts(opted_out(&namespace)) {
+        let name = raw.metadata.name.clone().unwrap_or_default();
+        match raw.into_facts(source.opted_out(&namespaces, &namespace)) {
             Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
-            Err(cause) => malformed.push((namespace, name, cause)),
+            Err(cause) => source.note_malformed_pod(namespace, name, cause),
         }
     }
-    (by_uid.into_values().collect(), malformed)
-}
+    let mut pods = by_uid.into_values().collect::<Vec<_>>();
+    // A node may be opted out, or gone, though it was not looked at so far.
+    let others = pods.iter().filter_map(|pod| pod.node.clone());
+    let others = others
+        .filter(|name| !facts.nodes.contains_key(name))
+        .collect::<BTreeSet<_>>();
+    facts.nodes.extend(each(others, node).await);
+    if !wanted.all {
+        // A node that came back between the two looks is Ready too.
+        let found = pods.len();
+        pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod));
+        // Only who sees all of them can say how many are left out.
+        facts.on_ready_nodes = if thorough { found - pods.len() } else { 0 };
+    }
+    log_namespaces(&pods);
 
-/// By namespace and name, `StatefulSet`s.
-type Sets = BTreeMap<(String, String), Read<RawStatefulSet>>;
-/// By namespace, all pods that use claims.
-type Users = BTreeMap<String, Read<Vec<PodSummary>>>;
-
-/// Whether the `StatefulSet` of `pod` creates that claim again, for that pod alone; else what stands against that.
-fn renewed(
-    pod: &PodFacts,
-    ClaimFacts {
-        name: claim, users, ..
-    }: &ClaimFacts,
-    sets: &Sets,
-    all_users: &Users,
-    asks: GiveUp,
-) -> Result<(), Doubt> {
-    let set = set_of(pod).ok_or_else(|| Doubt::proved("no StatefulSet made it"))?;
-    let set = sets
-        .get(&set)
-        .ok_or_else(|| Doubt::proved("its StatefulSet does not exist"))?
-        .as_ref();
-    let set = set.map_err(|Unread(why)| {
-        Doubt::unread(format!("its StatefulSet could not be read: {why}"))
-    })?;
-    if pod.controller.as_ref().map(|its| &its.uid) != set.metadata.uid.as_ref() {
-        return Err(Doubt::proved(
-            "its StatefulSet is now another one of that name",
-        ));
-    }
-    if !set.makes(claim, &pod.name) {
-        return Err(Doubt::proved(format!(
-            "claim {claim} comes from no template of its StatefulSet, or the set no longer wants the pod"
-        )));
-    }
-    if !pod.indexed {
-        return Err(Doubt::proved(
-            "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
-             Kubernetes 1.28, which does not always create such a claim again",
-        ));
-    }
-    let others = match asks {
-        // A volume on the node is used there alone.
-        GiveUp::MayBeAsked => users.join(", "),
-        GiveUp::Declared => {
-            let unread = |why: &str| {
-                Doubt::unread(format!(
-                    "the pods of its namespace could not be read: {why}"
-                ))
-            };
-            let users = all_users.get(&pod.namespace);
-            let users = users.ok_or_else(|| unread("they were not listed"))?;
-            let users = users.as_ref().map_err(|Unread(why)| unread(why))?;
-            let uses = |user: &&PodSummary| {
-                user.uid != pod.uid && user.claims.iter().any(|used| used == claim)
-            };
-            let others = users.iter().filter(uses).map(|user| user.name.as_str());
-            others.collect::<Vec<_>>().join(", ")
+    // 3. Look up the claims of those that the rules let through so far; count the nodes if the breaker has to judge.
+    let judged = !pods.is_empty();
+    let census = async {
+        let few = suspects.len() <= FEW_NODES;
+        if !thorough && !judged {
+            return Ok(Default::default());
         }
+        if let (true, false, Some(name)) = (few, thorough, &ready)
+            && source.is_open(name).await
+        {
+            return Ok(Default::default());
+        }
+        take_census(source, now, &busy).await
     };
-    if others.is_empty() {
-        Ok(())
-    } else {
-        Err(Doubt::proved(format!(
-            "claim {claim} is also used by {others}"
-        )))
-    }
+    let (pods, census) = tokio::join!(
+        claims::look_up(source, wanted.policy, &facts, pods, is_asked),
+        census,
+    );
+    (facts.census, facts.traits) = census?;
+    facts.errors = source.errors();
+    Ok(Gathered { facts, pods })
 }
 
-/// Whether nothing wants the claims again that `pod` owns; else why that is not known, as a phrase. A `StatefulSet` makes its
-/// pod the owner when it is scaled down (`whenScaled: Delete`), and takes that back only once the pod is gone. One that was
-/// replaced by another of its name, its pods left, does not control the pod any more.
-fn unwanted(pod: &PodFacts, sets: &Sets) -> Result<(), String> {
-    let set = set_of(pod)
-        .ok_or("no StatefulSet controls it, which would say whether it is wanted again")?;
-    match sets.get(&set) {
-        Some(Ok(set)) if set.wants(&pod.name) => {
-            Err("its StatefulSet wants the pod again".to_owned())
+/// What `ask` finds for each of `all`, by that; as many at once as are allowed.
+async fn each<K: Clone + Ord, V, F: Future<Output = V>>(
+    all: impl IntoIterator<Item = K>,
+    ask: impl Fn(K) -> F,
+) -> BTreeMap<K, V> {
+    let asked =
+        futures_util::stream::iter(all).map(|key| ask(key.clone()).map(|found| (key, found)));
+    asked.buffer_unordered(MAX_IN_FLIGHT).collect().await
+}
+
+/// What lists of pods brought.
+struct Listed {
+    /// The Terminating ones, in matching namespaces.
+    pods: Vec<RawPod>,
+    /// The others, by node.
+    unasked: BTreeMap<String, Vec<Unasked>>,
+    /// Whether a node that was listed has, or may have, a Terminating pod.
+    busy: BTreeMap<String, bool>,
+}
+
+/// Lists the pods of `nodes`, and the Terminating ones of wherever else they are wanted.
+async fn list_pods(source: &impl Source, wanted: &Wanted<'_>, nodes: &[String]) -> Result<Listed> {
+    let list = |place: PodsOf| async move { source.pods(&place).await };
+    let (mut all, mut unasked, mut busy) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    for (place, found) in each(source.places(nodes, wanted.all).await?, list).await {
+        let mut found = found?;
+        if let PodsOf::Node(name) = place {
+            busy.insert(name.clone(), found.may_be_terminating());
+            if nodes.contains(&name) {
+                let matches = |pod: &Unasked| wanted.namespaces.matches(&pod.namespace);
+                found.unasked.retain(matches);
+                unasked.insert(name, found.unasked);
+            }
         }
-        Some(Err(Unread(why))) => Err(format!("its StatefulSet could not be read: {why}")),
-        Some(Ok(_)) | None => Ok(()),
+        let matches = |pod: &RawPod| {
+            let namespace = pod.metadata.namespace.as_ref();
+            namespace.is_none_or(|name| wanted.namespaces.matches(name))
+        };
+        all.extend(found.terminating.into_iter().filter(matches));
+    }
+    Ok(Listed {
+        pods: all,
+        unasked,
+        busy,
+    })
+}
+
+impl Pods {
+    fn may_be_terminating(&self) -> bool {
+        !self.whole || !self.terminating.is_empty()
     }
 }
 
-/// Namespace and name of the `StatefulSet` that controls the pod.
-fn set_of(pod: &PodFacts) -> Option<(String, String)> {
-    let owner = pod
-        .owner
-        .as_ref()
-        .filter(|_| pod.made_by("StatefulSet", "apps"))?;
-    Some((pod.namespace.clone(), owner.name.clone()))
+/// Counts the real nodes: the rows leave the breaker something to judge when more than two are not Ready, or none is known
+/// to be one that pods could start on. One without a Terminating pod may have been put away; `busy` says which of those
+/// that were listed have one.
+async fn take_census(
+    source: &impl Source,
+    now: Timestamp,
+    busy: &BTreeMap<String, bool>,
+) -> Result<(Census, Traits)> {
+    let (mut standings, traits) = match source.standings(now).await {
+        Ok(counted) => counted,
+        Err(unread) => return Ok((Census::Unread(unread), Traits::new())),
+    };
+    for (name, standing) in &mut standings {
+        if standing.may_be_put_away(now) {
+            standing.terminating = if let Some(busy) = busy.get(name) {
+                *busy
+            } else {
+                let pods = source.pods(&PodsOf::Node(name.clone())).await?;
+                pods.may_be_terminating()
+            };
+        }
+    }
+    Ok((Census::count(now, standings.into_values()), traits))
 }
 
-/// What was gathered of some nodes, with all of their pods.
-#[derive(Debug)]
-pub struct Whole {
-    /// Their Terminating pods, and those that Kubernetes would evict from a dead node.
-    pub gathered: Gathered,
-    /// What every node of the cluster counts as; empty where that could not be read.
-    pub standings: BTreeMap<String, Standing>,
-    /// The pods of the namespaces that matter, on whichever node.
-    pub summaries: Vec<PodSummary>,
+fn log_namespaces(pods: &[PodFacts]) {
+    let mut counts = BTreeMap::<_, usize>::new();
+    for pod in pods {
+        *counts.entry(pod.namespace.as_str()).or_default() += 1;
+    }
+    for (namespace, count) in counts {
+        tracing::info!("Namespace {namespace}: {count} Terminating to judge");
+    }
 }
 
 #[cfg(test)]

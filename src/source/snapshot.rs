@@ -4,21 +4,24 @@
 //! it, as one list, as lists in lists, or as several documents in a row. A kind without any object in the file counts
 //! as not saved: what it would have shown is then unknown, never assumed.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as Source};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::{Gathered, Sets, Wanted, Whole, facts_of, set_of, stream};
+use super::{Gathered, Pods as PodsFound, Scan, Source, Standings, Wanted, gather, stream};
+use crate::cluster::PodsOf;
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{
-    Census, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read,
-    ReadError, Ready, Standing, Unasked, Unread,
+    Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
+    ReadError, Ready, Traits, Unasked, Unread,
 };
 use crate::kubernetes::{
     NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod,
@@ -76,31 +79,35 @@ pub enum Pods {
 #[derive(Default)]
 pub struct Saved {
     options: Options,
+    /// The moment to judge at.
+    now: Timestamp,
     nodes: BTreeMap<String, RawNode>,
-    pods: Vec<RawPod>,
+    /// By node; of a run each is taken only once, as there may be tens of thousands.
+    pods: RefCell<BTreeMap<Option<String>, Vec<RawPod>>>,
     /// Those that have a pod.
     pod_namespaces: BTreeSet<String>,
     every_pod: bool,
-    /// The nodes that have a Terminating pod.
-    busy: BTreeSet<String>,
     /// By node, the pods whose deletion was not requested.
     unasked: BTreeMap<String, Vec<Unasked>>,
     namespaces: Namespaces,
     /// By namespace and name.
     sets: BTreeMap<(String, String), RawStatefulSet>,
-    /// By namespace, the pods that use claims.
-    users: BTreeMap<String, Vec<PodSummary>>,
+    /// By namespace, the pods that use claims; all, where every pod is kept.
+    summaries: BTreeMap<String, Vec<PodSummary>>,
     claims: BTreeMap<(String, String), RawClaim>,
     volumes: BTreeMap<String, RawVolume>,
     leases: BTreeMap<String, RawLease>,
     /// Of API servers.
     servers: Vec<RawLease>,
-    attachments: Vec<RawAttachment>,
+    attachments: BTreeMap<String, Vec<Attachment>>,
     newest: Option<Timestamp>,
-    /// Objects that could not be read, by kind, namespace and name (each empty where even that could not), with the
-    /// cause.
-    malformed: BTreeMap<(String, String, String), String>,
+    malformed: Malformed,
+    /// Objects that lack what the rules need, and that were asked for.
+    lacking: RefCell<Malformed>,
 }
+
+/// Objects that could not be read, by kind, namespace and name (each empty where even that could not), with the cause.
+type Malformed = BTreeMap<(String, String, String), String>;
 
 /// Namespace and name, as far as they could be read.
 type Identity = (Option<String>, Option<String>);
@@ -156,7 +163,11 @@ fn other_form(start: &[u8]) -> Option<&'static str> {
 
 impl Saved {
     /// Reads a snapshot, of whatever size, to its end.
-    pub fn read(source: impl Source, options: Options, pods: Pods) -> Result<Self, SnapshotError> {
+    pub fn read(
+        source: impl io::Read,
+        options: Options,
+        pods: Pods,
+    ) -> Result<Self, SnapshotError> {
         let mut saved = Self {
             options,
             every_pod: pods == Pods::Every,
@@ -166,51 +177,27 @@ impl Saved {
         let start = source.fill_buf().map_err(SnapshotError::Unreadable)?;
         other_form(start).map_or(Ok(()), |form| Err(SnapshotError::Form(form)))?;
         stream::read(source, &mut saved)?;
+        if saved.nodes.is_empty() {
+            return Err(SnapshotError::Missing("nodes"));
+        }
+        if saved.pod_namespaces.is_empty() && !saved.any_malformed("Pod") {
+            return Err(SnapshotError::Missing("pods"));
+        }
+        let now = saved.options.now.or(saved.newest);
+        let now = now.ok_or(SnapshotError::Undated)?;
+        // Whole seconds, as a server's clock says them.
+        saved.now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Ok(saved)
     }
 
-    /// The pod of that name, where the file holds it.
-    pub fn pod(&self, namespace: &str, name: &str) -> Option<PodSummary> {
-        let is = |known: &Option<String>, wanted: &str| known.as_deref() == Some(wanted);
-        let mut pods = self.pods.iter();
-        let pod = pods
-            .rfind(|pod| is(&pod.metadata.namespace, namespace) && is(&pod.metadata.name, name));
-        pod.map(RawPod::summary)
-    }
-
-    /// Every pod of the nodes `names`, those that Kubernetes would evict from a dead node as if their deletion had been
-    /// asked for; and what shows whether they would be missed.
-    pub fn gather_whole(
-        mut self,
-        wanted: &Wanted<'_>,
-        names: &BTreeSet<String>,
-    ) -> Result<Whole, SnapshotError> {
-        let mut summaries = Vec::new();
-        let pods = std::mem::take(&mut self.pods)
-            .into_iter()
-            .filter_map(|pod| {
-                let summary = pod.summary();
-                let kept = summary.evicted()
-                    && summary
-                        .node
-                        .as_ref()
-                        .is_some_and(|node| names.contains(node));
-                summaries.push(summary);
-                kept.then(|| pod.deleted_by(Timestamp::MIN))
-            });
-        self.pods = pods.collect();
-        let (gathered, standings) = self.gather_all(
-            &Wanted {
-                all: true,
-                ..*wanted
-            },
-            None,
-        )?;
-        Ok(Whole {
-            gathered,
-            standings,
-            summaries,
-        })
+    /// What [`gather`] gathers of it, without waiting.
+    ///
+    /// # Panics
+    /// Never: the answers are there.
+    #[expect(clippy::expect_used, reason = "no answer is waited for")]
+    pub fn gather(&self, wanted: &Wanted<'_>) -> Result<Gathered> {
+        let gathered = gather(self, wanted, None).now_or_never();
+        gathered.expect("the answers are there")
     }
 
     /// Takes one object, of `list_kind` where it does not say its own. A list is empty: its items come one by one.
@@ -245,20 +232,16 @@ impl Saved {
                 saved
                     .pod_namespaces
                     .insert(pod.metadata.namespace.clone().unwrap_or_default());
-                if let Some(node) = pod.node().filter(|_| pod.metadata.terminating()) {
-                    saved.busy.insert(node.to_owned());
-                }
                 saved.keep_unasked(&pod);
                 let user = pod.summary();
-                if !user.claims.is_empty() {
-                    saved
-                        .users
-                        .entry(user.namespace.clone())
-                        .or_default()
-                        .push(user);
+                if saved.every_pod || !user.claims.is_empty() {
+                    let users = saved.summaries.entry(user.namespace.clone());
+                    users.or_default().push(user);
                 }
-                let kept = saved.every_pod || pod.metadata.terminating();
-                saved.pods.extend(kept.then_some(pod));
+                if saved.every_pod || pod.metadata.terminating() {
+                    let node = pod.node().map(str::to_owned);
+                    saved.pods.get_mut().entry(node).or_default().push(pod);
+                }
                 Some(())
             }),
             "Namespace" => self.keep(kind, text, |saved, object: RawObject| {
@@ -283,8 +266,10 @@ impl Saved {
                 }
                 Some(())
             }),
-            "VolumeAttachment" => self.keep(kind, text, |saved, attachment| {
-                saved.attachments.push(attachment);
+            "VolumeAttachment" => self.keep(kind, text, |saved, attachment: RawAttachment| {
+                if let Some((node, attachment)) = attachment.into_facts() {
+                    saved.attachments.entry(node).or_default().push(attachment);
+                }
                 Some(())
             }),
             // Whatever else was saved along is nothing that the rules ask about.
@@ -333,7 +318,7 @@ impl Saved {
     }
 
     /// Why an object that was not kept is no proof of absence: it is malformed, or one is that does not say which it is.
-    pub fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
+    fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self
             .malformed
@@ -344,197 +329,22 @@ impl Saved {
         bad.map(|(_, cause)| Unread(format!("the snapshot's {kind} could not be read: {cause}")))
     }
 
+    /// An error where an object of that kind could not be read.
+    fn all_read(&self, kind: &str, one: &str) -> Read<()> {
+        let unread = || Unread(format!("{one} of the snapshot could not be read"));
+        self.any_malformed(kind).then(unread).map_or(Ok(()), Err)
+    }
+
     fn any_malformed(&self, kind: &str) -> bool {
         self.malformed
             .keys()
             .any(|(bad, _, _)| bad.is_empty() || bad == kind)
     }
 
-    /// Steps 1 to 3 of a run. The Terminating pod with the UID `asked` is judged in any case, wherever it is.
-    pub fn gather(
-        self,
-        wanted: &Wanted<'_>,
-        asked: Option<&str>,
-    ) -> Result<Gathered, SnapshotError> {
-        self.gather_all(wanted, asked).map(|(gathered, _)| gathered)
-    }
-
-    /// The same, with what every node counts as.
-    fn gather_all(
-        mut self,
-        wanted: &Wanted<'_>,
-        asked: Option<&str>,
-    ) -> Result<(Gathered, BTreeMap<String, Standing>), SnapshotError> {
-        if self.nodes.is_empty() {
-            return Err(SnapshotError::Missing("nodes"));
-        }
-        if self.pod_namespaces.is_empty() && !self.any_malformed("Pod") {
-            return Err(SnapshotError::Missing("pods"));
-        }
-        let Options { now, selectors } = std::mem::take(&mut self.options);
-        // Whole seconds, as a server's clock says them.
-        let now = now.or(self.newest).ok_or(SnapshotError::Undated)?;
-        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-        let mut facts = ClusterFacts {
-            now,
-            node_count: self.nodes.len(),
-            ..ClusterFacts::default()
-        };
-        let node_unread = self
-            .any_malformed("Node")
-            .then(|| Unread("a node of the snapshot could not be read".to_owned()));
-        let pod_unread = self.any_malformed("Pod");
-        let standings = self.nodes.iter().map(|(name, node)| {
-            let terminating = pod_unread || self.busy.contains(name);
-            let standing = Standing {
-                terminating,
-                ..node.standing(&selectors, now)
-            };
-            node.count_traits(standing, &mut facts.traits);
-            (name.clone(), standing)
-        });
-        let standings = standings.collect::<BTreeMap<_, _>>();
-        facts.census = match &node_unread {
-            Some(unread) => Census::Unread(unread.clone()),
-            None => Census::count(now, standings.values().copied()),
-        };
-        facts.unseen.extend(self.missing(wanted));
-        let real = self
-            .nodes
-            .iter()
-            .filter(|(_, node)| !node.is_leaf(&selectors));
-        let real = real
-            .map(|(name, node)| (name.clone(), node.labels().clone()))
-            .collect::<Vec<_>>();
-        let servers = std::mem::take(&mut self.servers);
-        let server_unread = self
-            .malformed
-            .iter()
-            .find_map(|((kind, namespace, _), cause)| {
-                let may_be = kind == "Lease" && namespace == SERVER_NAMESPACE;
-                may_be.then(|| Unread(format!("those of API servers: {cause}")))
-            });
-        for (name, raw) in std::mem::take(&mut self.nodes) {
-            let own = match self.leases.remove(&name) {
-                Some(lease) => Ok(Some(lease)),
-                None => self
-                    .not_absent("Lease", LEASE_NAMESPACE, &name)
-                    .map_or(Ok(None), Err),
-            };
-            let api_servers = server_unread.as_ref().map_or(Ok(servers.as_slice()), Err);
-            let read = match raw.into_facts(now, NodeLeases { own, api_servers }, &selectors) {
-                Ok(facts) => NodeRead::Known(facts),
-                Err(cause) => {
-                    self.note_malformed("Node", (None, Some(name.clone())), &cause);
-                    NodeRead::Unread(Unread(cause))
-                }
-            };
-            facts.nodes.insert(name, read);
-        }
-        let terminating = std::mem::take(&mut self.pods)
-            .into_iter()
-            .filter(|pod| pod.metadata.terminating());
-        let (mut pods, malformed) = facts_of(terminating, |namespace| self.opted_out(namespace));
-        for (namespace, name, cause) in malformed {
-            self.note_malformed("Pod", (Some(namespace), name), &cause);
-        }
-        let is_asked = |pod: &PodFacts| asked == Some(pod.uid.as_str());
-        pods.retain(|pod| is_asked(pod) || wanted.namespaces.matches(&pod.namespace));
-        let found = pods.len();
-        pods.retain(|pod| is_asked(pod) || wanted.all || !facts.on_ready_node(pod));
-        facts.on_ready_nodes = found - pods.len();
-        for pod in &mut pods {
-            pod.note_claims(|namespace, name| Some(self.claim(namespace, name)));
-            // A pod's node that is not in the file does not exist: the file holds nodes.
-            if let Some(node) = &pod.node {
-                let read = || {
-                    self.not_absent("Node", "", node)
-                        .map_or(NodeRead::Gone, NodeRead::Unread)
-                };
-                facts.nodes.entry(node.clone()).or_insert_with(read);
-            }
-        }
-        facts.unasked = std::mem::take(&mut self.unasked);
-        facts.unasked.retain(|node, pods| {
-            pods.retain(|pod| wanted.namespaces.matches(&pod.namespace));
-            // A file may hold a pod twice.
-            pods.sort_unstable();
-            pods.dedup();
-            facts
-                .nodes
-                .get(node)
-                .and_then(NodeRead::known)
-                .is_some_and(|node| node.ready != Ready::True)
-        });
-        facts.unmatched_namespaces = wanted
-            .unmatched(&self.namespaces)
-            .filter(|_| !self.any_malformed("Namespace"));
-        let pod_unread = self
-            .any_malformed("Pod")
-            .then(|| Unread("a pod of the snapshot could not be read".to_owned()));
-        let set_unread = (self.sets.is_empty() || self.any_malformed("StatefulSet"))
-            .then(|| Unread("it is not in the snapshot".to_owned()));
-        for (node, attachment) in self
-            .attachments
-            .into_iter()
-            .filter_map(RawAttachment::into_facts)
-        {
-            facts.attachments.entry(node).or_default().push(attachment);
-        }
-        for attachments in facts.attachments.values_mut() {
-            attachments.sort();
-        }
-        let mut sets = self
-            .sets
-            .into_iter()
-            .map(|(name, set)| (name, Ok(set)))
-            .collect::<Sets>();
-        for set in pods.iter().filter_map(set_of) {
-            if let Some(unread) = &set_unread {
-                sets.entry(set).or_insert(Err(unread.clone()));
-            }
-        }
-        let users = self.users.into_iter();
-        let users = users
-            .map(|(name, pods)| (name, pod_unread.clone().map_or(Ok(pods), Err)))
-            .collect();
-        let errors = self
-            .malformed
-            .into_iter()
-            .map(|((kind, namespace, name), cause)| {
-                let slash = if namespace.is_empty() { "" } else { "/" };
-                let name = if name.is_empty() {
-                    "without a name"
-                } else {
-                    &name
-                };
-                let kind = if kind.is_empty() { "object" } else { &kind };
-                ReadError {
-                    what: format!("{kind} {namespace}{slash}{name}"),
-                    cause,
-                }
-            });
-        facts.errors.extend(errors);
-        let mut gathered = Gathered { facts, pods };
-        let answers = gathered.affinity_to_ask().into_iter().map(|selector| {
-            let nodes = selector
-                .parse::<Selector>()
-                .map_err(Unread)
-                .and_then(|parsed| {
-                    let nodes = real.iter().filter(|(_, labels)| parsed.matches(labels));
-                    let nodes = nodes.map(|(name, _)| name.clone()).collect::<Vec<_>>();
-                    match &node_unread {
-                        Some(unread) if nodes.len() < 2 => Err(unread.clone()),
-                        _ => Ok(nodes),
-                    }
-                });
-            (selector, nodes)
-        });
-        let answers = answers.collect();
-        gathered.note_affinity(&answers);
-        gathered.note_renewed(wanted.policy, &sets, &users);
-        gathered.note_unwanted(&sets);
-        Ok((gathered, standings))
+    /// Takes note of an object that lacks what the rules need.
+    fn lacks(&self, kind: &str, namespace: String, name: String, cause: String) {
+        let key = (kind.to_owned(), namespace, name);
+        self.lacking.borrow_mut().insert(key, cause);
     }
 
     /// What a whole snapshot would hold besides, and the command that saves it.
@@ -543,6 +353,8 @@ impl Saved {
             .claims
             .values()
             .any(|claim| claim.volume_name().is_some());
+        let mut pods = self.summaries.values().flatten();
+        let uses_claims = pods.any(|pod| !pod.claims.is_empty());
         // Without -A, kubectl shows the pods of one namespace; and that of all there are.
         let one = self.pod_namespaces.len() == 1 && self.namespaces.len() != 1;
         let missing = [
@@ -558,7 +370,7 @@ impl Saved {
                 self.leases.is_empty() && !self.any_malformed("Lease"),
                 "leases (whether a node lives)",
             ),
-            (self.claims.is_empty() && !self.users.is_empty(), "pvc"),
+            (self.claims.is_empty() && uses_claims, "pvc"),
             (self.volumes.is_empty() && bound, "pv"),
         ];
         let missing = missing
@@ -577,22 +389,152 @@ impl Saved {
     fn has_namespaces(&self) -> bool {
         !self.namespaces.is_empty() || self.any_malformed("Namespace")
     }
+}
 
-    /// Without any namespace in the file, opt-outs are named as unseen in the report instead of holding every pod.
-    fn opted_out(&self, namespace: &str) -> Read<Option<String>> {
-        match self.namespaces.get(namespace) {
-            Some(opted_out) => Ok(opted_out.clone()),
-            None if !self.has_namespaces() => Ok(None),
-            None => {
-                let missing = || Unread(format!("{namespace} is not in the snapshot"));
-                Err(self
-                    .not_absent("Namespace", "", namespace)
-                    .unwrap_or_else(missing))
+impl Source for Saved {
+    async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
+        let not_ready = self.nodes.iter();
+        let not_ready = not_ready.filter(|(_, node)| node.ready() != Ready::True);
+        Ok(Scan {
+            facts: ClusterFacts {
+                now: self.now,
+                node_count: self.nodes.len(),
+                unseen: self.missing(wanted),
+                ..ClusterFacts::default()
+            },
+            not_ready: not_ready.map(|(name, _)| name.clone()).collect(),
+            ready: None,
+            thorough: true,
+        })
+    }
+
+    async fn node(&self, name: &str, now: Timestamp) -> NodeRead {
+        let Some(raw) = self.nodes.get(name) else {
+            // The file holds nodes, so that one that is not in it does not exist.
+            let unread = self.not_absent("Node", "", name);
+            return unread.map_or(NodeRead::Gone, NodeRead::Unread);
+        };
+        let own = match self.leases.get(name) {
+            Some(lease) => Ok(Some(lease.clone())),
+            None => self
+                .not_absent("Lease", LEASE_NAMESPACE, name)
+                .map_or(Ok(None), Err),
+        };
+        let mut malformed = self.malformed.iter();
+        let unread = malformed.find_map(|((kind, namespace, _), cause)| {
+            let may_be = kind == "Lease" && namespace == SERVER_NAMESPACE;
+            may_be.then(|| Unread(format!("those of API servers: {cause}")))
+        });
+        let api_servers = unread.as_ref().map_or(Ok(self.servers.as_slice()), Err);
+        let leases = NodeLeases { own, api_servers };
+        match raw.clone().into_facts(now, leases, &self.options.selectors) {
+            Ok(facts) => NodeRead::Known(facts),
+            Err(cause) => {
+                self.lacks("Node", String::new(), name.to_owned(), cause.clone());
+                NodeRead::Unread(Unread(cause))
             }
         }
     }
 
-    fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
+    async fn is_open(&self, _: &str) -> bool {
+        false
+    }
+
+    async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
+        self.all_read("Node", "a node")?;
+        let mut traits = Traits::new();
+        let standings = self.nodes.iter().map(|(name, node)| {
+            let standing = node.standing(&self.options.selectors, now);
+            node.count_traits(standing, &mut traits);
+            (name.clone(), standing)
+        });
+        Ok((standings.collect(), traits))
+    }
+
+    async fn places(&self, nodes: &[String], _: bool) -> Result<BTreeSet<PodsOf>> {
+        let pods = self.pods.borrow();
+        let nodes = nodes.iter().cloned().map(PodsOf::Node);
+        let more = pods.keys().cloned();
+        let more = more.map(|node| node.map_or(PodsOf::NoNode, PodsOf::Node));
+        Ok(nodes.chain(more).collect())
+    }
+
+    async fn pods(&self, place: &PodsOf) -> Result<PodsFound> {
+        let node = match place {
+            PodsOf::Node(name) => Some(name.clone()),
+            _ => None,
+        };
+        let pods = self.pods.borrow_mut().remove(&node).unwrap_or_default();
+        let terminating = pods.into_iter().filter(|pod| pod.metadata.terminating());
+        let unasked = node.and_then(|name| self.unasked.get(&name));
+        let mut unasked = unasked.cloned().unwrap_or_default();
+        // A file may hold a pod twice.
+        unasked.sort_unstable();
+        unasked.dedup();
+        Ok(PodsFound {
+            terminating: terminating.collect(),
+            unasked,
+            whole: !self.any_malformed("Pod"),
+        })
+    }
+
+    async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>> {
+        let pods = self.pods.borrow_mut().remove(&Some(node.to_owned()));
+        Ok(pods.unwrap_or_default())
+    }
+
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
+        let is = |known: &Option<String>, wanted: &str| known.as_deref() == Some(wanted);
+        let pods = self.pods.borrow();
+        let mut pods = pods.values().flatten();
+        let pod = pods
+            .rfind(|pod| is(&pod.metadata.namespace, namespace) && is(&pod.metadata.name, name));
+        if pod.is_none()
+            // What could not be read may be this pod. That it is gone would then be a guess.
+            && let Some(Unread(cause)) = self.not_absent("Pod", namespace, name)
+        {
+            let cause = format!("pod {namespace}/{name} could not be read: {cause}");
+            return Err(CouldNotRun::Source(cause));
+        }
+        Ok(pod.cloned())
+    }
+
+    async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>> {
+        Ok(self.summaries.get(namespace).cloned().unwrap_or_default())
+    }
+
+    async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>> {
+        self.all_read("Pod", "a pod")?;
+        Ok(self.summaries.get(namespace).cloned().unwrap_or_default())
+    }
+
+    async fn namespaces(&self) -> Read<Namespaces> {
+        self.all_read("Namespace", "a namespace")?;
+        Ok(self.namespaces.clone())
+    }
+
+    /// Without any namespace in the file, opt-outs are named as unseen in the report instead of holding every pod.
+    fn opted_out(&self, _: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
+        match self.namespaces.get(name) {
+            Some(opted_out) => Ok(opted_out.clone()),
+            None if !self.has_namespaces() => Ok(None),
+            None => {
+                let missing = || Unread(format!("{name} is not in the snapshot"));
+                let unread = self.not_absent("Namespace", "", name);
+                Err(unread.unwrap_or_else(missing))
+            }
+        }
+    }
+
+    async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
+        let mut attachments = self.attachments.clone();
+        for on_node in attachments.values_mut() {
+            on_node.sort();
+        }
+        attachments
+    }
+
+    async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
         if self.claims.is_empty() && !self.any_malformed("PersistentVolumeClaim") {
             return ClaimState::Unread(Unread("claims were not saved in the snapshot".to_owned()))
                 .into();
@@ -617,5 +559,53 @@ impl Saved {
             },
         };
         claim.clone().into_look(volume)
+    }
+    async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
+        let selector = selector.parse::<Selector>().map_err(Unread)?;
+        let real = self.nodes.iter().filter(|(_, node)| {
+            selector.matches(node.labels()) && !node.is_leaf(&self.options.selectors)
+        });
+        let names = real.map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        // One that could not be read may be one.
+        if names.len() < 2 {
+            self.all_read("Node", "a node")?;
+        }
+        Ok(names)
+    }
+
+    async fn stateful_set(
+        &self,
+        namespace: &str,
+        name: &str,
+        _: bool,
+    ) -> Read<Option<RawStatefulSet>> {
+        let set = self.sets.get(&(namespace.to_owned(), name.to_owned()));
+        if set.is_none() && (self.sets.is_empty() || self.any_malformed("StatefulSet")) {
+            return Err(Unread("it is not in the snapshot".to_owned()));
+        }
+        Ok(set.cloned())
+    }
+
+    fn note_malformed_pod(&self, namespace: String, name: String, cause: String) {
+        self.lacks("Pod", namespace, name, cause);
+    }
+
+    fn errors(&self) -> Vec<ReadError> {
+        let mut all = self.malformed.clone();
+        all.extend(self.lacking.borrow().clone());
+        let error = |((kind, namespace, name), cause): ((String, String, String), String)| {
+            let slash = if namespace.is_empty() { "" } else { "/" };
+            let name = if name.is_empty() {
+                "without a name"
+            } else {
+                &name
+            };
+            let kind = if kind.is_empty() { "object" } else { &kind };
+            ReadError {
+                what: format!("{kind} {namespace}{slash}{name}"),
+                cause,
+            }
+        };
+        all.into_iter().map(error).collect()
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     decide::{Policy, ReasonCode, may_live},
     facts::{
         Census, ClaimFacts, ClaimState, ClusterFacts, Heard, KubeletAlive, LeafKind, NodeFacts,
-        NodeRead, SignBy,
+        NodeRead, Owned, SignBy,
     },
     limits::{Limits, Plan},
     selector::NodeSelectors,
@@ -120,7 +120,8 @@ fn gathered_at(now: Option<&str>, text: &str) -> Result<Gathered, SnapshotError>
         now: now.map(moment),
         ..Options::default()
     };
-    Saved::read(text.as_bytes(), options, Pods::Terminating)?.gather(&wanted, None)
+    let saved = Saved::read(text.as_bytes(), options, Pods::Terminating)?;
+    Ok(saved.gather(&wanted).expect("nothing is waited for"))
 }
 
 fn gathered(text: &str) -> Gathered {
@@ -306,7 +307,7 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
             ..Options::default()
         };
         let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
-        let Gathered { facts, pods } = saved.gather(&wanted, None).expect("a snapshot");
+        let Gathered { facts, pods } = saved.gather(&wanted).expect("a snapshot");
         let pod = pods
             .iter()
             .find(|pod| pod.name == "cache-0")
@@ -614,7 +615,7 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
             ..Options::default()
         };
         let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
-        let pods = saved.gather(&wanted, None).expect("a snapshot").pods;
+        let pods = saved.gather(&wanted).expect("a snapshot").pods;
         pods.into_iter()
             .map(|pod| pod.name)
             .collect::<BTreeSet<_>>()
@@ -1582,7 +1583,7 @@ fn the_selector_adds_leaf_nodes() {
         selectors,
     };
     let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
-    let plan = judged(saved.gather(&wanted, None).expect("a snapshot"));
+    let plan = judged(saved.gather(&wanted).expect("a snapshot"));
     let codes = plan
         .pods
         .iter()
@@ -1621,7 +1622,7 @@ fn facts_of(more: Value, selectors: NodeSelectors) -> NodeFacts {
         selectors,
     };
     let saved = Saved::read(text.as_bytes(), options, Pods::Terminating).expect("a snapshot");
-    let facts = saved.gather(&wanted, None).expect("a snapshot").facts;
+    let facts = saved.gather(&wanted).expect("a snapshot").facts;
     facts.nodes["n"].known().expect("it was read").clone()
 }
 
@@ -1848,7 +1849,12 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
         )
     };
     let facts = |objects: Vec<Value>| {
-        facts(&cluster_with(objects.into_iter().chain([pod("a")]))).nodes["cp-1.example"]
+        facts(&cluster_with(objects.into_iter().chain([samples::pod(
+            "data",
+            "a",
+            "cp-1.example",
+        )])))
+        .nodes["cp-1.example"]
             .known()
             .unwrap()
             .clone()
@@ -1956,8 +1962,8 @@ fn claims_are_found_by_each_way_a_pod_names_them() {
     let pods = gathered(&text).pods;
     let names = pods[0]
         .claims
-        .iter()
-        .map(|claim| claim.name.as_str())
+        .named()
+        .map(|(name, _)| name)
         .collect::<Vec<_>>();
     assert_eq!(names, ["data-web-0", "web-0-scratch"]);
 }
@@ -1993,14 +1999,9 @@ fn what_a_pod_says_of_its_claims_and_owners_is_kept() {
     ]);
     let text = cluster_with([with(pod("web-0"), json!({"spec": {"volumes": volumes}}))]);
     let claims = &gathered(&text).pods[0].claims;
-    let own = claims
-        .iter()
-        .filter(|claim| claim.ephemeral)
-        .map(|claim| claim.name.as_str());
-    assert_eq!(
-        (claims.len(), own.collect::<Vec<_>>()),
-        (3, vec!["web-0-scratch"])
-    );
+    let named = claims.named().collect::<Vec<_>>();
+    let own = ("web-0-scratch", true);
+    assert_eq!(named, [("data-web-0", false), ("web-0-both", false), own]);
     let workload = |kind: &str, name: &str, labels: Value| {
         let owner = json!([{"apiVersion": "x/v1", "kind": kind, "name": name, "uid": "o", "controller": true}]);
         let more = json!({"metadata": {"ownerReferences": owner, "labels": labels}});
@@ -2035,7 +2036,8 @@ fn what_a_pod_says_of_its_claims_and_owners_is_kept() {
 /// What a look at the claim of a pod found.
 fn looked_up(pod: Value, more: impl IntoIterator<Item = Value>) -> ClaimFacts {
     let mut pods = gathered(&cluster_with([pod].into_iter().chain(more))).pods;
-    pods.remove(0).claims.remove(0)
+    let claims = pods.remove(0).claims;
+    claims.known().expect("they were asked about")[0].clone()
 }
 
 #[test]
@@ -2055,24 +2057,9 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
             json!({"spec": {"local": {"path": "/mnt"}}}),
         )
     };
-    assert!(looked_up(user(), [owned_by("uid-web-0"), local()]).owned);
-    assert!(!looked_up(user(), [owned_by("uid-before"), local()]).owned);
-}
-
-/// What-if looks at the pods of some nodes, and the breaker at all nodes.
-#[test]
-fn a_node_with_a_terminating_pod_counts_as_one_whichever_nodes_are_asked_about() {
-    let text = cluster_with([pod("a")]);
-    let saved = Saved::read(text.as_bytes(), Options::default(), Pods::Every).expect("a snapshot");
-    let wanted = Wanted {
-        policy: &policy(),
-        namespaces: &NamespaceFilter::default(),
-        all: false,
-    };
-    let whole = saved.gather_whole(&wanted, &BTreeSet::from(["ds04".to_owned()]));
-    let standings = whole.expect("it can be judged").standings;
-    let busy = ["ds04", "ds06"].map(|name| standings[name].terminating);
-    assert_eq!(busy, [false, true]);
+    let owned = |uid| looked_up(user(), [owned_by(uid), local()]).owned;
+    assert_eq!(owned("uid-web-0"), Owned::Alone);
+    assert_eq!(owned("uid-before"), Owned::No);
 }
 
 /// A `StatefulSet` that is scaled down makes its pod the owner of the claims, with `whenScaled: Delete`.
@@ -2090,26 +2077,30 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
         json!({"metadata": {"ownerReferences": owner("Pod", "web-1")}}),
     );
     let set = |name: &str, replicas: u64| json!({"kind": "StatefulSet", "metadata": {"name": name, "namespace": "data", "uid": format!("uid-{name}")}, "spec": {"replicas": replicas}});
-    let unwanted = |more: Vec<Value>| {
+    let owned = |more: Vec<Value>| {
         looked_up(
             user(),
             [goes.clone(), volume("pv-1")].into_iter().chain(more),
         )
-        .unwanted
+        .owned
     };
-    assert_eq!(unwanted(vec![set("web", 1)]), Ok(()), "scaled down");
-    assert_eq!(unwanted(vec![set("other", 1)]), Ok(()), "gone");
+    assert_eq!(owned(vec![set("web", 1)]), Owned::Alone, "scaled down");
+    assert_eq!(owned(vec![set("other", 1)]), Owned::Alone, "gone");
+    let may_be_wanted = |owned: &Owned| matches!(owned, Owned::MayBeWanted(_));
     let orphan = with(user(), json!({"metadata": {"ownerReferences": null}}));
     let objects = [goes.clone(), volume("pv-1"), set("web", 1)];
     assert!(
-        looked_up(orphan, objects).unwanted.is_err(),
+        may_be_wanted(&looked_up(orphan, objects).owned),
         "its set was made anew"
     );
-    assert!(unwanted(vec![set("web", 2)]).is_err(), "scaled up again");
-    assert!(unwanted(vec![]).is_err(), "not saved");
+    assert!(
+        may_be_wanted(&owned(vec![set("web", 2)])),
+        "scaled up again"
+    );
+    assert!(may_be_wanted(&owned(vec![])), "not saved");
     let bad = json!({"kind": "StatefulSet", "metadata": {"name": 1}});
     assert!(
-        unwanted(vec![set("other", 1), bad]).is_err(),
+        may_be_wanted(&owned(vec![set("other", 1), bad])),
         "one that could not be read may be it"
     );
 }

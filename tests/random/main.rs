@@ -16,6 +16,7 @@
 
 mod answers;
 mod faults;
+mod foretold;
 mod options;
 mod rules;
 mod scan;

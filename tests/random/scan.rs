@@ -15,7 +15,9 @@ use pod_reaper::{
     selector::NodeSelectors,
     settings::{Settings, Task},
     source::{
-        Gathered, live,
+        Gathered,
+        cluster::Live,
+        gather,
         snapshot::{Pods, Saved},
     },
     stop::Stop,
@@ -61,16 +63,18 @@ fn verdicts(plan: &Plan) -> Verdicts {
     verdicts
 }
 
+pub fn runtime() -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().unwrap()
+}
+
 fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     runtime.block_on(async {
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
         let server = Server::new(case.cluster.clone()).page(case.page);
         let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
-        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None)
+        let Gathered { facts, pods } = gather(&Live::new(&cluster), &settings.wanted(), None)
             .await
             .unwrap();
         let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
@@ -85,7 +89,7 @@ fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) 
         settings.snapshot_options(Some(start())),
         Pods::Terminating,
     );
-    let Gathered { facts, pods } = saved.unwrap().gather(&settings.wanted(), None).unwrap();
+    let Gathered { facts, pods } = saved.unwrap().gather(&settings.wanted()).unwrap();
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     // A snapshot has pods of nodes that are gone. A scan without `--all` does not read them.
     let there = |node: &Option<String>| {
@@ -101,6 +105,15 @@ fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) 
 
 /// Checks `property` on random clusters.
 fn for_every_cluster(cases: u64, property: impl Fn(&Case, Settings)) -> bool {
+    for_every_world(cases, |dice, world, settings| {
+        let page = 1 + dice.below(3);
+        let cluster = Objects::new(start(), world.all());
+        property(&Case { cluster, page }, settings);
+    })
+}
+
+/// Checks `property` on random clusters that can change.
+pub fn for_every_world(cases: u64, mut property: impl FnMut(&mut Dice, World, Settings)) -> bool {
     for_every_seed(cases, |seed| {
         let mut dice = Dice::new(seed);
         let mut args = options::args(&mut dice);
@@ -108,7 +121,6 @@ fn for_every_cluster(cases: u64, property: impl Fn(&Case, Settings)) -> bool {
         let selects = dice.permille(500);
         args.retain(|arg| selects || !arg.contains("-node-selector="));
         let settings = options::settings(&args);
-        let page = 1 + dice.below(3);
         let mut world = World::random(&mut dice);
         let terms = world.volumes.values_mut().flat_map(|it| &mut it.affinity);
         let asked = terms.flat_map(|term| &mut term.requirements);
@@ -116,8 +128,7 @@ fn for_every_cluster(cases: u64, property: impl Fn(&Case, Settings)) -> bool {
             // The API server refuses to ask for a value that no label can have. A file does not.
             *value = value.trim_start_matches('-').to_owned();
         }
-        let cluster = Objects::new(start(), world.all());
-        property(&Case { cluster, page }, settings);
+        property(&mut dice, world, settings);
     })
 }
 
@@ -207,10 +218,7 @@ fn what_is_explained_is_what_a_run_decides() {
     let (over_cap, held) = (Cell::new(0), Cell::new(0));
     let enough = for_every_cluster(800, |case, settings| {
         let settings = &settings;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = runtime();
         let _entered = runtime.enter();
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
         let server = Server::new(case.cluster.clone()).page(case.page);
@@ -220,7 +228,7 @@ fn what_is_explained_is_what_a_run_decides() {
             settings.node_selectors.clone(),
         );
         let gathered = runtime
-            .block_on(live::gather(&cluster, &settings.wanted(), None))
+            .block_on(gather(&Live::new(&cluster), &settings.wanted(), None))
             .unwrap();
         let plan = Plan::new(
             &gathered.facts,
@@ -230,7 +238,7 @@ fn what_is_explained_is_what_a_run_decides() {
         );
         let on_cluster = |asked: &PodName| {
             runtime
-                .block_on(explain::run_on(&cluster, settings, asked))
+                .block_on(explain::run_on(&Live::new(&cluster), settings, asked))
                 .unwrap()
         };
         assert_eq!(differences(&plan, on_cluster), Vec::<String>::new());
@@ -250,7 +258,7 @@ fn what_is_explained_is_what_a_run_decides() {
             audit.snapshot_options(Some(start())),
             Pods::Terminating,
         );
-        let saved = saved.unwrap().gather(&audit.wanted(), None).unwrap();
+        let saved = saved.unwrap().gather(&audit.wanted()).unwrap();
         let of_file = Plan::new(&saved.facts, saved.pods, &audit.policy, &audit.limits);
         let on_file = |asked: &PodName| {
             runtime
@@ -289,10 +297,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
         others.into_iter().chain([opted_out]),
     );
     objects.cached = Some(vec![stuck]);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     runtime.block_on(async {
         let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
         let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
@@ -301,7 +306,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
             stop,
             NodeSelectors::default(),
         );
-        let Gathered { facts, pods } = live::gather(&cluster, &settings.wanted(), None)
+        let Gathered { facts, pods } = gather(&Live::new(&cluster), &settings.wanted(), None)
             .await
             .unwrap();
         // The run's delete would be refused, as the pod has another version.
@@ -311,7 +316,8 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
             namespace: "shop".to_owned(),
             name: "db-0".to_owned(),
         };
-        let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
+        let source = Live::new(&cluster);
+        let explained = explain::run_on(&source, &settings, &asked).await.unwrap();
         assert_eq!(explained.judgement.reason, Some(ReasonCode::OptedOut));
     });
 }

@@ -8,8 +8,8 @@ use super::*;
 use crate::{
     decide::decide,
     facts::{
-        Census, ClaimFacts, ClaimState, Doubt, FencingMark, Heard, KubeletAlive, Owner, SignBy,
-        Storage, Unread, VolumeFacts,
+        Census, ClaimFacts, ClaimState, Claims, Doubt, FencingMark, Heard, KubeletAlive, Owned,
+        Owner, SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -53,9 +53,8 @@ fn bound(name: &str, shared_disk: bool, storage: Storage) -> ClaimFacts {
         name: name.to_owned(),
         ephemeral: false,
         users: Vec::new(),
-        renewed: Ok(()),
-        owned: false,
-        unwanted: Ok(()),
+        renewed: Some(Ok(())),
+        owned: Owned::No,
         state,
     }
 }
@@ -75,7 +74,7 @@ fn policy() -> Policy {
 fn with_local_volume(more: Option<ClaimFacts>) -> PodFacts {
     let local = bound("data-db-0", false, Storage::Local("/mnt".to_owned()));
     PodFacts {
-        claims: [local].into_iter().chain(more).collect(),
+        claims: Claims::Known([local].into_iter().chain(more).collect()),
         ..samples::pod()
     }
 }
@@ -177,7 +176,7 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
 #[test]
 fn every_rule_that_holds_has_its_answer() {
     let with = |claim: ClaimFacts| PodFacts {
-        claims: vec![claim],
+        claims: Claims::Known(vec![claim]),
         ..samples::pod()
     };
     let shared = || bound("shared", true, Storage::Driver);
@@ -242,6 +241,10 @@ fn every_rule_that_holds_has_its_answer() {
     }
 }
 
+fn renewed(pod: &mut PodFacts, doubt: Doubt) {
+    samples::claims(pod)[0].renewed = Some(Err(doubt));
+}
+
 /// What would be inert, or destroy what does not come back, is not asked for.
 #[test]
 fn what_stands_against_an_answer_is_said_instead() {
@@ -253,12 +256,12 @@ fn what_stands_against_an_answer_is_said_instead() {
     let cases = [
         (
             "no StatefulSet made it",
-            with(|pod| pod.claims[0].renewed = Err(Doubt::proved("no StatefulSet made it"))),
+            with(|pod| renewed(pod, Doubt::proved("no StatefulSet made it"))),
         ),
         (
             "a finalizer would hold it",
             with(|pod| {
-                if let ClaimState::Bound { version, .. } = &mut pod.claims[0].state {
+                if let ClaimState::Bound { version, .. } = &mut samples::claims(pod)[0].state {
                     *version = None;
                 }
             }),
@@ -274,11 +277,10 @@ fn what_stands_against_an_answer_is_said_instead() {
         (
             "the pod owns a claim",
             PodFacts {
-                claims: vec![ClaimFacts {
-                    owned: true,
-                    unwanted: Err("its StatefulSet wants the pod again".to_owned()),
+                claims: Claims::Known(vec![ClaimFacts {
+                    owned: Owned::MayBeWanted("its StatefulSet wants the pod again".to_owned()),
                     ..bound("other", false, Storage::Driver)
-                }],
+                }]),
                 ..samples::pod()
             },
         ),
@@ -298,7 +300,7 @@ fn what_stands_against_an_answer_is_said_instead() {
         );
     }
     // What could only not be read is said, and asked for all the same: the run asks again.
-    let unread = with(|pod| pod.claims[0].renewed = Err(Doubt::unread("it is forbidden")));
+    let unread = with(|pod| renewed(pod, Doubt::unread("it is forbidden")));
     let (_, steps) = advised(unread, samples::node());
     assert_eq!(answers(&steps), [GIVES_UP]);
     assert!(

@@ -121,10 +121,8 @@ pub fn would_be_inert(
         pod: Some(pod),
     };
     let value = now.to_string();
-    let asked = pod
-        .claims
-        .iter()
-        .filter(|claim| claims.contains(&claim.name.as_str()));
+    let known = pod.claims.known().into_iter().flatten();
+    let asked = known.filter(|claim| claims.contains(&claim.name.as_str()));
     let mut of_claims = asked.filter_map(|claim| match claim.state {
         ClaimState::Bound { created, .. } => failure.inert(&value, Some(made(created))),
         _ => None,
@@ -155,22 +153,20 @@ pub fn answers(now: Timestamp, policy: &Policy, node: &NodeFacts, pod: &PodFacts
         .reap
         .iter()
         .map(|value| answer(REAP, "pod", &pod.name, value, None));
-    let of_claims = pod
-        .claims
-        .iter()
-        .filter_map(|claim: &ClaimFacts| match &claim.state {
-            ClaimState::Bound {
-                give_up: Some(value),
-                created,
-                ..
-            } => Some(answer(
-                GIVE_UP,
-                "pvc",
-                &claim.name,
-                value,
-                Some(made(*created)),
-            )),
-            _ => None,
-        });
+    let claims = pod.claims.known().into_iter().flatten();
+    let of_claims = claims.filter_map(|claim: &ClaimFacts| match &claim.state {
+        ClaimState::Bound {
+            give_up: Some(value),
+            created,
+            ..
+        } => Some(answer(
+            GIVE_UP,
+            "pvc",
+            &claim.name,
+            value,
+            Some(made(*created)),
+        )),
+        _ => None,
+    });
     of_node.chain(of_pod).chain(of_claims).collect()
 }

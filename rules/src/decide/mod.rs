@@ -91,11 +91,14 @@ pub fn decide(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &Po
         node,
         pod,
     };
-    // Of a rule that needs an unknown node nothing follows but that a fact is missing.
+    // Of a rule that needs what is not known nothing follows but that a fact is missing.
     let decided = RULES.iter().find_map(|rule| match rule.finding(&case) {
         Finding::Holds(reason) => Some(reason),
         Finding::Not => None,
         Finding::NodeUnknown => Some(case.node_unread()),
+        Finding::ClaimsUnknown => Some(Reason::FactsUnread(
+            "its claims: nothing was asked about them".to_owned(),
+        )),
     });
     decided.unwrap_or_else(|| case.node_unread())
 }
@@ -114,7 +117,8 @@ pub fn needs_claims(
         pod,
     };
     let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Storage);
-    !pod.claims.is_empty() && before.all(|rule| matches!(rule.finding(&case), Finding::Not))
+    pod.claims.named().next().is_some()
+        && before.all(|rule| matches!(rule.finding(&case), Finding::Not))
 }
 
 /// What has to be known of a pod whose claims may be given up with it.
@@ -133,16 +137,24 @@ pub fn asks_about_giving_up(
     node: Option<&NodeRead>,
     pod: &PodFacts,
 ) -> Option<GiveUp> {
-    if decide(now, policy, node, pod).code() != ReasonCode::LocalVolume {
+    let case = Case {
+        now,
+        policy,
+        node,
+        pod,
+    };
+    let mut rules = RULES.iter();
+    let local = rules.find(|rule| rule.gives.contains(&ReasonCode::LocalVolume))?;
+    let Finding::Holds(_) = local.finding(&case) else {
         return None;
-    }
+    };
     let declared = |claim: &ClaimFacts| match &claim.state {
         ClaimState::Bound {
             scratch, give_up, ..
         } => give_up.is_some() || *scratch && policy.reap_scratch,
         _ => false,
     };
-    let any = pod.claims.iter().any(declared);
+    let any = pod.claims.known().into_iter().flatten().any(declared);
     Some(if any {
         GiveUp::Declared
     } else {
@@ -166,7 +178,7 @@ pub fn left_to_a_person(
     let rules = RULES.iter().filter(|rule| rule.stage == Stage::Storage);
     let holds = rules.filter_map(|rule| match rule.finding(&case) {
         Finding::Holds(reason) => Some(reason),
-        Finding::Not | Finding::NodeUnknown => None,
+        Finding::Not | Finding::NodeUnknown | Finding::ClaimsUnknown => None,
     });
     holds.collect()
 }
@@ -210,6 +222,7 @@ pub fn evaluate(
             (Finding::Holds(reason), _) => (Some(true), reason.sentence()),
             (Finding::Not, _) => (Some(false), (rule.otherwise)(&case)),
             (Finding::NodeUnknown, _) => (None, "Its node could not be read.".to_owned()),
+            (Finding::ClaimsUnknown, _) => (None, "Nothing was asked about its claims.".to_owned()),
         };
         if holds != Some(false) {
             decides.get_or_insert(number);

@@ -8,7 +8,9 @@ use super::life::certainly_off;
 use super::life::counts_for;
 use super::reason::{Optout, PinnedClaim, Reason, heard, seen, spoken};
 use super::{Policy, Verdict, decide, signs_of_life, volume};
-use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy};
+use crate::facts::{
+    ClaimFacts, ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy,
+};
 
 /// What a rule may look at.
 pub(super) struct Case<'a> {
@@ -24,6 +26,8 @@ pub(super) enum Finding {
     Not,
     /// It asks about the node, which could not be read. That never permits a delete.
     NodeUnknown,
+    /// It asks about the pod's claims, about which nothing was asked. Nor does that.
+    ClaimsUnknown,
 }
 
 /// How far judging has come. Claims are looked up only of pods that the rules before [`Stage::Storage`] let through.
@@ -57,16 +61,20 @@ enum Holds {
     Always(fn(&Case<'_>) -> Option<Reason>),
     /// It needs the node, so that no such rule is ever passed without one.
     OnNode(fn(&Case<'_>, &NodeFacts) -> Option<Reason>),
+    /// It needs what was found about the claims besides.
+    OnClaims(fn(&Case<'_>, &NodeFacts, &[ClaimFacts]) -> Option<Reason>),
 }
 
 impl Rule {
     pub fn finding(&self, case: &Case<'_>) -> Finding {
-        let reason = match (&self.holds, case.known()) {
-            (Holds::Always(holds), _) => holds(case),
-            (Holds::OnNode(holds), Some(node)) => holds(case, node),
+        let reason = match (&self.holds, case.known(), case.pod.claims.known()) {
+            (Holds::Always(holds), ..) => holds(case),
             // It asks about a node that there is not.
-            (Holds::OnNode(_), None) if case.nowhere() => None,
-            (Holds::OnNode(_), None) => return Finding::NodeUnknown,
+            (_, None, _) if case.nowhere() => None,
+            (_, None, _) => return Finding::NodeUnknown,
+            (Holds::OnNode(holds), Some(node), _) => holds(case, node),
+            (Holds::OnClaims(holds), Some(node), Some(claims)) => holds(case, node, claims),
+            (Holds::OnClaims(_), _, None) => return Finding::ClaimsUnknown,
         };
         reason.map_or(Finding::Not, Finding::Holds)
     }
@@ -312,8 +320,8 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Storage,
         gives: &[ReasonCode::LocalVolume],
         asks: "Is its storage on the node?",
-        holds: Holds::OnNode(|case, node| {
-            let claims = volume::check(&case.failure(node), case.pod).pinned;
+        holds: Holds::OnClaims(|case, node, claims| {
+            let claims = volume::check(&case.failure(node), claims).pinned;
             if claims.is_empty() {
                 return None;
             }
@@ -327,7 +335,7 @@ pub(super) static RULES: &[Rule] = &[
                     Finding::Holds(reason) => {
                         Some(format!("{} would hold it anyway", reason.code()))
                     }
-                    Finding::Not | Finding::NodeUnknown => None,
+                    Finding::Not | Finding::NodeUnknown | Finding::ClaimsUnknown => None,
                 });
             let not_given = claims.iter().find_map(|claim| claim.given_up.clone().err());
             let kept = not_given.or(other)?;
@@ -343,8 +351,8 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Storage,
         gives: &[ReasonCode::VolumeConfined],
         asks: "Is its storage out of reach of every other node?",
-        holds: Holds::OnNode(|case, node| {
-            let claims = volume::check(&case.failure(node), case.pod).confined;
+        holds: Holds::OnClaims(|case, node, claims| {
+            let claims = volume::check(&case.failure(node), claims).confined;
             let answered = || case.failure(node).may_go() && !case.pod.may_own_a_claim();
             (!claims.is_empty() && !answered()).then_some(Reason::VolumeConfined { claims })
         }),
@@ -358,8 +366,8 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Storage,
         gives: &[ReasonCode::VolumeUnverified],
         asks: "Is a claim or its volume unverified?",
-        holds: Holds::OnNode(|case, node| {
-            let claims = volume::check(&case.failure(node), case.pod).unverified;
+        holds: Holds::OnClaims(|case, node, claims| {
+            let claims = volume::check(&case.failure(node), claims).unverified;
             let answered = || {
                 let failure = case.failure(node);
                 failure.may_go() && !case.pod.may_own_a_claim() && certainly_off(&failure).is_some()
@@ -375,7 +383,7 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Storage,
         gives: &[ReasonCode::SharedDisk],
         asks: "Could two machines write to its disk, and is its node not fenced?",
-        holds: Holds::OnNode(|case, node| {
+        holds: Holds::OnClaims(|case, node, _| {
             let what = shared_disk(case.pod)?;
             certainly_off(&case.failure(node))
                 .is_none()
@@ -432,12 +440,12 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Reap,
         gives: &[ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered],
         asks: "Does nothing bind it to its node?",
-        holds: Holds::OnNode(|case, node| {
+        holds: Holds::OnClaims(|case, node, claims| {
             let volume::Claims {
                 pinned: given_up,
                 mut notes,
                 ..
-            } = volume::check(&case.failure(node), case.pod);
+            } = volume::check(&case.failure(node), claims);
             notes.extend(given_up.iter().map(|PinnedClaim { claim, volume, reclaim_policy, .. }| {
                 let policy = reclaim_policy.as_deref().unwrap_or("none");
                 format!(
@@ -591,7 +599,8 @@ pub fn last_heard(now: Timestamp, node: &NodeFacts) -> String {
 
 /// What of `pod` two machines could write at once, as a phrase.
 pub fn shared_disk(pod: &PodFacts) -> Option<String> {
-    let of_claim = pod.claims.iter().find_map(|claim| match &claim.state {
+    let mut claims = pod.claims.known().into_iter().flatten();
+    let of_claim = claims.find_map(|claim| match &claim.state {
         ClaimState::Bound {
             shared_disk: true, ..
         } => Some(format!(
@@ -647,7 +656,7 @@ const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the 
 /// That a rule does not hold because of a person's answer, where `claims` would have it hold.
 fn passed(case: &Case<'_>, claims: impl Fn(&volume::Claims) -> bool) -> Option<String> {
     let failure = case.failure(case.known()?);
-    claims(&volume::check(&failure, case.pod)).then(|| PASSED.to_owned())
+    claims(&volume::check(&failure, case.pod.claims.known()?)).then(|| PASSED.to_owned())
 }
 
 /// What was seen of its claims, with their names.
@@ -655,8 +664,8 @@ fn of_claims(case: &Case<'_>, seen: &str) -> String {
     let names = case
         .pod
         .claims
-        .iter()
-        .map(|claim| claim.name.as_str())
+        .named()
+        .map(|(name, _)| name)
         .collect::<Vec<_>>();
     if names.is_empty() {
         "It uses no claim.".to_owned()

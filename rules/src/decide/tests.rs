@@ -5,9 +5,9 @@ use expect_test::expect;
 use super::*;
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, ClaimLook, ClaimState, Doubt, FencingMark, Heard, Identity,
-        JOB_TRACKING, Leaf, LeafKind, NodeFacts, Owner, Ready, Requirement, SignBy, Storage,
-        Unread, VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimState, ClaimUse, Claims, Doubt, FencingMark, Heard,
+        Identity, JOB_TRACKING, Leaf, LeafKind, NodeFacts, Owned, Owner, Ready, Requirement,
+        SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -152,9 +152,15 @@ impl Pod {
     }
 
     fn with(mut self, claim: ClaimFacts) -> Self {
-        self.0.claims.push(claim);
+        add(&mut self.0, claim);
         self
     }
+}
+
+/// One more claim, about which everything was asked.
+fn add(pod: &mut PodFacts, claim: ClaimFacts) {
+    let known = pod.claims.known().into_iter().flatten().cloned();
+    pod.claims = Claims::Known(known.chain([claim]).collect());
 }
 
 struct Node(NodeFacts);
@@ -322,9 +328,8 @@ fn claim(state: ClaimState) -> ClaimFacts {
         name: "data".to_owned(),
         ephemeral: false,
         users: Vec::new(),
-        renewed: not_asked().map_err(Doubt::unread),
-        owned: false,
-        unwanted: not_asked(),
+        renewed: None,
+        owned: Owned::No,
         state,
     }
 }
@@ -399,16 +404,14 @@ fn pinned(bond: &str) -> PinnedClaim {
         bond: bond.to_owned(),
         given_up: Err(undeclared("data")),
         answered: false,
-        doubt: not_asked().err().map(Doubt::unread),
+        doubt: Some(Doubt::unread(
+            "it was not asked whether it would be created again",
+        )),
     }
 }
 
 fn undeclared(claim: &str) -> String {
     format!("claim {claim} is not annotated pod-reaper.io/scratch: \"true\"")
-}
-
-fn not_asked() -> Result<(), String> {
-    Err("it was not looked up".to_owned())
 }
 
 fn local_volume(bond: &str) -> Reason {
@@ -1153,8 +1156,7 @@ fn beside(sign: &str) -> Reason {
 fn rule_10_protects_whom_the_operator_wants() {
     let own = |ephemeral| ClaimFacts {
         ephemeral,
-        owned: true,
-        unwanted: Ok(()),
+        owned: Owned::Alone,
         ..claim(ClaimState::Absent)
     };
     let on = |pod: Pod| pod.on(node().ready(Ready::False));
@@ -1227,7 +1229,8 @@ fn rule_10_protects_whom_the_operator_wants() {
             if pod.0.controller.is_none() {
                 notes.insert(0, NOTHING_BACK.to_owned());
             }
-            if pod.0.claims.iter().any(|claim| claim.owned) {
+            let mut claims = pod.0.claims.known().into_iter().flatten();
+            if claims.any(|claim| claim.owned == Owned::Alone) {
                 notes.insert(
                     0,
                     "claim data is its own alone and goes with it, data included".to_owned(),
@@ -1704,82 +1707,55 @@ fn a_term_without_requirements_matches_no_node() {
 
 #[test]
 fn a_claim_of_the_pods_own_binds_nothing() {
-    let look = |owners: &[&str]| ClaimLook {
-        owners: owned(owners),
-        state: bound(local()).state,
-    };
-    let looked_up = |ephemeral, name: &str, look: &ClaimLook| {
-        let mut pod = pod().one_of_many().with(ClaimFacts {
-            ephemeral,
-            ..claim(ClaimState::NotLookedUp)
-        });
-        pod.0
-            .note_claims(|_, asked| (asked == name).then(|| look.clone()));
-        pod
+    let of_its_own = |owned, volume| {
+        pod().one_of_many().with(ClaimFacts {
+            ephemeral: true,
+            owned,
+            ..bound(volume)
+        })
     };
     let own = || Reason::Stuck {
         given_up: Vec::new(),
         answered: false,
         notes: vec!["claim data is its own alone and goes with it, data included".to_owned()],
     };
-    let going = |unwanted, volume| {
+    let going = |owned, volume| {
         pod().with(ClaimFacts {
-            owned: true,
-            unwanted,
+            owned,
             ..bound(volume)
         })
     };
     let pinned = || local_volume("local, at /mnt/d1");
     check([
         (
-            "by volume, name and owner",
-            looked_up(true, "data", &look(&["u-0", "u-1"])),
+            "made by its volume",
+            of_its_own(Owned::Alone, local()),
             own(),
         ),
         (
-            "owned by a former pod",
-            looked_up(true, "data", &look(&["u-0"])),
-            pinned(),
-        ),
-        (
-            "owned by nobody",
-            looked_up(true, "data", &look(&[])),
-            pinned(),
-        ),
-        (
-            "owned, yet an ordinary claim",
-            looked_up(false, "data", &look(&["u-1"])),
+            "of a former pod, or of nobody",
+            of_its_own(Owned::No, local()),
             pinned(),
         ),
         (
             "owned, and nothing wants it again",
-            going(Ok(()), reachable(Vec::new())),
+            going(Owned::Alone, reachable(Vec::new())),
             own(),
         ),
         (
             "owned and on the disk of the node",
-            going(Ok(()), local()),
+            going(Owned::Alone, local()),
             pinned(),
         ),
         (
             "owned, and wanted again",
             going(
-                Err("its StatefulSet wants the pod again".to_owned()),
+                Owned::MayBeWanted("its StatefulSet wants the pod again".to_owned()),
                 reachable(Vec::new()),
             ),
             unverified(
                 "the pod owns it, so that it goes with the pod, but its StatefulSet wants the pod again",
             ),
-        ),
-        (
-            "another's look",
-            looked_up(true, "logs", &look(&["u-1"])),
-            unverified("it was not looked up"),
-        ),
-        (
-            "absent",
-            looked_up(true, "data", &ClaimState::Absent.into()),
-            stuck(),
         ),
     ]);
 }
@@ -1791,11 +1767,6 @@ fn rule_15_a_claim_that_could_not_be_verified_is_for_a_person() {
         phase: phase.map(str::to_owned),
     };
     let states = [
-        (
-            "not looked up",
-            ClaimState::NotLookedUp,
-            unverified("it was not looked up"),
-        ),
         (
             "unread",
             ClaimState::Unread(not_read()),
@@ -2129,20 +2100,17 @@ const TRIGGERS: [Trigger; 17] = [
         scene.pod.finalizers = owned(&[FOREIGN]);
     }),
     (13, "local-volume", |scene| {
-        scene.pod.claims.push(bound(local()));
+        add(&mut scene.pod, bound(local()));
     }),
     (14, "volume-confined", |scene| {
         let only_here = reachable(vec![vec![within("rack", &["r1"])]]);
-        scene
-            .pod
-            .claims
-            .push(bound(satisfied(only_here, &["ds06"])));
+        add(&mut scene.pod, bound(satisfied(only_here, &["ds06"])));
     }),
     (15, "volume-unverified", |scene| {
-        scene.pod.claims.push(not_bound());
+        add(&mut scene.pod, not_bound());
     }),
     (16, "shared-disk", |scene| {
-        scene.pod.claims.push(shared(reachable(Vec::new())));
+        add(&mut scene.pod, shared(reachable(Vec::new())));
     }),
     (17, "owner-kind", |scene| {
         scene.policy.manual_owner_kinds = owned(&["StatefulSet"]);
@@ -2255,7 +2223,17 @@ fn the_order_holds_for_every_form_of_a_rule() {
 
 #[test]
 fn claims_are_asked_for_only_where_they_can_matter() {
-    let with_claim = || pod().with(claim(ClaimState::NotLookedUp));
+    let named = || {
+        Claims::Named(vec![ClaimUse {
+            name: "data".to_owned(),
+            ephemeral: false,
+        }])
+    };
+    let with_claim = || {
+        let mut pod = pod();
+        pod.0.claims = named();
+        pod
+    };
     let rows = [
         ("let through so far", with_claim(), true),
         ("no claim", pod(), false),
@@ -2292,6 +2270,25 @@ fn claims_are_asked_for_only_where_they_can_matter() {
     assert!(
         needs_claims(now(), &manual, look.as_ref(), &facts),
         "rule 13 is before rule 17"
+    );
+}
+
+/// No rule about claims is passed where nothing was asked about them, and none holds.
+#[test]
+fn a_pod_about_whose_claims_nothing_was_asked_is_not_reaped() {
+    let mut pod = pod();
+    pod.0.claims = Claims::Named(vec![ClaimUse {
+        name: "data".to_owned(),
+        ephemeral: false,
+    }]);
+    let Pod(facts, look) = &pod;
+    let unasked = evaluate(now(), &policy(), look.as_ref(), facts);
+    let unasked = unasked.iter().filter(|rule| rule.holds.is_none());
+    let numbers = unasked.filter_map(|rule| rule.number).collect::<Vec<_>>();
+    assert_eq!(numbers, [13, 14, 15, 16]);
+    assert_eq!(
+        pod.judged_by(&policy()),
+        facts_unread("its claims: nothing was asked about them")
     );
 }
 
@@ -2501,7 +2498,7 @@ fn durations_are_written_in_whole_seconds() {
 /// A local claim that its StatefulSet makes again, with that answer.
 fn answered(give_up: Option<&str>) -> ClaimFacts {
     let mut claim = bound(local());
-    claim.renewed = Ok(());
+    claim.renewed = Some(Ok(()));
     set_bound(&mut claim, |answer, _, _| {
         *answer = give_up.map(str::to_owned);
     });
@@ -2665,8 +2662,14 @@ fn an_answer_gives_up_no_claim_that_is_not_made_again() {
         };
         kept.clone()
     };
-    assert_eq!(kept(|claim| claim.renewed = Err(Doubt::proved("so"))), "so");
-    assert_eq!(kept(|claim| claim.renewed = Err(Doubt::unread("so"))), "so");
+    assert_eq!(
+        kept(|claim| claim.renewed = Some(Err(Doubt::proved("so")))),
+        "so"
+    );
+    assert_eq!(
+        kept(|claim| claim.renewed = Some(Err(Doubt::unread("so")))),
+        "so"
+    );
     let held = kept(|claim| set_bound(claim, |_, _, version| *version = None));
     assert!(held.contains("is opted out"), "{held}");
     let second = |claim: ClaimFacts| ClaimFacts {
@@ -2716,7 +2719,7 @@ fn an_answer_answers_its_own_rule_alone() {
         )))
     };
     let owns = |mut pod: Pod| {
-        (pod.0.claims[0].owned, pod.0.claims[0].unwanted) = (true, Ok(()));
+        samples::claims(&mut pod.0)[0].owned = Owned::Alone;
         pod
     };
     let unread = || pod().with(claim(ClaimState::Unread(not_read())));
@@ -2743,11 +2746,6 @@ fn an_answer_answers_its_own_rule_alone() {
         (
             "15: the pod's, which owns the claim",
             owns(goes(lost())).on(off()),
-            false,
-        ),
-        (
-            "15: not looked up",
-            goes(pod().with(claim(ClaimState::NotLookedUp))).on(off()),
             false,
         ),
         ("15: the node's", lost().on(off()), false),

@@ -7,8 +7,8 @@
 use super::answer::{Failure, made};
 use super::reason::{ConfinedClaim, PinnedClaim, UnverifiedClaim};
 use crate::facts::{
-    AffinityTerm, ClaimFacts, ClaimState, Doubt, NodeFacts, PodFacts, Read, Requirement, Storage,
-    Unread, VolumeFacts,
+    AffinityTerm, ClaimFacts, ClaimState, Doubt, NodeFacts, Owned, PodFacts, Read, Requirement,
+    Storage, Unread, VolumeFacts,
 };
 
 /// What a pod's claims say about its moving elsewhere.
@@ -49,11 +49,11 @@ pub(super) fn any_answer(pod: &PodFacts) -> bool {
             }
         )
     };
-    pod.claims.iter().any(answered)
+    pod.claims.known().into_iter().flatten().any(answered)
 }
 
-/// Sorts the claims of `pod` by what they mean for its moving elsewhere.
-pub(super) fn check(failure: &Failure<'_>, pod: &PodFacts) -> Claims {
+/// Sorts the claims of a pod by what they mean for its moving elsewhere.
+pub(super) fn check(failure: &Failure<'_>, claims: &[ClaimFacts]) -> Claims {
     let node = failure.node;
     let mut checked = Claims::default();
     for facts @ ClaimFacts {
@@ -61,13 +61,12 @@ pub(super) fn check(failure: &Failure<'_>, pod: &PodFacts) -> Claims {
         state,
         ephemeral,
         owned,
-        unwanted,
         ..
-    } in &pod.claims
+    } in claims
     {
         let claim = claim.clone();
         let mut missing_volume = None;
-        if *owned {
+        if *owned != Owned::No {
             checked.notes.push(format!(
                 "claim {claim} is its own alone and goes with it, data included"
             ));
@@ -83,7 +82,7 @@ pub(super) fn check(failure: &Failure<'_>, pod: &PodFacts) -> Claims {
                 }
                 continue;
             }
-            if let Err(cause) = unwanted {
+            if let Owned::MayBeWanted(cause) = owned {
                 let cause = format!("the pod owns it, so that it goes with the pod, but {cause}");
                 checked.unverified.push(UnverifiedClaim {
                     claim: claim.clone(),
@@ -132,7 +131,6 @@ pub(super) fn check(failure: &Failure<'_>, pod: &PodFacts) -> Claims {
                     )
                 }
             },
-            ClaimState::NotLookedUp => "it was not looked up".to_owned(),
             ClaimState::Unread(unread) => unread.0.clone(),
             ClaimState::WithoutVolume {
                 missing: Some(volume),
@@ -190,10 +188,16 @@ fn give_up(
             "claim {name} is opted out, or a finalizer would hold it"
         ))
     };
+    let unasked = || {
+        Err(Doubt::unread(
+            "it was not asked whether it would be created again",
+        ))
+    };
     let users = users.join(", ");
     let used = || Doubt::proved(format!("claim {name} is also used by {users}"));
     let doubt = renewed
         .clone()
+        .unwrap_or_else(unasked)
         .and_then(|()| version.as_ref().map(drop).ok_or_else(held))
         .and_then(|()| users.is_empty().then_some(()).ok_or_else(used));
     let inert = give_up

@@ -18,8 +18,9 @@ use crate::questions::Judgement;
 use crate::report::text::Screen;
 use crate::report::{Render, VERSION, answers_of};
 use crate::settings::{Settings, Task};
+use crate::source::cluster::Live;
 use crate::source::snapshot::{self, Pods};
-use crate::source::{Gathered, live};
+use crate::source::{Gathered, Source, gather};
 use crate::stop::Stop;
 
 /// The answer.
@@ -90,43 +91,28 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Ex
             } => {
                 let saved =
                     snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
-                let summary = saved.pod(&asked.namespace, &asked.name);
-                // What could not be read may be this pod. That it is gone would then be a guess.
-                let cause = saved.not_absent("Pod", &asked.namespace, &asked.name);
-                let missing =
-                    || cause.map_or_else(|| absent(asked), |cause| unread(asked, &cause.0));
-                let summary = summary.ok_or_else(missing);
-                let uid = summary.as_ref().ok().map(|pod| pod.uid.as_str());
-                let gathered = saved
-                    .gather(&settings.wanted(), uid)
-                    .map_err(snapshot::in_snapshot(file))?;
-                answer(settings, asked, &summary?, gathered)
+                run_on(&saved, settings, asked).await
             }
             Task::Reap { target, .. } => {
                 let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
-                run_on(&cluster, settings, asked).await
+                run_on(&Live::new(&cluster), settings, asked).await
             }
         }
     };
     stop.or_stopped(Box::pin(answer)).await
 }
 
-/// Answers for `asked` on a cluster that is connected already.
+/// Answers for `asked`, by what `source` has.
 pub async fn run_on(
-    cluster: &Cluster,
+    source: &impl Source,
     settings: &Settings,
     asked: &PodName,
 ) -> Result<Explanation> {
-    let raw = cluster.pod(&asked.namespace, &asked.name).await;
-    let raw = raw.map_err(live::could_not(&format!("read pod {asked}")))?;
+    let raw = source.pod(&asked.namespace, &asked.name).await?;
     let raw = raw.ok_or_else(|| absent(asked))?;
     let summary = raw.summary();
-    let gathered = live::gather(
-        cluster,
-        &settings.wanted(),
-        summary.terminating.then_some(raw),
-    )
-    .await?;
+    let terminating = summary.terminating.then_some(raw);
+    let gathered = gather(source, &settings.wanted(), terminating).await?;
     answer(settings, asked, &summary, gathered)
 }
 

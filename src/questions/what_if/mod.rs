@@ -1,9 +1,9 @@
 //! `pod-reaper what-if`: what would happen if these nodes died now?
 //!
-//! The facts are read as they are, then altered: the nodes have been silent for ever, and what Kubernetes would evict
-//! from them is Terminating for ever. On those facts the rules and limits of a run decide, so that what is foretold
-//! cannot drift from what is done. Only reads are sent.
+//! What is supposed is put into the answers of the source: see [`supposed`]. A run's own gathering, rules and limits go
+//! by those, so that what is foretold cannot drift from what is done. Only reads are sent.
 
+mod supposed;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,21 +11,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use self::supposed::Supposed;
 use crate::cli::Output;
 use crate::cluster::Cluster;
 use crate::codes::codes;
 use crate::decide::{Reason, ReasonCode, Verdict};
 use crate::exit::{CouldNotRun, Exit, Result};
-use crate::facts::{
-    Census, ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Ready, Standing, Stay,
-};
+use crate::facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay};
 use crate::limits::{FEW_NODES, Judged, Plan};
 use crate::questions::{Judgement, joined};
 use crate::report::text::Screen;
 use crate::report::{BreakerEntry, Render, SettingsEntry, VERSION, notes};
 use crate::settings::{Settings, Task};
+use crate::source::cluster::Live;
 use crate::source::snapshot::{self, Pods};
-use crate::source::{Gathered, Whole, live};
+use crate::source::{Gathered, Source, Standings, gather};
 use crate::stop::Stop;
 
 /// The share of a zone's nodes from which on Kubernetes evicts slowly, or not at all.
@@ -132,87 +132,57 @@ pub struct Workload {
 /// Answers for `nodes`.
 pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<WhatIf> {
     let dead = nodes.iter().cloned().collect::<BTreeSet<_>>();
-    let wanted = settings.wanted();
-    let read = async {
+    let answer = async {
         match &settings.task {
             Task::Audit {
                 snapshot: file,
                 now,
             } => {
-                let saved =
-                    snapshot::open(file, settings.snapshot_options(*now), Pods::Every).await?;
-                let whole = saved
-                    .gather_whole(&wanted, &dead)
-                    .map_err(snapshot::in_snapshot(file))?;
-                supposed(whole, &dead)
+                let options = settings.snapshot_options(*now);
+                let saved = snapshot::open(file, options, Pods::Every).await?;
+                run_on(&saved, settings, &dead).await
             }
             Task::Reap { target, .. } => {
                 let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
-                let mut whole =
-                    supposed(live::gather_whole(&cluster, &wanted, &dead).await?, &dead)?;
-                live::look_up_claims(&cluster, &wanted, &mut whole.gathered).await;
-                Ok(whole)
+                run_on(&Live::new(&cluster), settings, &dead).await
             }
         }
     };
-    Ok(answer(settings, stop.or_stopped(read).await?, &dead))
+    stop.or_stopped(answer).await
 }
 
-/// What was read, as if the nodes of `dead` had died; an error where one of them does not exist.
-fn supposed(mut whole: Whole, dead: &BTreeSet<String>) -> Result<Whole> {
-    let nodes = &whole.gathered.facts.nodes;
+/// Answers for the nodes of `dead`, by what `source` has.
+pub async fn run_on(
+    source: &impl Source,
+    settings: &Settings,
+    dead: &BTreeSet<String>,
+) -> Result<WhatIf> {
+    let supposed = Supposed::new(source, dead);
+    let mut gathered = gather(&supposed, &settings.wanted(), None).await?;
+    let nodes = &gathered.facts.nodes;
+    let (standings, mut summaries) = supposed.seen();
     // An answer for a node that does not exist would be a comfort without ground.
     if let Some(name) = dead
         .iter()
         .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
     {
-        return Err(no_such_node(name, &whole.standings));
+        return Err(no_such_node(name, &standings));
     }
-    suppose(&mut whole.gathered, &whole.standings, dead);
-    Ok(whole)
+    // Other replicas are where these have theirs: in the same namespaces.
+    let concerned = summaries
+        .iter()
+        .filter(|pod| pod.serves && pod.workload.is_some());
+    let concerned = concerned.map(|pod| pod.namespace.clone());
+    for namespace in concerned.collect::<BTreeSet<_>>() {
+        let others = source.summaries(&namespace).await?.into_iter();
+        let on_dead = |pod: &PodSummary| pod.node.as_ref().is_some_and(|node| dead.contains(node));
+        summaries.extend(others.filter(|pod| !on_dead(pod)));
+    }
+    gathered.facts.errors = source.errors();
+    Ok(answer(settings, gathered, &standings, &summaries, dead))
 }
 
-/// Alters the facts as if the kubelets of `dead` had been silent for ever, and every pod that was kept for them were
-/// stuck for as long. What could not be read stays unread.
-pub fn suppose(
-    Gathered { facts, pods }: &mut Gathered,
-    standings: &BTreeMap<String, Standing>,
-    dead: &BTreeSet<String>,
-) {
-    for (name, read) in &mut facts.nodes {
-        if let NodeRead::Known(node) = read
-            && dead.contains(name)
-        {
-            // One that is Ready is heard until it dies, and so later than any mark was set.
-            let heard = node.last_heard().map(|heard| heard.at);
-            let refuted = node.ready == Ready::True && heard.is_some();
-            // It was given for an older failure.
-            node.powered_off.take_if(|_| node.ready == Ready::True);
-            node.fenced
-                .retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
-            node.ready = Ready::Unknown;
-            node.ready_reason = Some("NodeStatusUnknown".to_owned());
-            (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
-            (node.heard, node.no_api_server) = (Vec::new(), false);
-        }
-    }
-    for pod in pods {
-        if pod.node.as_ref().is_some_and(|node| dead.contains(node)) {
-            pod.deletion_deadline = Timestamp::MIN;
-        }
-    }
-    if !matches!(facts.census, Census::Unread(_)) {
-        let then = |(name, standing): (&String, &Standing)| Standing {
-            ready: standing.ready && !dead.contains(name),
-            // It has only just died: nobody has put it away.
-            since: standing.since.filter(|_| !dead.contains(name)),
-            ..*standing
-        };
-        facts.census = Census::count(facts.now, standings.iter().map(then));
-    }
-}
-
-fn no_such_node(name: &str, standings: &BTreeMap<String, Standing>) -> CouldNotRun {
+fn no_such_node(name: &str, standings: &Standings) -> CouldNotRun {
     let near = standings
         .keys()
         .map(|known| (strsim::jaro_winkler(name, known), known));
@@ -233,12 +203,13 @@ fn no_such_node(name: &str, standings: &BTreeMap<String, Standing>) -> CouldNotR
     CouldNotRun::Usage(format!("there is no node {name}; {hint}"))
 }
 
-fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf {
-    let Whole {
-        gathered: Gathered { facts, pods },
-        standings,
-        summaries,
-    } = whole;
+fn answer(
+    settings: &Settings,
+    Gathered { facts, pods }: Gathered,
+    standings: &Standings,
+    summaries: &[PodSummary],
+    dead: &BTreeSet<String>,
+) -> WhatIf {
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     let judged = plan
         .pods
@@ -294,12 +265,9 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
         )
     };
     pods.sort_by_cached_key(order);
-    let silent = |(name, standing): (&String, &Standing)| !standing.ready || dead.contains(name);
     // Kubernetes counts leaf nodes too.
-    let (all, not_ready) = (
-        standings.len(),
-        standings.iter().filter(|each| silent(*each)).count(),
-    );
+    let silent = standings.values().filter(|standing| !standing.ready);
+    let (all, not_ready) = (standings.len(), silent.count());
     let stops = all > 0
         && (not_ready == all
             || not_ready > FEW_NODES && 100 * not_ready >= KUBERNETES_PERCENT * all);
@@ -326,7 +294,7 @@ fn answer(settings: &Settings, whole: Whole, dead: &BTreeSet<String>) -> WhatIf 
         kubernetes_stops_evicting: stops,
         nodes_not_ready: (all > 0).then_some(not_ready),
         nodes_total: facts.node_count,
-        workloads: without_second_replica(&summaries, &standings, dead, settings),
+        workloads: without_second_replica(summaries, standings, dead, settings),
         left_out: left_out.into_iter().filter(|pod| pod.evicted()).count(),
         summary: Fate::ALL
             .into_iter()
@@ -401,7 +369,7 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
 /// The workloads that serve from `dead` nodes alone. A Job has no replicas, and a `DaemonSet` one a node.
 fn without_second_replica(
     summaries: &[PodSummary],
-    standings: &BTreeMap<String, Standing>,
+    standings: &Standings,
     dead: &BTreeSet<String>,
     settings: &Settings,
 ) -> Vec<Workload> {

@@ -1,15 +1,11 @@
-//! Tests of the supposed facts, and of which pods come back. `tests/` verifies that the rest is decided as in a run.
+//! Tests of what is supposed, and of which pods come back. `tests/` verifies that the rest is decided as in a run.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use futures_util::FutureExt;
+use pod_reaper_test_support::samples;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    facts::ClusterFacts,
-    kubernetes::RawPod,
-    limits::{HoldReason, hold},
-};
+use crate::{kubernetes::RawPod, report::samples::audit, source::snapshot::Saved};
 
 fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
     let owners =
@@ -111,44 +107,87 @@ fn without_a_controller_nothing_comes_back() {
     );
 }
 
+/// What is foretold of `dead`, of a snapshot that holds `objects`.
+fn foretold(settings: &Settings, objects: &[Value], dead: &[&str]) -> WhatIf {
+    let text = samples::list(objects.iter().cloned()).to_string();
+    let options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
+    let saved = Saved::read(text.as_bytes(), options, Pods::Every).expect("a snapshot");
+    let dead = dead.iter().map(|name| (*name).to_owned()).collect();
+    let answer = run_on(&saved, settings, &dead).now_or_never();
+    answer.expect("nothing is waited for").expect("they exist")
+}
+
 #[test]
 fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
-    let standing = |ready| Standing {
-        ready,
-        terminating: true,
-        ..Standing::default()
+    let nodes = [
+        ("a", "True"),
+        ("b", "True"),
+        ("c", "True"),
+        ("d", "Unknown"),
+    ];
+    let mut objects = nodes
+        .map(|(name, ready)| samples::node(name, ready))
+        .to_vec();
+    objects.extend([
+        samples::namespace("shop"),
+        samples::pod("shop", "db-0", "a"),
+    ]);
+    let held = |dead: &[&str]| {
+        let breaker = foretold(&audit(), &objects, dead).breaker;
+        breaker.map(|breaker| breaker.detail)
     };
-    let standings = BTreeMap::from(
-        [("a", true), ("b", true), ("c", true), ("d", false)]
-            .map(|(name, ready)| (name.to_owned(), standing(ready))),
+    assert_eq!(held(&["a"]), None);
+    let outage = held(&["a", "b"]).expect("it holds");
+    assert!(outage.contains("3 of 4 nodes are NotReady"), "{outage}");
+}
+
+/// Of the other nodes only the breaker asks whether a pod is Terminating there.
+#[test]
+fn a_node_that_was_put_away_counts_only_with_a_terminating_pod() {
+    let away = |name| {
+        let long_ago = json!([{"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        let more = json!({"spec": {"unschedulable": true}, "status": {"conditions": long_ago}});
+        samples::with(samples::node(name, "Unknown"), more)
+    };
+    let objects = |on: &str| {
+        let nodes = ["a", "b", "c"].map(|name| samples::node(name, "True"));
+        let others = [away("d"), away("e"), samples::pod("shop", "old", on)];
+        nodes.into_iter().chain(others).collect::<Vec<_>>()
+    };
+    let breaker = |on| foretold(&audit(), &objects(on), &["a", "b"]).breaker;
+    assert_eq!(breaker("a"), None);
+    // It has only just died, as far as is supposed.
+    let of_all = foretold(&audit(), &objects("a"), &["a", "b", "d"]).breaker;
+    assert!(of_all.is_some_and(|breaker| breaker.detail.contains("3 of 4 nodes")));
+    assert!(breaker("d").is_some_and(|breaker| breaker.detail.contains("3 of 4 nodes")));
+}
+
+/// Whether claims are created again is asked about a node that lives, as of one that is dead.
+#[test]
+fn scratch_is_foretold_as_it_is_reaped() {
+    let cache = samples::using(samples::pod("shop", "cache-0", "a"), "disk-cache-0");
+    let labels = json!({"apps.kubernetes.io/pod-index": "0"});
+    let mut cache = samples::with(cache, json!({"metadata": {"labels": labels}}));
+    cache["metadata"]["deletionTimestamp"] = Value::Null;
+    let objects = [
+        samples::node("a", "True"),
+        samples::node("b", "True"),
+        samples::namespace("shop"),
+        samples::lease("a"),
+        samples::set("shop", "cache", &["disk"]),
+        samples::scratch("shop", "disk-cache-0", "pv-1"),
+        samples::volume("pv-1", &json!({"local": {"path": "/x"}})),
+        cache,
+    ];
+    let reason = |scratch| {
+        let mut settings = audit();
+        settings.policy.reap_scratch = scratch;
+        let pod = foretold(&settings, &objects, &["a"]).pods.remove(0);
+        (pod.fate, pod.judgement.reason)
+    };
+    assert_eq!(reason(true), (Fate::ComesBack, Some(ReasonCode::Scratch)));
+    assert_eq!(
+        reason(false),
+        (Fate::NeedsPerson, Some(ReasonCode::LocalVolume))
     );
-    let held_with = |dead: &[&str]| {
-        let dead = dead
-            .iter()
-            .map(|name| (*name).to_owned())
-            .collect::<BTreeSet<_>>();
-        let facts = ClusterFacts {
-            now: Timestamp::UNIX_EPOCH,
-            place: None,
-            nodes: BTreeMap::new(),
-            census: Census::NotNeeded,
-            traits: BTreeMap::new(),
-            attachments: BTreeMap::new(),
-            unasked: BTreeMap::new(),
-            unmatched_namespaces: None,
-            on_ready_nodes: 0,
-            node_count: 4,
-            errors: Vec::new(),
-            unseen: Vec::new(),
-        };
-        let mut gathered = Gathered {
-            facts,
-            pods: Vec::new(),
-        };
-        suppose(&mut gathered, &standings, &dead);
-        hold(&gathered.facts.census, 55)
-    };
-    assert_eq!(held_with(&["a"]), None);
-    let outage = HoldReason::MassOutage("3 of 4 nodes are NotReady".to_owned());
-    assert_eq!(held_with(&["a", "b"]), Some(outage));
 }

@@ -25,7 +25,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::watched::{Watched, Write};
-use crate::world::{By, World, claim_state, no_facts, reached, start, unread, unwanted};
+use crate::world::{By, World, no_facts, reached, start, unread};
 
 /// The maximum age of a read of the node at a write.
 const FRESH: Duration = Duration::from_secs(5);
@@ -151,7 +151,7 @@ impl Watched {
         // The one that was rehearsed.
         let uses = |pod: &&PodFacts| {
             pod.namespace == request.namespace
-                && pod.claims.iter().any(|claim| claim.name == request.name)
+                && pod.claims.named().any(|(claim, _)| claim == request.name)
         };
         let rehearsed = |pod: &&PodFacts| {
             let mut writes = self
@@ -254,29 +254,21 @@ impl Watched {
         let opted_out = self.received.namespaces.get(&pod.namespace).cloned();
         pod.namespace_opted_out = opted_out.ok_or_else(unread);
         let users = self.received.users.get(&pod.namespace);
-        self.world.note_renewed(&mut pod, users);
         let set = self.received.sets.get(&pod.namespace).map(Option::as_ref);
-        let unwanted = unwanted(&pod, &set.ok_or_else(unread));
-        for claim in &mut pod.claims {
-            let found = self
-                .received
-                .claims
-                .get(&(pod.namespace.clone(), claim.name.clone()));
-            let found = found.map(Option::as_ref).ok_or_else(unread);
-            claim.owned = found
-                .as_ref()
-                .is_ok_and(|found| found.is_some_and(|it| it.owners.contains(&pod.uid)));
-            claim.unwanted.clone_from(&unwanted);
-            claim.state = claim_state(found, |name| {
-                let volume = self
-                    .received
-                    .volumes
-                    .get(name)
-                    .cloned()
-                    .ok_or_else(unread)?;
-                Ok(volume.map(|volume| reached(volume, self.received.selected.values())))
-            });
-        }
+        let claim = |name: &str| {
+            let key = (pod.namespace.clone(), name.to_owned());
+            let found = self.received.claims.get(&key);
+            found.map(Option::as_ref).ok_or_else(unread)
+        };
+        let volume = |name: &str| {
+            let volume = self.received.volumes.get(name).cloned();
+            let selected = self.received.selected.values();
+            Ok(volume
+                .ok_or_else(unread)?
+                .map(|volume| reached(volume, selected)))
+        };
+        let set = set.ok_or_else(unread);
+        pod.claims = self.world.known_claims(&pod, users, &set, claim, volume);
         let mut facts = no_facts(start());
         let node = pod.node.clone().unwrap_or_default();
         if let Some(look) = self
@@ -312,7 +304,8 @@ impl Watched {
         wrong.extend(objections.into_iter().map(str::to_owned));
         if let Some(NodeRead::Known(node)) = facts.nodes.values().next() {
             let goes = |claim: &&ClaimFacts| place_of(claim, node) == Place::Pinned;
-            let goes = pod.claims.iter().filter(goes).collect::<Vec<_>>();
+            let known = pod.claims.known().into_iter().flatten();
+            let goes = known.filter(goes).collect::<Vec<_>>();
             let failure = Failure::of(node, &pod, policy, facts.now);
             let of_request = goes.iter().find(|claim| claim.name == request.name);
             let may_go = of_request.is_some_and(|it| given_up(request, &failure, policy, it));

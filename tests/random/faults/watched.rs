@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::invariants::Rules;
 use crate::world::{
-    Claim, Facts, Key, Pod, SET, Set, World, json,
+    Claim, Facts, Key, Pod, SET, Set, World, claims_of, json,
     node::{Lease, Node},
 };
 
@@ -373,10 +373,7 @@ impl Received {
             }
             Kind::PodsIn if !malformed => {
                 let users = readable.iter().filter_map(|facts| match facts {
-                    Facts::Pod(pod, _) => {
-                        let claims = pod.claims.iter().map(|claim| claim.name.clone());
-                        Some((pod.uid.clone(), claims.collect()))
-                    }
+                    Facts::Pod(pod, _) => Some((pod.uid.clone(), claims_of(pod))),
                     _ => None,
                 });
                 self.users

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     facts::{
-        AffinityTerm, Attachment, Census, ClaimState, Doubt, NodeFacts, NodeRead, PodFacts,
+        AffinityTerm, Attachment, Census, ClaimState, Doubt, NodeFacts, NodeRead, Owned, PodFacts,
         ReadError, Standing, Unread,
     },
     outcome::{Outcome, OutcomeCode},
@@ -14,7 +14,7 @@ use pod_reaper_test_support::{oracle::standing, simulated::Dice};
 
 use crate::{
     options,
-    world::{World, start},
+    world::{World, known_mut, start, volumes_mut},
 };
 
 /// A cluster, the options, and the outcomes of the pods.
@@ -182,28 +182,27 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     {
         *finalizer = format!("x/{}", text(dice));
     }
-    for (number, claim) in pod.claims.iter_mut().enumerate() {
+    for (number, claim) in known_mut(pod).iter_mut().enumerate() {
         claim.name = format!("{}{number}", text(dice));
         claim.users.iter_mut().for_each(|user| *user = text(dice));
-        claim.unwanted = claim.unwanted.clone().map_err(|_| text(dice));
-        claim.renewed = claim.renewed.clone().map_err(|_| Doubt {
-            why: text(dice),
-            proved: dice.permille(700),
-        });
-        claim.state = match dice.weigh(&[(50, 0), (1, 1), (1, 2)]) {
-            0 => claim.state.clone(),
-            1 => ClaimState::NotLookedUp,
-            _ => ClaimState::Unread(Unread(text(dice))),
-        };
-        if claim.state == ClaimState::NotLookedUp {
-            claim.owned = false;
+        if let Some(Err(doubt)) = &mut claim.renewed {
+            *doubt = Doubt {
+                why: text(dice),
+                proved: dice.permille(700),
+            };
+        }
+        if let Owned::MayBeWanted(why) = &mut claim.owned {
+            *why = text(dice);
+        }
+        if dice.permille(20) {
+            claim.state = ClaimState::Unread(Unread(text(dice)));
         }
         if let ClaimState::WithoutVolume { missing, phase } = &mut claim.state {
             *missing = missing.take().map(|_| text(dice));
             *phase = dice.permille(500).then(|| text(dice));
         }
     }
-    for volume in pod.volumes_mut() {
+    for volume in volumes_mut(pod) {
         volume.name = text(dice);
         volume.reclaim_policy = dice
             .pick(&[None, Some("Retain"), Some("Delete")])
@@ -239,7 +238,7 @@ fn change_answers(dice: &mut Dice, node: &mut NodeFacts, pod: &mut PodFacts) {
     };
     about(&[], &mut node.powered_off);
     about(&[], &mut pod.reap);
-    for claim in &mut pod.claims {
+    for claim in known_mut(pod) {
         if let ClaimState::Bound {
             give_up, created, ..
         } = &mut claim.state

@@ -8,14 +8,12 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use jiff::SignedDuration;
 use pod_reaper::{
     advice::{Command, Step},
     cli::Output,
     decide::{GIVE_UP, Reason, ReasonCode, decide, evaluate, to_ask},
-    facts::{Census, ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts, Ready, Unread},
+    facts::{Census, ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts, Unread},
     limits::{Judged, Limits, Plan, natural},
-    questions::what_if::suppose,
     report::{Render as _, Report, text::Screen},
     settings::{Settings, Task},
     source::Gathered,
@@ -26,7 +24,11 @@ use pod_reaper_test_support::oracle::{
 };
 
 use self::case::Case;
-use crate::{answers::Answers, for_every_seed};
+use crate::{
+    answers::Answers,
+    for_every_seed,
+    world::{known_mut, volumes_mut},
+};
 
 const CASES: u64 = 10_000;
 
@@ -103,6 +105,11 @@ fn breaker_holds(case: &Case, max_percent: u8) -> bool {
             )
         }
     }
+}
+
+/// What is known about the claims of the pod.
+fn claims(pod: &PodFacts) -> impl Iterator<Item = &ClaimFacts> {
+    pod.claims.known().into_iter().flatten()
 }
 
 fn uids<'a>(pods: impl IntoIterator<Item = &'a PodFacts>) -> BTreeSet<&'a str> {
@@ -218,7 +225,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
                 _ => continue,
             };
             let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
-            let such = pod.claims.iter().filter(|claim| match place {
+            let such = claims(pod).filter(|claim| match place {
                 Place::Unverified => is_unverified(claim, node),
                 place => place_of(claim, node) == place,
             });
@@ -280,7 +287,7 @@ fn the_answers_that_are_not_asked_for_change_nothing() {
             let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
                 continue;
             };
-            for claim in &pod.claims {
+            for claim in claims(pod) {
                 let mut unasked = claim.clone();
                 let ClaimState::Bound { volume, .. } = &mut unasked.state else {
                     continue;
@@ -385,12 +392,12 @@ fn a_failed_read_adds_nothing() {
             }
         },
         |it, why| {
-            for claim in it.pods.iter_mut().flat_map(|pod| &mut pod.claims) {
+            for claim in it.pods.iter_mut().flat_map(known_mut) {
                 claim.state = ClaimState::Unread(why.clone());
             }
         },
         |it, why| {
-            let volumes = it.pods.iter_mut().flat_map(PodFacts::volumes_mut);
+            let volumes = it.pods.iter_mut().flat_map(volumes_mut);
             for term in volumes.flat_map(|volume| &mut volume.affinity) {
                 term.satisfied_by = Some(Err(why.clone()));
             }
@@ -460,7 +467,7 @@ fn what_is_asked_for_lets_the_pod_go() {
         let mut gathered = case.gathered.clone();
         for (at, pod) in gathered.pods.iter_mut().enumerate() {
             (pod.namespace, pod.name) = ("apps".to_owned(), format!("pod-{at}"));
-            for (number, claim) in pod.claims.iter_mut().enumerate() {
+            for (number, claim) in known_mut(pod).iter_mut().enumerate() {
                 claim.name = format!("claim-{at}-{number}");
             }
         }
@@ -504,7 +511,7 @@ fn what_is_asked_for_lets_the_pod_go() {
                     }
                     ("pod", "reap") => pod.reap = time,
                     ("pvc", "give-up") => {
-                        for claim in &mut pod.claims {
+                        for claim in known_mut(pod) {
                             if let ClaimState::Bound { give_up, .. } = &mut claim.state
                                 && words.contains(&claim.name)
                             {
@@ -516,12 +523,9 @@ fn what_is_asked_for_lets_the_pod_go() {
                 }
             }
             // What was not found out is asked again.
-            let sure = pod.claims.iter().all(|claim| {
-                let renewed = claim
-                    .renewed
-                    .as_ref()
-                    .map_or_else(|doubt| doubt.proved, |()| true);
-                renewed && claim.state != ClaimState::NotLookedUp
+            let sure = claims(pod).all(|claim| match &claim.renewed {
+                Some(Err(doubt)) => doubt.proved,
+                _ => true,
             });
             let pod = pod.clone();
             let policy = &settings.policy;
@@ -602,7 +606,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             let shared = |claim: &ClaimFacts| {
                 place_of(claim, node) == Place::Pinned && !claim.users.is_empty()
             };
-            let shared = pod.claims.iter().any(shared);
+            let shared = claims(pod).any(shared);
             assert!(
                 !shared || !entry.steps.iter().any(gives_up_a_claim),
                 "{}: others use it",
@@ -718,90 +722,6 @@ fn columns(line: &str) -> usize {
             }
         })
         .sum()
-}
-
-/// Takes away what people have answered about an earlier failure.
-fn take_answers(pod: &mut PodFacts) {
-    pod.reap = None;
-    for claim in &mut pod.claims {
-        if let ClaimState::Bound { give_up, .. } = &mut claim.state {
-            *give_up = None;
-        }
-    }
-}
-
-/// A prediction for a node equals the verdicts of the rules once that node is dead and all its pods are stuck.
-#[test]
-fn the_prediction_for_a_node_is_what_a_run_then_decides() {
-    let seen = Cell::new(0);
-    let enough = for_every_cluster(|case| {
-        let settings = case.settings();
-        let nodes = case.gathered.facts.nodes.keys();
-        let dead = nodes.take(2).cloned().collect::<BTreeSet<_>>();
-        let on_dead = |pod: &PodFacts| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-        let known = case
-            .gathered
-            .facts
-            .nodes
-            .iter()
-            .filter_map(|(name, node)| Some((name, node.known()?)));
-        let now = case.gathered.facts.now;
-        let known = known.map(|(name, node)| (name.clone(), standing(node, now, true)));
-        let mut standings = known.collect::<BTreeMap<_, _>>();
-        for (number, standing) in case.further_nodes.iter().copied().enumerate() {
-            standings.insert(format!("further-{number}"), standing);
-        }
-        let mut before = case.gathered.clone();
-        before.pods.retain(on_dead);
-
-        // Two hours after they died.
-        let mut after = before.clone();
-        let ago = after.facts.now - SignedDuration::from_hours(2);
-        for node in &dead {
-            if let Some(NodeRead::Known(node)) = after.facts.nodes.get_mut(node) {
-                // All that it wrote, and all marks, are older than that. One that was Ready was heard until then.
-                let (lived, older) = (node.ready == Ready::True, SignedDuration::from_hours(9));
-                let times = node.heard.iter_mut().map(|heard| &mut heard.at);
-                times.for_each(|at| *at = if lived { ago } else { *at - older });
-                node.fenced
-                    .iter_mut()
-                    .filter_map(|mark| mark.set_by.as_mut())
-                    .for_each(|at| *at -= older);
-                (node.ready, node.ready_since, node.tainted_since) =
-                    (Ready::Unknown, Some(ago), Some(ago));
-            }
-        }
-        for pod in &mut after.pods {
-            pod.deletion_deadline = ago;
-            take_answers(pod);
-        }
-        let nodes = after.facts.nodes.values_mut();
-        for node in nodes {
-            if let NodeRead::Known(node) = node {
-                node.powered_off = None;
-            }
-        }
-        if !matches!(after.facts.census, Census::Unread(_)) {
-            let counted = after.facts.nodes.values().filter_map(NodeRead::known);
-            let counted = counted.map(|node| standing(node, now, true));
-            after.facts.census =
-                Census::count(now, counted.chain(case.further_nodes.iter().copied()));
-        }
-
-        suppose(&mut before, &standings, &dead);
-        let codes = |plan: &Plan| {
-            let codes = plan
-                .pods
-                .iter()
-                .map(|judged| (judged.pod.uid.clone(), judged.code()));
-            codes.collect::<BTreeMap<_, _>>()
-        };
-        let (foretold, done) = (plan(&settings, &before), plan(&settings, &after));
-        assert_eq!(codes(&foretold), codes(&done));
-        assert_eq!(&foretold.hold, &done.hold);
-        seen.set(seen.get() + foretold.reaps().count());
-    });
-    assert!(!enough || seen.get() > 0, "no pod is foretold to be reaped");
 }
 
 /// Deciding stops at the first rule that applies, and explaining continues. Both must agree.

@@ -202,17 +202,16 @@ fn lease(lease: &Lease, named: &Value) -> Value {
 
 pub fn pod(pod: &Pod) -> Value {
     let facts = &pod.facts;
-    let volumes = facts.claims.iter().flat_map(|claim| {
+    let volumes = facts.claims.named().flat_map(|(claim, ephemeral)| {
         // A generic ephemeral volume's claim is named after pod and volume.
         let name = claim
-            .name
             .strip_prefix(&format!("{}-", facts.name))
             .unwrap_or_default();
-        let ephemeral = || json!({"name": name, "ephemeral": {"volumeClaimTemplate": {}}});
-        let named = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim.name}});
-        match (claim.ephemeral, pod.names_its_own) {
-            (true, _) => vec![ephemeral()],
-            (false, true) => vec![ephemeral(), named],
+        let made = || json!({"name": name, "ephemeral": {"volumeClaimTemplate": {}}});
+        let named = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim}});
+        match (ephemeral, pod.names_its_own) {
+            (true, _) => vec![made()],
+            (false, true) => vec![made(), named],
             (false, false) => vec![named],
         }
     });

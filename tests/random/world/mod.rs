@@ -9,9 +9,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{
-    AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Doubt, Identity,
-    JOB_TRACKING, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, Requirement, Storage, Unread,
-    VolumeFacts,
+    AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClaimUse, Claims, ClusterFacts,
+    Doubt, Identity, JOB_TRACKING, NodeFacts, NodeRead, Owned, Owner, PodFacts, Read, Ready,
+    Requirement, Storage, Unread, VolumeFacts,
 };
 use pod_reaper::source::Gathered;
 use pod_reaper_test_support::{
@@ -62,7 +62,7 @@ pub struct World {
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Pod {
-    /// Its facts, with claims that were not looked up. The deletion deadline is valid only if it is Terminating.
+    /// Its facts, nothing asked about its claims. The deletion deadline is valid only if it is Terminating.
     pub facts: PodFacts,
     pub terminating: bool,
     pub skip: Skip,
@@ -446,24 +446,15 @@ impl World {
                 .values()
                 .filter(|pod| of_set && pod.facts.namespace == namespace);
             let others =
-                others.flat_map(|pod| pod.facts.claims.iter().filter(|claim| !claim.ephemeral));
+                others.flat_map(|pod| pod.facts.claims.named().filter(|(_, ephemeral)| !ephemeral));
             if dice.permille(40)
-                && let Some(shared) = others.map(|claim| claim.name.clone()).next()
+                && let Some(shared) = others.map(|(name, _)| name.to_owned()).next()
                 && number == 0
             {
                 claim = shared;
             }
-            let (users, renewed, state) = (Vec::new(), doubted(), ClaimState::NotLookedUp);
-            let (owned, unwanted) = (false, not_asked());
-            claims.push(ClaimFacts {
-                name: claim,
-                ephemeral,
-                users,
-                renewed,
-                owned,
-                unwanted,
-                state,
-            });
+            let name = claim;
+            claims.push(ClaimUse { name, ephemeral });
         }
         let names_its_own = dice.permille(30) && !of_set;
         for claim in claims.iter_mut().filter(|_| names_its_own) {
@@ -495,7 +486,7 @@ impl World {
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
             reap,
             templates: None,
-            claims,
+            claims: Claims::Named(claims),
             own_volume: volume.0.then(|| "one".to_owned()),
             own_disk: volume.1.then(|| "one".to_owned()),
             // By a controller before 1.28, no pod is.
@@ -604,8 +595,16 @@ impl World {
             let users = users
                 .map(|user| (user.facts.uid.clone(), claims_of(&user.facts)))
                 .collect::<Vec<_>>();
-            self.note_renewed(&mut facts, Some(&users));
-            let unwanted = unwanted(&facts, &Ok(self.sets.get(&facts.namespace)));
+            let claim = |name: &str| {
+                let key = (facts.namespace.clone(), name.to_owned());
+                Ok(self.claims.get(&key))
+            };
+            let volume = |name: &str| {
+                let volume = self.volumes.get(name).cloned();
+                Ok(volume.map(|volume| reached(volume, self.nodes.values())))
+            };
+            let set = Ok(self.sets.get(&facts.namespace));
+            facts.claims = self.known_claims(&facts, Some(&users), &set, claim, volume);
             let others = self
                 .pods
                 .values()
@@ -615,21 +614,11 @@ impl World {
                         && (&other.namespace, &other.node) == (&facts.namespace, &facts.node)
                 });
             let others = others.filter(|other| !other.finished).collect::<Vec<_>>();
-            for claim in &mut facts.claims {
-                let unwanted = unwanted.clone();
+            for claim in known_mut(&mut facts) {
                 let users = others
                     .iter()
                     .filter(|other| claims_of(other).contains(&claim.name));
                 claim.users = users.map(|other| other.name.clone()).collect();
-                let found = self
-                    .claims
-                    .get(&(facts.namespace.clone(), claim.name.clone()));
-                claim.owned = found.is_some_and(|found| found.owners.contains(&facts.uid));
-                claim.unwanted = unwanted;
-                claim.state = claim_state(Ok(found), |volume| {
-                    let volume = self.volumes.get(volume).cloned();
-                    Ok(volume.map(|volume| reached(volume, self.nodes.values())))
-                });
             }
             facts
         });
@@ -743,29 +732,51 @@ impl World {
         self.nodes.values().filter_map(|node| node.server.as_ref())
     }
 
-    /// Records which claims of `pod` are recreated for it alone; `users` are the pods of its namespace, where they were
-    /// listed.
-    pub fn note_renewed(&self, pod: &mut PodFacts, users: Option<&Vec<(String, Vec<String>)>>) {
+    /// What is known about the claims of `pod`, by what was read of its set, of each claim and of each volume; `users` are
+    /// the pods of its namespace, where they were listed.
+    pub fn known_claims<'a>(
+        &self,
+        pod: &PodFacts,
+        users: Option<&Vec<(String, Vec<String>)>>,
+        set: &Read<Option<&Set>>,
+        claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
+        volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
+    ) -> Claims {
         let of_set = pod.indexed
             && pod.controller.is_some()
             && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
-        let set = self.sets.get(&pod.namespace).filter(|_| of_set);
-        for claim in &mut pod.claims {
-            let of_template = claim.name.strip_suffix(&format!("-{}", pod.name));
-            let made = set.is_some_and(|set| {
-                set.wants(&pod.name)
-                    && set
-                        .templates
-                        .iter()
-                        .any(|name| Some(name.as_str()) == of_template)
+        let its_set = self.sets.get(&pod.namespace).filter(|_| of_set);
+        let known = pod.claims.named().map(|(name, ephemeral)| {
+            let of_template = name.strip_suffix(&format!("-{}", pod.name));
+            let made = its_set.is_some_and(|set| {
+                let mut templates = set.templates.iter();
+                set.wants(&pod.name) && templates.any(|name| Some(name.as_str()) == of_template)
             });
             let alone = users.is_some_and(|users| {
-                users
-                    .iter()
-                    .all(|(uid, claims)| *uid == pod.uid || !claims.contains(&claim.name))
+                let mut others = users.iter().filter(|(uid, _)| *uid != pod.uid);
+                others.all(|(_, claims)| !claims.iter().any(|claim| claim == name))
             });
-            claim.renewed = if made && alone { Ok(()) } else { doubted() };
-        }
+            let found = claim(name);
+            let owns = |found: Option<&Claim>| found.is_some_and(|it| it.owners.contains(&pod.uid));
+            let owned = match (found.clone().is_ok_and(owns), unwanted(pod, set)) {
+                (false, _) => Owned::No,
+                (true, Err(why)) if !ephemeral => Owned::MayBeWanted(why),
+                (true, _) => Owned::Alone,
+            };
+            ClaimFacts {
+                name: name.to_owned(),
+                ephemeral,
+                users: Vec::new(),
+                renewed: Some(if made && alone {
+                    Ok(())
+                } else {
+                    Err(Doubt::proved("not known"))
+                }),
+                owned,
+                state: claim_state(found, &volume),
+            }
+        });
+        Claims::Known(known.collect())
     }
 
     /// A delete of a claim, with preconditions. It stays until no pod uses it.
@@ -797,7 +808,7 @@ impl World {
                 .pods
                 .values()
                 .filter(|pod| pod.facts.namespace == namespace);
-            pods.any(|pod| pod.facts.claims.iter().any(|claim| claim.name == name))
+            pods.any(|pod| pod.facts.claims.named().any(|(claim, _)| claim == name))
         };
         self.claims
             .retain(|(namespace, name), claim| !claim.terminating || used(namespace, name));
@@ -991,20 +1002,16 @@ impl World {
                 self.namespaces.insert(namespace, Skip::out(dice));
             }
             19 => {
-                if let Some(claim) = pod.facts.claims.first() {
-                    self.claims.remove(&(key.0, claim.name.clone()));
+                if let Some((claim, _)) = pod.facts.claims.named().next() {
+                    self.claims.remove(&(key.0, claim.to_owned()));
                 }
             }
             // Somebody wants to keep it.
             22 | 23 => {
-                let keys = pod
-                    .facts
-                    .claims
-                    .iter()
-                    .map(|claim| (key.0.clone(), claim.name.clone()));
-                let keys = keys.collect::<Vec<_>>();
+                let first = pod.facts.claims.named().next();
+                let first = first.map(|(claim, _)| (key.0, claim.to_owned()));
                 let version = self.version();
-                if let Some(claim) = keys.first().and_then(|key| self.claims.get_mut(key)) {
+                if let Some(claim) = first.and_then(|key| self.claims.get_mut(&key)) {
                     (claim.scratch, claim.version) = (Some("false"), version);
                     claim.give_up = None;
                 }
@@ -1012,7 +1019,8 @@ impl World {
             // A person answers, or takes it back.
             24 => pod.facts.reap = answer(dice, &[Some(now)]),
             25 => {
-                let claim = pod.facts.claims.first().map(|claim| claim.name.clone());
+                let first = pod.facts.claims.named().next();
+                let claim = first.map(|(claim, _)| claim.to_owned());
                 let version = self.version();
                 let claim = claim.and_then(|name| self.claims.get_mut(&(key.0, name)));
                 if let Some(claim) = claim {
@@ -1036,12 +1044,12 @@ impl World {
 pub const SET: &str = "set";
 
 /// Whether nothing wants the claims that the pod owns, by the `StatefulSet` of the name [`SET`], as far as that was read.
-pub fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> Result<(), String> {
+fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> Result<(), String> {
     match set {
-        _ if !is_of_a_set(pod) => not_asked(),
+        _ if !is_of_a_set(pod) => not_known(),
         _ if pod.owner.as_ref().is_none_or(|owner| owner.name != SET) => Ok(()),
         Ok(set) if !set.is_some_and(|set| set.wants(&pod.name)) => Ok(()),
-        Ok(_) | Err(_) => not_asked(),
+        Ok(_) | Err(_) => not_known(),
     }
 }
 
@@ -1057,16 +1065,30 @@ fn is_of_a_set(pod: &PodFacts) -> bool {
             .is_some_and(|it| it.api_version.starts_with("apps/"))
 }
 
-fn doubted() -> Result<(), Doubt> {
-    Err(Doubt::proved("not known"))
-}
-
-fn not_asked() -> Result<(), String> {
+fn not_known() -> Result<(), String> {
     Err("not known".to_owned())
 }
 
-fn claims_of(pod: &PodFacts) -> Vec<String> {
-    pod.claims.iter().map(|claim| claim.name.clone()).collect()
+pub fn claims_of(pod: &PodFacts) -> Vec<String> {
+    let names = pod.claims.named().map(|(name, _)| name.to_owned());
+    names.collect()
+}
+
+/// The facts of its claims, which are all known.
+pub fn known_mut(pod: &mut PodFacts) -> &mut Vec<ClaimFacts> {
+    match &mut pod.claims {
+        Claims::Known(claims) => claims,
+        Claims::Named(_) => panic!("nothing was asked about the claims of {}", pod.uid),
+    }
+}
+
+/// The volumes of its claims.
+pub fn volumes_mut(pod: &mut PodFacts) -> impl Iterator<Item = &mut VolumeFacts> {
+    let claims = known_mut(pod).iter_mut();
+    claims.filter_map(|claim| match &mut claim.state {
+        ClaimState::Bound { volume, .. } => Some(volume),
+        _ => None,
+    })
 }
 
 /// Kinds of owners, with the API versions of their controllers. Namesakes of other groups may be anything.

@@ -6,7 +6,8 @@ use pod_reaper::{
     decide::{Policy, ReasonCode},
     facts::{
         AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, KubeletAlive, LeafKind,
-        NodeFacts, NodeRead, PodFacts, Ready, Requirement, SignBy, Standing, Storage, VolumeFacts,
+        NodeFacts, NodeRead, Owned, PodFacts, Ready, Requirement, SignBy, Standing, Storage,
+        VolumeFacts,
     },
 };
 
@@ -25,9 +26,7 @@ pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Re
         let Some(NodeRead::Known(node)) = node else {
             return false;
         };
-        pod.claims
-            .iter()
-            .any(|claim| place_of(claim, node) == Place::Pinned)
+        claims(pod).any(|claim| place_of(claim, node) == Place::Pinned)
     };
     match rules(facts, policy, pod).first() {
         Some((_, reason)) => *reason,
@@ -46,10 +45,7 @@ fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> boo
         return false;
     };
     let failure = Failure::of(node, &pod, policy, facts.now);
-    let mut gives_up = pod
-        .claims
-        .iter()
-        .filter(|claim| place_of(claim, node) == Place::Pinned);
+    let mut gives_up = claims(&pod).filter(|claim| place_of(claim, node) == Place::Pinned);
     let given_up = gives_up.any(|claim| failure.gives_up(claim));
     node.powered_off = None;
     given_up || !rules(&facts, policy, &pod).is_empty()
@@ -117,6 +113,11 @@ impl Failure {
     }
 }
 
+/// What was found about the claims of the pod.
+fn claims(pod: &PodFacts) -> impl Iterator<Item = &ClaimFacts> {
+    pod.claims.known().into_iter().flatten()
+}
+
 /// The rules that hold, in the order of the design's table.
 fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static str, ReasonCode)> {
     let now = facts.now;
@@ -156,14 +157,8 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         KubeletAlive::HoldUnique => two_must_not_run(pod),
         KubeletAlive::Reap => false,
     };
-    let place = |place: Place| {
-        is(&|node| {
-            pod.claims
-                .iter()
-                .any(|claim| place_of(claim, node) == place)
-        })
-    };
-    let unverified = is(&|node| pod.claims.iter().any(|claim| is_unverified(claim, node)));
+    let place = |place: Place| is(&|node| claims(pod).any(|claim| place_of(claim, node) == place));
+    let unverified = is(&|node| claims(pod).any(|claim| is_unverified(claim, node)));
     let kinds = [&pod.owner, &pod.workload]
         .into_iter()
         .flatten()
@@ -183,10 +178,8 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     });
     let may_go = is(&|node| failure(node).counts(pod.reap.as_ref()));
     // An owned claim would go with the pod, and one that was not read may be owned.
-    let keeps_all = !pod
-        .claims
-        .iter()
-        .any(|claim| claim.owned && !claim.ephemeral || is_unread(claim));
+    let owned = |claim: &ClaimFacts| claim.owned != Owned::No && !claim.ephemeral;
+    let keeps_all = !claims(pod).any(|claim| owned(claim) || is_unread(claim));
     let shared = shares_a_disk(pod) && !off;
     let flagged = flagged && !may_go;
     let confined = place(Place::Confined) && !(may_go && keeps_all);
@@ -234,6 +227,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         ),
         (foreign, "a finalizer holds it", ReasonCode::Finalizers),
         (
+            node.is_some() && pod.claims.known().is_none(),
+            "nothing was asked about its claims",
+            ReasonCode::FactsUnread,
+        ),
+        (
             place(Place::Pinned) && !given_up,
             "a volume is pinned",
             ReasonCode::LocalVolume,
@@ -264,7 +262,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
 
 /// Whether nothing is known of a claim.
 fn is_unread(claim: &ClaimFacts) -> bool {
-    matches!(claim.state, ClaimState::Unread(_) | ClaimState::NotLookedUp)
+    matches!(claim.state, ClaimState::Unread(_))
 }
 
 /// Kinds are compared without case, and without the `s` of a plural.
@@ -352,7 +350,7 @@ pub fn two_must_not_run(pod: &PodFacts) -> bool {
         (Some("batch"), "Job") => lets_go,
         _ => false,
     };
-    !made || pod.own_volume.is_some() || pod.claims.iter().any(|claim| !claim.ephemeral)
+    !made || pod.own_volume.is_some() || pod.claims.named().any(|(_, ephemeral)| !ephemeral)
 }
 
 /// Whether two machines could write a disk of the pod.
@@ -369,14 +367,12 @@ pub fn shares_a_disk(pod: &PodFacts) -> bool {
         owner.kind == "VirtualMachineInstance"
             || owner.kind == "Pod" && owner.name.starts_with("virt-launcher-")
     });
-    machine || pod.own_disk.is_some() || pod.claims.iter().any(of_claim)
+    machine || pod.own_disk.is_some() || claims(pod).any(of_claim)
 }
 
 /// Whether all pinned claims of the pod may be given up, as scratch or by an answer, and there are some.
 pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
-    let mut pinned = pod
-        .claims
-        .iter()
+    let mut pinned = claims(pod)
         .filter(|claim| place_of(claim, node) == Place::Pinned)
         .peekable();
     let failure = Failure::of(node, pod, policy, now);
@@ -388,7 +384,7 @@ pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: T
         else {
             return false;
         };
-        claim.renewed.is_ok()
+        claim.renewed == Some(Ok(()))
             && claim.users.is_empty()
             && version.is_some()
             && (*scratch && policy.reap_scratch || failure.gives_up(claim))
@@ -461,20 +457,18 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
         ClaimState::Absent => Place::Free,
         // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
         ClaimState::Bound { .. } | ClaimState::WithoutVolume { .. }
-            if claim.ephemeral && claim.owned =>
+            if claim.ephemeral && claim.owned != Owned::No =>
         {
             Place::Free
         }
         ClaimState::Bound { volume, .. } => place_of_volume(volume, node),
-        ClaimState::NotLookedUp | ClaimState::Unread(_) | ClaimState::WithoutVolume { .. } => {
-            Place::Unverified
-        }
+        ClaimState::Unread(_) | ClaimState::WithoutVolume { .. } => Place::Unverified,
     }
 }
 
 /// Whether rule 15 holds for `claim`: also where it goes with its pod, although it is wanted.
 pub fn is_unverified(claim: &ClaimFacts, node: &NodeFacts) -> bool {
-    let wanted = claim.owned && !claim.ephemeral && claim.unwanted.is_err();
+    let wanted = !claim.ephemeral && matches!(claim.owned, Owned::MayBeWanted(_));
     wanted && claim.state != ClaimState::Absent || place_of(claim, node) == Place::Unverified
 }
 

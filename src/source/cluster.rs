@@ -1,0 +1,226 @@
+//! Gathering from a cluster: the questions as requests. The work grows with the failure, not with the cluster.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+use jiff::Timestamp;
+
+use super::{Pods, Scan, Source, Standings, Wanted};
+use crate::cluster::{Cluster, Failure, Listed, PodsOf};
+use crate::exit::{CouldNotRun, Result};
+use crate::facts::{
+    Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
+    ReadError, Traits, Unread,
+};
+use crate::kubernetes::{RawPod, RawStatefulSet};
+
+/// A cluster, asked for one run.
+pub struct Live<'a> {
+    cluster: &'a Cluster,
+    errors: RefCell<Vec<ReadError>>,
+}
+
+impl<'a> Live<'a> {
+    /// Asks `cluster`.
+    pub fn new(cluster: &'a Cluster) -> Self {
+        Self {
+            cluster,
+            errors: RefCell::default(),
+        }
+    }
+
+    /// Takes note of what could not be read.
+    fn unread(&self, what: String, cause: &dyn Display) -> Unread {
+        let cause = cause.to_string();
+        self.errors.borrow_mut().push(ReadError {
+            what,
+            cause: cause.clone(),
+        });
+        Unread(cause)
+    }
+
+    /// The same of what only giving up claims needs: it may lack a right of its own.
+    fn unread_to_give_up(&self, what: String, failure: &Failure) -> Unread {
+        let lacks = if failure.forbids() {
+            "; cronjob/components/answers grants that right"
+        } else {
+            ""
+        };
+        self.unread(what, &format!("{failure}{lacks}"))
+    }
+
+    /// The items of a list, those that could not be read noted.
+    fn readable<T>(&self, what: &str, listed: Result<Listed<T>, Failure>) -> Result<Vec<T>> {
+        let listed = listed.map_err(could_not("list pods"))?;
+        for cause in &listed.malformed {
+            self.unread(what.to_owned(), cause);
+        }
+        Ok(listed.items)
+    }
+}
+
+impl Source for Live<'_> {
+    /// It has to say what time it is.
+    async fn scan(&self, _: &Wanted<'_>) -> Result<Scan> {
+        let scan = self.cluster.scan().await;
+        let scan = scan.map_err(could_not("list nodes"))?;
+        let now = scan.now.ok_or_else(|| {
+            let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
+                       let no proxy on the way remove it";
+            CouldNotRun::Source(why.to_owned())
+        })?;
+        Ok(Scan {
+            facts: ClusterFacts {
+                now,
+                place: Some(self.cluster.place.clone()),
+                node_count: scan.nodes,
+                ..ClusterFacts::default()
+            },
+            not_ready: scan.not_ready,
+            ready: scan.ready,
+            thorough: false,
+        })
+    }
+
+    async fn node(&self, name: &str, _: Timestamp) -> NodeRead {
+        match self.cluster.node(name).await {
+            Ok(Some(look)) => {
+                if let Some(Unread(cause)) = &look.facts.unheard {
+                    self.unread(format!("lease of node {name}"), cause);
+                }
+                NodeRead::Known(look.facts)
+            }
+            Ok(None) => NodeRead::Gone,
+            Err(failure) => NodeRead::Unread(self.unread(format!("node {name}"), &failure)),
+        }
+    }
+
+    async fn is_open(&self, node: &str) -> bool {
+        let look = self.cluster.node(node).await.ok().flatten();
+        look.is_some_and(|look| {
+            look.facts.leaf.is_none() && look.facts.standing(look.now).is_open()
+        })
+    }
+
+    async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
+        let standings = self.cluster.standings(now).await;
+        standings.map_err(|failure| self.unread("all nodes, for the breaker".to_owned(), &failure))
+    }
+
+    async fn places(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>> {
+        let mut places = nodes.iter().cloned().map(PodsOf::Node).collect();
+        if all {
+            let more = self.cluster.places_of_terminating_pods().await;
+            let more = more.map_err(could_not("list pods"))?;
+            BTreeSet::extend(&mut places, more);
+        }
+        Ok(places)
+    }
+
+    async fn pods(&self, place: &PodsOf) -> Result<Pods> {
+        match self.cluster.terminating_pods(place).await {
+            Ok((listed, unasked)) => Ok(Pods {
+                whole: listed.malformed.is_empty(),
+                terminating: self.readable(&place.what(), Ok(listed))?,
+                unasked,
+            }),
+            Err(failure) if failure.forbids() => Err(could_not("list pods")(failure)),
+            Err(failure) => {
+                self.unread(place.what(), &failure);
+                Ok(Pods::default())
+            }
+        }
+    }
+
+    async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>> {
+        let pods = self.cluster.pods_of(node).await;
+        self.readable(&format!("pods of node {node}"), pods)
+    }
+
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
+        let pod = self.cluster.pod(namespace, name).await;
+        pod.map_err(could_not(&format!("read pod {namespace}/{name}")))
+    }
+
+    async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>> {
+        let pods = self.cluster.summaries(namespace).await;
+        self.readable(&format!("pods of {namespace}"), pods)
+    }
+
+    async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>> {
+        let pods = self.cluster.summaries(namespace).await;
+        let pods = pods.and_then(Listed::whole);
+        pods.map_err(|failure| self.unread_to_give_up(format!("pods of {namespace}"), &failure))
+    }
+
+    async fn namespaces(&self) -> Read<Namespaces> {
+        let namespaces = self.cluster.namespaces().await;
+        namespaces.map_err(|failure| self.unread("namespaces".to_owned(), &failure))
+    }
+
+    async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
+        self.cluster.attachments().await.unwrap_or_else(|failure| {
+            self.unread("VolumeAttachments".to_owned(), &failure);
+            BTreeMap::new()
+        })
+    }
+
+    async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
+        let look = self.cluster.claim(namespace, name).await;
+        if let ClaimState::Unread(Unread(cause)) = &look.state {
+            self.unread(format!("claim {namespace}/{name}"), cause);
+        }
+        look
+    }
+
+    async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
+        let nodes = self.cluster.real_nodes(selector).await;
+        nodes.map_err(|failure| match failure.code() {
+            // A refused selector will be refused again: nothing failed to be read.
+            Some(400) => Unread(failure.to_string()),
+            _ => self.unread(format!("nodes that a volume allows ({selector})"), &failure),
+        })
+    }
+
+    async fn stateful_set(
+        &self,
+        namespace: &str,
+        name: &str,
+        needed: bool,
+    ) -> Read<Option<RawStatefulSet>> {
+        let set = self.cluster.stateful_set(namespace, name).await;
+        let what = || format!("StatefulSet {namespace}/{name}");
+        set.map_err(|failure| {
+            if needed {
+                self.unread_to_give_up(what(), &failure)
+            } else {
+                Unread(failure.to_string())
+            }
+        })
+    }
+
+    fn note_malformed_pod(&self, namespace: String, name: String, cause: String) {
+        self.unread(format!("pod {namespace}/{name}"), &cause);
+    }
+
+    fn errors(&self) -> Vec<ReadError> {
+        let mut errors = self.errors.borrow().clone();
+        errors.sort();
+        errors
+    }
+}
+
+/// That a reading failed without which nothing can be judged, and what to do about it.
+fn could_not(what: &str) -> impl Fn(Failure) -> CouldNotRun {
+    move |failure| {
+        let hint = match failure.code() {
+            Some(401) => "the credentials are not accepted (--kubeconfig, --context)",
+            Some(403) => "grant that right to the account that runs this",
+            _ => {
+                "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
+            }
+        };
+        CouldNotRun::Source(format!("could not {what}: {failure}; {hint}"))
+    }
+}

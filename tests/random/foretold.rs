@@ -1,0 +1,183 @@
+//! What `what-if` foretells of nodes is what a run decides on the same state once they are dead, whatever the options are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use pod_reaper::{
+    cluster::Cluster,
+    decide::ReasonCode,
+    facts::Ready,
+    limits::{Judged, Plan},
+    questions::{Judgement, what_if},
+    report::BreakerEntry,
+    settings::Settings,
+    source::{
+        Gathered, Source,
+        cluster::Live,
+        snapshot::{Pods, Saved},
+    },
+    stop::Stop,
+};
+use pod_reaper_test_support::simulated::{Objects, Server};
+
+use crate::{
+    scan::{for_every_world, runtime},
+    world::{Pod, World, node::Place, start},
+};
+
+/// Of each pod that a run judges, by UID, the reason and the sentence; and what the breaker says.
+type Verdicts = (BTreeMap<String, (ReasonCode, String)>, Option<String>);
+
+async fn foretold(source: &impl Source, settings: &Settings, dead: &BTreeSet<String>) -> Verdicts {
+    let answer = what_if::run_on(source, settings, dead).await.unwrap();
+    assert_eq!(answer.errors, vec![]);
+    let judged = answer.pods.into_iter().filter_map(|pod| {
+        let Judgement { reason, detail, .. } = pod.judgement;
+        Some((pod.uid, (reason?, detail)))
+    });
+    let breaker = answer.breaker.map(|breaker| breaker.detail);
+    (judged.collect(), breaker)
+}
+
+fn is_on(dead: &BTreeSet<String>, node: Option<&String>) -> bool {
+    node.is_some_and(|node| dead.contains(node))
+}
+
+/// The nodes of `dead` died twenty hours ago, and what Kubernetes evicts from them has been Terminating since.
+fn die(world: &mut World, dead: &BTreeSet<String>) {
+    let died = start() - SignedDuration::from_hours(20);
+    let before = SignedDuration::from_hours(30);
+    let nodes = world.nodes.values_mut();
+    for node in nodes.filter(|node| dead.contains(&node.facts.name)) {
+        // One that was Ready was heard until it died, and any mark is older. Of one that was not, all is older.
+        let lived = node.facts.ready == Ready::True;
+        let last = |at: Timestamp| if lived { died } else { at - before };
+        for beat in &mut node.beats {
+            (beat.at, beat.every) = (last(beat.at), None);
+        }
+        for lease in node.lease.iter_mut().chain(&mut node.server) {
+            (lease.renewed, lease.goes_on) = (lease.renewed.map(last), false);
+        }
+        for (place, set) in &mut node.fences {
+            // A taint without a time was set when any taint was last written.
+            let written = matches!(place, Place::Taint(..)) && lived;
+            *set = set.or(written.then(start)).map(|set| set - before);
+        }
+        node.doubtful = false;
+        node.facts.ready = Ready::Unknown;
+        (node.facts.ready_since, node.facts.tainted_since) = (Some(died), Some(died));
+    }
+    let pods = world.pods.values_mut();
+    for pod in pods.filter(|pod| is_on(dead, pod.facts.node.as_ref())) {
+        if is_evicted(pod) {
+            (pod.terminating, pod.facts.grace_seconds) = (true, Some(30));
+        }
+        pod.facts.deletion_deadline = died;
+    }
+}
+
+fn take_answers(world: &mut World) {
+    for node in world.nodes.values_mut() {
+        node.facts.powered_off = None;
+    }
+    for pod in world.pods.values_mut() {
+        pod.facts.reap = None;
+    }
+    for claim in world.claims.values_mut() {
+        claim.give_up = None;
+    }
+}
+
+/// Whether its deletion is asked for only once its node is dead.
+fn is_evicted(
+    Pod {
+        facts, terminating, ..
+    }: &Pod,
+) -> bool {
+    let controller = facts.owner.as_ref().filter(|_| facts.controller.is_some());
+    let daemon = controller.is_some_and(|owner| owner.kind == "DaemonSet");
+    !terminating && !facts.finished && !facts.mirror && !daemon
+}
+
+#[test]
+fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
+    let (mut seen, mut held) = (BTreeMap::<_, usize>::new(), 0);
+    let enough = for_every_world(1_000, |dice, mut world, mut settings| {
+        // The other pods of the cluster count for a cap too.
+        settings.limits.max_deletes = None;
+        let names = world.nodes.keys().cloned().collect::<Vec<_>>();
+        let dead = (0..=dice.below(2)).map(|_| names[dice.below(names.len())].clone());
+        let dead = dead.collect::<BTreeSet<_>>();
+        for node in world.nodes.values_mut() {
+            if node.facts.ready == Ready::True {
+                node.renew(start(), true);
+            }
+        }
+        // What was answered about an earlier failure is told, and changes no verdict.
+        let answered = dice.permille(500);
+        if !answered {
+            take_answers(&mut world);
+        }
+        let read = |cluster: &Objects, pods| {
+            let options = settings.snapshot_options(Some(start()));
+            Saved::read(cluster.saved().as_bytes(), options, pods).unwrap()
+        };
+        let cluster = Objects::new(start(), world.all());
+        let saved = read(&cluster, Pods::Every);
+        let (of_file, of_cluster) = runtime().block_on(async {
+            let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
+            let server = Server::new(cluster);
+            let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
+            let live = Live::new(&cluster);
+            let found = foretold(&live, &settings, &dead).await;
+            assert_eq!(server.lock().not_understood, Vec::<String>::new());
+            (foretold(&saved, &settings, &dead).await, found)
+        });
+
+        die(&mut world, &dead);
+        take_answers(&mut world);
+        let after = read(&Objects::new(start(), world.all()), Pods::Terminating);
+        let Gathered { facts, pods } = after.gather(&settings.wanted()).unwrap();
+        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+        let on_dead = plan.pods.iter();
+        let on_dead = on_dead.filter(|judged| is_on(&dead, judged.pod.node.as_ref()));
+        let decided = on_dead.map(|judged: &Judged| {
+            let says = (judged.code(), judged.sentence());
+            (judged.pod.uid.clone(), says)
+        });
+        let breaker = plan.hold.as_ref();
+        let breaker = breaker.map(|hold| BreakerEntry::from(hold).detail);
+        let decided = (decided.collect::<BTreeMap<_, _>>(), breaker);
+        if !answered {
+            assert_eq!(of_file, decided, "of {dead:?}, by a file");
+        }
+        // The API server refuses a selector in its own words.
+        let codes = |(pods, breaker): &Verdicts| {
+            let codes = pods.iter().map(|(uid, (code, _))| (uid.clone(), *code));
+            (codes.collect::<Vec<_>>(), breaker.clone())
+        };
+        assert_eq!(
+            codes(&of_cluster),
+            codes(&decided),
+            "of {dead:?}, by a cluster"
+        );
+        assert_eq!(codes(&of_file), codes(&decided), "of {dead:?}, by a file");
+        held += usize::from(decided.1.is_some());
+        for (code, _) in decided.0.into_values() {
+            *seen.entry(code.as_str()).or_default() += 1;
+        }
+    });
+    let expected = [
+        ReasonCode::Stuck,
+        ReasonCode::Scratch,
+        ReasonCode::LocalVolume,
+        ReasonCode::VolumeUnverified,
+        ReasonCode::SharedDisk,
+        ReasonCode::OwnerKind,
+    ];
+    for code in expected.map(ReasonCode::as_str) {
+        let often = seen.get(code).copied().unwrap_or_default();
+        assert!(!enough || often > 10, "{code}: {seen:?}");
+    }
+    assert!(!enough || held > 10, "{held} held");
+}
