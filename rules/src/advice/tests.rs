@@ -259,6 +259,13 @@ fn what_stands_against_an_answer_is_said_instead() {
             with(|pod| renewed(pod, Doubt::proved("no StatefulSet made it"))),
         ),
         (
+            "also used by pod other-0",
+            with(|pod| {
+                renewed(pod, Doubt::unread("it is forbidden"));
+                samples::claims(pod)[0].users = vec!["pod other-0".to_owned()];
+            }),
+        ),
+        (
             "a finalizer would hold it",
             with(|pod| {
                 if let ClaimState::Bound { version, .. } = &mut samples::claims(pod)[0].state {

@@ -195,11 +195,13 @@ fn give_up(
     };
     let users = users.join(", ");
     let used = || Doubt::proved(format!("claim {name} is also used by {users}"));
-    let doubt = renewed
-        .clone()
-        .unwrap_or_else(unasked)
-        .and_then(|()| version.as_ref().map(drop).ok_or_else(held))
-        .and_then(|()| users.is_empty().then_some(()).ok_or_else(used));
+    // What is proved comes first: it decides whether a person is asked, whatever else could not be read.
+    let doubt = version
+        .as_ref()
+        .map(drop)
+        .ok_or_else(held)
+        .and_then(|()| users.is_empty().then_some(()).ok_or_else(used))
+        .and_then(|()| renewed.clone().unwrap_or_else(unasked));
     let inert = give_up
         .as_ref()
         .map(|value| failure.inert(value, Some(made(*created))));
