@@ -45,8 +45,8 @@ fn die(node: &mut NodeFacts) {
     let refuted = node.ready == Ready::True && heard.is_some();
     node.fenced
         .retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
-    // It was given for an older failure.
-    node.powered_off.take_if(|_| node.ready == Ready::True);
+    // An answer is about the failure that it was given for, not about one that is supposed.
+    node.powered_off = None;
     node.ready = Ready::Unknown;
     node.ready_reason = Some("NodeStatusUnknown".to_owned());
     (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
