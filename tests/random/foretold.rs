@@ -22,7 +22,11 @@ use pod_reaper_test_support::simulated::{Objects, Server};
 
 use crate::{
     scan::{for_every_world, runtime},
-    world::{Pod, World, node::Place, start},
+    world::{
+        Pod, World,
+        node::{Place, Stamps},
+        start,
+    },
 };
 
 /// Of each pod that a run judges, by UID, the reason and the sentence; and what the breaker says.
@@ -52,10 +56,17 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         // One that was Ready was heard until it died, and any mark is older. Of one that was not, all is older.
         let lived = node.facts.ready == Ready::True;
         let last = |at: Timestamp| if lived { died } else { at - before };
+        // What a clock that is ahead has said counts for nothing beside a stamp, and must not become believable.
+        let ahead = |said: Timestamp| said > start() + SignedDuration::from_secs(30);
         for beat in &mut node.beats {
+            let wrong = beat.stamped.filter(|_| ahead(beat.said()));
+            beat.stamped = wrong.map(|_| 0).or(beat.stamped);
             (beat.at, beat.every) = (last(beat.at), None);
         }
         for lease in node.lease.iter_mut().chain(&mut node.server) {
+            if matches!(lease.stamps, Stamps::Each) && lease.said().is_some_and(ahead) {
+                lease.skew = 0;
+            }
             (lease.renewed, lease.goes_on) = (lease.renewed.map(last), false);
         }
         for (place, set) in &mut node.fences {
