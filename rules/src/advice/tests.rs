@@ -278,6 +278,14 @@ fn what_stands_against_an_answer_is_said_instead() {
             with(|pod| pod.name = "$(reboot)".to_owned()),
         ),
         (
+            "not known when the claim was made",
+            with(|pod| {
+                if let ClaimState::Bound { created, .. } = &mut samples::claims(pod)[0].state {
+                    *created = None;
+                }
+            }),
+        ),
+        (
             "not known when the pod's deletion was asked for",
             with(|pod| pod.grace_seconds = None),
         ),

@@ -2546,6 +2546,8 @@ fn an_answer_counts_for_one_failure() {
     assert_eq!(gives_up().judged_by(&policy()), goes);
     assert_eq!(goes.code(), ReasonCode::Answered);
     let at = |value: &str| pod().with(answered(Some(value)));
+    let of_now = at("2026-03-01T12:00:00Z").judged_by(&policy());
+    assert_eq!(of_now.code(), ReasonCode::Answered);
     let claim = |set: fn(&mut Option<Timestamp>)| {
         let mut claim = answered(Some(ANSWERED));
         set_bound(&mut claim, |_, created, _| set(created));
@@ -2645,6 +2647,34 @@ fn an_answer_counts_for_one_failure() {
     assert!(lives.contains("lives, or may"), "{lives}");
     let heard = alive(node().reported(SignBy::ApiServer, ago("29m 59s")));
     assert!(heard.contains("was heard after it"), "{heard}");
+}
+
+/// The annotation alone gives up nothing, nor does the option: both together do, or an answer.
+#[test]
+fn a_claim_is_given_up_only_where_it_is_declared() {
+    let no_or_yes = [false, true];
+    for (scratch, reap_scratch, answer) in no_or_yes
+        .into_iter()
+        .flat_map(|one| no_or_yes.map(|two| (one, two)))
+        .flat_map(|(one, two)| no_or_yes.map(|three| (one, two, three)))
+    {
+        let mut claim = answered(answer.then_some(ANSWERED));
+        let ClaimState::Bound { scratch: is, .. } = &mut claim.state else {
+            unreachable!("it is bound")
+        };
+        *is = scratch;
+        let policy = Policy {
+            reap_scratch,
+            ..policy()
+        };
+        let code = pod().with(claim).judged_by(&policy).code();
+        let expected = match (answer, scratch && reap_scratch) {
+            (true, _) => ReasonCode::Answered,
+            (false, true) => ReasonCode::Scratch,
+            (false, false) => ReasonCode::LocalVolume,
+        };
+        assert_eq!(code, expected, "{scratch} {reap_scratch} {answer}");
+    }
 }
 
 /// What stands against giving a claim up stands against it whatever a person answers.
