@@ -12,7 +12,7 @@ use crate::console::terminal::Progress;
 use crate::decide::spoken;
 use crate::execute::{execute, replacements};
 use crate::exit::{CouldNotRun, Result};
-use crate::facts::{ClusterFacts, PodFacts};
+use crate::facts::{ClusterFacts, PodFacts, Uid};
 use crate::limits::Plan;
 use crate::notify::events::{self, RunRecord};
 use crate::outcome::{Outcome, OutcomeCode};
@@ -136,7 +136,7 @@ async fn act(
     mode: Mode,
     facts: &ClusterFacts,
     plan: &Plan,
-) -> BTreeMap<String, Outcome> {
+) -> BTreeMap<Uid, Outcome> {
     let since = Instant::now();
     let pods = plan.reaps().collect::<Vec<_>>();
     let all = |outcome: Outcome| {

@@ -3,15 +3,70 @@
 //! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
 //! without knowing how an API server or a snapshot spells them; the room `kubernetes` makes them, once.
 
-use std::collections::BTreeMap;
+use std::{borrow::Borrow, collections::BTreeMap, fmt, ops::Deref};
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::codes::codes;
 
 /// A fact, or why it is not known. What is not known never permits a delete.
 pub type Read<T> = Result<T, Unread>;
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// As it is spelled.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(self)
+            }
+        }
+    )*};
+}
+
+words! {
+    /// `metadata.uid`: what distinguishes an object from all others, of its name too.
+    Uid,
+    /// `metadata.resourceVersion`: what distinguishes an object from what it was before.
+    ResourceVersion
+}
 
 /// Why a fact could not be read, as a phrase for the report ("leases … is forbidden").
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +173,7 @@ pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
     /// `metadata.uid`: a node that was deleted and registered again has another.
-    pub uid: String,
+    pub uid: Uid,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
     /// Status of the `Ready` condition.
@@ -461,9 +516,9 @@ pub struct PodFacts {
     /// `metadata.name`; several pods may share it, over namespaces and over time.
     pub name: String,
     /// `metadata.uid`: what identifies the pod.
-    pub uid: String,
+    pub uid: Uid,
     /// `metadata.resourceVersion`: the state that was judged.
-    pub resource_version: String,
+    pub resource_version: ResourceVersion,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
     /// `spec.nodeName`.
@@ -603,7 +658,7 @@ pub struct PodSummary {
     /// `metadata.name`.
     pub name: String,
     /// `metadata.uid`.
-    pub uid: String,
+    pub uid: Uid,
     /// `spec.nodeName`.
     pub node: Option<String>,
     /// `status.phase`.
@@ -683,7 +738,7 @@ pub struct Identity {
     /// Such as `apps/v1`.
     pub api_version: String,
     /// Its UID.
-    pub uid: String,
+    pub uid: Uid,
 }
 
 impl Identity {
@@ -789,7 +844,7 @@ pub enum Owned {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimLook {
     /// UIDs of its owners.
-    pub owners: Vec<String>,
+    pub owners: Vec<Uid>,
     /// What is known about it.
     pub state: ClaimState,
 }
@@ -821,7 +876,7 @@ pub enum ClaimState {
     /// It is bound.
     Bound {
         /// The claim's UID.
-        uid: String,
+        uid: Uid,
         /// Several nodes may write its raw disk at once: `ReadWriteMany` with volumeMode `Block`.
         shared_disk: bool,
         /// Annotation `pod-reaper.io/scratch: "true"`.
@@ -831,7 +886,7 @@ pub enum ClaimState {
         /// `metadata.creationTimestamp`.
         created: Option<Timestamp>,
         /// Its resource version, unless it is opted out, or a finalizer of its own would hold it.
-        version: Option<String>,
+        version: Option<ResourceVersion>,
         /// Its volume.
         volume: VolumeFacts,
     },

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::codes::codes;
+use crate::facts::Uid;
 
 /// Declares the outcomes: each with its code, and the sentence that explains it to a person.
 macro_rules! outcomes {
@@ -166,7 +167,8 @@ pub struct Replacement {
     /// Its name, where there is a pod.
     pub name: Option<String>,
     /// Its UID.
-    pub uid: Option<String>,
+    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
+    pub uid: Option<Uid>,
     /// Its node.
     pub node: Option<String>,
     /// Since when it is Ready, where it is.

@@ -19,7 +19,7 @@ fn an_hour_ago() -> Timestamp {
 pub fn node() -> NodeFacts {
     NodeFacts {
         name: "ds06".to_owned(),
-        uid: "n-1".to_owned(),
+        uid: "n-1".into(),
         created: Some(now() - SignedDuration::from_hours(24 * 30)),
         ready: Ready::Unknown,
         ready_reason: Some("NodeStatusUnknown".to_owned()),
@@ -58,15 +58,15 @@ pub fn pod() -> PodFacts {
     PodFacts {
         namespace: "shop".to_owned(),
         name: "db-0".to_owned(),
-        uid: "u-1".to_owned(),
-        resource_version: "7".to_owned(),
+        uid: "u-1".into(),
+        resource_version: "7".into(),
         created: Some(now() - SignedDuration::from_hours(24)),
         node: Some("ds06".to_owned()),
         workload: owner.clone(),
         owner,
         controller: Some(Identity {
             api_version: "apps/v1".to_owned(),
-            uid: "o-1".to_owned(),
+            uid: "o-1".into(),
         }),
         siblings: None,
         deletion_deadline: an_hour_ago(),

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::read::{PAGE, encode};
 use super::request::Form;
 use super::{Cluster, Failure};
-use crate::facts::{NodeFacts, PodFacts};
+use crate::facts::{NodeFacts, PodFacts, Uid};
 use crate::kubernetes::RawEvent;
 
 /// Who writes them.
@@ -47,7 +47,7 @@ pub struct Reference {
     pub namespace: Option<String>,
     pub name: String,
     /// Its UID, by which `kubectl describe` finds its Events.
-    pub uid: String,
+    pub uid: Uid,
 }
 
 impl Cluster {
@@ -118,14 +118,14 @@ impl Cluster {
 }
 
 impl Reference {
-    fn core(kind: &str, namespace: Option<&String>, name: &str, uid: &str) -> Self {
-        let [api_version, kind, name, uid] = ["v1", kind, name, uid].map(str::to_owned);
+    fn core(kind: &str, namespace: Option<&String>, name: &str, uid: &Uid) -> Self {
+        let [api_version, kind, name] = ["v1", kind, name].map(str::to_owned);
         Self {
             api_version,
             kind,
             namespace: namespace.cloned(),
             name,
-            uid,
+            uid: uid.clone(),
         }
     }
 

@@ -12,7 +12,7 @@ use super::request::{Answer, Form};
 use super::{Cluster, Failure, Reference, StatusKind};
 use crate::facts::{
     Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
-    Traits, Unasked, Unread,
+    Traits, Uid, Unasked, Unread,
 };
 use crate::kubernetes::{
     KOSMOS_PREFIX, ListMeta, NodeLeases, RawClaim, RawController, RawLease, RawList, RawNode,
@@ -301,7 +301,7 @@ impl Cluster {
     }
 
     /// The UIDs of all pods of `node`, as they are now. The cache is not asked: it may not know of a delete yet.
-    pub async fn pod_uids(&self, node: &str) -> Result<Vec<String>, Failure> {
+    pub async fn pod_uids(&self, node: &str) -> Result<Vec<Uid>, Failure> {
         let path = format!(
             "/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}",
             encode(node)

@@ -14,7 +14,7 @@ use super::read::{NodeLook, encode};
 use super::request::{Answer, Form};
 use super::{Cluster, Failure};
 use crate::decide::PinnedClaim;
-use crate::facts::{NodeFacts, PodFacts, Ready};
+use crate::facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid};
 use crate::kubernetes::RawObject;
 use crate::outcome::Outcome;
 
@@ -107,7 +107,7 @@ impl Cluster {
         pod: &PodFacts,
         node: &StillDown,
         mode: WriteMode,
-    ) -> Result<String, Failure> {
+    ) -> Result<ResourceVersion, Failure> {
         let patch = json!({
             "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
             "status": {
@@ -167,8 +167,8 @@ pub(super) const DRY_RUN: &str = "?dryRun=All";
 
 /// The body of every delete: for exactly this state of the object, at once.
 pub(super) fn delete_options(
-    uid: &str,
-    resource_version: &str,
+    uid: &Uid,
+    resource_version: &ResourceVersion,
     dry_run: bool,
     propagation: &str,
 ) -> (&'static str, Vec<u8>) {

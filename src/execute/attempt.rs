@@ -134,7 +134,11 @@ impl Run<'_> {
                 .err()
                 .is_none_or(Failure::may_have_taken_effect);
             if mode == WriteMode::Real && may_be_gone {
-                tracing::info!(uid = pod.uid, "Deleting claim {name} of pod {}", pod.name);
+                tracing::info!(
+                    uid = pod.uid.as_str(),
+                    "Deleting claim {name} of pod {}",
+                    pod.name
+                );
                 self.given_up
                     .borrow_mut()
                     .entry(pod.uid.clone())

@@ -17,7 +17,7 @@ use tokio::{sync::Mutex, time::Instant};
 pub use self::replacements::replacements;
 use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode};
 use crate::decide::Policy;
-use crate::facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unread};
+use crate::facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Uid, Unread};
 use crate::outcome::{Outcome, OutcomeCode};
 use crate::stop::Stop;
 
@@ -41,7 +41,7 @@ pub async fn execute(
     facts: &ClusterFacts,
     pods: &[&PodFacts],
     progress: &dyn Fn(),
-) -> BTreeMap<String, Outcome> {
+) -> BTreeMap<Uid, Outcome> {
     // Node by node, so that one look at a node serves as many of its pods as five seconds allow.
     let mut groups = Vec::<(Node<'_>, Vec<&PodFacts>)>::new();
     let mut outcomes = BTreeMap::new();
@@ -150,7 +150,7 @@ struct Run<'a> {
     namespaces: Read<Namespaces>,
     now: Timestamp,
     /// By the pod's UID, the claims whose delete was accepted, or may have been.
-    given_up: RefCell<BTreeMap<String, BTreeSet<String>>>,
+    given_up: RefCell<BTreeMap<Uid, BTreeSet<String>>>,
 }
 
 /// Logs only codes: messages of the API server are for the report.
@@ -161,6 +161,7 @@ fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
         uid,
         ..
     } = pod;
+    let uid = uid.as_str();
     match outcome.code() {
         OutcomeCode::Deleted => {
             tracing::info!(

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, Reference};
 use crate::decide::spoken;
-use crate::facts::{CLOCK_SKEW, PodFacts};
+use crate::facts::{CLOCK_SKEW, PodFacts, Uid};
 use crate::kubernetes::{NOT_MADE, RawPod};
 use crate::outcome::{Replacement, ReplacementState as State};
 use crate::stop::Stop;
@@ -43,7 +43,7 @@ pub async fn replacements(
     reaped: &[&PodFacts],
     wait: Duration,
     progress: &dyn Fn(usize),
-) -> BTreeMap<String, Replacement> {
+) -> BTreeMap<Uid, Replacement> {
     if wait.is_zero() || reaped.is_empty() {
         return BTreeMap::new();
     }
@@ -230,7 +230,7 @@ impl<'a> Workload<'a> {
             }
         }
         // Pods that are not made come last, so that the Warning about their controller is read once.
-        let mut warning = (String::new(), None);
+        let mut warning = (Uid::default(), None);
         for (pod, found) in self.late() {
             let about = found
                 .uid

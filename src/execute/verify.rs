@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 use tokio::time::Instant;
 
 use super::{Run, Sent, log_outcome};
-use crate::{facts::PodFacts, outcome::Outcome};
+use crate::{
+    facts::{PodFacts, Uid},
+    outcome::Outcome,
+};
 
 /// How long the Job controller may take to let go of its pods.
 const JOB_PATIENCE: Duration = Duration::from_secs(10);
@@ -18,7 +21,7 @@ impl Run<'_> {
         &self,
         node: &str,
         pods: Vec<(&PodFacts, Sent)>,
-    ) -> Vec<(String, Outcome)> {
+    ) -> Vec<(Uid, Outcome)> {
         let by_job = pods.iter().filter(|(pod, _)| pod.held_by_job());
         let by_job = by_job.map(|(pod, _)| &pod.uid).collect::<BTreeSet<_>>();
         // An error until a look has succeeded.

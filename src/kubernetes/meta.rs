@@ -1,12 +1,12 @@
 //! What all objects have alike: lists, metadata, and what is said of an object that cannot be parsed.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Deref};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
-use crate::facts::CLOCK_SKEW;
+use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
 
 /// A stamp of so long after the object was made may be that of its first writes, and the last that there will be.
 const BIRTH: SignedDuration = SignedDuration::from_mins(1);
@@ -43,9 +43,9 @@ pub struct Meta<A = Annotations, M = IgnoredAny> {
     /// Namespace.
     pub namespace: Option<String>,
     /// UID.
-    pub uid: Option<String>,
+    pub uid: Option<Uid>,
     /// Version of this state.
-    pub resource_version: Option<String>,
+    pub resource_version: Option<ResourceVersion>,
     pub(super) deletion_timestamp: Option<Timestamp>,
     pub(super) deletion_grace_period_seconds: Option<i64>,
     pub(super) labels: Option<BTreeMap<String, String>>,
@@ -91,7 +91,7 @@ raw! {
     pub(super) struct OwnerReference {
         pub(super) api_version: Option<String>,
         pub(super) kind: Option<String>,
-        pub(super) uid: Option<String>,
+        pub(super) uid: Option<Uid>,
         pub(super) name: Option<String>,
         pub(super) controller: Option<bool>,
     }
@@ -253,7 +253,7 @@ pub fn identity_of_malformed(text: &str) -> (Option<String>, Option<String>) {
     (text("/metadata/namespace"), text("/metadata/name"))
 }
 
-pub(super) fn required(value: Option<String>, what: &str) -> Result<String, String> {
+pub(super) fn required<T: Deref<Target = str>>(value: Option<T>, what: &str) -> Result<T, String> {
     value
         .filter(|value| !value.is_empty())
         .ok_or_else(|| format!("{what} is missing"))

@@ -10,7 +10,7 @@ use crate::{
     advice::{self, Advice, Kubectl, Step},
     decide::{Answer, Policy, Reason, ReasonCode, Verdict, answers, fenced, signs_of_life},
     exit::Exit,
-    facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy},
+    facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
     limits::{Hold, HoldReason, Judged, Plan, in_common, natural},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
@@ -27,8 +27,8 @@ impl Report {
         settings: &Settings,
         facts: &ClusterFacts,
         plan: &Plan,
-        outcomes: &BTreeMap<String, Outcome>,
-        replacements: &BTreeMap<String, Replacement>,
+        outcomes: &BTreeMap<Uid, Outcome>,
+        replacements: &BTreeMap<Uid, Replacement>,
     ) -> Self {
         let kubectl = settings.task.kubectl();
         let (policy, hold) = (&settings.policy, plan.hold.as_ref());
@@ -91,7 +91,7 @@ fn exit(
     settings: &Settings,
     facts: &ClusterFacts,
     plan: &Plan,
-    outcomes: &BTreeMap<String, Outcome>,
+    outcomes: &BTreeMap<Uid, Outcome>,
 ) -> Exit {
     let any = |test: fn(&Judged) -> bool| plan.pods.iter().any(test);
     let unread = !facts.errors.is_empty() || any(|judged| judged.code() == ReasonCode::FactsUnread);
@@ -203,7 +203,7 @@ struct Entries<'a> {
     policy: &'a Policy,
     hold: Option<&'a Hold>,
     kubectl: Kubectl,
-    replacements: &'a BTreeMap<String, Replacement>,
+    replacements: &'a BTreeMap<Uid, Replacement>,
 }
 
 impl Entries<'_> {
@@ -218,7 +218,7 @@ impl Entries<'_> {
         PodEntry {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
-            uid: pod.uid.clone(),
+            uid: pod.uid.to_string(),
             node: pod.node.clone(),
             owner: pod.owner.clone(),
             deletion_requested: pod.deletion_requested(),

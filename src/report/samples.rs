@@ -14,7 +14,7 @@ use crate::{
     advice::Command,
     cli::{Form, LogFormat, MetricsTo, Output},
     decide::Policy,
-    facts::{ClusterFacts, KubeletAlive},
+    facts::{ClusterFacts, KubeletAlive, Uid},
     limits::{Limits, Plan},
     outcome::Outcome,
     selector::{NamespaceFilter, NodeSelectors, Target},
@@ -92,7 +92,7 @@ pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome
     let (facts, plan) = judged(settings, objects);
     let outcomes = outcomes
         .iter()
-        .map(|(uid, outcome)| ((*uid).to_owned(), outcome.clone()));
+        .map(|(uid, outcome)| (Uid::from(*uid), outcome.clone()));
     Report::new(
         settings,
         &facts,

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     cluster::Cluster,
     decide::ReasonCode,
-    facts::Ready,
+    facts::{Ready, Uid},
     limits::{Judged, Plan},
     questions::{Judgement, what_if},
     report::BreakerEntry,
@@ -30,14 +30,14 @@ use crate::{
 };
 
 /// Of each pod that a run judges, by UID, the reason and the sentence; and what the breaker says.
-type Verdicts = (BTreeMap<String, (ReasonCode, String)>, Option<String>);
+type Verdicts = (BTreeMap<Uid, (ReasonCode, String)>, Option<String>);
 
 async fn foretold(source: &impl Source, settings: &Settings, dead: &BTreeSet<String>) -> Verdicts {
     let answer = what_if::run_on(source, settings, dead).await.unwrap();
     assert_eq!(answer.errors, vec![]);
     let judged = answer.pods.into_iter().filter_map(|pod| {
         let Judgement { reason, detail, .. } = pod.judgement;
-        Some((pod.uid, (reason?, detail)))
+        Some((pod.uid.into(), (reason?, detail)))
     });
     let breaker = answer.breaker.map(|breaker| breaker.detail);
     (judged.collect(), breaker)

@@ -169,7 +169,7 @@ impl Kubectl {
     /// Holds while the node is the one that was judged, and its Ready has not changed since.
     fn still_as_judged(&self, node: &NodeFacts) -> Vec<String> {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
-        let mut judged = node.uid.clone();
+        let mut judged = node.uid.to_string();
         if node.ready != Ready::Absent {
             let since = node
                 .ready_since

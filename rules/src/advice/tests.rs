@@ -41,12 +41,12 @@ fn bound(name: &str, shared_disk: bool, storage: Storage) -> ClaimFacts {
         affinity,
     };
     let state = ClaimState::Bound {
-        uid: format!("uid-{name}"),
+        uid: format!("uid-{name}").into(),
         shared_disk,
         scratch: false,
         give_up: None,
         created: Some(now() - SignedDuration::from_hours(24)),
-        version: Some("c-7".to_owned()),
+        version: Some("c-7".into()),
         volume,
     };
     ClaimFacts {
@@ -336,7 +336,7 @@ fn only_siblings_share_an_answer() {
         pod.name = format!("{owner}-0");
         (pod.owner, pod.workload) = (Some(named.clone()), Some(named));
         pod.templates = templates.map(str::to_owned);
-        pod.uid = format!("u-{owner}");
+        pod.uid = format!("u-{owner}").into();
         let reason = decide(
             now(),
             &policy(),

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::code::{ReasonCode, Verdict};
-use crate::facts::{Doubt, Leaf, LeafKind, Owner, Ready, Sign, SignBy};
+use crate::facts::{Doubt, Leaf, LeafKind, Owner, Ready, ResourceVersion, Sign, SignBy, Uid};
 
 /// Why a pod got its verdict, with what was seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ pub struct PinnedClaim {
     /// The claim.
     pub claim: String,
     /// Its UID, so that the printed command cannot hit a namesake.
-    pub claim_uid: String,
+    pub claim_uid: Uid,
     /// Its volume.
     pub volume: String,
     /// The volume's reclaim policy: what becomes of the data.
@@ -124,7 +124,7 @@ pub struct PinnedClaim {
     /// How the volume is bound to the node, as a phrase.
     pub bond: String,
     /// The claim's resource version, where it is given up in that version; else why it is not, as a phrase.
-    pub given_up: Result<String, String>,
+    pub given_up: Result<ResourceVersion, String>,
     /// A person's answer gives it up.
     pub answered: bool,
     /// What stands against giving it up.

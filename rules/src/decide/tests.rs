@@ -7,7 +7,7 @@ use crate::{
     facts::{
         AffinityTerm, ClaimFacts, ClaimState, ClaimUse, Claims, Doubt, FencingMark, Heard,
         Identity, JOB_TRACKING, Leaf, LeafKind, NodeFacts, Owned, Owner, Ready, Requirement,
-        SignBy, Storage, Unread, VolumeFacts,
+        ResourceVersion, SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -124,7 +124,7 @@ impl Pod {
         };
         self.0.controller = kind.map(|_| Identity {
             api_version: format!("{group}{version}"),
-            uid: "o-1".to_owned(),
+            uid: "o-1".into(),
         });
         self
     }
@@ -141,7 +141,7 @@ impl Pod {
         self = self.owner(Some(kind));
         self.0.controller = Some(Identity {
             api_version: api_version.to_owned(),
-            uid: "o-1".to_owned(),
+            uid: "o-1".into(),
         });
         self
     }
@@ -336,24 +336,24 @@ fn claim(state: ClaimState) -> ClaimFacts {
 
 fn bound(volume: VolumeFacts) -> ClaimFacts {
     claim(ClaimState::Bound {
-        uid: "c-1".to_owned(),
+        uid: "c-1".into(),
         shared_disk: false,
         scratch: false,
         give_up: None,
         created: Some(ago("2400h")),
-        version: Some("c-v1".to_owned()),
+        version: Some("c-v1".into()),
         volume,
     })
 }
 
 fn shared(volume: VolumeFacts) -> ClaimFacts {
     claim(ClaimState::Bound {
-        uid: "c-1".to_owned(),
+        uid: "c-1".into(),
         shared_disk: true,
         scratch: false,
         give_up: None,
         created: Some(ago("2400h")),
-        version: Some("c-v1".to_owned()),
+        version: Some("c-v1".into()),
         volume,
     })
 }
@@ -398,7 +398,7 @@ fn just_failed(not_ready_for: Option<SignedDuration>) -> Reason {
 fn pinned(bond: &str) -> PinnedClaim {
     PinnedClaim {
         claim: "data".to_owned(),
-        claim_uid: "c-1".to_owned(),
+        claim_uid: "c-1".into(),
         volume: "pv-1".to_owned(),
         reclaim_policy: Some("Delete".to_owned()),
         bond: bond.to_owned(),
@@ -2507,7 +2507,7 @@ fn answered(give_up: Option<&str>) -> ClaimFacts {
 
 fn set_bound(
     claim: &mut ClaimFacts,
-    set: impl Fn(&mut Option<String>, &mut Option<Timestamp>, &mut Option<String>),
+    set: impl Fn(&mut Option<String>, &mut Option<Timestamp>, &mut Option<ResourceVersion>),
 ) {
     let ClaimState::Bound {
         give_up,
@@ -2538,7 +2538,7 @@ const ANSWERED: &str = "2026-03-01T11:30:00Z";
 fn an_answer_counts_for_one_failure() {
     let gives_up = || pod().with(answered(Some(ANSWERED)));
     let goes = given_up(vec![PinnedClaim {
-        given_up: Ok("c-v1".to_owned()),
+        given_up: Ok("c-v1".into()),
         answered: true,
         doubt: None,
         ..pinned("local, at /mnt/d1")

@@ -8,7 +8,7 @@ use super::answer::{Failure, made};
 use super::reason::{ConfinedClaim, PinnedClaim, UnverifiedClaim};
 use crate::facts::{
     AffinityTerm, ClaimFacts, ClaimState, Doubt, NodeFacts, Owned, PodFacts, Read, Requirement,
-    Storage, Unread, VolumeFacts,
+    ResourceVersion, Storage, Unread, VolumeFacts,
 };
 
 /// What a pod's claims say about its moving elsewhere.
@@ -165,7 +165,7 @@ pub(super) fn check(failure: &Failure<'_>, claims: &[ClaimFacts]) -> Claims {
 fn give_up(
     failure: &Failure<'_>,
     claim: &ClaimFacts,
-) -> (Result<String, String>, bool, Option<Doubt>) {
+) -> (Result<ResourceVersion, String>, bool, Option<Doubt>) {
     let ClaimFacts {
         name,
         renewed,

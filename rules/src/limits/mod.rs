@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::{
     decide::{Policy, Reason, ReasonCode, Verdict, decide, unread},
-    facts::{Census, ClusterFacts, PodFacts, Tally},
+    facts::{Census, ClusterFacts, PodFacts, Tally, Uid},
 };
 
 /// What the operator chose for a run as a whole.
@@ -186,7 +186,7 @@ impl HoldReason {
 }
 
 /// The longest overdue first; the UID only so that namesakes have an order too.
-fn order(pod: &PodFacts) -> (Timestamp, String, String, String) {
+fn order(pod: &PodFacts) -> (Timestamp, String, String, Uid) {
     (
         pod.deletion_deadline,
         pod.namespace.clone(),

@@ -15,7 +15,7 @@ fn pod(namespace: &str, name: &str, deadline: &str) -> Judged {
         pod: PodFacts {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
-            uid: format!("{namespace}/{name}"),
+            uid: format!("{namespace}/{name}").into(),
             owner: None,
             deletion_deadline: format!("2026-03-01T{deadline}:00Z")
                 .parse::<Timestamp>()
@@ -452,7 +452,7 @@ fn the_longest_overdue_go_first() {
 fn ties_are_ordered_by_namespace_then_name_then_uid() {
     let again = |uid: &str| {
         let mut judged = pod("a", "db-0", "09:00");
-        judged.pod.uid = uid.to_owned();
+        judged.pod.uid = uid.into();
         judged
     };
     let judged = vec![

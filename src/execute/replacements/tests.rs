@@ -64,7 +64,7 @@ fn before(lost: &[Value]) -> Vec<Value> {
 
 struct Waited {
     /// By UID of the lost pod, as the report's JSON has it.
-    found: BTreeMap<String, Replacement>,
+    found: BTreeMap<Uid, Replacement>,
     server: Server<Objects>,
     took: Duration,
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::advice;
 use crate::cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind};
 use crate::decide::{Reason, ReasonCode, Verdict};
-use crate::facts::{ClusterFacts, NodeRead, PodFacts};
+use crate::facts::{ClusterFacts, NodeRead, PodFacts, Uid};
 use crate::limits::{Judged, Plan};
 use crate::outcome::{Outcome, OutcomeCode};
 use crate::report::phrases::{clean, counted};
@@ -33,7 +33,7 @@ pub struct RunRecord<'a> {
     pub facts: &'a ClusterFacts,
     pub plan: &'a Plan,
     /// By the pod's UID.
-    pub outcomes: &'a BTreeMap<String, Outcome>,
+    pub outcomes: &'a BTreeMap<Uid, Outcome>,
     /// The moment of the run, by the API server's clock.
     pub at: Timestamp,
 }

@@ -158,7 +158,7 @@ fn only_what_was_verified_to_be_gone_is_reported() {
     let (facts, plan) = judged(&audit(), &in_app(pods));
     let mut by_uid = BTreeMap::new();
     for (at, outcome) in outcomes.into_iter().enumerate() {
-        by_uid.insert(format!("uid-app-db-{at}"), outcome);
+        by_uid.insert(Uid::from(format!("uid-app-db-{at}")), outcome);
     }
     // The last pod has no outcome at all.
     let record = RunRecord {
@@ -170,7 +170,7 @@ fn only_what_was_verified_to_be_gone_is_reported() {
     assert_eq!(done(&record), []);
 
     let mut one_deleted = by_uid.clone();
-    one_deleted.insert("uid-app-db-3".to_owned(), Outcome::Deleted);
+    one_deleted.insert("uid-app-db-3".into(), Outcome::Deleted);
     let events = done(&RunRecord {
         outcomes: &one_deleted,
         ..record

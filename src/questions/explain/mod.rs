@@ -149,7 +149,7 @@ fn answer(
     let seen = PodSeen {
         namespace,
         name,
-        uid,
+        uid: uid.to_string(),
         node,
         owner,
         phase,

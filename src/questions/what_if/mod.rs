@@ -248,7 +248,7 @@ fn answer(
         Some(PodFate {
             namespace,
             name,
-            uid,
+            uid: uid.to_string(),
             node: node.unwrap_or_default(),
             owner,
             fate,

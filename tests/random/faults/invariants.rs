@@ -70,7 +70,7 @@ impl Watched {
         let uid = pod
             .as_ref()
             .filter(|_| claim.is_some())
-            .map_or(uid, |pod| pod.uid.clone());
+            .map_or(uid, |pod| pod.uid.to_string());
         match pod {
             Some(pod) => wrong.extend(self.wrong_pod(request, pod)),
             None => wrong.push("the program never saw the pod in this version".to_owned()),
@@ -143,10 +143,7 @@ impl Watched {
     fn pod_of(&self, request: &Request) -> Option<&PodFacts> {
         let (uid, version) = request.preconditions();
         if request.kind != Kind::DeleteClaim {
-            return self
-                .received
-                .pods
-                .get(&(uid.to_owned(), version.to_owned()));
+            return self.received.pods.get(&(uid.into(), version.into()));
         }
         // The one that was rehearsed.
         let uses = |pod: &&PodFacts| {
@@ -157,7 +154,7 @@ impl Watched {
             let mut writes = self
                 .writes
                 .iter()
-                .filter(|write| write.uid == pod.uid && write.dry);
+                .filter(|write| write.uid == pod.uid.as_str() && write.dry);
             writes.any(|write| write.kind == Kind::Delete && write.answered == Some(200))
         };
         self.received.pods.values().filter(uses).find(rehearsed)
@@ -235,7 +232,7 @@ impl Watched {
         let mut earlier = self
             .writes
             .iter()
-            .filter(|write| write.kind == Kind::Patch && write.uid == pod.uid);
+            .filter(|write| write.kind == Kind::Patch && write.uid == pod.uid.as_str());
         let dry_step = request.dry_run && earlier.any(|write| write.answered == Some(200));
         let misplaced = if request.kind == Kind::Patch {
             !job
@@ -331,7 +328,10 @@ impl Watched {
 
     /// Whether the delete of that claim was tried, after that of the pod, and before any that was real.
     fn is_rehearsed(&self, pod: &PodFacts, claim: &str) -> bool {
-        let writes = self.writes.iter().filter(|write| write.uid == pod.uid);
+        let writes = self
+            .writes
+            .iter()
+            .filter(|write| write.uid == pod.uid.as_str());
         let mut writes = writes.take_while(|write| write.claim.is_none() || write.dry);
         let tried = |write: &Write| write.dry && write.answered == Some(200);
         let absent = |write: &Write| write.dry && write.answered == Some(404);
@@ -347,7 +347,11 @@ impl Watched {
             .unwrap_or_default()
             .to_owned();
         let warning = request.body["type"] == "Warning";
-        let is_there = self.world.pods.values().any(|pod| pod.facts.uid == about);
+        let is_there = self
+            .world
+            .pods
+            .values()
+            .any(|pod| pod.facts.uid.as_str() == about);
         let wrong = [
             (
                 !matches!(self.rules.mode, Mode::Delete { .. }),
@@ -491,7 +495,7 @@ impl Ended<'_> {
         let writes = state
             .writes
             .iter()
-            .filter(|write| write.uid == pod.uid)
+            .filter(|write| write.uid == pod.uid.as_str())
             .collect::<Vec<_>>();
         // A rehearsal is none.
         let deletes = || {
@@ -517,13 +521,13 @@ impl Ended<'_> {
                 < 2
         };
         let effect = deletes().filter_map(|write| write.took_effect).max();
-        let gone = state.world.gone.get(&pod.uid);
+        let gone = state.world.gone.get(pod.uid.as_str());
         let by_us = gone == Some(&By::Us);
         let truth = state
             .world
             .pods
             .values()
-            .find(|found| found.facts.uid == pod.uid);
+            .find(|found| found.facts.uid.as_str() == pod.uid);
         let touched = writes.iter().any(|write| write.took_effect.is_some());
         let changed = truth.is_none_or(|truth| truth.changed || touched);
         let node = pod.node.as_deref().unwrap_or_default();
@@ -534,7 +538,7 @@ impl Ended<'_> {
             .is_none_or(|node| node.changed || node.lives());
         // The last list that shows whether it still exists.
         let listed = state.received.uids.get(node);
-        let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid));
+        let seen = listed.is_some_and(|(_, uids)| uids.contains(pod.uid.as_str()));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
         let stopped = self.at >= state.rules.last_start;
         let again = state
@@ -602,7 +606,10 @@ impl Ended<'_> {
         let reported = |pod: &PodFacts| {
             let on = format!("pods of node {}", pod.node.as_deref().unwrap_or_default());
             let itself = format!("pod {}/{}", pod.namespace, pod.name);
-            report.pods.iter().any(|entry| entry.uid == pod.uid)
+            report
+                .pods
+                .iter()
+                .any(|entry| entry.uid == pod.uid.as_str())
                 || report
                     .errors
                     .iter()
@@ -641,7 +648,7 @@ impl Ended<'_> {
         let reaped = [ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered];
         let mut wrong = Vec::new();
         for entry in &report.pods {
-            let Some(pod) = before.pods.iter().find(|pod| pod.uid == entry.uid) else {
+            let Some(pod) = before.pods.iter().find(|pod| pod.uid.as_str() == entry.uid) else {
                 wrong.push(format!("{} is in the report, and nowhere else", entry.uid));
                 continue;
             };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pod_reaper::facts::{NodeFacts, PodFacts, Ready, VolumeFacts};
+use pod_reaper::facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid, VolumeFacts};
 use pod_reaper_test_support::simulated::{
     Cluster, Content, Delivery, Dice, Fault, Kind, Refusal, Request, Resource, Trouble, Whole,
 };
@@ -78,7 +78,7 @@ pub struct Received {
     /// Whether some real node was seen on which a pod could start.
     pub real_ready: bool,
     /// The first UID of each node, which is that of the judged node.
-    pub judged: BTreeMap<String, String>,
+    pub judged: BTreeMap<String, Uid>,
     /// The last read of each node.
     pub looks: BTreeMap<String, Look>,
     pub leases: BTreeMap<String, (Instant, Option<Lease>)>,
@@ -88,13 +88,13 @@ pub struct Received {
     /// The nodes that label selectors selected.
     pub selected: BTreeMap<String, Node>,
     /// Terminating pods by UID and version.
-    pub pods: BTreeMap<(String, String), PodFacts>,
+    pub pods: BTreeMap<(Uid, ResourceVersion), PodFacts>,
     pub claims: BTreeMap<Key, Option<Claim>>,
     pub volumes: BTreeMap<String, Option<VolumeFacts>>,
     /// By namespace, the last complete list of its pods: their UIDs and claims.
-    pub users: BTreeMap<String, Vec<(String, Vec<String>)>>,
+    pub users: BTreeMap<String, Vec<(Uid, Vec<String>)>>,
     /// The last complete list of the UIDs on each node.
-    pub uids: BTreeMap<String, (Instant, BTreeSet<String>)>,
+    pub uids: BTreeMap<String, (Instant, BTreeSet<Uid>)>,
 }
 
 /// A read of a node that reached the program.

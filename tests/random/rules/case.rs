@@ -52,7 +52,7 @@ impl Case {
         }
         for (number, pod) in pods.iter_mut().enumerate() {
             change_pod(&mut dice, pod);
-            pod.uid = format!("uid-{number}");
+            pod.uid = format!("uid-{number}").into();
             let node = pod.node.as_ref().and_then(|node| facts.nodes.get_mut(node));
             if let Some(NodeRead::Known(node)) = node {
                 change_answers(&mut dice, node, pod);

@@ -476,7 +476,11 @@ fn what_is_asked_for_lets_the_pod_go() {
         for group in before.groups.iter().filter(|group| group.pods.len() > 1) {
             let workloads = group.pods.iter().map(|place| {
                 let uid = &before.pods[*place].uid;
-                let pod = gathered.pods.iter().find(|pod| pod.uid == *uid).unwrap();
+                let pod = gathered
+                    .pods
+                    .iter()
+                    .find(|pod| pod.uid.as_str() == uid)
+                    .unwrap();
                 pod.workload.as_ref().or(pod.owner.as_ref())
             });
             let asks = group.steps.iter().any(Step::asks);
@@ -495,7 +499,7 @@ fn what_is_asked_for_lets_the_pod_go() {
             let pod = after
                 .pods
                 .iter_mut()
-                .find(|pod| pod.uid == entry.uid)
+                .find(|pod| pod.uid.as_str() == entry.uid)
                 .unwrap();
             for Command(words) in &commands {
                 let mut answers = words.iter().filter_map(|word| word.split_once('='));
@@ -581,7 +585,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 .gathered
                 .pods
                 .iter()
-                .find(|pod| pod.uid == entry.uid)
+                .find(|pod| pod.uid.as_str() == entry.uid)
                 .unwrap();
             let reason = first_reason(&case.gathered.facts, &settings.policy, pod);
             assert!(

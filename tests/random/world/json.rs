@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use pod_reaper::facts::{AffinityTerm, Attachment, Ready, Requirement, Storage, VolumeFacts};
+use pod_reaper::facts::{AffinityTerm, Attachment, Ready, Requirement, Storage, Uid, VolumeFacts};
 use serde_json::{Value, json};
 
 use pod_reaper_test_support::samples::{self, with};
@@ -281,8 +281,7 @@ pub fn pod(pod: &Pod) -> Value {
 }
 
 pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
-    let owner =
-        |uid: &String| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
+    let owner = |uid: &Uid| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
     let owners = claim.owners.iter().map(owner).collect::<Vec<_>>();
     let mut labels = json!({});
     let mut annotations =

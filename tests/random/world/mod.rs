@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::facts::{
     AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClaimUse, Claims, ClusterFacts,
     Doubt, Identity, JOB_TRACKING, NodeFacts, NodeRead, Owned, Owner, PodFacts, Read, Ready,
-    Requirement, Storage, Unread, VolumeFacts,
+    Requirement, Storage, Uid, Unread, VolumeFacts,
 };
 use pod_reaper::source::Gathered;
 use pod_reaper_test_support::{
@@ -56,7 +56,7 @@ pub struct World {
     /// The `StatefulSet` of each namespace.
     pub sets: BTreeMap<String, Set>,
     /// UIDs of pods that are gone, and whether the program's delete removed them.
-    pub gone: BTreeMap<String, By>,
+    pub gone: BTreeMap<Uid, By>,
 }
 
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ pub struct Looks {
 pub struct Claim {
     pub uid: String,
     /// UIDs of its owners.
-    pub owners: Vec<String>,
+    pub owners: Vec<Uid>,
     pub many_writers: bool,
     pub block: bool,
     pub volume: Option<String>,
@@ -306,7 +306,7 @@ impl World {
         let mut node = Node {
             facts: NodeFacts {
                 name: format!("{prefix}{number}"),
-                uid: self.uid(),
+                uid: self.uid().into(),
                 created: created(dice),
                 powered_off: None,
                 ready,
@@ -465,8 +465,8 @@ impl World {
         let facts = PodFacts {
             namespace: namespace.clone(),
             name: name.clone(),
-            uid,
-            resource_version,
+            uid: uid.into(),
+            resource_version: resource_version.into(),
             created,
             node,
             owner,
@@ -558,7 +558,7 @@ impl World {
         if exists {
             let claim = Claim {
                 uid: self.uid(),
-                owners: owner.map(str::to_owned).into_iter().collect(),
+                owners: owner.map(Uid::from).into_iter().collect(),
                 version: self.version(),
                 scratch: dice.weigh(&[
                     (if of_set { 16 } else { 1 }, Some("true")),
@@ -737,7 +737,7 @@ impl World {
     pub fn known_claims<'a>(
         &self,
         pod: &PodFacts,
-        users: Option<&Vec<(String, Vec<String>)>>,
+        users: Option<&Vec<(Uid, Vec<String>)>>,
         set: &Read<Option<&Set>>,
         claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
         volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
@@ -831,7 +831,7 @@ impl World {
             pod.facts
                 .finalizers
                 .retain(|finalizer| finalizer != JOB_TRACKING);
-            pod.facts.resource_version = version;
+            pod.facts.resource_version = version.into();
             self.remove_if_free(&key);
         }
     }
@@ -859,8 +859,10 @@ impl World {
     fn check(&self, key: &Key, uid: &str, version: &str) -> Result<(), Refusal> {
         match self.pods.get(key) {
             None => Err(Refusal::NotFound),
-            Some(pod) if pod.facts.uid != uid => Err(Refusal::WrongUid),
-            Some(pod) if pod.facts.resource_version != version => Err(Refusal::WrongVersion),
+            Some(pod) if pod.facts.uid.as_str() != uid => Err(Refusal::WrongUid),
+            Some(pod) if pod.facts.resource_version.as_str() != version => {
+                Err(Refusal::WrongVersion)
+            }
             Some(_) => Ok(()),
         }
     }
@@ -887,7 +889,7 @@ impl World {
         };
         pod.forced_by_us |= by == By::Us;
         pod.facts.grace_seconds = Some(0);
-        pod.facts.resource_version = version;
+        pod.facts.resource_version = version.into();
         if pod.facts.finished {
             pod.released_at = self.job_controller.map(|after| Instant::now() + after);
         }
@@ -904,7 +906,7 @@ impl World {
             let new_version = self.version();
             let released_at = self.job_controller.map(|after| Instant::now() + after);
             if let Some(pod) = self.pods.get_mut(key) {
-                (pod.facts.finished, pod.facts.resource_version) = (true, new_version);
+                (pod.facts.finished, pod.facts.resource_version) = (true, new_version.into());
                 pod.released_at = released_at.filter(|_| pod.facts.held_by_job());
             }
         }
@@ -942,7 +944,7 @@ impl World {
                 }
                 1 => node.renew(now, false),
                 2 => {
-                    (node.facts.uid, node.facts.created) = (uid, Some(now));
+                    (node.facts.uid, node.facts.created) = (uid.into(), Some(now));
                     (node.facts.ready_since, node.facts.tainted_since) =
                         (Some(now - SignedDuration::from_secs(LONG)), None);
                 }
@@ -977,7 +979,7 @@ impl World {
             return;
         };
         pod.changed = true;
-        pod.facts.resource_version = version;
+        pod.facts.resource_version = version.into();
         match what {
             13 => self.force(&key, By::Others),
             14 => {
@@ -985,7 +987,7 @@ impl World {
                 let mut namesake = pod.clone();
                 pod.forced_by_us = false;
                 self.remove(&key);
-                (namesake.facts.uid, namesake.facts.created) = (uid, Some(now));
+                (namesake.facts.uid, namesake.facts.created) = (uid.into(), Some(now));
                 namesake.forced_by_us = false;
                 namesake.released_at = None;
                 namesake.terminating = dice.permille(300);
@@ -1137,7 +1139,7 @@ fn random_owner(dice: &mut Dice) -> RandomOwner {
     };
     let controller = (!version.is_empty()).then(|| Identity {
         api_version: version.to_owned(),
-        uid: "uid-of-owner".to_owned(),
+        uid: "uid-of-owner".into(),
     });
     (owner(kind, name), workload, template, controller)
 }
@@ -1250,12 +1252,12 @@ pub fn claim_state(
         Ok(Some(volume)) if claim.phase != "Lost" => {
             let shared_disk = claim.many_writers && claim.block;
             ClaimState::Bound {
-                uid: claim.uid.clone(),
+                uid: claim.uid.clone().into(),
                 shared_disk,
                 scratch: claim.scratch == Some("true"),
                 give_up: claim.give_up.clone(),
                 created: claim.created,
-                version: claim.free(),
+                version: claim.free().map(Into::into),
                 volume,
             }
         }
