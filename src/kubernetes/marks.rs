@@ -18,148 +18,139 @@ pub(super) enum Place {
     Taint(&'static str),
     /// A providerID that begins so.
     Provider(&'static str),
-    /// What it says is its kubelet's version.
-    Version(fn(&str) -> bool),
+    /// What it says is its kubelet's version: how that looks, and whether it does.
+    Version(&'static str, fn(&str) -> bool),
 }
 use Place::{Annotation, Annotations, Label, Provider, Taint, Version};
 
-/// What a node is, who makes such nodes, and the mark.
-pub(super) const MARKS: [(LeafKind, &str, Place); 35] = [
-    // Two spellings; label and taint share one key.
-    (Kosmos, "Kosmos", Label("kosmos.io/node", None)),
-    (Kosmos, "Kosmos", Annotation(KOSMOS_OWNER, None)),
-    (Kosmos, "Kosmos", Taint("kosmos.io/node")),
-    (Virtual, "Liqo", Label("liqo.io/type", Some("virtual-node"))),
-    (Virtual, "Liqo", Taint("virtual-node.liqo.io/not-allowed")),
+/// What its nodes are, who makes them, and their marks.
+pub(super) const MARKS: [(LeafKind, &str, &[Place]); 15] = [
+    (
+        Kosmos,
+        "Kosmos",
+        // Two spellings; label and taint share one key.
+        &[
+            Label("kosmos.io/node", None),
+            Taint("kosmos.io/node"),
+            Annotation(KOSMOS_OWNER, None),
+        ],
+    ),
     (
         Virtual,
-        "interLink",
-        Label("virtual-node.interlink/type", None),
+        "Liqo",
+        &[
+            Label("liqo.io/type", Some("virtual-node")),
+            Taint("virtual-node.liqo.io/not-allowed"),
+        ],
     ),
     (
         Virtual,
         "interLink",
-        Taint("virtual-node.interlink/no-schedule"),
+        &[
+            Label("virtual-node.interlink/type", None),
+            Taint("virtual-node.interlink/no-schedule"),
+        ],
     ),
     (
         Virtual,
         "Alibaba Cloud",
-        Label("k8s.aliyun.com/vnode", None),
-    ),
-    (Virtual, "Alibaba Cloud", Taint("k8s.aliyun.com/vnode")),
-    (
-        Virtual,
-        "Tencent Cloud",
-        Label("node.kubernetes.io/instance-type", Some("eklet")),
+        &[
+            Label("k8s.aliyun.com/vnode", None),
+            Taint("k8s.aliyun.com/vnode"),
+        ],
     ),
     (
         Virtual,
         "Tencent Cloud",
-        Taint("eks.tke.cloud.tencent.com/eklet"),
+        &[
+            Label("node.kubernetes.io/instance-type", Some("eklet")),
+            Taint("eks.tke.cloud.tencent.com/eklet"),
+        ],
     ),
     (
         Virtual,
         "Oracle Cloud",
-        Annotation("oci.oraclecloud.com/virtual-node-pool-id", None),
-    ),
-    // Its real nodes have ocid1.instance (oci-cloud-controller-manager, IsVirtualNode).
-    (Virtual, "Oracle Cloud", Provider("ocid1.virtualnode")),
-    (
-        Virtual,
-        "Koupleless",
-        Label("virtual-kubelet.koupleless.io/component", Some("vnode")),
+        &[
+            Annotation("oci.oraclecloud.com/virtual-node-pool-id", None),
+            // Its real nodes have ocid1.instance (oci-cloud-controller-manager, IsVirtualNode).
+            Provider("ocid1.virtualnode"),
+        ],
     ),
     (
         Virtual,
         "Koupleless",
-        Taint("schedule.koupleless.io/virtual-node"),
+        &[
+            Label("virtual-kubelet.koupleless.io/component", Some("vnode")),
+            Taint("schedule.koupleless.io/virtual-node"),
+        ],
     ),
-    (Virtual, "KWOK", Label("kwok.x-k8s.io/node", Some("fake"))),
     (
         Virtual,
         "KWOK",
-        Annotation("kwok.x-k8s.io/node", Some("fake")),
-    ),
-    // Of its own template. A pod that lands there is said to have run, and has not.
-    (Virtual, "KWOK", Label("type", Some("kwok"))),
-    (
-        Virtual,
-        "KWOK",
-        Version(|version| version.starts_with("kwok-")),
+        &[
+            Label("kwok.x-k8s.io/node", Some("fake")),
+            Annotation("kwok.x-k8s.io/node", Some("fake")),
+            // Of its own template. A pod that lands there is said to have run, and has not.
+            Label("type", Some("kwok")),
+            Version("kwok-…", |version| version.starts_with("kwok-")),
+        ],
     ),
     (
         Virtual,
         "vcluster",
-        Label("vcluster.loft.sh/fake-node", Some("true")),
+        &[Label("vcluster.loft.sh/fake-node", Some("true"))],
     ),
     (
         Virtual,
+        // What is built on it comes before it: the first mark names the maker.
         "Virtual Kubelet",
-        Label("type", Some("virtual-kubelet")),
+        &[
+            Label("type", Some("virtual-kubelet")),
+            Label("virtual-kubelet.io/provider", None),
+            Taint("virtual-kubelet.io/provider"),
+            // Its library writes two of them, for every provider that is built on it.
+            Annotations("virtual-kubelet.io/"),
+            Version("v…-vk-…", is_virtual_kubelet),
+        ],
     ),
-    (
-        Virtual,
-        "Virtual Kubelet",
-        Label("virtual-kubelet.io/provider", None),
-    ),
-    (
-        Virtual,
-        "Virtual Kubelet",
-        Taint("virtual-kubelet.io/provider"),
-    ),
-    // Its library writes two of them, for every provider that is built on it.
-    (
-        Virtual,
-        "Virtual Kubelet",
-        Annotations("virtual-kubelet.io/"),
-    ),
-    (Virtual, "Virtual Kubelet", Version(is_virtual_kubelet)),
     (
         Edge,
         "KubeEdge",
-        Version(|version| version.contains("-kubeedge-")),
+        &[Version("…-kubeedge-…", |version| {
+            version.contains("-kubeedge-")
+        })],
     ),
     (
         Edge,
         "OpenYurt",
-        Label("openyurt.io/is-edge-worker", Some("true")),
-    ),
-    (
-        Edge,
-        "OpenYurt",
-        Annotation("apps.openyurt.io/binding", Some("true")),
-    ),
-    (
-        Edge,
-        "OpenYurt",
-        Annotation("node.beta.openyurt.io/autonomy", Some("true")),
-    ),
-    (
-        Edge,
-        "OpenYurt",
-        Annotation("node.openyurt.io/autonomy-duration", None),
+        &[
+            Label("openyurt.io/is-edge-worker", Some("true")),
+            Annotation("apps.openyurt.io/binding", Some("true")),
+            Annotation("node.beta.openyurt.io/autonomy", Some("true")),
+            Annotation("node.openyurt.io/autonomy-duration", None),
+        ],
     ),
     // At the customer's site: the kubelet ends no pod while it does not reach AWS (aws/eks-hybrid).
     (
         Edge,
         "EKS Hybrid Nodes",
-        Label("eks.amazonaws.com/compute-type", Some("hybrid")),
-    ),
-    (Edge, "EKS Hybrid Nodes", Provider("eks-hybrid:///")),
-    (
-        Edge,
-        "ACK Edge",
-        Label("alibabacloud.com/is-edge-worker", Some("true")),
+        &[
+            Label("eks.amazonaws.com/compute-type", Some("hybrid")),
+            Provider("eks-hybrid:///"),
+        ],
     ),
     (
         Edge,
         "ACK Edge",
-        Annotation("node.alibabacloud.com/autonomy-duration", None),
+        &[
+            Label("alibabacloud.com/is-edge-worker", Some("true")),
+            Annotation("node.alibabacloud.com/autonomy-duration", None),
+        ],
     ),
     (
         Edge,
         "SuperEdge",
-        Label("superedge.io/node-edge", Some("enable")),
+        &[Label("superedge.io/node-edge", Some("enable"))],
     ),
 ];
 /// Its value is the leaf cluster's name.
@@ -190,25 +181,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_book_names_every_mark() {
-        const PAGE: &str = include_str!("../../docs/leaf-nodes.md");
-        for (kind, maker, place) in MARKS {
-            let mark = match place {
-                Label(key, Some(value)) | Annotation(key, Some(value)) => format!("{key}={value}"),
-                Label(key, None) | Annotation(key, None) | Annotations(key) | Taint(key) => {
-                    key.to_owned()
-                }
-                Provider(start) => format!("providerID {start}"),
-                Version(_) => "kubelet version".to_owned(),
+    fn the_table_of_the_book_is_made_of_the_marks() {
+        let mark = |place: &Place| {
+            let (what, key, value) = match place {
+                Label(key, value) => ("label", key, *value),
+                Annotation(key, value) => ("annotation", key, *value),
+                Annotations(start) => return format!("any annotation `{start}…`"),
+                Taint(key) => ("taint", key, None),
+                Provider(start) => return format!("providerID `{start}…`"),
+                Version(looks, _) => return format!("kubelet version `{looks}`"),
             };
-            let rows = PAGE
-                .lines()
-                .filter(|line| line.starts_with("| `") && line.contains(maker));
-            assert!(
-                rows.into_iter().any(|row| row.contains(&mark)),
-                "{kind:?} {maker}: {mark}"
-            );
-        }
+            let value = value.map(|value| format!("={value}")).unwrap_or_default();
+            let unless = if NOT_EMPTY.contains(key) {
+                ", unless empty"
+            } else {
+                ""
+            };
+            format!("{what} `{key}{value}`{unless}")
+        };
+        let rows = MARKS.iter().map(|(kind, maker, places)| {
+            let code = match kind {
+                Kosmos => "kosmos-leaf",
+                Virtual => "virtual-node",
+                Edge => "edge-node",
+                LeafKind::Selected => unreachable!("it has no maker"),
+            };
+            let marks = places.iter().map(mark).collect::<Vec<_>>().join("; ");
+            format!("| `{code}` | {maker} | {marks} |\n")
+        });
+        let table = rows.collect::<String>();
+        let page = include_str!("../../docs/leaf-nodes.md");
+        let (before, after) = page.split_once("| --- | --- | --- |\n").expect("a table");
+        let (_, after) = after.split_once("| `leaf-node` |").expect("its last row");
+        let made = format!("{before}| --- | --- | --- |\n{table}| `leaf-node` |{after}");
+        expect_test::expect_file!["../../docs/leaf-nodes.md"].assert_eq(&made);
     }
 
     /// The CronJob's pod may start on no node that a label or taint marks. A mark that is added here is to be added there.
@@ -225,7 +231,8 @@ mod tests {
             1,
             "a node has to match only one of several terms"
         );
-        let of_labels = MARKS.iter().filter_map(|(_, _, place)| match place {
+        let marks = || MARKS.iter().flat_map(|(_, _, places)| *places);
+        let of_labels = marks().filter_map(|place| match place {
             Label(key, None) => Some(json!({"key": key, "operator": "DoesNotExist"})),
             Label(key, Some(value)) => {
                 Some(json!({"key": key, "operator": "NotIn", "values": [value]}))
@@ -251,10 +258,8 @@ mod tests {
         for toleration in pod["tolerations"].as_array().expect("tolerations") {
             let key = toleration["key"].as_str().unwrap_or_default();
             assert_ne!(key, "", "{toleration} is of any taint");
-            let tolerated = MARKS
-                .iter()
-                .find(|(_, _, place)| matches!(place, Taint(mark) if *mark == key));
-            assert!(tolerated.is_none(), "{toleration} is of a mark");
+            let tolerated = marks().any(|place| matches!(place, Taint(mark) if *mark == key));
+            assert!(!tolerated, "{toleration} is of a mark");
         }
     }
 }

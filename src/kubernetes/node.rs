@@ -200,9 +200,10 @@ impl RawNode {
     /// Whether it stands for something that this cluster does not see, or works on without it: by any one mark, or the
     /// operator's selector.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
-        let found = MARKS
-            .iter()
-            .filter_map(|(kind, maker, place)| Some((*kind, *maker, self.mark(place)?)));
+        let found = MARKS.iter().flat_map(|(kind, maker, places)| {
+            let marks = places.iter().filter_map(|place| self.mark(place));
+            marks.map(|mark| (*kind, *maker, mark))
+        });
         let named = self
             .metadata
             .name
@@ -380,7 +381,7 @@ impl RawNode {
                     .starts_with(start)
                     .then(|| format!("providerID {provider}"))
             }
-            Place::Version(is_one) => {
+            Place::Version(_, is_one) => {
                 let version = self.status.node_info.as_ref()?.kubelet_version.as_deref()?;
                 is_one(version).then(|| format!("kubelet version {version}"))
             }
