@@ -48,7 +48,7 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
     let mut lines = lines.collect::<Vec<_>>();
     if lines.is_empty() && others > 0 {
         lines.push(
-            "No label, taint or version is on most of them and on few of the others.".to_owned(),
+            "They share no label, taint or version that most of the other nodes lack.".to_owned(),
         );
     }
     lines.extend(when(facts));
