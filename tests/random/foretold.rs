@@ -24,7 +24,7 @@ use crate::{
     scan::{for_every_world, runtime},
     world::{
         Pod, World,
-        node::{Place, Stamps},
+        node::{Place, heard, made},
         start,
     },
 };
@@ -56,22 +56,20 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         // One that was Ready was heard until it died, and any mark is older. Of one that was not, all is older.
         let lived = node.facts.ready == Ready::True;
         let last = |at: Timestamp| if lived { died } else { at - before };
-        // What a clock that is ahead has said counts for nothing beside a stamp, and must not become believable.
-        let ahead = |said: Timestamp| said > start() + SignedDuration::from_secs(30);
+        // A clock that is wrong says now what it was believed to say, since it would be believed otherwise later.
         for beat in &mut node.beats {
-            let wrong = beat.stamped.filter(|_| ahead(beat.said()));
-            beat.stamped = wrong.map(|_| 0).or(beat.stamped);
-            (beat.at, beat.every) = (last(beat.at), None);
+            let stamp = beat.stamped.map(|_| beat.at);
+            let at = heard(Some(beat.said()), stamp, node.facts.created, start());
+            (beat.at, beat.every) = (last(at.unwrap_or(beat.at)), None);
+            beat.stamped = beat.stamped.map(|_| 0);
         }
         for lease in node.lease.iter_mut().chain(&mut node.server) {
-            if matches!(lease.stamps, Stamps::Each) && lease.said().is_some_and(ahead) {
-                lease.skew = 0;
-            }
-            (lease.renewed, lease.goes_on) = (lease.renewed.map(last), false);
+            let at = heard(lease.said(), lease.stamped(), Some(made()), start());
+            (lease.renewed, lease.skew, lease.goes_on) = (at.map(last), 0, false);
         }
         for (place, set) in &mut node.fences {
             // A taint without a time was set when any taint was last written.
-            let written = matches!(place, Place::Taint(..)) && lived;
+            let written = matches!(place, Place::Taint(..));
             *set = set.or(written.then(start)).map(|set| set - before);
         }
         node.doubtful = false;

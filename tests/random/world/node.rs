@@ -73,7 +73,7 @@ impl Lease {
 
 /// The later of what was said and what was stamped. What is too far ahead counts only where the stamp is not newer than the
 /// object.
-fn heard(
+pub fn heard(
     said: Option<Timestamp>,
     stamped: Option<Timestamp>,
     created: Option<Timestamp>,
