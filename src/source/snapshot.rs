@@ -43,7 +43,7 @@ pub enum SnapshotError {
     Syntax(serde_json::Error),
     /// It is a form of it that is not read.
     #[error("it is {0}")]
-    Form(&'static str),
+    OtherFormat(&'static str),
     /// It cannot be read, or is no text.
     #[error("{0}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")]
     Unreadable(io::Error),
@@ -147,7 +147,7 @@ pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
 }
 
 /// The form that a file has instead, by its first bytes, and what to do.
-fn other_form(start: &[u8]) -> Option<&'static str> {
+fn other_format(start: &[u8]) -> Option<&'static str> {
     let is_yaml = ["---", "apiVersion:", "items:", "kind:"]
         .iter()
         .any(|key| start.starts_with(key.as_bytes()));
@@ -175,7 +175,7 @@ impl Saved {
         };
         let mut source = BufReader::new(source);
         let start = source.fill_buf().map_err(SnapshotError::Unreadable)?;
-        other_form(start).map_or(Ok(()), |form| Err(SnapshotError::Form(form)))?;
+        other_format(start).map_or(Ok(()), |form| Err(SnapshotError::OtherFormat(form)))?;
         stream::read(source, &mut saved)?;
         if saved.nodes.is_empty() {
             return Err(SnapshotError::Missing("nodes"));

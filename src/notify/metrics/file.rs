@@ -5,14 +5,14 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 use std::process;
 
-use super::{Family, Page};
+use super::{Exposition, Family};
 
-/// Replaces the file by `page`. Families that `page` lacks are kept from the former file.
-pub(super) fn write(path: &Path, page: &Page) -> io::Result<()> {
-    let mut text = page.to_string();
-    if !page.whole {
+/// Replaces the file by `exposition`. Families that `exposition` lacks are kept from the former file.
+pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
+    let mut text = exposition.to_string();
+    if !exposition.whole {
         match fs::read_to_string(path) {
-            Ok(former) => kept(&former, page).for_each(|family| text += &family),
+            Ok(former) => kept(&former, exposition).for_each(|family| text += &family),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -30,14 +30,14 @@ pub(super) fn write(path: &Path, page: &Page) -> io::Result<()> {
     })
 }
 
-/// The families of our former file that `page` lacks.
-fn kept(former: &str, page: &Page) -> impl Iterator<Item = String> {
+/// The families of our former file that `exposition` lacks.
+fn kept(former: &str, exposition: &Exposition) -> impl Iterator<Item = String> {
     let families = former
         .split(Family::HEAD)
         .filter(|family| family.starts_with(Family::PREFIX));
     let missing = families.filter(|family| {
         let name = family.split(' ').next().unwrap_or_default();
-        page.families.iter().all(|family| family.name != name)
+        exposition.families.iter().all(|family| family.name != name)
     });
     missing.map(|family| format!("{}{family}", Family::HEAD))
 }

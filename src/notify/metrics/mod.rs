@@ -133,11 +133,11 @@ impl<'a> Metrics<'a> {
             return;
         }
         // This machine's clock: the cluster's may have been out of reach, and nothing is judged by it.
-        let page = self.page(exit, Timestamp::now(), self.started.elapsed());
+        let exposition = self.exposition(exit, Timestamp::now(), self.started.elapsed());
         let limit = stop.at_most(LIMIT);
         let push = async {
             let Some(gateway) = push_gateway else { return };
-            let pushed = push::push(gateway, self.settings.cluster_name.as_deref(), &page);
+            let pushed = push::push(gateway, self.settings.cluster_name.as_deref(), &exposition);
             let advice = "a Pushgateway is there, and that --push-gateway names it";
             within(limit, pushed, &format!("pushed to {gateway}"), advice).await;
         };
@@ -145,9 +145,9 @@ impl<'a> Metrics<'a> {
             let Some(path) = metrics_file.clone() else {
                 return;
             };
-            let (done, page) = (format!("written to {}", path.display()), page.clone());
+            let (done, exposition) = (format!("written to {}", path.display()), exposition.clone());
             // In a thread of its own: a file system may hang.
-            let written = tokio::task::spawn_blocking(move || file::write(&path, &page));
+            let written = tokio::task::spawn_blocking(move || file::write(&path, &exposition));
             let written = async {
                 written
                     .await
@@ -161,7 +161,7 @@ impl<'a> Metrics<'a> {
         tokio::join!(push, write);
     }
 
-    fn page(&self, exit: Exit, ended: Timestamp, took: Duration) -> Page {
+    fn exposition(&self, exit: Exit, ended: Timestamp, took: Duration) -> Exposition {
         // At a terminal a person may have said no.
         let success = self.settings.task.mode() == ModeCode::Delete
             && [Exit::Done, Exit::Manual].contains(&exit)
@@ -212,7 +212,7 @@ impl<'a> Metrics<'a> {
         let families = all
             .iter()
             .map(|numbers| Family::new(numbers, self.settings.cluster_name.as_deref()));
-        Page {
+        Exposition {
             families: families.collect(),
             whole: success,
         }
@@ -257,13 +257,13 @@ async fn within(
 
 /// All metrics, in the text exposition format, version 0.0.4.
 #[derive(Debug, Clone)]
-struct Page {
+struct Exposition {
     families: Vec<Family>,
     /// Whether it replaces all that was handed over before. Otherwise families that it lacks stay as they were.
     whole: bool,
 }
 
-impl fmt::Display for Page {
+impl fmt::Display for Exposition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.families
             .iter()

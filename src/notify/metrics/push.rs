@@ -4,18 +4,18 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{Method, Request, header, uri::Scheme};
 use kube::{Client, Config, client::Body, config::AuthInfo};
 
-use super::Page;
+use super::Exposition;
 use crate::cli::{Login, PushGateway};
 use crate::cluster::{USER_AGENT, root};
 
-/// Hands `page` to `gateway`. Nothing is repeated, and no redirect followed.
+/// Hands `exposition` to `gateway`. Nothing is repeated, and no redirect followed.
 pub(super) async fn push(
     gateway: &PushGateway,
     cluster: Option<&str>,
-    page: &Page,
+    exposition: &Exposition,
 ) -> Result<(), String> {
     // PUT replaces the whole group, POST only the families that it brings.
-    let method = if page.whole {
+    let method = if exposition.whole {
         Method::PUT
     } else {
         Method::POST
@@ -28,7 +28,7 @@ pub(super) async fn push(
             header::CONTENT_TYPE,
             "text/plain; version=0.0.4; charset=utf-8",
         )
-        .body(Body::from(page.to_string().into_bytes()))
+        .body(Body::from(exposition.to_string().into_bytes()))
         .map_err(|error| error.to_string())?;
     let response = client(gateway)?
         .send(request)

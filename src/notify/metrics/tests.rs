@@ -35,8 +35,8 @@ fn at(hour: &str) -> Timestamp {
         .expect("a moment")
 }
 
-fn page(settings: &Settings, report: Option<&Report>, exit: Exit) -> Page {
-    metrics(settings, report).page(exit, at("03"), Duration::from_millis(1_500))
+fn page(settings: &Settings, report: Option<&Report>, exit: Exit) -> Exposition {
+    metrics(settings, report).exposition(exit, at("03"), Duration::from_millis(1_500))
 }
 
 fn deleting() -> Settings {
@@ -277,7 +277,7 @@ fn the_notices_are_counted() {
 /// neither does a run whose question a person answers with no.
 #[test]
 fn only_a_run_that_did_all_it_should_is_a_success() {
-    let success = |page: &Page| {
+    let success = |page: &Exposition| {
         assert_eq!(
             page.to_string()
                 .contains("pod_reaper_last_success_timestamp_seconds "),
@@ -363,7 +363,7 @@ fn a_run_that_fails_keeps_the_series_that_it_does_not_know() {
     let path = folder.path().join("pod-reaper.prom");
     let settings = deleting();
     let metrics = |exit: Exit, report: Option<&Report>, hour: &str| {
-        let page = metrics(&settings, report).page(exit, at(hour), Duration::from_secs(1));
+        let page = metrics(&settings, report).exposition(exit, at(hour), Duration::from_secs(1));
         file::write(&path, &page).expect("it is written");
         fs::read_to_string(&path).expect("a file")
     };
