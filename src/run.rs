@@ -17,6 +17,7 @@ use crate::limits::Plan;
 use crate::notify::events::{self, RunRecord};
 use crate::outcome::{Outcome, OutcomeCode};
 use crate::report::Report;
+use crate::selector::Target;
 use crate::settings::{Mode, Settings, Task};
 use crate::source::cluster::Live;
 use crate::source::gather;
@@ -25,18 +26,20 @@ use crate::stop::Stop;
 
 /// Runs as `settings` say, until `stop` says otherwise.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
-    let (namespaces, reap_older_than) = (
-        &settings.namespaces,
-        spoken(settings.policy.reap_older_than),
-    );
-    tracing::info!(%reap_older_than, "Looking for stuck Terminating pods; namespaces: {namespaces}");
+    let begin = || {
+        let namespaces = &settings.namespaces;
+        let reap_older_than = spoken(settings.policy.reap_older_than);
+        tracing::info!(%reap_older_than, "Looking for stuck Terminating pods; namespaces: {namespaces}");
+    };
     match &settings.task {
         Task::Audit {
             snapshot: file,
             now,
         } => {
             let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Terminating);
-            let gathered = stop.or_stopped(saved).await?.gather(&settings.wanted())?;
+            let saved = stop.or_stopped(saved).await?;
+            begin();
+            let gathered = saved.gather(&settings.wanted())?;
             let plan = Plan::new(
                 &gathered.facts,
                 gathered.pods,
@@ -52,9 +55,28 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             ))
         }
         Task::Reap { target, mode } => {
+            let mode = agreed(*mode, target)?;
             let cluster = Cluster::connect(target, stop, &settings.node_selectors);
-            run_on(&stop.or_stopped(cluster).await?, settings, *mode, stop).await
+            let cluster = stop.or_stopped(cluster).await?;
+            begin();
+            run_on(&cluster, settings, mode, stop).await
         }
+    }
+}
+
+/// Where nobody can be asked, only `--yes` lets a run delete, or that it acts as the pod's own ServiceAccount: whoever
+/// started that pod has meant it.
+fn agreed(mode: Mode, target: &Target) -> Result<Mode> {
+    match mode {
+        Mode::Delete { ask: true } if !prompt::is_possible() => {
+            if Cluster::by_own_account(target) {
+                return Ok(Mode::Delete { ask: false });
+            }
+            let why = "this run may delete pods, and there is no terminal to ask at; add --yes to delete without a question, \
+                       or --dry-run to delete nothing";
+            Err(CouldNotRun::Usage(why.to_owned()))
+        }
+        mode => Ok(mode),
     }
 }
 
@@ -151,7 +173,6 @@ async fn act(
             if !pods.is_empty()
                 && !prompt::confirm(&cluster.place, plan, facts.now, stop).await =>
         {
-            tracing::info!("Nothing was deleted: the answer was not yes");
             let interrupted = stop
                 .reason()
                 .map(|why| Outcome::Interrupted(why.to_owned()));

@@ -1,6 +1,6 @@
 //! What was typed, validated into what the program needs.
 
-use std::{io::IsTerminal, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use crate::advice::Kubectl;
 use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo, RequireGuard};
@@ -121,7 +121,7 @@ impl Task {
 pub enum Mode {
     /// Delete, after a question on the terminal where `ask` is set.
     Delete {
-        /// Whether a person is there to be asked.
+        /// Without `--yes`.
         ask: bool,
     },
     /// Send each delete as the server's own dry run.
@@ -213,9 +213,7 @@ impl From<Cli> for Settings {
             kubeconfig,
         } = common;
         let mode = match dry_run {
-            DryRun::None => Mode::Delete {
-                ask: !yes && std::io::stdin().is_terminal(),
-            },
+            DryRun::None => Mode::Delete { ask: !yes },
             DryRun::Server => Mode::ServerDryRun,
             DryRun::Client => Mode::ClientDryRun,
         };

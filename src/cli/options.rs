@@ -36,7 +36,7 @@ pub struct Options {
     #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "server", hide_default_value = true)]
     pub dry_run: DryRun,
 
-    /// Do not ask before deleting (a run asks only at a terminal)
+    /// Delete without a question: needed where there is no terminal to ask at, except in a pod with its ServiceAccount
     #[arg(help_heading = LIMITS, long, display_order = 0)]
     pub yes: bool,
 
@@ -192,8 +192,8 @@ pub struct Form {
     #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 
-    /// Level of the log
-    #[arg(long, hide_short_help = true, env, value_name = "LEVEL", default_value = "info", value_parser = values::log_level())]
+    /// Level of the log [default: info; at a terminal warn]
+    #[arg(long, hide_short_help = true, env, value_name = "LEVEL", default_value = values::usual_log_level(), hide_default_value = true, value_parser = values::log_level())]
     pub log_level: LevelFilter,
 }
 

@@ -1,5 +1,6 @@
 //! Typed values: each has a type of its own, and its error says what to write.
 
+use std::io::{self, IsTerminal as _};
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::ValueEnum;
@@ -36,6 +37,7 @@ impl FromStr for Span {
         let trimmed = text.trim();
         let wrong = [
             (trimmed.is_empty(), "it is empty"),
+            (trimmed.starts_with("--"), "it is an option"),
             (trimmed.starts_with('-'), "it is negative"),
             (
                 trimmed.chars().all(|letter| letter.is_ascii_digit()),
@@ -49,7 +51,7 @@ impl FromStr for Span {
         }
         humantime::parse_duration(trimmed)
             .map(Self)
-            .map_err(|error| format!("{error}; {example}"))
+            .map_err(|_| format!("it is not a duration; {example}"))
     }
 }
 
@@ -228,6 +230,15 @@ pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
             .find(|known| known.as_str().eq_ignore_ascii_case(&word));
         known.ok_or("it is not one of these")
     })
+}
+
+/// At a terminal the report says what was done, right after the log.
+pub(super) fn usual_log_level() -> &'static str {
+    if io::stderr().is_terminal() {
+        "warn"
+    } else {
+        "info"
+    }
 }
 
 /// `--log-level`.

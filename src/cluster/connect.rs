@@ -4,13 +4,16 @@
 //! variables. A cluster that the user named is the one that is used, or none is.
 
 use std::env;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use http::Uri;
+use http::uri::{Authority, Scheme};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use kube::client::{Body, ConfigExt as _};
+use kube::client::{AuthError, Body, ConfigExt as _};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
@@ -26,33 +29,56 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 impl Cluster {
     /// Loads the credentials and sets up a client. Nothing is sent yet.
     pub async fn connect(target: &Target, stop: &Stop, selectors: &NodeSelectors) -> Result<Self> {
-        let (config, place) = config(target).await?;
-        // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit; its error
-        // holds the plugin's output and environment, so none of it is repeated.
+        let (config, context) = config(target).await?;
+        let host = config.cluster_url.host().unwrap_or_default();
+        let (place, called) = match context {
+            Some(context) => (
+                format!("context {context} ({host})"),
+                format!("context {context}"),
+            ),
+            None => (format!("the cluster at {host}"), "the cluster".to_owned()),
+        };
+        let address = format!("{called} at {}", shown(&config.cluster_url));
+        let plugin = config.auth_info.exec.as_ref();
+        let plugin = plugin.map(|exec| exec.command.clone().unwrap_or_default());
+        // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit.
         let client = tokio::task::spawn_blocking(move || client(config));
         let why = match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
             Ok(Ok(Ok(client))) => {
                 return Ok(Self {
                     place,
+                    address,
                     ..Self::new(client, stop.clone(), selectors.clone())
                 });
             }
-            Ok(Ok(Err(error))) => {
-                format!(
-                    "the credentials in the kubeconfig cannot be used ({})",
-                    kind(&error)
-                )
-            }
-            Ok(Err(_)) => "setting up the client by the kubeconfig failed".to_owned(),
+            Ok(Ok(Err(error))) => unusable(&error, plugin.as_deref()),
+            Ok(Err(_)) => "its token or certificate is damaged; log in again".to_owned(),
             Err(_) => {
                 let limit = CONNECT_LIMIT.as_secs();
-                format!("the credential plugin of the kubeconfig did not answer within {limit} s")
+                format!("the credential plugin did not answer within {limit} s; log in again")
             }
         };
-        Err(CouldNotRun::Source(format!(
-            "{why}; try `kubectl get nodes` with the same kubeconfig"
-        )))
+        let says = format!("{address}: {why}, then try `kubectl get nodes`");
+        Err(match plugin {
+            Some(_) => CouldNotRun::Source(says),
+            None => CouldNotRun::Usage(says),
+        })
     }
+
+    /// Whether it would be the pod's own ServiceAccount that acts on `target`.
+    pub fn by_own_account(target: &Target) -> bool {
+        target.context.is_none() && kubeconfigs(target).is_none()
+    }
+}
+
+/// A server's address without the login that may be in it.
+fn shown(server: &Uri) -> String {
+    let authority = server.authority().map_or("", Authority::as_str);
+    let (scheme, host) = (
+        server.scheme_str().unwrap_or_default(),
+        authority.rsplit('@').next().unwrap_or_default(),
+    );
+    format!("{scheme}://{host}{}", server.path().trim_end_matches('/'))
 }
 
 /// Makes a client as kube does, with two differences. kube repeats a request, a delete too, for minutes after 429, 503 or
@@ -60,10 +86,6 @@ impl Cluster {
 /// TCP keeps the first request of a connection back until the other side has acknowledged the end of the TLS handshake,
 /// which may take 40 ms.
 fn client(config: Config) -> kube::Result<Client> {
-    if config.proxy_url.is_some() {
-        // kube is built without proxies here. Its error says so.
-        return Client::try_from(config);
-    }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -79,164 +101,184 @@ fn client(config: Config) -> kube::Result<Client> {
     Ok(Client::new(service, config.default_namespace))
 }
 
-/// The kind of a client error, without its text.
-fn kind(error: &kube::Error) -> &'static str {
-    match error {
-        kube::Error::Auth(_) => "authentication",
-        kube::Error::RustlsTls(_) => "TLS",
-        _ => "client",
+/// Why there is no client, and what to do. A plugin's output and environment may hold secrets, so none of it is repeated.
+fn unusable(error: &kube::Error, plugin: Option<&str>) -> String {
+    match (error, plugin) {
+        (kube::Error::Auth(AuthError::AuthExecStart(error)), Some(plugin)) => {
+            if error.kind() == ErrorKind::NotFound {
+                format!(
+                    "the credential plugin {plugin} was not found; install it, or write its whole path into the kubeconfig"
+                )
+            } else {
+                format!("the credential plugin {plugin} could not be started: {error}; repair it")
+            }
+        }
+        (kube::Error::Auth(AuthError::AuthExecRun { out, .. }), Some(plugin)) => format!(
+            "the credential plugin {plugin} failed ({}); log in again",
+            out.status
+        ),
+        (kube::Error::Auth(_), Some(plugin)) => {
+            format!("the credential plugin {plugin} printed no credentials; log in again")
+        }
+        (kube::Error::Auth(AuthError::ReadTokenFile(error, path)), None) => {
+            format!("token file {}: {error}; log in again", path.display())
+        }
+        (kube::Error::Auth(_), None) => {
+            "its auth-provider is not supported; use a credential plugin (exec), a token or a client certificate".to_owned()
+        }
+        (kube::Error::InferKubeconfig(error), _) => format!("{error}; repair the kubeconfig"),
+        _ => "its client certificate and key are damaged, or do not belong together; log in again".to_owned(),
     }
 }
 
-/// Chooses as kubectl does: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`, the pod's ServiceAccount. Only the last is a
-/// fallback, taken when none of the others exists and no context was named. Also gives what messages call the cluster.
-async fn config(target: &Target) -> Result<(Config, String)> {
-    // `named` is what messages call the file.
-    let (kubeconfig, named) = if let Some(path) = &target.kubeconfig {
-        read(path, "--kubeconfig")?
-    } else if let Some(paths) = env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
-        let list = read_list(&env::split_paths(&paths).collect::<Vec<_>>())?;
-        (list, format!("KUBECONFIG {}", paths.display()))
-    } else if let Some(path) = default_path().filter(|path| path.exists()) {
-        read(&path, "kubeconfig")?
-    } else if let Some(context) = &target.context {
-        return Err(CouldNotRun::Usage(format!(
-            "--context {context}: there is no kubeconfig to find it in; name one with --kubeconfig"
-        )));
-    } else {
-        let own = |config: Config| {
-            let host = config.cluster_url.host().unwrap_or_default().to_owned();
-            (config, format!("the cluster at {host}"))
-        };
+/// The kubeconfigs to use, and how they were named. As with kubectl: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`. Only
+/// where none of them exists is it the pod's ServiceAccount.
+fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(path) = &target.kubeconfig {
+        return Some(("--kubeconfig", vec![path.clone()]));
+    }
+    if let Some(paths) = set("KUBECONFIG") {
+        return Some(("KUBECONFIG", env::split_paths(&paths).collect()));
+    }
+    let default = Path::new(&set("HOME")?).join(".kube").join("config");
+    default.exists().then(|| ("kubeconfig", vec![default]))
+}
+
+/// The credentials, and the context that they are of; none of the pod's ServiceAccount.
+async fn config(target: &Target) -> Result<(Config, Option<String>)> {
+    let Some((by, paths)) = kubeconfigs(target) else {
+        if let Some(context) = &target.context {
+            return Err(CouldNotRun::Usage(format!(
+                "--context {context}: there is no kubeconfig to find it in; name one with --kubeconfig"
+            )));
+        }
         let why = "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
                    name one with --kubeconfig, or audit a saved state with --snapshot";
-        return Config::incluster()
-            .map(own)
-            .map_err(|_| CouldNotRun::Source(why.to_owned()));
+        let own = Config::incluster().map_err(|_| CouldNotRun::Source(why.to_owned()))?;
+        return Ok((own, None));
     };
-    let proxy = proxy(&kubeconfig, target.context.as_ref());
+    let kubeconfig = read(by, &paths)?;
+    let context = target.context.clone();
+    let context = context.or_else(|| kubeconfig.current_context.clone());
+    let context = checked(&kubeconfig, context.as_deref())
+        .map_err(|why| CouldNotRun::Usage(format!("{by} {}: {why}", list(&paths))))?;
     let options = KubeConfigOptions {
-        context: target.context.clone(),
+        context: Some(context.clone()),
         ..KubeConfigOptions::default()
     };
-    let context = target
-        .context
-        .clone()
-        .or_else(|| kubeconfig.current_context.clone())
-        .unwrap_or_default();
-    let contexts = kubeconfig
-        .contexts
-        .iter()
-        .map(|context| context.name.clone())
-        .collect::<Vec<_>>();
-    let contexts = if contexts.is_empty() {
-        "none".to_owned()
-    } else {
-        contexts.join(", ")
-    };
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map_err(|error| match error {
-            KubeconfigError::LoadContext(name) => CouldNotRun::Usage(format!(
-                "--context {name}: {named} has no such context; it has {contexts}"
-            )),
-            KubeconfigError::CurrentContextNotSet => CouldNotRun::Usage(format!(
-                "{named} has no current context; choose one with --context; it has {contexts}"
-            )),
-            // The others name a missing entry, file or URL; none repeats a secret.
-            other => CouldNotRun::Usage(format!("{named} cannot be used: {other}")),
-        })?;
-    // kube takes a URL without its scheme, and panics at the first request.
-    if config.cluster_url.scheme().is_none() || config.cluster_url.host().is_none() {
-        return Err(CouldNotRun::Usage(format!(
-            "{named}: the cluster's server is not a URL; write one such as https://10.0.0.1:6443"
-        )));
-    }
-    // kube would take a proxy from the environment as well, but cannot know which hosts it must not be used for.
-    config.proxy_url = proxy;
-    let place = format!(
-        "context {context} ({})",
-        config.cluster_url.host().unwrap_or_default()
-    );
-    Ok((config, place))
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    // It names a file or an entry that is missing or damaged, and repeats no secret.
+    let mut config = config.map_err(|error| {
+        let named = list(&paths);
+        CouldNotRun::Usage(format!("{by} {named}: {error}; repair it, or name another"))
+    })?;
+    // kube would take a proxy from the environment, but cannot know which hosts it must not be used for.
+    config.proxy_url = None;
+    Ok((config, Some(context)))
 }
 
-/// Reads a kubeconfig. Also gives what messages call it.
-fn read(path: &Path, by: &str) -> Result<(Kubeconfig, String)> {
-    let named = format!("{by} {}", path.display());
-    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
-        let why = match &error {
-            KubeconfigError::ReadConfig(error, _) => error.to_string(),
-            // Names only the place: the text there may be a token.
-            KubeconfigError::Parse(error) if let Some(at) = error.location() => {
-                format!(
-                    "not a kubeconfig, at line {}, column {}",
-                    at.line(),
-                    at.column()
-                )
-            }
-            _ => "not a kubeconfig".to_owned(),
-        };
-        CouldNotRun::Usage(format!("{named}: {why}"))
+/// The context, if it is one that can be used. kube would act without credentials where the user is missing, and at the
+/// first request panic where the server has no scheme.
+fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String> {
+    let names = kubeconfig.contexts.iter().map(|known| known.name.as_str());
+    let has = names.collect::<Vec<_>>().join(", ");
+    if has.is_empty() {
+        return Err("it has no contexts; name another".to_owned());
+    }
+    let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
+        format!("it has no current context; choose one with --context; it has {has}")
     })?;
-    Ok((kubeconfig, named))
+    let context = kubeconfig.contexts.iter().find(|known| known.name == name);
+    let context = context
+        .and_then(|known| known.context.as_ref())
+        .ok_or_else(|| {
+            format!("it has no context {name}; choose one with --context; it has {has}")
+        })?;
+    let lacks = |what: &str, wanted: &str| {
+        format!(
+            "its context {name} is of the {what} {wanted}, which it does not have; add it, or choose another context"
+        )
+    };
+    let cluster = kubeconfig.clusters.iter();
+    let cluster = cluster
+        .filter(|known| known.name == context.cluster)
+        .find_map(|known| known.cluster.as_ref())
+        .ok_or_else(|| lacks("cluster", &context.cluster))?;
+    let mut users = kubeconfig.auth_infos.iter();
+    let user = context.user.as_deref().filter(|user| !user.is_empty());
+    if let Some(user) = user.filter(|user| users.all(|known| known.name != **user)) {
+        return Err(lacks("user", user));
+    }
+    let server = cluster.server.as_deref().unwrap_or_default().parse::<Uri>();
+    if !server.is_ok_and(|server| is_address(&server)) {
+        return Err(format!(
+            "the server of its cluster {} is not a URL; write one such as https://10.0.0.1:6443",
+            context.cluster
+        ));
+    }
+    if cluster
+        .proxy_url
+        .as_ref()
+        .is_some_and(|proxy| !proxy.is_empty())
+    {
+        return Err(format!(
+            "its cluster {} has a proxy-url, which is not supported; run where the server can be reached directly, and use a context without one",
+            context.cluster
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+fn is_address(server: &Uri) -> bool {
+    let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&server.scheme());
+    // A port that is none is left out of neither.
+    let whole = |it: &Authority| it.port().is_some() || it.as_str().ends_with(it.host());
+    known
+        && server
+            .authority()
+            .is_some_and(|it| !it.host().is_empty() && whole(it))
 }
 
 /// Like kubectl, passes over files of the list that do not exist, as long as one does.
-fn read_list(paths: &[PathBuf]) -> Result<Kubeconfig> {
+fn read(by: &str, paths: &[PathBuf]) -> Result<Kubeconfig> {
     let mut merged = None;
     for path in paths {
+        let wrong = |why: String| {
+            let path = path.display();
+            CouldNotRun::Usage(format!("{by} {path}: {why}; repair it, or name another"))
+        };
         // A file that may exist is not passed over: the next one may name another cluster.
-        match path.try_exists() {
-            Ok(true) => {}
-            Ok(false) => continue,
-            Err(error) => {
-                return Err(CouldNotRun::Usage(format!(
-                    "KUBECONFIG {}: {error}",
-                    path.display()
-                )));
-            }
+        if !path
+            .try_exists()
+            .map_err(|error| wrong(error.to_string()))?
+        {
+            continue;
         }
-        let (next, named) = read(path, "KUBECONFIG")?;
-        let first = merged.unwrap_or_default();
-        let both = Kubeconfig::merge(first, next);
-        merged = Some(both.map_err(|error| CouldNotRun::Usage(format!("{named}: {error}")))?);
+        let next = Kubeconfig::read_from(path).map_err(|error| {
+            wrong(match error {
+                KubeconfigError::ReadConfig(error, _) => error.to_string(),
+                // Names only the place: the text there may be a token.
+                KubeconfigError::Parse(error) if let Some(at) = error.location() => format!(
+                    "it is not a kubeconfig: see line {}, column {}",
+                    at.line(),
+                    at.column()
+                ),
+                _ => "it is not a kubeconfig".to_owned(),
+            })
+        })?;
+        let both = Kubeconfig::merge(merged.unwrap_or_default(), next);
+        merged = Some(both.map_err(|error| wrong(error.to_string()))?);
     }
     merged.ok_or_else(|| {
-        let names = paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect::<Vec<_>>()
-            .join(", ");
-        let what = "no such file; name one that exists, or unset the variable";
-        CouldNotRun::Usage(format!("KUBECONFIG {names}: {what}"))
+        CouldNotRun::Usage(format!(
+            "{by} {}: there is no such file; name one that exists",
+            list(paths)
+        ))
     })
 }
 
-fn default_path() -> Option<PathBuf> {
-    let home = env::var_os("HOME").filter(|home| !home.is_empty())?;
-    Some(Path::new(&home).join(".kube").join("config"))
-}
-
-/// The proxy that the chosen cluster's entry names.
-fn proxy(kubeconfig: &Kubeconfig, context: Option<&String>) -> Option<http::Uri> {
-    let name = context.or(kubeconfig.current_context.as_ref())?;
-    let context = kubeconfig
-        .contexts
-        .iter()
-        .find(|named| named.name == *name)?
-        .context
-        .as_ref()?;
-    let cluster = kubeconfig
-        .clusters
-        .iter()
-        .find(|named| named.name == context.cluster)?
-        .cluster
-        .as_ref()?;
-    cluster
-        .proxy_url
-        .as_ref()
-        .filter(|url| !url.is_empty())?
-        .parse()
-        .ok()
+fn list(paths: &[PathBuf]) -> String {
+    let names = paths.iter().map(|path| path.display().to_string());
+    names.collect::<Vec<_>>().join(", ")
 }

@@ -1,10 +1,18 @@
 //! Why a request failed, and what follows from that: whether to repeat it, and whether it may have taken effect.
 
+use std::error;
+use std::io;
 use std::time::Duration;
 
 use http::StatusCode;
+use jiff::Timestamp;
 use kube::client::AuthError;
+use rustls::CertificateError;
+use rustls::pki_types::UnixTime;
 use serde_json::Value;
+
+use super::Cluster;
+use crate::exit::CouldNotRun;
 
 /// Pause before the second try; doubled for each further one.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -163,10 +171,84 @@ pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String)
 
 /// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not
 /// repeated: its error holds its output.
-pub(crate) fn root(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn root(error: &(dyn error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |cause| cause.source());
-    if causes.clone().all(|cause| !cause.is::<AuthError>()) {
-        return causes.last().unwrap_or(error).to_string();
+    if causes.clone().any(|cause| cause.is::<AuthError>()) {
+        return "the credentials could not be renewed; log in again".to_owned();
     }
-    "the credentials could not be renewed".to_owned()
+    let last = causes.last().unwrap_or(error);
+    match within(last).downcast_ref() {
+        Some(rustls::Error::InvalidCertificate(why)) => certificate(why),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "the server does not speak TLS; check its address and port".to_owned()
+        }
+        _ => last.to_string(),
+    }
+}
+
+/// What an I/O error holds, which is not among its sources.
+fn within<'a>(error: &'a (dyn error::Error + 'static)) -> &'a (dyn error::Error + 'static) {
+    let inner = error.downcast_ref().and_then(io::Error::get_ref);
+    inner.map_or(error, |inner| within(inner))
+}
+
+/// Why the server's certificate is refused, and what to do.
+fn certificate(why: &CertificateError) -> String {
+    let time = |time: &UnixTime| {
+        let time = i64::try_from(time.as_secs()).map(Timestamp::from_second);
+        time.ok().and_then(Result::ok).unwrap_or_default()
+    };
+    match why {
+        CertificateError::ExpiredContext { time: now, not_after } => format!(
+            "the server's certificate expired at {}, and by this machine's clock it is {}; renew it on the server",
+            time(not_after),
+            time(now)
+        ),
+        CertificateError::NotValidYetContext { time: now, not_before } => format!(
+            "the server's certificate is valid from {} on, and by this machine's clock it is {}; check the clocks",
+            time(not_before),
+            time(now)
+        ),
+        CertificateError::UnknownIssuer => {
+            "the server's certificate is not signed by the certificate authority of the kubeconfig; \
+             check the address, or get a new kubeconfig"
+                .to_owned()
+        }
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            // `DnsName("api.example.com")`
+            let plain = |name: &String| name.split(['(', ')', '"']).rfind(|part| !part.is_empty()).map(str::to_owned);
+            let names = presented.iter().filter_map(plain).collect::<Vec<_>>();
+            format!(
+                "the server's certificate is not for this address, but for {}; use one of these, or set tls-server-name",
+                names.join(", ")
+            )
+        }
+        _ => format!("the server's certificate is refused: {why}"),
+    }
+}
+
+impl Cluster {
+    /// That a reading failed without which nothing can be judged, and what to do about it.
+    pub fn could_not(&self, what: &str) -> impl Fn(Failure) -> CouldNotRun {
+        move |failure| {
+            let address = "check that this is the address of an API server";
+            let hint = match failure.code() {
+                Some(401) => {
+                    "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
+                }
+                Some(403) => {
+                    "grant that right to the account that runs this, or choose another with --context or --kubeconfig"
+                }
+                Some(404) => address,
+                None if matches!(failure, Failure::Unreadable(_)) => address,
+                _ => {
+                    "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
+                }
+            };
+            CouldNotRun::Source(format!(
+                "could not {what} of {}: {failure}; {hint}",
+                self.address
+            ))
+        }
+    }
 }

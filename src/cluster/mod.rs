@@ -32,8 +32,10 @@ pub struct Cluster {
     permits: Semaphore,
     stop: Stop,
     selectors: NodeSelectors,
-    /// What messages call it: its context, where there is one, and its host.
+    /// What reports call it: its context, where there is one, and its host.
     pub place: String,
+    /// What errors call it: the server's whole address.
+    address: String,
 }
 
 #[cfg(test)]

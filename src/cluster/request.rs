@@ -62,6 +62,7 @@ impl Cluster {
             stop,
             selectors,
             place: String::new(),
+            address: "the cluster".to_owned(),
         }
     }
 

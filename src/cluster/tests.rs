@@ -7,9 +7,12 @@ use pod_reaper_test_support::{
     simulated::{Fate, Fault, Objects, Server},
 };
 
+use expect_test::expect;
 use http::StatusCode;
 use jiff::Timestamp;
 use kube::client::AuthError;
+use rustls::CertificateError;
+use rustls::pki_types::{ServerName, UnixTime};
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -392,17 +395,44 @@ impl<E: Error + 'static> Error for Outer<E> {
 fn the_root_cause_is_reported_but_not_what_a_credential_plugin_prints() {
     let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
     assert_eq!(root(&Outer(Outer(refused))), "connection refused");
-    let plugin = || AuthError::AuthExec("MARKER".to_owned());
-    for said in [
-        root(&plugin()),
-        root(&Outer(plugin())),
-        root(&Outer(Outer(plugin()))),
-    ] {
-        assert_eq!(said, "the credentials could not be renewed");
-    }
-    assert_eq!(
-        root(&kube::Error::Auth(plugin())),
-        "the credentials could not be renewed"
+    let plugin = AuthError::AuthExec("MARKER".to_owned());
+    let says = "the credentials could not be renewed; log in again";
+    assert_eq!(root(&plugin), says);
+    assert_eq!(root(&Outer(kube::Error::Auth(plugin))), says);
+}
+
+/// As it comes from the client: an I/O error in another.
+#[test]
+fn why_a_certificate_is_refused_is_said_in_words_and_dates() {
+    let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+    let refused = |why| {
+        let error = std::io::Error::other(rustls::Error::InvalidCertificate(why));
+        root(&Outer(std::io::Error::other(error)))
+    };
+    let (time, then) = (at(1_795_386_959), at(1_700_000_000));
+    expect![[r"
+        the server's certificate expired at 2023-11-14T22:13:20Z, and by this machine's clock it is 2026-11-22T22:35:59Z; renew it on the server
+        the server's certificate is valid from 2023-11-14T22:13:20Z on, and by this machine's clock it is 2026-11-22T22:35:59Z; check the clocks
+        the server's certificate is not for this address, but for api.example.com, 10.0.0.1; use one of these, or set tls-server-name"]]
+    .assert_eq(
+        &[
+            refused(CertificateError::ExpiredContext {
+                time,
+                not_after: then,
+            }),
+            refused(CertificateError::NotValidYetContext {
+                time,
+                not_before: then,
+            }),
+            refused(CertificateError::NotValidForNameContext {
+                expected: ServerName::try_from("127.0.0.1").unwrap(),
+                presented: vec![
+                    "DnsName(\"api.example.com\")".to_owned(),
+                    "IpAddress(10.0.0.1)".to_owned(),
+                ],
+            }),
+        ]
+        .join("\n"),
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Write as _,
+    io::{IsTerminal as _, Write as _, stderr, stdin},
     time::Duration,
 };
 
@@ -25,23 +25,32 @@ const NAMES: usize = 5;
 /// nodes are NotReady, or who has opted out, may have changed by then.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Whether there is somebody who sees the question and can answer it.
+pub fn is_possible() -> bool {
+    stdin().is_terminal() && stderr().is_terminal()
+}
+
 /// Shows what would be deleted in `place`, and waits for a yes. Anything else is a no, and so is the end of the run's time.
 pub async fn confirm(place: &str, plan: &Plan, now: Timestamp, stop: &Stop) -> bool {
     let question = question(place, plan, now);
     // In a thread of its own, so that the deadline holds although a person may never answer.
     let answer = tokio::task::spawn_blocking(move || {
-        let mut error = std::io::stderr().lock();
+        let mut error = stderr().lock();
         error.write_all(question.as_bytes())?;
         error.flush()?;
         drop(error);
         let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).map(|_| answer)
+        stdin().read_line(&mut answer).map(|_| answer)
     });
-    tokio::select! {
+    let agreed = tokio::select! {
         answer = answer => matches!(answer, Ok(Ok(answer)) if is_yes(&answer)),
         _ = stop.stopped() => false,
         () = tokio::time::sleep(PATIENCE) => false,
+    };
+    if !agreed {
+        let _ = writeln!(stderr(), "\nWithout a yes, nothing is deleted.");
     }
+    agreed
 }
 
 fn is_yes(answer: &str) -> bool {

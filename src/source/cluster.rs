@@ -52,7 +52,7 @@ impl<'a> Live<'a> {
 
     /// The items of a list, those that could not be read noted.
     fn readable<T>(&self, what: &str, listed: Result<Listed<T>, Failure>) -> Result<Vec<T>> {
-        let listed = listed.map_err(could_not("list pods"))?;
+        let listed = listed.map_err(self.cluster.could_not("list pods"))?;
         for cause in &listed.malformed {
             self.unread(what.to_owned(), cause);
         }
@@ -64,7 +64,7 @@ impl Source for Live<'_> {
     /// It has to say what time it is.
     async fn scan(&self, _: &Wanted<'_>) -> Result<Scan> {
         let scan = self.cluster.scan().await;
-        let scan = scan.map_err(could_not("list nodes"))?;
+        let scan = scan.map_err(self.cluster.could_not("list nodes"))?;
         let now = scan.now.ok_or_else(|| {
             let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
@@ -112,7 +112,7 @@ impl Source for Live<'_> {
         let mut places = nodes.iter().cloned().map(PodsOf::Node).collect();
         if all {
             let more = self.cluster.places_of_terminating_pods().await;
-            let more = more.map_err(could_not("list pods"))?;
+            let more = more.map_err(self.cluster.could_not("list pods"))?;
             BTreeSet::extend(&mut places, more);
         }
         Ok(places)
@@ -125,7 +125,7 @@ impl Source for Live<'_> {
                 terminating: self.readable(&place.what(), Ok(listed))?,
                 unasked,
             }),
-            Err(failure) if failure.forbids() => Err(could_not("list pods")(failure)),
+            Err(failure) if failure.forbids() => Err(self.cluster.could_not("list pods")(failure)),
             Err(failure) => {
                 self.unread(place.what(), &failure);
                 Ok(Pods::default())
@@ -140,7 +140,8 @@ impl Source for Live<'_> {
 
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
         let pod = self.cluster.pod(namespace, name).await;
-        pod.map_err(could_not(&format!("read pod {namespace}/{name}")))
+        let what = format!("read pod {namespace}/{name}");
+        pod.map_err(self.cluster.could_not(&what))
     }
 
     async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>> {
@@ -208,19 +209,5 @@ impl Source for Live<'_> {
         let mut errors = self.errors.borrow().clone();
         errors.sort();
         errors
-    }
-}
-
-/// That a reading failed without which nothing can be judged, and what to do about it.
-fn could_not(what: &str) -> impl Fn(Failure) -> CouldNotRun {
-    move |failure| {
-        let hint = match failure.code() {
-            Some(401) => "the credentials are not accepted (--kubeconfig, --context)",
-            Some(403) => "grant that right to the account that runs this",
-            _ => {
-                "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
-            }
-        };
-        CouldNotRun::Source(format!("could not {what}: {failure}; {hint}"))
     }
 }

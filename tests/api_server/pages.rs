@@ -38,10 +38,11 @@ fn typed(cluster: &ControlPlane, line: &str, workplace: &Path) -> (bool, String)
         .current_dir(workplace)
         .output()
         .unwrap();
-    (
-        output.status.success(),
-        String::from_utf8(output.stdout).unwrap(),
-    )
+    let says = String::from_utf8(output.stdout).unwrap();
+    if says.contains(pages::NOBODY_TO_ASK) {
+        return typed(cluster, &format!("{line} --yes"), workplace);
+    }
+    (output.status.success(), says)
 }
 
 /// In the operators' case, with the installation of the README: all pages on one cluster, as a person would.

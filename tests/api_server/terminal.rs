@@ -66,10 +66,15 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     six_nodes::failed(&cluster);
 
     let screen = at_a_terminal(&cluster, "--dry-run=client", "");
-    assert!(!screen.contains(QUESTION), "{screen}");
+    assert!(
+        !screen.contains(QUESTION) && screen.starts_with("context test"),
+        "no question, and no line of the log: {screen}"
+    );
     let screen = at_a_terminal(&cluster, "", "n\n");
     assert!(
-        screen.contains(QUESTION) && screen.contains("7 would be deleted"),
+        screen.contains(QUESTION)
+            && screen.contains("Without a yes, nothing is deleted.")
+            && screen.contains("7 would be deleted"),
         "{screen}"
     );
     let unique = "vault: StatefulSet vault: vault-0 on ds06; overdue up to";
@@ -119,7 +124,7 @@ fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report(
     let file = cluster.dir.join("report.json");
     let screen = at_a_terminal(
         &cluster,
-        &format!("--yes --output json > {}", file.display()),
+        &format!("--yes --log-level info --output json > {}", file.display()),
         "",
     );
     assert!(screen.contains("of 30 pods"), "{screen}");

@@ -158,6 +158,7 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
             _ if name == "WAIT_FOR_REPLACEMENTS" => assert_eq!(shipped, "1m"),
             Some(default) => assert_eq!(shipped, default, "{name}"),
             None if name == "DRY_RUN" => assert_eq!(shipped, "none"),
+            None if name == "LOG_LEVEL" => assert_eq!(shipped, "info"),
             None => assert_eq!(shipped, "", "{name}"),
         }
     }

@@ -1,7 +1,9 @@
 //! Which cluster is contacted, and which never is.
 
 use std::{
+    fs,
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -9,27 +11,88 @@ use std::{
     thread,
 };
 
-use crate::{Forbidden, Reaper, reaper};
+use expect_test::expect_file;
 
-/// A kubeconfig with the contexts `here` (current) and `there`.
-fn kubeconfig(address: SocketAddr) -> String {
+use crate::{Forbidden, Reaper, data, reaper};
+
+/// A kubeconfig with the contexts `prod` (current) and `dev`, line by line.
+fn kubeconfig(address: SocketAddr, user: &str) -> String {
     format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: here\n\
-         clusters:\n- name: c\n  cluster: {{server: 'http://{address}'}}\n\
-         users:\n- name: u\n  user: {{token: MARKER}}\n\
-         contexts:\n- name: here\n  context: {{cluster: c, user: u}}\n- name: there\n  context: {{cluster: c, user: u}}\n"
+        "apiVersion: v1\nkind: Config\ncurrent-context: prod\n\
+         clusters:\n- name: c\n  cluster:\n    server: http://{address}\n\
+         users:\n- name: u\n  user:\n    {user}\n\
+         contexts:\n- name: prod\n  context: {{cluster: c, user: u}}\n- name: dev\n  context: {{cluster: c, user: u}}\n"
     )
 }
 
 /// Invalid YAML with a token, which must not be printed.
 const BROKEN: &str = "apiVersion: v1\nusers:\n- name: u\n  user: {token: MARKER\ncontexts: [\n";
 
-/// A run with the environment of a pod: the service of the API server is set.
-fn in_a_pod(args: &[&str], forbidden: &Forbidden) -> Reaper {
+/// Runs the lines of a file that begin with `$`; below each are its exit code and what it prints. Nothing is read: not
+/// the cluster of the default kubeconfig, nor that of the pod, and no credential plugin is run. That each message says
+/// what to do is for a reader of the file to judge.
+pub fn refused(file: &str) {
+    let forbidden = Forbidden::new();
     let address = forbidden.address();
-    reaper(args)
-        .env("KUBERNETES_SERVICE_HOST", &address.ip().to_string())
-        .env("KUBERNETES_SERVICE_PORT", &address.port().to_string())
+    let run = reaper(&[]);
+    let home = run.home.path().display().to_string();
+    let good = kubeconfig(address, "token: MARKER");
+    let plugin = "exec: {command: touch, args: [ran], apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}";
+    for (name, text) in [
+        (".kube/config", good.as_str()),
+        ("good", &good),
+        ("plugin", &kubeconfig(address, plugin)),
+        ("broken", BROKEN),
+        ("empty", ""),
+    ] {
+        run.file(name, text);
+    }
+    let functions = format!(
+        "pod-reaper() {{ {} \"$@\"; }}; changed() {{ sed \"$1\" good > changed; pod-reaper --yes --kubeconfig changed; }}",
+        env!("CARGO_BIN_EXE_pod-reaper")
+    );
+    let file = data().join(file);
+    let mut page = String::new();
+    for line in fs::read_to_string(&file).expect("a file").lines() {
+        if line.starts_with('#') {
+            page += &format!("{line}\n\n");
+        }
+        let Some(command) = line.strip_prefix("$ ") else {
+            continue;
+        };
+        let mut bash = reaper(&[]);
+        bash.command = Command::new("bash");
+        bash.command
+            .args(["-c", &format!("{functions}\n{command}")])
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", &home)
+            .env("KUBERNETES_SERVICE_HOST", address.ip().to_string())
+            .env("KUBERNETES_SERVICE_PORT", address.port().to_string())
+            .current_dir(&home);
+        let ended = bash.run().never_prints("MARKER");
+        assert!(
+            ended.out.is_empty() && [1, 2].contains(&ended.code),
+            "{command}: {}{}",
+            ended.out,
+            ended.err
+        );
+        let says = ended.err.lines().filter(|line| !line.contains(" INFO "));
+        let says = says.collect::<Vec<_>>().join("\n");
+        let says = says
+            .replace(&address.to_string(), "ADDRESS")
+            .replace(&home, "HOME");
+        let says = says.trim_end_matches("For more information, try '--help'.");
+        page += &format!("$ {command}\n{} {}\n\n", ended.code, says.trim_end());
+    }
+    expect_file![&file].assert_eq(&page);
+    assert!(!run.home.path().join("ran").exists(), "a plugin was run");
+    forbidden.was_left_alone();
+}
+
+#[test]
+fn a_broken_kubeconfig_never_falls_back_to_another_cluster() {
+    refused("golden/wrong-kubeconfig.txt");
 }
 
 #[test]
@@ -56,7 +119,7 @@ fn the_named_cluster_is_the_one_that_is_asked() {
     };
     let with_file = |name: &str| {
         let run = reaper(&["--dry-run=client"]);
-        let path = run.file(name, &kubeconfig(address));
+        let path = run.file(name, &kubeconfig(address, "token: MARKER"));
         (run, path)
     };
 
@@ -72,139 +135,9 @@ fn the_named_cluster_is_the_one_that_is_asked() {
     );
 
     let (mut run, path) = with_file("config");
-    run.command.args(["--context", "there"]);
+    run.command.args(["--context", "dev"]);
     asks("--context", run.env("KUBECONFIG", &path));
 
     let (run, _) = with_file(".kube/config");
     asks("the default kubeconfig", run);
-}
-
-#[test]
-fn an_unknown_context_ends_the_run_and_lists_those_that_are_known() {
-    let forbidden = Forbidden::new();
-    let run = in_a_pod(&["--context", "prod"], &forbidden);
-    let path = run.file("config", &kubeconfig(forbidden.address()));
-    run.env("KUBECONFIG", &path)
-        .run()
-        .exits(2)
-        .shows_on_stderr(&["--context prod", "here, there"])
-        .never_prints("MARKER");
-    forbidden.was_left_alone();
-}
-
-#[test]
-fn a_broken_kubeconfig_never_falls_back_to_another_cluster() {
-    let forbidden = Forbidden::new();
-    let good = kubeconfig(forbidden.address());
-
-    // By option; the kubeconfigs that would be used without it are valid.
-    let mut run = in_a_pod(&["--dry-run=client"], &forbidden);
-    let path = run.file("broken", BROKEN);
-    run.file(".kube/config", &good);
-    let other = run.file("good", &good);
-    run.command.args(["--kubeconfig", &path]);
-    let ended = run.env("KUBECONFIG", &other).run().exits(2);
-    ended
-        .shows_on_stderr(&["--kubeconfig", &path, "not a kubeconfig", "line"])
-        .never_prints("MARKER");
-
-    // By variable, alone and in a list.
-    for list in [
-        &["broken"][..],
-        &["broken", "good"],
-        &["good", "broken"],
-        &["absent", "broken"],
-    ] {
-        let run = in_a_pod(&["--dry-run=client"], &forbidden);
-        run.file("broken", BROKEN);
-        run.file("good", &good);
-        run.file(".kube/config", &good);
-        let paths = list
-            .iter()
-            .map(|name| run.home.path().join(name).display().to_string())
-            .collect::<Vec<_>>();
-        let ended = run.env("KUBECONFIG", &paths.join(":")).run().exits(2);
-        ended
-            .shows_on_stderr(&["KUBECONFIG", "broken", "not a kubeconfig"])
-            .never_prints("MARKER");
-    }
-
-    // At the default place.
-    let run = in_a_pod(&["--dry-run=client"], &forbidden);
-    run.file(".kube/config", BROKEN);
-    run.run()
-        .exits(2)
-        .shows_on_stderr(&[".kube/config", "not a kubeconfig"])
-        .never_prints("MARKER");
-
-    forbidden.was_left_alone();
-}
-
-#[test]
-fn what_is_no_kubeconfig_at_all_is_refused_without_being_shown() {
-    let forbidden = Forbidden::new();
-    for (name, text) in [
-        ("empty", ""),
-        ("a bare token", "MARKER"),
-        ("a list", "- MARKER\n"),
-        ("another type", "users: MARKER\n"),
-        ("a certificate", "-----BEGIN MARKER-----\n"),
-        ("no context", "apiVersion: v1\nkind: Config\n"),
-        (
-            "half a context",
-            "current-context: here\ncontexts:\n- name: here\n  context: {cluster: MARKER, user: u}\n",
-        ),
-        (
-            "no server",
-            "current-context: h\nclusters:\n- {name: c, cluster: {server: 'MARKER:6443'}}\nusers:\n- {name: u, user: {}}\ncontexts:\n- {name: h, context: {cluster: c, user: u}}\n",
-        ),
-    ] {
-        let mut run = in_a_pod(&["--dry-run=client"], &forbidden);
-        let path = run.file("config", text);
-        run.command.args(["--kubeconfig", &path]);
-        let ended = run.run();
-        assert_eq!(
-            (ended.code, ended.out.as_str()),
-            (2, ""),
-            "{name}: {}",
-            ended.err
-        );
-        // The name of a missing cluster may be printed, since it is no secret.
-        if name != "half a context" {
-            assert!(!ended.err.contains("MARKER"), "{name}: {}", ended.err);
-        }
-    }
-    forbidden.was_left_alone();
-}
-
-#[test]
-fn a_kubeconfig_that_is_not_there_is_wrong_usage() {
-    let forbidden = Forbidden::new();
-    let run = in_a_pod(&["--kubeconfig", "/nowhere/config"], &forbidden);
-    run.run()
-        .exits(2)
-        .shows_on_stderr(&["--kubeconfig /nowhere/config", "No such file"]);
-    let run = in_a_pod(&[], &forbidden).env("KUBECONFIG", "/nowhere/a:/nowhere/b");
-    run.file(".kube/config", &kubeconfig(forbidden.address()));
-    run.run()
-        .exits(2)
-        .shows_on_stderr(&["KUBECONFIG", "/nowhere/a", "/nowhere/b", "no such file"]);
-    in_a_pod(&["--context", "prod"], &forbidden)
-        .run()
-        .exits(2)
-        .shows_on_stderr(&["--context prod", "no kubeconfig", "--kubeconfig"]);
-    forbidden.was_left_alone();
-}
-
-#[test]
-fn without_any_cluster_the_program_cannot_run() {
-    reaper(&[])
-        .run()
-        .exits(1)
-        .shows_on_stderr(&["no cluster", "--kubeconfig", "--snapshot"]);
-    reaper(&[])
-        .env("KUBECONFIG", "")
-        .run()
-        .exits(1)
-        .shows_on_stderr(&["no cluster"]);
 }

@@ -100,6 +100,8 @@ pub fn certificate(cluster: &ControlPlane) -> (String, String) {
                 "/CN=other",
                 "-addext",
                 "subjectAltName=IP:127.0.0.1",
+                "-addext",
+                "basicConstraints=critical,CA:FALSE",
             ])
             .args(["-out", &certificate, "-keyout", &key])
             .output()
@@ -114,8 +116,7 @@ pub fn certificate(cluster: &ControlPlane) -> (String, String) {
 }
 
 /// Starts a webhook that denies everything, and returns its address.
-fn deny_all(cluster: &ControlPlane) -> SocketAddr {
-    let (certificate, key) = certificate(cluster);
+pub fn deny_all(certificate: &str, key: &str) -> SocketAddr {
     let certificate = CertificateDer::from_pem_file(certificate).expect("a certificate");
     let key = PrivateKeyDer::from_pem_file(key).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -198,8 +199,8 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let closed = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .expect("a port");
-    let (authority, _) = certificate(&cluster);
-    let authority = base64(&std::fs::read(authority).expect("a certificate"));
+    let (certificate, key) = certificate(&cluster);
+    let authority = base64(&std::fs::read(&certificate).expect("a certificate"));
     // The namespace, the status that the API server answers, and a part of its message.
     let cases = [
         ("by-policy", 422, "the policy says no"),
@@ -211,7 +212,12 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let allowed = stuck(&cluster, "by-none", "stuck-0");
     policy(&cluster, "by-policy", None);
     policy(&cluster, "by-policy-forbidden", Some("Forbidden"));
-    webhook(&cluster, "by-webhook", deny_all(&cluster), &authority);
+    webhook(
+        &cluster,
+        "by-webhook",
+        deny_all(&authority, &key),
+        &authority,
+    );
     webhook(&cluster, "by-no-webhook", closed, &authority);
     for (namespace, code, _) in cases {
         until_refused(&cluster, namespace, code);

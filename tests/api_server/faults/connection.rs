@@ -1,6 +1,6 @@
 //! Without connection, trust or credentials the program could not run, and contacts no other server.
 
-use std::{fs, net::TcpListener, path::PathBuf};
+use std::{fs, net::TcpListener, path::PathBuf, process::Command};
 
 use serde_json::Value;
 
@@ -15,14 +15,20 @@ use crate::{
     until_overdue,
 };
 
-/// The real server's kubeconfig, with `from` replaced by `to`.
-fn kubeconfig(cluster: &ControlPlane, name: &str, from: &str, to: &str) -> PathBuf {
+/// The real server's kubeconfig, for another server and authority.
+fn kubeconfig(cluster: &ControlPlane, name: &str, server: &str, authority: &str) -> PathBuf {
     let real = fs::read_to_string(&cluster.kubeconfig)
         .expect("a kubeconfig")
         .replace(&cluster.token, MARKER);
-    assert!(real.contains(from), "{from}");
+    let was = "certificate-authority-data:";
+    assert!(real.contains(was) && real.contains(&cluster.url), "{real}");
     let file = cluster.dir.join(format!("{name}.kubeconfig"));
-    fs::write(&file, real.replace(from, to)).expect("our folder");
+    let authority = match authority {
+        "" => was.to_owned(),
+        other => format!("certificate-authority: {other}\n    ignored:"),
+    };
+    let changed = real.replace(&cluster.url, server).replace(was, &authority);
+    fs::write(&file, changed).expect("our folder");
     file
 }
 
@@ -38,45 +44,61 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     let closed = format!("https://{closed}");
     let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("https://{}", plain.local_addr().expect("it is bound"));
-    let server = &cluster.url;
-    let (authority, _) = admission::certificate(&cluster);
-    let authority = format!("certificate-authority: {authority}\n    ignored:");
+    let (certificate, key) = admission::certificate(&cluster);
+    let authority = certificate.as_str();
+    let expired = cluster.dir.join("expired.crt").display().to_string();
+    let renewed = [
+        "x509", "-in", authority, "-signkey", &key, "-days", "0", "-out", &expired,
+    ];
+    let renewed = Command::new("openssl").args(renewed).status();
+    assert!(renewed.expect("openssl starts").success());
+    let old = format!("https://{}", admission::deny_all(&expired, &key));
     // Too long for a host name, so that it fails without a resolver.
     let nowhere = format!("https://{}.invalid", "a".repeat(64));
+    let server = &cluster.url;
     let rows = [
         (
             "a token that is not accepted",
             server.as_str(),
-            server.as_str(),
-            "401",
+            "",
+            ["401", "log in again"],
         ),
         (
             "another authority",
-            "certificate-authority-data:",
-            &authority,
-            "invalid peer certificate",
+            server,
+            authority,
+            ["not signed by", "get a new kubeconfig"],
         ),
-        ("nothing listens", server, &closed, "refused"),
-        ("no such name", server, &nowhere, "dns"),
-        ("a server that hangs up", server, &address, "no connection"),
+        (
+            "an expired certificate",
+            &old,
+            &expired,
+            ["certificate expired at 20", "renew it"],
+        ),
+        ("nothing listens", &closed, "", ["refused", "network path"]),
+        ("no such name", &nowhere, "", ["dns", "network path"]),
+        (
+            "a server that hangs up",
+            &address,
+            "",
+            ["no connection", "network path"],
+        ),
     ];
     // Accepts each connection and closes it.
     std::thread::spawn(move || plain.incoming().for_each(drop));
-    super::at_once(&rows, |(name, from, to, says)| {
-        let run = run_in(
-            "apps",
-            &kubeconfig(&cluster, &name.replace(' ', "-"), from, to),
-            DEADLINE,
-            &[],
-        );
+    super::at_once(&rows, |(name, server, authority, says)| {
+        let kubeconfig = kubeconfig(&cluster, &name.replace(' ', "-"), server, authority);
+        let run = run_in("apps", &kubeconfig, DEADLINE, &[]);
         assert_eq!(
             (run.code, &run.report),
             (1, &Value::Null),
             "{name}: {}",
             run.log
         );
+        let mut wanted = vec!["could not list nodes of context test at", server];
+        wanted.extend(says);
         assert!(
-            run.log.contains("could not list nodes") && run.log.contains(says),
+            wanted.iter().all(|part| run.log.contains(part)),
             "{name}: {}",
             run.log
         );

@@ -58,6 +58,9 @@ pub const NOT_RUN: [(&str, &str); 19] = [
     ("git clone", "needs the repository's host"),
 ];
 
+/// What a run says that would ask before it deletes: pages are for people at a terminal.
+pub const NOBODY_TO_ASK: &str = "there is no terminal to ask at";
+
 /// A fenced block: its language, the number of its first line, and its lines.
 pub struct Block {
     pub language: String,

@@ -57,7 +57,7 @@ pub fn executable() -> PathBuf {
         .into()
 }
 
-/// A command of the built binary, with only the given settings.
+/// A command of the built binary, with only the given settings. There is no terminal at which it could ask.
 pub fn binary(kubeconfig: &Path) -> Command {
     let mut command = Command::new(executable());
     command
@@ -65,7 +65,7 @@ pub fn binary(kubeconfig: &Path) -> Command {
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", "/nonexistent");
     command
-        .arg("--kubeconfig")
+        .args(["--yes", "--kubeconfig"])
         .arg(kubeconfig)
         .stdin(Stdio::null());
     command
