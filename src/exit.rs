@@ -54,7 +54,7 @@ pub enum CouldNotRun {
     )]
     Stopped(&'static str),
     /// The system refuses a runtime, or a listener for signals.
-    #[error("starting: {0}")]
+    #[error("could not start: {0}")]
     System(#[from] std::io::Error),
     /// Nothing proved that the guard is in force.
     #[error("--require-guard: {0}; nothing was deleted")]

@@ -83,19 +83,12 @@ impl Task {
     /// What may be changed.
     pub fn mode(&self) -> ModeCode {
         match self {
-            Self::Reap {
-                mode: Mode::Delete { .. },
-                ..
-            } => ModeCode::Delete,
-            Self::Reap {
-                mode: Mode::ServerDryRun,
-                ..
-            } => ModeCode::ServerDryRun,
-            Self::Reap {
-                mode: Mode::ClientDryRun,
-                ..
-            } => ModeCode::ClientDryRun,
             Self::Audit { .. } => ModeCode::Snapshot,
+            Self::Reap { mode, .. } => match mode {
+                Mode::Delete { .. } => ModeCode::Delete,
+                Mode::ServerDryRun => ModeCode::ServerDryRun,
+                Mode::ClientDryRun => ModeCode::ClientDryRun,
+            },
         }
     }
 

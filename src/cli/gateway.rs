@@ -3,8 +3,9 @@
 use std::{fmt, str::FromStr};
 
 use http::Uri;
-use http::uri::{Authority, Scheme};
 use percent_encoding::percent_decode_str;
+
+use crate::cluster::is_address;
 
 /// Shown without its password.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,15 +31,10 @@ impl FromStr for PushGateway {
         let wrong = "it is not the URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, with / ? # and @ \
                      in a password as %2F %3F %23 and %40";
         let uri = text.trim().parse::<Uri>().map_err(|_| wrong)?;
-        let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme());
         // Such a sign in a password ends the authority before its time: the rest of the password, or all of it, would
         // then count as host, port or path, and be shown.
         let whole = !text.contains(['#', '?']) && !uri.path().contains('@');
-        let authority = uri
-            .authority()
-            .filter(|_| known && whole)
-            .ok_or(wrong)?
-            .as_str();
+        let authority = uri.authority().filter(|_| whole).ok_or(wrong)?.as_str();
         let split = authority.rsplit_once('@');
         let (login, host) = split.map_or((None, authority), |(login, host)| (Some(login), host));
         let plain = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
@@ -50,15 +46,9 @@ impl FromStr for PushGateway {
             }
         });
         let mut parts = uri.clone().into_parts();
-        let host = host.parse::<Authority>().map_err(|_| wrong)?;
-        if host.port_u16().is_none() && host.as_str() != host.host() {
-            return Err(wrong);
-        }
-        parts.authority = Some(host);
-        Ok(Self {
-            url: Uri::from_parts(parts).map_err(|_| wrong)?,
-            login,
-        })
+        parts.authority = Some(host.parse().map_err(|_| wrong)?);
+        let url = Uri::from_parts(parts).map_err(|_| wrong)?;
+        is_address(&url).then_some(Self { url, login }).ok_or(wrong)
     }
 }
 

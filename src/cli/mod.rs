@@ -87,12 +87,26 @@ enum Typed {
 
 /// Names by which kubectl finds the program as a plugin.
 const PLUGIN: [&str; 2] = ["kubectl-pod_reaper", "kubectl-pod-reaper"];
+/// What the short help shows.
+const SHORT: [&str; 10] = [
+    "namespace_regex",
+    "namespace",
+    "all_namespaces",
+    "reap_older_than",
+    "dry_run",
+    "yes",
+    "output",
+    "snapshot",
+    "context",
+    "kubeconfig",
+];
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done, also when nothing was stuck
   1  could not run: no connection, no right to list nodes or pods, no guard where it is required,
      unreadable snapshot
-  2  wrong usage, including a missing context or a broken kubeconfig
+  2  wrong usage, including a missing context, a broken kubeconfig, and no --yes where nobody can be
+     asked
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod
   5  with --exit-on-manual: something needs a person";
@@ -124,7 +138,7 @@ impl Cli {
                         .try_get_matches_from(&args)
                         .err()
                         .unwrap_or(error),
-                    _ => explain(error, &args, &mut command),
+                    _ => clarify(error, &args, &mut command),
                 })?;
         let Line {
             subcommand,
@@ -238,8 +252,9 @@ fn whole(program: Option<&OsStr>) -> clap::Command {
 
 /// Settings that all options of a kind share.
 fn shaped(arg: Arg) -> Arg {
+    let is_short = SHORT.contains(&arg.get_id().as_str());
     // Help shows no values that are set.
-    let arg = arg.hide_env_values(true);
+    let arg = arg.hide_env_values(true).hide_short_help(!is_short);
     let number = |name: &str| ["DURATION", "N", "1-100"].contains(&name);
     match arg.get_action() {
         ArgAction::SetTrue if arg.get_env().is_none() => arg,
@@ -268,7 +283,8 @@ fn shaped(arg: Arg) -> Arg {
 fn of_question(arg: Arg) -> Arg {
     let arg = arg.hide_short_help(false);
     if arg.get_id() == "output" {
-        arg.value_name("text|json").value_parser(values::answer())
+        arg.value_name("text|json")
+            .value_parser(values::question_output())
     } else {
         arg
     }
@@ -306,7 +322,7 @@ fn spelled(matches: &ArgMatches, id: &str) -> String {
 }
 
 /// Says more where clap's own message says too little. The subcommand, if there is one, is the first of `args`.
-fn explain(mut error: Error, args: &[OsString], command: &mut clap::Command) -> Error {
+fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> Error {
     let (name, asked) = match args.get(1).and_then(|name| command.find_subcommand(name)) {
         Some(subcommand) => (subcommand.get_name(), subcommand),
         None => ("", &*command),

@@ -36,14 +36,16 @@ pub struct Options {
     #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "server", hide_default_value = true)]
     pub dry_run: DryRun,
 
-    /// Delete without a question: needed where there is no terminal to ask at, except in a pod with its ServiceAccount
+    /// Do not ask before deleting; required without a terminal
+    ///
+    /// Only a run in a pod that uses the pod's own ServiceAccount needs neither.
     #[arg(help_heading = LIMITS, long, display_order = 0)]
     pub yes: bool,
 
-    /// Run only if the guard refuses this account the delete of a running pod: the run's own pod, which the downward
-    /// API names; other namespaces are not asked about. "nodes" asks the same of the node guard. --dry-run=client and
-    /// --snapshot skip this check
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_enum, hide_possible_values = true, value_name = "true|false|nodes", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true)]
+    /// Run only if the guard proves that it stops this account from deleting a running pod. The proof is a dry-run delete
+    /// of the run's own pod, which the downward API names; no other namespace is tried. "nodes" asks the same of the node
+    /// guard. --dry-run=client and --snapshot skip this check
+    #[arg(help_heading = LIMITS, long, env, value_enum, hide_possible_values = true, value_name = "true|false|nodes", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true)]
     pub require_guard: RequireGuard,
 
     /// Report Terminating pods on Ready nodes too
@@ -51,20 +53,20 @@ pub struct Options {
     pub all: bool,
 
     /// Exit with code 5 when something needs a person
-    #[arg(help_heading = REPORT, long, hide_short_help = true, env)]
+    #[arg(help_heading = REPORT, long, env)]
     pub exit_on_manual: bool,
 
     /// Name of the cluster in reports and metrics, where there are several
-    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "NAME", value_parser = values::cluster_name)]
+    #[arg(help_heading = REPORT, long, env, value_name = "NAME", value_parser = values::cluster_name)]
     pub cluster_name: Option<String>,
 
     /// Write no Kubernetes Events, neither about deleted pods nor about pods that need a person
-    #[arg(help_heading = REPORT, long, hide_short_help = true, env)]
+    #[arg(help_heading = REPORT, long, env)]
     pub no_events: bool,
 
     /// After the deletes, wait up to this long for the replacements to become Ready, and up to 10 s more to find out
     /// why some are not. Choose less than the schedule's interval
-    #[arg(help_heading = REPORT, long, hide_short_help = true, env, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true)]
+    #[arg(help_heading = REPORT, long, env, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true)]
     pub wait_for_replacements: Span,
 
     /// Where the metrics of a run go.
@@ -75,7 +77,7 @@ pub struct Options {
 /// The options that every question takes.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Only namespaces that this matches, anywhere in the name [default: all]
+    /// Only namespaces whose name matches, anywhere in it [default: all]
     #[arg(help_heading = WHICH, long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_regex: Option<Regex>,
 
@@ -87,14 +89,14 @@ pub struct Common {
     #[arg(help_heading = WHICH, short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
 
-    /// Except namespaces that this matches, anywhere in the name
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "REGEX", value_parser = values::regex)]
+    /// Leave out namespaces whose name matches, anywhere in it
+    #[arg(help_heading = WHICH, long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_exclude_regex: Option<Regex>,
 
-    /// Which pods a sign of life of their NotReady node protects (Ready is False, or something on the machine still writes, such
-    /// as a lease): "hold-unique" (all but those that may run twice, such as those of a ReplicaSet without storage), "hold" (all) or
-    /// "reap" (none)
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
+    /// Which pods are kept while their NotReady node shows a sign of life (Ready is False, or the machine still renews its
+    /// lease, say): "hold-unique" (all but those that may run twice, such as those of a ReplicaSet without storage), "hold"
+    /// (all) or "reap" (none)
+    #[arg(help_heading = WHICH, long, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
     /// Until 0.2.0. Whoever sets it is told what has taken its place.
@@ -103,35 +105,35 @@ pub struct Common {
 
     /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or CronJob above the owner
     /// counts too. Repeatable, or separated by commas
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
+    #[arg(help_heading = WHICH, long, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
     pub manual_owner_kind: Vec<String>,
 
-    /// Also reap pods that only claims on their node hold, if each of these claims is annotated pod-reaper.io/scratch:
+    /// Also reap pods that are kept only for claims on their node, if each of these claims is annotated pod-reaper.io/scratch:
     /// "true", comes from the StatefulSet's templates and is used by no other pod. The claims are deleted first, and
     /// their data is lost
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env)]
+    #[arg(help_heading = WHICH, long, env)]
     pub reap_scratch: bool,
 
     /// Treat nodes that this selects as leaf nodes, in addition to those with a known mark: a label selector,
     /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or separated by semicolons
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
+    #[arg(help_heading = WHICH, long, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
     pub leaf_node_selector: Vec<NodeSelector>,
 
-    /// Treat nodes that this selects as certainly off (fenced); same form as --leaf-node-selector
-    #[arg(help_heading = WHICH, long, hide_short_help = true, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
+    /// Treat nodes that this selects as certainly off (fenced); written as for --leaf-node-selector
+    #[arg(help_heading = WHICH, long, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
     pub fenced_node_selector: Vec<NodeSelector>,
 
     /// Maximum number of pods to delete in one run, the longest overdue first; 0 is no limit
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "N", default_value_t = 0, value_parser = values::count)]
+    #[arg(help_heading = LIMITS, long, env, value_name = "N", default_value_t = 0, value_parser = values::count)]
     pub max_deletes: usize,
 
     /// Delete nothing when more than 2 nodes are NotReady and they are at least this share of all nodes, or of the workers, or
     /// when no other node could start a pod; 100 turns this off
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "1-100", default_value_t = 55, value_parser = values::percent)]
+    #[arg(help_heading = LIMITS, long, env, value_name = "1-100", default_value_t = 55, value_parser = values::percent)]
     pub max_not_ready_percent: u8,
 
     /// Time limit of the whole run
-    #[arg(help_heading = LIMITS, long, hide_short_help = true, env, value_name = "DURATION", default_value = "8m")]
+    #[arg(help_heading = LIMITS, long, env, value_name = "DURATION", default_value = "8m")]
     pub deadline: Span,
 
     /// The formats of the answer and the log.
@@ -143,7 +145,7 @@ pub struct Common {
     pub snapshot: Option<PathBuf>,
 
     /// With --snapshot: the time to judge at [default: the newest observation in the file]
-    #[arg(help_heading = SOURCE, long, hide_short_help = true, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
+    #[arg(help_heading = SOURCE, long, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
     pub now: Option<Timestamp>,
 
     /// Context of the kubeconfig to use
@@ -159,7 +161,7 @@ pub struct Common {
 #[derive(Debug, Args)]
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
-    /// How long past its deletion deadline (grace included) a pod counts as stuck
+    /// How long a pod must be past its deletion deadline (grace included) to count as stuck
     #[arg(
         long,
         display_order = 7,
@@ -170,13 +172,7 @@ pub struct Thresholds {
     pub reap_older_than: Span,
 
     /// How long its node must have been NotReady [default: same as --reap-older-than]
-    #[arg(
-        long,
-        display_order = 8,
-        hide_short_help = true,
-        env,
-        value_name = "DURATION"
-    )]
+    #[arg(long, display_order = 8, env, value_name = "DURATION")]
     pub node_not_ready_for: Option<Span>,
 }
 
@@ -189,11 +185,11 @@ pub struct Form {
     pub output: Output,
 
     /// Format of the log
-    #[arg(long, hide_short_help = true, env, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    #[arg(long, env, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 
-    /// Level of the log [default: info; at a terminal warn]
-    #[arg(long, hide_short_help = true, env, value_name = "LEVEL", default_value = values::usual_log_level(), hide_default_value = true, value_parser = values::log_level())]
+    /// Level of the log [default: warn at a terminal, else info]
+    #[arg(long, env, value_name = "LEVEL", default_value = values::usual_log_level(), hide_default_value = true, value_parser = values::log_level())]
     pub log_level: LevelFilter,
 }
 
@@ -202,10 +198,10 @@ pub struct Form {
 #[command(next_help_heading = METRICS)]
 pub struct MetricsTo {
     /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is never shown
-    #[arg(long, hide_short_help = true, env, value_name = "URL")]
+    #[arg(long, env, value_name = "URL")]
     pub push_gateway: Option<PushGateway>,
 
     /// Write the metrics to this file (NAME.prom), which each run replaces, for the textfile collector of node-exporter
-    #[arg(long, hide_short_help = true, env, value_name = "FILE", value_parser = values::path)]
+    #[arg(long, env, value_name = "FILE", value_parser = values::path)]
     pub metrics_file: Option<PathBuf>,
 }

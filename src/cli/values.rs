@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::Shell;
 use jiff::Timestamp;
 use regex::Regex;
@@ -33,25 +33,21 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let example = "write it with a unit, such as 10m or 1h 30m";
         let trimmed = text.trim();
-        let wrong = [
-            (trimmed.is_empty(), "it is empty"),
-            (trimmed.starts_with("--"), "it is an option"),
-            (trimmed.starts_with('-'), "it is negative"),
-            (
-                trimmed.chars().all(|letter| letter.is_ascii_digit()),
-                "a bare number has no unit",
-            ),
-            // humantime reads M as months of 30.44 days; here it is a slip for m.
-            (trimmed.contains('M'), "M would be months"),
-        ];
-        if let Some((_, why)) = wrong.into_iter().find(|(is, _)| *is) {
-            return Err(format!("{why}; {example}"));
-        }
-        humantime::parse_duration(trimmed)
-            .map(Self)
-            .map_err(|_| format!("it is not a duration; {example}"))
+        let why = if trimmed.contains('M') {
+            // humantime reads it as months of 30.44 days; here it is a slip for m.
+            Some("M would be months")
+        } else if trimmed.ends_with(|letter: char| letter.is_ascii_digit()) {
+            Some("a bare number has no unit")
+        } else {
+            None
+        };
+        let parsed = humantime::parse_duration(trimmed).ok();
+        let parsed = parsed.filter(|_| why.is_none()).map(Self);
+        parsed.ok_or_else(|| {
+            let why = why.unwrap_or("it is not a duration");
+            format!("{why}; write it with a unit, such as 10m or 1h 30m")
+        })
     }
 }
 
@@ -218,7 +214,7 @@ pub(super) fn boolean() -> impl TypedValueParser<Value = bool> {
 }
 
 /// `--output` of a question.
-pub(super) fn answer() -> impl TypedValueParser<Value = Output> {
+pub(super) fn question_output() -> impl TypedValueParser<Value = Output> {
     PossibleValuesParser::new(["text", "json"]).try_map(|word| Output::from_str(&word, true))
 }
 
@@ -243,14 +239,6 @@ pub(super) fn usual_log_level() -> &'static str {
 
 /// `--log-level`.
 pub(super) fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
-    let levels = [
-        ("off", "Nothing"),
-        ("error", "What ended the run"),
-        ("warn", "What could not be done"),
-        ("info", "What was done"),
-        ("debug", "What was asked"),
-        ("trace", "Everything"),
-    ];
-    PossibleValuesParser::new(levels.map(|(level, what)| PossibleValue::new(level).help(what)))
+    PossibleValuesParser::new(["off", "error", "warn", "info", "debug", "trace"])
         .try_map(|level| level.parse::<LevelFilter>())
 }

@@ -4,6 +4,7 @@
 //! variables. A cluster that the user named is the one that is used, or none is.
 
 use std::env;
+use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,15 +31,13 @@ impl Cluster {
     /// Loads the credentials and sets up a client. Nothing is sent yet.
     pub async fn connect(target: &Target, stop: &Stop, selectors: &NodeSelectors) -> Result<Self> {
         let (config, context) = config(target).await?;
-        let host = config.cluster_url.host().unwrap_or_default();
-        let (place, called) = match context {
-            Some(context) => (
-                format!("context {context} ({host})"),
-                format!("context {context}"),
-            ),
-            None => (format!("the cluster at {host}"), "the cluster".to_owned()),
-        };
-        let address = format!("{called} at {}", shown(&config.cluster_url));
+        let server = &config.cluster_url;
+        let host = server.host().unwrap_or_default();
+        let called = context.map_or("the cluster".to_owned(), |name| format!("context {name}"));
+        let (place, address) = (
+            format!("{called} ({host})"),
+            format!("{called} at {server}"),
+        );
         let plugin = config.auth_info.exec.as_ref();
         let plugin = plugin.map(|exec| exec.command.clone().unwrap_or_default());
         // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit.
@@ -58,27 +57,16 @@ impl Cluster {
                 format!("the credential plugin did not answer within {limit} s; log in again")
             }
         };
-        let says = format!("{address}: {why}, then try `kubectl get nodes`");
-        Err(match plugin {
-            Some(_) => CouldNotRun::Source(says),
-            None => CouldNotRun::Usage(says),
-        })
+        let error = plugin.map_or(CouldNotRun::Usage as fn(_) -> _, |_| CouldNotRun::Source);
+        Err(error(format!(
+            "{address}: {why}, then try `kubectl get nodes`"
+        )))
     }
 
     /// Whether it would be the pod's own ServiceAccount that acts on `target`.
     pub fn by_own_account(target: &Target) -> bool {
         target.context.is_none() && kubeconfigs(target).is_none()
     }
-}
-
-/// A server's address without the login that may be in it.
-fn shown(server: &Uri) -> String {
-    let authority = server.authority().map_or("", Authority::as_str);
-    let (scheme, host) = (
-        server.scheme_str().unwrap_or_default(),
-        authority.rsplit('@').next().unwrap_or_default(),
-    );
-    format!("{scheme}://{host}{}", server.path().trim_end_matches('/'))
 }
 
 /// Makes a client as kube does, with two differences. kube repeats a request, a delete too, for minutes after 429, 503 or
@@ -104,30 +92,17 @@ fn client(config: Config) -> kube::Result<Client> {
 /// Why there is no client, and what to do. A plugin's output and environment may hold secrets, so none of it is repeated.
 fn unusable(error: &kube::Error, plugin: Option<&str>) -> String {
     match (error, plugin) {
-        (kube::Error::Auth(AuthError::AuthExecStart(error)), Some(plugin)) => {
-            if error.kind() == ErrorKind::NotFound {
-                format!(
-                    "the credential plugin {plugin} was not found; install it, or write its whole path into the kubeconfig"
-                )
-            } else {
-                format!("the credential plugin {plugin} could not be started: {error}; repair it")
-            }
+        (kube::Error::Auth(AuthError::AuthExecStart(error)), Some(plugin))
+            if error.kind() == ErrorKind::NotFound =>
+        {
+            format!(
+                "the credential plugin {plugin} was not found; install it, or write its whole path into the kubeconfig"
+            )
         }
-        (kube::Error::Auth(AuthError::AuthExecRun { out, .. }), Some(plugin)) => format!(
-            "the credential plugin {plugin} failed ({}); log in again",
-            out.status
-        ),
-        (kube::Error::Auth(_), Some(plugin)) => {
-            format!("the credential plugin {plugin} printed no credentials; log in again")
-        }
-        (kube::Error::Auth(AuthError::ReadTokenFile(error, path)), None) => {
-            format!("token file {}: {error}; log in again", path.display())
-        }
-        (kube::Error::Auth(_), None) => {
-            "its auth-provider is not supported; use a credential plugin (exec), a token or a client certificate".to_owned()
-        }
-        (kube::Error::InferKubeconfig(error), _) => format!("{error}; repair the kubeconfig"),
-        _ => "its client certificate and key are damaged, or do not belong together; log in again".to_owned(),
+        (_, Some(plugin)) => format!("the credential plugin {plugin} failed; log in again"),
+        // It names the file.
+        (kube::Error::InferKubeconfig(error), None) => format!("{error}; repair the kubeconfig"),
+        _ => "its token file, client certificate, key or auth-provider cannot be used; log in again, or use a credential plugin".to_owned(),
     }
 }
 
@@ -158,21 +133,21 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
         let own = Config::incluster().map_err(|_| CouldNotRun::Source(why.to_owned()))?;
         return Ok((own, None));
     };
-    let kubeconfig = read(by, &paths)?;
+    let wrong = |why: String| CouldNotRun::Usage(format!("{by} {why}"));
+    let kubeconfig = read(&paths).map_err(wrong)?;
     let context = target.context.clone();
     let context = context.or_else(|| kubeconfig.current_context.clone());
-    let context = checked(&kubeconfig, context.as_deref())
-        .map_err(|why| CouldNotRun::Usage(format!("{by} {}: {why}", list(&paths))))?;
+    let named = list(&paths);
+    let context =
+        checked(&kubeconfig, context.as_deref()).map_err(|why| wrong(format!("{named}: {why}")))?;
     let options = KubeConfigOptions {
         context: Some(context.clone()),
         ..KubeConfigOptions::default()
     };
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     // It names a file or an entry that is missing or damaged, and repeats no secret.
-    let mut config = config.map_err(|error| {
-        let named = list(&paths);
-        CouldNotRun::Usage(format!("{by} {named}: {error}; repair it, or name another"))
-    })?;
+    let repair = "repair it, or name another";
+    let mut config = config.map_err(|error| wrong(format!("{named}: {error}; {repair}")))?;
     // kube would take a proxy from the environment, but cannot know which hosts it must not be used for.
     config.proxy_url = None;
     Ok((config, Some(context)))
@@ -186,15 +161,13 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
     if has.is_empty() {
         return Err("it has no contexts; name another".to_owned());
     }
-    let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
-        format!("it has no current context; choose one with --context; it has {has}")
-    })?;
-    let context = kubeconfig.contexts.iter().find(|known| known.name == name);
-    let context = context
+    let name = name.filter(|name| !name.is_empty());
+    let name = name.unwrap_or("that is current");
+    let mut contexts = kubeconfig.contexts.iter();
+    let context = contexts
+        .find(|known| known.name == name)
         .and_then(|known| known.context.as_ref())
-        .ok_or_else(|| {
-            format!("it has no context {name}; choose one with --context; it has {has}")
-        })?;
+        .ok_or_else(|| format!("it has no context {name}; choose one with --context: {has}"))?;
     let lacks = |what: &str, wanted: &str| {
         format!(
             "its context {name} is of the {what} {wanted}, which it does not have; add it, or choose another context"
@@ -230,51 +203,46 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
     Ok(name.to_owned())
 }
 
-fn is_address(server: &Uri) -> bool {
+/// Whether it can be asked, and shown: it has no login.
+pub(crate) fn is_address(server: &Uri) -> bool {
     let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&server.scheme());
-    // A port that is none is left out of neither.
-    let whole = |it: &Authority| it.port().is_some() || it.as_str().ends_with(it.host());
+    // A port that is no number is part of neither host nor port.
+    let whole = |it: &Authority| it.port().is_some() || it.as_str() == it.host();
     known
         && server
             .authority()
-            .is_some_and(|it| !it.host().is_empty() && whole(it))
+            .is_some_and(|it| whole(it) && !it.as_str().contains('@'))
 }
 
 /// Like kubectl, passes over files of the list that do not exist, as long as one does.
-fn read(by: &str, paths: &[PathBuf]) -> Result<Kubeconfig> {
+fn read(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
     let mut merged = None;
     for path in paths {
-        let wrong = |why: String| {
-            let path = path.display();
-            CouldNotRun::Usage(format!("{by} {path}: {why}; repair it, or name another"))
-        };
+        let wrong =
+            |why: &dyn Display| format!("{}: {why}; repair it, or name another", path.display());
         // A file that may exist is not passed over: the next one may name another cluster.
-        if !path
-            .try_exists()
-            .map_err(|error| wrong(error.to_string()))?
-        {
+        if !path.try_exists().map_err(|error| wrong(&error))? {
             continue;
         }
-        let next = Kubeconfig::read_from(path).map_err(|error| {
-            wrong(match error {
-                KubeconfigError::ReadConfig(error, _) => error.to_string(),
-                // Names only the place: the text there may be a token.
-                KubeconfigError::Parse(error) if let Some(at) = error.location() => format!(
-                    "it is not a kubeconfig: see line {}, column {}",
-                    at.line(),
-                    at.column()
-                ),
-                _ => "it is not a kubeconfig".to_owned(),
-            })
+        let next = Kubeconfig::read_from(path).map_err(|error| match &error {
+            KubeconfigError::ReadConfig(error, _) => wrong(error),
+            // Names only the place: the text there may be a token.
+            KubeconfigError::Parse(error) if let Some(at) = error.location() => {
+                let (line, column) = (at.line(), at.column());
+                wrong(&format!(
+                    "it is not a kubeconfig: see line {line}, column {column}"
+                ))
+            }
+            _ => wrong(&"it is not a kubeconfig"),
         })?;
         let both = Kubeconfig::merge(merged.unwrap_or_default(), next);
-        merged = Some(both.map_err(|error| wrong(error.to_string()))?);
+        merged = Some(both.map_err(|error| wrong(&error))?);
     }
     merged.ok_or_else(|| {
-        CouldNotRun::Usage(format!(
-            "{by} {}: there is no such file; name one that exists",
+        format!(
+            "{}: there is no such file; name one that exists",
             list(paths)
-        ))
+        )
     })
 }
 

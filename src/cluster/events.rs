@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::read::{PAGE, encode};
-use super::request::Form;
+use super::request::Accept;
 use super::{Cluster, Failure};
 use crate::facts::{NodeFacts, PodFacts, Uid};
 use crate::kubernetes::RawEvent;
@@ -94,7 +94,7 @@ impl Cluster {
         self.send(
             Method::POST,
             &path,
-            Form::Metadata,
+            Accept::Metadata,
             Some(payload),
             Some(until),
         )
@@ -108,7 +108,7 @@ impl Cluster {
         let selector = format!("regarding.uid%3D{uid},type%3DWarning");
         let path =
             format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
-        self.list(&path, Form::Object, RawEvent::says)
+        self.list(&path, Accept::Object, RawEvent::says)
             .await
             .ok()?
             .items

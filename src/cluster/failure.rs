@@ -194,35 +194,29 @@ fn within<'a>(error: &'a (dyn error::Error + 'static)) -> &'a (dyn error::Error 
 
 /// Why the server's certificate is refused, and what to do.
 fn certificate(why: &CertificateError) -> String {
-    let time = |time: &UnixTime| {
-        let time = i64::try_from(time.as_secs()).map(Timestamp::from_second);
-        time.ok().and_then(Result::ok).unwrap_or_default()
+    let at = |time: &UnixTime| {
+        let seconds = time.as_secs().try_into().unwrap_or(i64::MAX);
+        Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
     };
     match why {
         CertificateError::ExpiredContext { time: now, not_after } => format!(
             "the server's certificate expired at {}, and by this machine's clock it is {}; renew it on the server",
-            time(not_after),
-            time(now)
+            at(not_after),
+            at(now)
         ),
         CertificateError::NotValidYetContext { time: now, not_before } => format!(
             "the server's certificate is valid from {} on, and by this machine's clock it is {}; check the clocks",
-            time(not_before),
-            time(now)
+            at(not_before),
+            at(now)
         ),
         CertificateError::UnknownIssuer => {
             "the server's certificate is not signed by the certificate authority of the kubeconfig; \
              check the address, or get a new kubeconfig"
                 .to_owned()
         }
-        CertificateError::NotValidForNameContext { presented, .. } => {
-            // `DnsName("api.example.com")`
-            let plain = |name: &String| name.split(['(', ')', '"']).rfind(|part| !part.is_empty()).map(str::to_owned);
-            let names = presented.iter().filter_map(plain).collect::<Vec<_>>();
-            format!(
-                "the server's certificate is not for this address, but for {}; use one of these, or set tls-server-name",
-                names.join(", ")
-            )
-        }
+        CertificateError::NotValidForNameContext { .. } => format!(
+            "the server's certificate is for another address: {why}; use an address that it is for, or set tls-server-name"
+        ),
         _ => format!("the server's certificate is refused: {why}"),
     }
 }

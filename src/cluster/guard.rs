@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::read::encode;
-use super::request::Form;
+use super::request::Accept;
 use super::write::{DRY_RUN, delete_options};
 use super::{Cluster, Failure, StatusKind};
 use crate::kubernetes::RawObject;
@@ -93,7 +93,7 @@ impl Cluster {
             };
             NoProof::Never(format!("its own pod could not be read: {failure}; {hint}"))
         };
-        let read = self.get(path, Form::Metadata).await.map_err(unread)?;
+        let read = self.get(path, Accept::Metadata).await.map_err(unread)?;
         let own = read.parse::<RawObject>().map_err(unread)?.metadata;
         let (Some(uid), Some(version)) = (&own.uid, &own.resource_version) else {
             return Err(unread(Failure::Unreadable(
@@ -114,7 +114,7 @@ impl Cluster {
         let payload = delete_options(uid, version, true, propagation);
         let path = format!("{path}{DRY_RUN}");
         let answer = self
-            .send(Method::DELETE, &path, Form::Metadata, Some(payload), None)
+            .send(Method::DELETE, &path, Accept::Metadata, Some(payload), None)
             .await;
         answer.map_or_else(
             |failure| judge(refusal, &failure),
@@ -127,7 +127,7 @@ impl Cluster {
     async fn what_is_missing(&self) -> String {
         let list = |kind| async move {
             let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
-            let list = self.get(&path, Form::Object).await?.parse::<Value>()?;
+            let list = self.get(&path, Accept::Object).await?.parse::<Value>()?;
             Ok::<_, Failure>(list["items"].as_array().cloned().unwrap_or_default())
         };
         let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings"))

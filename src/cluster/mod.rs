@@ -20,7 +20,7 @@ pub use self::failure::{Failure, StatusKind};
 pub use self::guard::{NODE_REFUSAL, REFUSAL};
 pub use self::read::{Listed, NodeLook, PodsOf, Scan};
 pub use self::write::{StillDown, WriteMode};
-pub(crate) use self::{failure::root, request::USER_AGENT};
+pub(crate) use self::{connect::is_address, failure::root, request::USER_AGENT};
 use crate::{selector::NodeSelectors, stop::Stop};
 
 /// Most requests under way at once. The API server's own fairness gives a client of this kind some tens of seats;

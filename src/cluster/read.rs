@@ -8,7 +8,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::request::{Answer, Form};
+use super::request::{Accept, Answer};
 use super::{Cluster, Failure, Reference, StatusKind};
 use crate::facts::{
     Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
@@ -152,7 +152,7 @@ impl Cluster {
     /// plainly `Ready` has to be read whole, so a row that is misunderstood costs time, never safety.
     pub async fn scan(&self) -> Result<Scan, Failure> {
         let path = format!("/api/v1/nodes?includeObject=None&limit={ROWS}");
-        self.pages(&path, Form::Table, |answer, scan: &mut Scan| {
+        self.pages(&path, Accept::Table, |answer, scan: &mut Scan| {
             // The first page's time counts, since no page is older.
             scan.now = scan.now.or(answer.date);
             answer.rows(["Name", "Status", "Roles"], |[name, status, roles]| {
@@ -183,7 +183,7 @@ impl Cluster {
         let path = format!("/api/v1/pods?includeObject=None&limit={ROWS}");
         let places = self.pages(
             &path,
-            Form::Table,
+            Accept::Table,
             |answer, places: &mut BTreeSet<PodsOf>| {
                 answer.rows(["Status", "Node"], |[status, node]| {
                     if LIVING.split(' ').any(|living| living == status)
@@ -211,7 +211,7 @@ impl Cluster {
             format!("/apis/storage.k8s.io/v1/volumeattachments?includeObject=None&limit={ROWS}");
         let by_node = self.pages(
             &path,
-            Form::Table,
+            Accept::Table,
             |answer, by_node: &mut BTreeMap<_, Vec<_>>| {
                 answer.rows(["Name", "PV", "Node"], |[name, volume, node]| {
                     let volume =
@@ -235,7 +235,7 @@ impl Cluster {
         let at = Instant::now();
         let node_path = format!("/api/v1/nodes/{}", encode(name));
         let (answer, lease) = tokio::join!(
-            self.get_any(&node_path, Form::Object),
+            self.get_any(&node_path, Accept::Object),
             self.find::<RawLease>(NODE_LEASES, name)
         );
         let Some(answer) = answer? else {
@@ -265,7 +265,7 @@ impl Cluster {
 
     /// The leases of the API servers; none where they may not be listed: an account of an older installation lacks that right.
     async fn api_servers(&self) -> Result<Vec<RawLease>, Unread> {
-        let leases = self.list(SERVER_LEASES, Form::Object, Some).await;
+        let leases = self.list(SERVER_LEASES, Accept::Object, Some).await;
         match leases.and_then(Listed::whole) {
             Err(failure) if failure.code() == Some(403) => Ok(Vec::new()),
             leases => leases.map_err(|failure| Unread(format!("those of API servers: {failure}"))),
@@ -288,7 +288,7 @@ impl Cluster {
         );
         let pages = self.pages(
             &path,
-            Form::Object,
+            Accept::Object,
             |answer, (listed, unasked): &mut (_, Vec<_>)| {
                 let keep = |pod: RawPod| {
                     unasked.extend(pod.unasked());
@@ -307,9 +307,11 @@ impl Cluster {
             encode(node)
         );
         // Any pod could be the one that cannot be read, so no absence would be proved.
-        self.list(&path, Form::MetadataList, |pod: RawObject| pod.metadata.uid)
-            .await?
-            .whole()
+        self.list(&path, Accept::MetadataList, |pod: RawObject| {
+            pod.metadata.uid
+        })
+        .await?
+        .whole()
     }
 
     /// One pod; `None` where it does not exist.
@@ -331,7 +333,7 @@ impl Cluster {
                 encode(&lost.namespace),
                 encode(&lost.name)
             );
-            let namesake = self.get_any(&path, Form::Look).await?;
+            let namesake = self.get_any(&path, Accept::Look).await?;
             let namesake = namesake
                 .map(|answer| answer.parse_named(&lost.name))
                 .transpose()?;
@@ -347,7 +349,7 @@ impl Cluster {
             "/api/v1/namespaces/{namespace}/pods?limit={PAGE}&labelSelector={labels}{CACHED}"
         );
         let keep = |pod: RawPod| pod.metadata.controlled_by(&controller.uid).then_some(pod);
-        Ok(self.list(&path, Form::Look, keep).await?.items)
+        Ok(self.list(&path, Accept::Look, keep).await?.items)
     }
 
     /// Why the controller of `lost`, which has at least `has` pods, has not made a replacement.
@@ -392,7 +394,7 @@ impl Cluster {
     /// The value by which each namespace is opted out, where it is.
     pub async fn namespaces(&self) -> Result<Namespaces, Failure> {
         let path = format!("/api/v1/namespaces?limit={PAGE}");
-        let listed = self.list(&path, Form::MetadataList, |namespace: RawObject| {
+        let listed = self.list(&path, Accept::MetadataList, |namespace: RawObject| {
             let opted_out = namespace.metadata.opted_out();
             namespace.metadata.name.map(|name| (name, opted_out))
         });
@@ -445,16 +447,20 @@ impl Cluster {
             "/api/v1/nodes?limit={FEW}&labelSelector={}",
             encode(selector)
         );
-        let pages = self.pages(&path, Form::Object, |answer, found: &mut Listed<String>| {
-            let real = |node: RawNode| {
-                node.metadata
-                    .name
-                    .clone()
-                    .filter(|_| !node.is_leaf(&self.selectors))
-            };
-            let next = answer.items(real, found)?;
-            Ok(next.filter(|_| found.items.len() < 2))
-        });
+        let pages = self.pages(
+            &path,
+            Accept::Object,
+            |answer, found: &mut Listed<String>| {
+                let real = |node: RawNode| {
+                    node.metadata
+                        .name
+                        .clone()
+                        .filter(|_| !node.is_leaf(&self.selectors))
+                };
+                let next = answer.items(real, found)?;
+                Ok(next.filter(|_| found.items.len() < 2))
+            },
+        );
         let mut found = pages.await?;
         found.items.truncate(2);
         // A node that could not be read may be one of them.
@@ -475,7 +481,7 @@ impl Cluster {
         let path = format!("/api/v1/nodes?limit={PAGE}");
         let pages = self.pages(
             &path,
-            Form::Object,
+            Accept::Object,
             |answer, (listed, traits): &mut (_, Traits)| {
                 let keep = |node: RawNode| {
                     let standing = node.standing(&self.selectors, now);
@@ -495,12 +501,12 @@ impl Cluster {
             "/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}{CACHED}",
             encode(node)
         );
-        self.list(&path, Form::Object, Some).await
+        self.list(&path, Accept::Object, Some).await
     }
 
     pub async fn summaries(&self, namespace: &str) -> Result<Listed<PodSummary>, Failure> {
         let path = format!("/api/v1/namespaces/{}/pods?limit={PAGE}", encode(namespace));
-        self.list(&path, Form::Object, |pod: RawPod| Some(pod.summary()))
+        self.list(&path, Accept::Object, |pod: RawPod| Some(pod.summary()))
             .await
     }
 
@@ -511,14 +517,14 @@ impl Cluster {
         name: &str,
     ) -> Result<Option<T>, Failure> {
         let answer = self
-            .get_any(&format!("{collection}{}", encode(name)), Form::Object)
+            .get_any(&format!("{collection}{}", encode(name)), Accept::Object)
             .await?;
         answer.map(|answer| answer.parse_named(name)).transpose()
     }
 
     /// The answer for `path`; `None` where the API server says that there is no such object.
-    async fn get_any(&self, path: &str, form: Form) -> Result<Option<Answer>, Failure> {
-        match self.get(path, form).await {
+    async fn get_any(&self, path: &str, accept: Accept) -> Result<Option<Answer>, Failure> {
+        match self.get(path, accept).await {
             Err(failure) if failure.is(StatusKind::NotFound) => Ok(None),
             answer => answer.map(Some),
         }
@@ -528,10 +534,10 @@ impl Cluster {
     pub(super) async fn list<T: DeserializeOwned, U>(
         &self,
         path: &str,
-        form: Form,
+        accept: Accept,
         keep: impl Fn(T) -> Option<U>,
     ) -> Result<Listed<U>, Failure> {
-        self.pages(path, form, |answer, listed| answer.items(&keep, listed))
+        self.pages(path, accept, |answer, listed| answer.items(&keep, listed))
             .await
     }
 
@@ -540,7 +546,7 @@ impl Cluster {
     async fn pages<S: Default>(
         &self,
         path: &str,
-        form: Form,
+        accept: Accept,
         take: impl Fn(&Answer, &mut S) -> Result<Option<String>, Failure>,
     ) -> Result<S, Failure> {
         let (mut taken, mut next, mut restarted) = (S::default(), String::new(), false);
@@ -551,7 +557,7 @@ impl Cluster {
             } else {
                 path.trim_end_matches(CACHED)
             };
-            let answer = match self.get(&format!("{path}{next}"), form).await {
+            let answer = match self.get(&format!("{path}{next}"), accept).await {
                 Err(failure)
                     if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted =>
                 {

@@ -29,7 +29,7 @@ pub(super) struct Answer {
 
 /// In which form an answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Accept {
     /// Whole objects.
     Object,
     /// Whole objects, without a second try: the caller asks again anyway.
@@ -41,8 +41,8 @@ pub(super) enum Form {
     Table,
 }
 
-impl Form {
-    fn accept(self) -> &'static str {
+impl Accept {
+    fn header(self) -> &'static str {
         match self {
             Self::Object | Self::Look => "application/json",
             Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
@@ -67,11 +67,15 @@ impl Cluster {
     }
 
     /// Reads `path`, and tries again after a failure that may be over soon.
-    pub(super) async fn get(&self, path: &str, form: Form) -> Result<Answer, Failure> {
-        let tries = if form == Form::Look { 1 } else { READ_TRIES };
+    pub(super) async fn get(&self, path: &str, accept: Accept) -> Result<Answer, Failure> {
+        let tries = if accept == Accept::Look {
+            1
+        } else {
+            READ_TRIES
+        };
         let mut tried = 0;
         loop {
-            let failure = match self.send(Method::GET, path, form, None, None).await {
+            let failure = match self.send(Method::GET, path, accept, None, None).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -91,14 +95,14 @@ impl Cluster {
         &self,
         method: Method,
         path: &str,
-        form: Form,
+        accept: Accept,
         payload: Option<(&'static str, Vec<u8>)>,
         fresh_until: Option<Instant>,
     ) -> Result<Answer, Failure> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(header::ACCEPT, form.accept())
+            .header(header::ACCEPT, accept.header())
             .header(header::USER_AGENT, USER_AGENT);
         let mut body = Body::empty();
         if let Some((content_type, bytes)) = payload {

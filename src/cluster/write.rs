@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::read::{NodeLook, encode};
-use super::request::{Answer, Form};
+use super::request::{Accept, Answer};
 use super::{Cluster, Failure};
 use crate::decide::PinnedClaim;
 use crate::facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid};
@@ -154,7 +154,7 @@ impl Cluster {
         self.send(
             method,
             path,
-            Form::Metadata,
+            Accept::Metadata,
             Some(payload),
             Some(node.until),
         )

@@ -30,7 +30,7 @@ pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Sto
         () = stop.given_up() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
     };
     // A failure here undoes no delete, so a more severe code stays.
-    let then = "; what was done is in the log, and the next run reports what is left";
+    let then = "; the next run reports what is left";
     exit.max(settled(written, "the report", then))
 }
 

@@ -10,8 +10,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 
 use crate::{
-    decide::spoken,
-    facts::PodFacts,
+    decide::{Verdict, spoken},
     limits::{Judged, Plan, and_more},
     report::text::{Page, Screen},
     stop::Stop,
@@ -60,62 +59,49 @@ fn is_yes(answer: &str) -> bool {
 /// Lists what would be deleted, a line for each workload. Pods that nothing brings back come first, then those of which two
 /// must not run at once.
 fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
-    let mut workloads = BTreeMap::<_, Vec<&PodFacts>>::new();
-    let pods = plan.reaps().collect::<Vec<_>>();
-    for pod in &pods {
+    let mut workloads = BTreeMap::<_, Vec<&Judged>>::new();
+    let mut nodes = BTreeSet::new();
+    let reaps = plan.pods.iter();
+    let reaps = reaps.filter(|judged| judged.verdict() == Verdict::Reap);
+    for judged in reaps {
+        let pod = &judged.pod;
         let workload = pod.workload.as_ref().or(pod.owner.as_ref());
         let workload = workload.map_or("Pods".to_owned(), |it| format!("{} {}", it.kind, it.name));
         let marks = (pod.controller.is_some(), pod.interchangeable());
+        nodes.extend(pod.node.as_deref().filter(|_| !marks.1));
         workloads
             .entry((marks, &pod.namespace, workload))
             .or_default()
-            .push(pod);
+            .push(judged);
     }
     let mut page = Page {
         text: String::new(),
         screen: Screen::default(),
     };
+    let joined = |names: Vec<String>| names.join(", ");
     for (((comes_back, interchangeable), namespace, workload), pods) in
         workloads.iter().take(PREVIEW)
     {
-        let named = pods.iter().take(NAMES);
-        let named = named.map(|pod| {
+        let named = pods.iter().take(NAMES).map(|Judged { pod, .. }| {
             format!(
                 "{} on {}",
                 pod.name,
                 pod.node.as_deref().unwrap_or_default()
             )
         });
-        let named = named
-            .chain(and_more(pods.len(), NAMES))
-            .collect::<Vec<_>>()
-            .join(", ");
-        let longest = pods
-            .iter()
-            .map(|pod| pod.overdue(now))
-            .max()
-            .map(spoken)
-            .unwrap_or_default();
-        let here = |judged: &&Judged| pods.iter().any(|pod| pod.uid == judged.pod.uid);
-        let given_up = plan.pods.iter().filter(here);
-        let lost = given_up
-            .flat_map(|judged| judged.reason.given_up())
-            .map(|claim| claim.claim.as_str());
-        let lost = lost.collect::<Vec<_>>().join(", ");
-        let lost = if lost.is_empty() {
-            lost
-        } else {
-            format!("; given up: {lost}")
-        };
-        let back = if *comes_back {
-            ""
-        } else {
-            "  [nothing brings it back]"
-        };
-        let unique = if *interchangeable { "" } else { "  [unique]" };
-        let says = format!(
-            "{namespace}: {workload}: {named}; overdue up to {longest}{lost}{unique}{back}"
-        );
+        let named = joined(named.chain(and_more(pods.len(), NAMES)).collect());
+        let longest = pods.iter().map(|judged| judged.pod.overdue(now)).max();
+        let longest = longest.map(spoken).unwrap_or_default();
+        let mut says = format!("{namespace}: {workload}: {named}; overdue up to {longest}");
+        let lost = pods.iter().flat_map(|judged| judged.reason.given_up());
+        let lost = joined(lost.map(|claim| claim.claim.clone()).collect());
+        for (is, mark) in [
+            (!lost.is_empty(), format!("; given up: {lost}").as_str()),
+            (!interchangeable, "  [unique]"),
+            (!comes_back, "  [nothing brings it back]"),
+        ] {
+            says += if is { mark } else { "" };
+        }
         page.paragraph("  ", "      ", Style::new(), &says);
     }
     if let Some(more) = and_more(workloads.len(), PREVIEW) {
@@ -123,25 +109,16 @@ fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
             "  {more} workloads (see all with --dry-run=client)"
         ));
     }
-    let nodes = pods
-        .iter()
-        .filter(|pod| !pod.interchangeable())
-        .filter_map(|pod| pod.node.as_deref());
-    let nodes = nodes
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect::<Vec<_>>()
-        .join(", ");
     if !nodes.is_empty() {
+        let nodes = joined(nodes.into_iter().map(str::to_owned).collect());
         let says = format!(
-            "[unique]: two of it must not run at once. Make sure that these nodes are off: {nodes}."
+            "[unique]: two copies must not run at once. Make sure that these nodes are off: {nodes}."
         );
         page.paragraph("  ", "      ", Style::new(), &says);
     }
-    let these = if pods.len() == 1 {
-        "this pod".to_owned()
-    } else {
-        format!("these {} pods", pods.len())
+    let these = match plan.reaps().count() {
+        1 => "this pod".to_owned(),
+        pods => format!("these {pods} pods"),
     };
     page.text + &format!("Force-delete {these} in {place}? [y/N, within a minute] ")
 }
@@ -153,7 +130,7 @@ mod tests {
 
     use crate::{
         decide::Reason,
-        facts::{Claims, Owner},
+        facts::{Claims, Owner, PodFacts},
     };
 
     #[test]
@@ -232,7 +209,7 @@ mod tests {
               shop: ReplicaSet x-14: x-14 on ds06; overdue up to 2h 30m
               shop: ReplicaSet x-15: x-15 on ds06; overdue up to 2h 30m
               and 3 more workloads (see all with --dry-run=client)
-              [unique]: two of it must not run at once. Make sure that these nodes are off: ds06.
+              [unique]: two copies must not run at once. Make sure that these nodes are off: ds06.
             Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "]]
         .assert_eq(&question);
     }

@@ -103,7 +103,9 @@ fn a_terminal_gets_colours_unless_no_color_is_set() {
         painted.contains("needs you") && painted.contains('\u{1b}'),
         "{painted:?}"
     );
-    let plain = on_a_terminal(&[("NO_COLOR", "1")]);
+    assert!(!painted.contains("INFO"), "{painted}");
+    let plain = on_a_terminal(&[("NO_COLOR", "1"), ("LOG_LEVEL", "info")]);
+    assert!(plain.contains("INFO"), "{plain}");
     assert!(
         plain.contains("needs you") && !plain.contains('\u{1b}'),
         "{plain:?}"

@@ -215,7 +215,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     webhook(
         &cluster,
         "by-webhook",
-        deny_all(&authority, &key),
+        deny_all(&certificate, &key),
         &authority,
     );
     webhook(&cluster, "by-no-webhook", closed, &authority);

@@ -37,13 +37,6 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     stuck(&cluster, "apps", "stuck-0");
-    until_overdue();
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a port");
-    let closed = format!("https://{closed}");
-    let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("https://{}", plain.local_addr().expect("it is bound"));
     let (certificate, key) = admission::certificate(&cluster);
     let authority = certificate.as_str();
     let expired = cluster.dir.join("expired.crt").display().to_string();
@@ -52,6 +45,14 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     ];
     let renewed = Command::new("openssl").args(renewed).status();
     assert!(renewed.expect("openssl starts").success());
+    // The certificate expires meanwhile.
+    until_overdue();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port");
+    let closed = format!("https://{closed}");
+    let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("https://{}", plain.local_addr().expect("it is bound"));
     let old = format!("https://{}", admission::deny_all(&expired, &key));
     // Too long for a host name, so that it fails without a resolver.
     let nowhere = format!("https://{}.invalid", "a".repeat(64));
