@@ -118,10 +118,7 @@ pub fn install(cluster: &ControlPlane, components: &[&str]) {
 }
 
 fn scratch_run(kubeconfig: &Path) -> Run {
-    run(
-        kubeconfig,
-        &[&SHORT[..], &["--reap-scratch", "--yes"]].concat(),
-    )
+    run(kubeconfig, &[&SHORT[..], &["--reap-scratch"]].concat())
 }
 
 fn is_deleted(cluster: &ControlPlane, claim: &str) -> bool {
