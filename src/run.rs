@@ -1,5 +1,6 @@
 //! One run, from facts to report. The steps are those of the design, in order.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 use crate::cli::RequireGuard;
 use crate::cluster::{Cluster, NODE_REFUSAL, REFUSAL, WriteMode};
 use crate::console::prompt;
-use crate::console::terminal::Progress;
+use crate::console::terminal::status;
 use crate::decide::spoken;
 use crate::execute::{execute, replacements};
 use crate::exit::{CouldNotRun, Result};
@@ -111,12 +112,10 @@ pub async fn run_on(
             && matches!(outcome(pod), Some(OutcomeCode::Deleted | OutcomeCode::Gone))
     };
     let reaped = plan.reaps().filter(gone).collect::<Vec<_>>();
-    let (wait, bar) = (
-        settings.wait_for_replacements,
-        Progress::of_replacements(reaped.len()),
-    );
-    let replacements =
-        replacements(cluster, stop, &reaped, wait, &|settled| bar.set(settled)).await;
+    let wait = settings.wait_for_replacements;
+    let settled = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
+    let replacements = replacements(cluster, stop, &reaped, wait, &settled).await;
+    status("");
     Ok(Report::new(
         settings,
         &gathered.facts,
@@ -180,17 +179,12 @@ async fn act(
         }
         Mode::Delete { .. } => WriteMode::Real,
     };
-    let bar = Progress::of(pods.len());
-    let outcomes = execute(
-        cluster,
-        stop,
-        &settings.policy,
-        write,
-        facts,
-        &pods,
-        &|| bar.step(),
-    )
-    .await;
+    let done = Cell::new(0);
+    let step = || {
+        done.set(done.get() + 1);
+        status(&format!("{} of {} pods", done.get(), pods.len()));
+    };
+    let outcomes = execute(cluster, stop, &settings.policy, write, facts, &pods, &step).await;
     if write == WriteMode::Real && settings.events {
         let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);

@@ -65,7 +65,7 @@ const ROOMS: [(&str, &str); 21] = [
     ),
     (
         "console",
-        "the log, the question, the bar, and standard output",
+        "the log, the question, how far a run is, and standard output",
     ),
     ("run", "one run, top to bottom"),
     ("main", "parse, log, run, write, exit code"),

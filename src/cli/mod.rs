@@ -85,8 +85,8 @@ enum Typed {
     Version,
 }
 
-/// Names by which kubectl finds the program as a plugin.
-const PLUGIN: [&str; 2] = ["kubectl-pod_reaper", "kubectl-pod-reaper"];
+/// The name by which kubectl finds the program as a plugin.
+const PLUGIN: &str = "kubectl-pod_reaper";
 /// What the short help shows.
 const SHORT: [&str; 10] = [
     "namespace_regex",
@@ -240,7 +240,7 @@ impl Cli {
 /// The whole command line. `program` is the name that it was called by.
 fn whole(program: Option<&OsStr>) -> clap::Command {
     let file = program.map(Path::new).and_then(Path::file_stem);
-    let plugin = PLUGIN.iter().any(|name| file == Some(OsStr::new(name)));
+    let plugin = file == Some(OsStr::new(PLUGIN));
     let whole = everywhere(Line::command(), shaped)
         .mut_subcommands(|command| command.mut_args(of_question));
     if plugin {

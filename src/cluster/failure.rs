@@ -173,7 +173,7 @@ pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String)
 /// repeated: its error holds its output.
 pub(crate) fn root(error: &(dyn error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |cause| cause.source());
-    if causes.clone().any(|cause| cause.is::<AuthError>()) {
+    if causes.clone().any(<dyn error::Error>::is::<AuthError>) {
         return "the credentials could not be renewed; log in again".to_owned();
     }
     let last = causes.last().unwrap_or(error);

@@ -16,7 +16,7 @@ pub fn start(format: LogFormat, level: LevelFilter) {
     let own = Targets::new().with_target("pod_reaper", level);
     let ansi = terminal::colour(std::io::stderr().is_terminal());
     let layer = fmt::layer()
-        .with_writer(|| terminal::AboveTheBar)
+        .with_writer(|| terminal::AboveTheStatus)
         .with_ansi(ansi)
         .with_target(false);
     let layer = match format {
