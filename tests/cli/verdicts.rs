@@ -27,8 +27,8 @@ fn pods_on_a_cut_off_kosmos_leaf_need_a_person() {
     let detail = pod["detail"].as_str().expect("a sentence");
     let marks = [
         "label kosmos.io/node",
-        "annotation kosmos-io/owned-by-cluster=cluster7",
         "taint kosmos.io/node",
+        "annotation kosmos-io/owned-by-cluster=cluster7",
         "name prefix kosmos-",
     ];
     for mark in marks {
