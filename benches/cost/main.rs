@@ -1,6 +1,6 @@
 //! The cost of a run, and of kubectl with jq on the same cluster. Start it with `scripts/bench`.
 //!
-//! This is a program and not a test: nothing here passes or fails by its duration.
+//! Nothing here passes or fails by its duration.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
