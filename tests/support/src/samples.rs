@@ -106,6 +106,44 @@ pub fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
+pub fn yaml(text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Objects by `Kind name` or `Kind namespace/name`: each the sample of its kind, with what stands there laid over it, or
+/// none where that is null. Three words are short for what takes many: `ready: 'False'` of a node, which else is
+/// `Unknown`; `uses: CLAIM` of a pod, which is stuck on ds06; and `volume: NAME` of a claim, which else is bound to pv-1.
+pub fn objects(described: &Value) -> Vec<Value> {
+    let described = described.as_object().expect("a mapping").iter();
+    let described = described.filter(|(_, more)| !more.is_null());
+    let objects = described.map(|(key, more)| {
+        let (kind, name) = key.split_once(' ').expect("a kind and a name");
+        let (space, name) = name.split_once('/').unwrap_or(("data", name));
+        let mut more = more.clone();
+        let mut word = |key: &str| {
+            let word = more.as_object_mut().and_then(|more| more.remove(key));
+            word.map(|word| word.as_str().expect("a word").to_owned())
+        };
+        let sample = match kind {
+            "Node" => node(name, word("ready").as_deref().unwrap_or("Unknown")),
+            "Namespace" => namespace(name),
+            "Lease" => lease(name),
+            "Pod" => match word("uses") {
+                Some(claim) => using(pod(space, name, "ds06"), &claim),
+                None => pod(space, name, "ds06"),
+            },
+            "PersistentVolumeClaim" => {
+                claim(space, name, word("volume").as_deref().unwrap_or("pv-1"))
+            }
+            "PersistentVolume" => volume(name, &json!({"csi": {"driver": "ceph"}})),
+            "StatefulSet" => set(space, name, &[]),
+            _ => json!({"kind": kind, "metadata": {"name": name}}),
+        };
+        with(sample, more)
+    });
+    objects.collect()
+}
+
 /// A list, as `kubectl get … -o json` prints it.
 pub fn list(items: impl IntoIterator<Item = Value>) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""},
