@@ -352,11 +352,17 @@ fn every_form_that_kubectl_prints_gives_the_same_facts() {
     let forms = [
         (
             "single objects",
-            items.iter().map(|item| format!("{item}\n")).collect(),
+            items
+                .iter()
+                .flat_map(|item| [item.to_string(), "\n".into()])
+                .collect(),
         ),
         (
             "indented objects, nothing between",
-            items.iter().map(|item| format!("{item:#}")).collect(),
+            items
+                .iter()
+                .flat_map(|item| [format!("{item:#}")])
+                .collect(),
         ),
         (
             "a list a kind",
@@ -1090,9 +1096,10 @@ fn nodes_are_selected_by_label_annotation_and_taint() {
         ("taint:example.org/kind", false),
     ] {
         for of_leaves in [true, false] {
-            let (leaf, fenced): (&[_], &[_]) = match of_leaves {
-                true => (&["absent", selector], &[]),
-                false => (&[], &["absent", selector]),
+            let (leaf, fenced): (&[_], &[_]) = if of_leaves {
+                (&["absent", selector], &[])
+            } else {
+                (&[], &["absent", selector])
             };
             let node = node_by(&selecting(leaf, fenced), "ds06", more);
             let selected = (node.leaf.is_some(), !node.fenced.is_empty());

@@ -118,7 +118,11 @@ pub fn objects(described: &Value) -> Vec<Value> {
     let described = described.filter(|(_, more)| !more.is_null());
     let objects = described.map(|(key, more)| {
         let (kind, name) = key.split_once(' ').expect("a kind and a name");
-        let (space, name) = name.split_once('/').unwrap_or(("data", name));
+        let (given, name) = match name.split_once('/') {
+            Some((space, name)) => (Some(space), name),
+            None => (None, name),
+        };
+        let space = given.unwrap_or("data");
         let mut more = more.clone();
         let mut word = |key: &str| {
             let word = more.as_object_mut().and_then(|more| more.remove(key));
@@ -137,7 +141,7 @@ pub fn objects(described: &Value) -> Vec<Value> {
             }
             "PersistentVolume" => volume(name, &json!({"csi": {"driver": "ceph"}})),
             "StatefulSet" => set(space, name, &[]),
-            _ => json!({"kind": kind, "metadata": {"name": name}}),
+            _ => json!({"kind": kind, "metadata": {"namespace": given, "name": name, "uid": format!("uid-of-{name}")}}),
         };
         with(sample, more)
     });
