@@ -3,38 +3,51 @@
 use std::time::Duration;
 
 use pod_reaper_test_support::{
-    samples::{scratch, set, with},
+    samples::{NOW, objects, with, yaml},
     simulated::{Fate, Fault, Kind, Objects, Request, Server},
 };
-use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    facts::JOB_TRACKING,
-    report::samples::{audit, held_by, judged, lease, namespace, node, pod, run, using, volume},
+    report::samples::{audit, judged, run},
     selector::{NodeSelectors, Target},
     settings::Mode,
 };
 
-fn finished(mut pod: Value) -> Value {
-    pod["status"]["phase"] = json!("Failed");
-    pod
+const CLUSTER: &str = "
+    Node ds05: {ready: 'True'}
+    Node ds06: {}
+    Namespace shop: {}
+    Lease ds06: {}
+";
+/// It has finished, and its Job still holds it.
+const HELD: &str = "
+    Pod shop/held-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}, status: {phase: Failed}}
+";
+
+/// Reaps what is stuck in the cluster with `more`: the outcomes by UID, and the trace.
+async fn reaped(
+    more: &str,
+    fate: impl FnMut(&Request) -> Fate + Send + 'static,
+) -> (Vec<(String, &'static str)>, Vec<String>) {
+    let objects = objects(&with(yaml(CLUSTER), yaml(more)));
+    let settings = audit();
+    let (facts, plan) = judged(&settings, &objects);
+    let server = Server::with_faults(Objects::new(facts.now, objects), fate);
+    let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let pods = plan.reaps().collect::<Vec<_>>();
+    let (policy, mode) = (&settings.policy, WriteMode::Real);
+    let outcomes = execute(&cluster, &stop, policy, mode, &facts, &pods, &|| {}).await;
+    let outcomes = outcomes.into_iter();
+    let codes = outcomes.map(|(uid, outcome)| (uid.to_string(), outcome.code().as_str()));
+    (codes.collect(), server.lock().trace.clone())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
-    let objects = [
-        node("ds05", "True"),
-        node("ds06", "Unknown"),
-        namespace("shop"),
-        lease("ds06"),
-        finished(pod("shop", "free-0", "ds06")),
-        finished(held_by(pod("shop", "held-0", "ds06"), JOB_TRACKING)),
-    ];
-    let settings = audit();
-    let (facts, plan) = judged(&settings, &objects);
     let mut looks = 0;
-    let server = Server::with_faults(Objects::new(facts.now, objects), move |request| {
+    let fate = move |request: &Request| {
         looks += usize::from(request.kind == Kind::PodUids);
         // The first list holds the pod that its Job still holds. All further lists fail.
         let fails = request.kind == Kind::PodUids && looks > 1;
@@ -42,96 +55,47 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
             fault: fails.then_some(Fault::Status(403, false, false)),
             ..Fate::default()
         }
-    });
-    let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
-    let pods = plan.reaps().collect::<Vec<_>>();
-    let outcomes = execute(
-        &cluster,
-        &stop,
-        &settings.policy,
-        WriteMode::Real,
-        &facts,
-        &pods,
-        &|| {},
-    )
-    .await;
-    let codes = outcomes
-        .iter()
-        .map(|(uid, outcome)| (uid.as_str(), outcome.code().as_str()))
-        .collect::<Vec<_>>();
-    assert_eq!(
-        codes,
-        [
-            ("uid-shop-free-0", "deleted"),
-            ("uid-shop-held-0", "unverified")
-        ]
-    );
+    };
+    let two = format!("{HELD}    Pod shop/free-0: {{status: {{phase: Failed}}}}");
+    let (codes, _) = reaped(&two, fate).await;
+    let codes = codes.iter().map(|(uid, code)| format!("{uid} {code}"));
+    let expected = ["uid-shop-free-0 deleted", "uid-shop-held-0 unverified"];
+    assert_eq!(codes.collect::<Vec<_>>(), expected);
 }
 
 /// Each look makes an old API server read every pod of the cluster.
 #[tokio::test(start_paused = true)]
 async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
-    let objects = [
-        node("ds05", "True"),
-        node("ds06", "Unknown"),
-        namespace("shop"),
-        lease("ds06"),
-        finished(held_by(pod("shop", "held-0", "ds06"), JOB_TRACKING)),
-    ];
-    let settings = audit();
-    let (facts, plan) = judged(&settings, &objects);
-    let server = Server::new(Objects::new(facts.now, objects));
-    let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
-    let pods = plan.reaps().collect::<Vec<_>>();
-    let outcomes = execute(
-        &cluster,
-        &stop,
-        &settings.policy,
-        WriteMode::Real,
-        &facts,
-        &pods,
-        &|| {},
-    )
-    .await;
-    assert_eq!(outcomes["uid-shop-held-0"], Outcome::StillThere);
-    let trace = server.lock().trace.clone();
+    let (codes, trace) = reaped(HELD, |_| Fate::default()).await;
+    assert_eq!(codes, [("uid-shop-held-0".to_owned(), "still-there")]);
     let looks = trace
         .iter()
         .filter_map(|sent| sent.split_once(" ms: GET /api/v1/pods?"));
-    let looks = looks.map(|(at, _)| at).collect::<Vec<_>>();
     assert_eq!(
-        looks,
+        looks.map(|(at, _)| at).collect::<Vec<_>>(),
         ["0", "250", "750", "1750", "3750", "5750", "7750", "9750"]
     );
 }
 
 /// A StatefulSet's pod on a dead node, with two claims there that are declared scratch.
-fn with_scratch() -> Vec<Value> {
-    let disk = json!({"local": {"path": "/x"}, "persistentVolumeReclaimPolicy": "Delete"});
-    let mut pod = pod("shop", "cache-0", "ds06");
-    let volume_of = |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-cache-0")}});
-    pod["spec"]["volumes"] = json!([volume_of("a"), volume_of("b")]);
-    pod["metadata"]["labels"] = json!({"apps.kubernetes.io/pod-index": "0"});
-    vec![
-        node("ds05", "True"),
-        node("ds06", "Unknown"),
-        namespace("shop"),
-        lease("ds06"),
-        pod,
-        set("shop", "cache", &["a", "b"]),
-        scratch("shop", "a-cache-0", "pv-a"),
-        scratch("shop", "b-cache-0", "pv-b"),
-        volume("pv-a", &disk),
-        volume("pv-b", &disk),
-    ]
-}
+const SCRATCH: &str = "
+    Pod shop/cache-0:
+        metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}
+        spec:
+            volumes:
+            - {name: a, persistentVolumeClaim: {claimName: a-cache-0}}
+            - {name: b, persistentVolumeClaim: {claimName: b-cache-0}}
+    StatefulSet shop/cache: {spec: {volumeClaimTemplates: [{metadata: {name: a}}, {metadata: {name: b}}]}}
+    PersistentVolumeClaim shop/a-cache-0: {volume: pv-a, metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
+    PersistentVolumeClaim shop/b-cache-0: {volume: pv-b, metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
+    PersistentVolume pv-a: {spec: {csi: null, local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
+    PersistentVolume pv-b: {spec: {csi: null, local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
+";
 
-/// Runs with `--reap-scratch` on `objects`, as a real run, and tells the outcome, what it says, and what was sent from the
+/// Runs with `--reap-scratch` on [`SCRATCH`] with `more`, as a real run, and tells the outcome, what it says, and what was sent from the
 /// first write on.
 async fn reap_scratch(
-    objects: Vec<Value>,
+    more: &str,
     mode: Mode,
     mut fault: impl FnMut(&Request) -> Option<Fault> + Send + 'static,
 ) -> (String, Vec<String>) {
@@ -139,20 +103,20 @@ async fn reap_scratch(
         fault: fault(request),
         ..Fate::default()
     };
-    reap_scratch_within(Duration::from_mins(8), objects, mode, fate).await
+    reap_scratch_within(Duration::from_mins(8), more, mode, fate).await
 }
 
 async fn reap_scratch_within(
     deadline: Duration,
-    objects: Vec<Value>,
+    more: &str,
     mode: Mode,
     fate: impl FnMut(&Request) -> Fate + Send + 'static,
 ) -> (String, Vec<String>) {
-    let now = "2026-01-31T03:00:00Z".parse().unwrap();
     let mut settings = run(mode, Target::default());
     settings.policy.reap_scratch = true;
     (settings.all, settings.events) = (false, false);
-    let objects = Objects::new(now, objects);
+    let objects = objects(&with(with(yaml(CLUSTER), yaml(SCRATCH)), yaml(more)));
+    let objects = Objects::new(NOW.parse().unwrap(), objects);
     let server = Server::with_faults(objects, fate);
     let (_signal, stop) = Stop::manual(deadline);
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
@@ -195,7 +159,7 @@ const CLAIMS: [&str; 2] = [
 
 #[tokio::test(start_paused = true)]
 async fn scratch_goes_between_a_rehearsal_and_its_pod() {
-    let (says, sent) = reap_scratch(with_scratch(), REAL, |_| None).await;
+    let (says, sent) = reap_scratch("{}", REAL, |_| None).await;
     assert!(says.starts_with("scratch deleted"), "{says}");
     assert_eq!(
         sent,
@@ -208,7 +172,7 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
         .concat()
     );
 
-    let (says, sent) = reap_scratch(with_scratch(), Mode::ServerDryRun, |_| None).await;
+    let (says, sent) = reap_scratch("{}", Mode::ServerDryRun, |_| None).await;
     assert!(says.starts_with("scratch would-delete"), "{says}");
     assert!(
         sent.iter()
@@ -220,96 +184,75 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_proved_to_be_scratch_stays() {
-    let altered = |at: usize, more: Value| {
-        let mut objects = with_scratch();
-        objects[at] = with(objects[at].take(), more);
-        objects
-    };
-    let other = |pod: Value| with_scratch().into_iter().chain([pod]).collect::<Vec<_>>();
-    let annotated = |value: &str| {
-        altered(
-            6,
-            json!({"metadata": {"annotations": {"pod-reaper.io/scratch": value}}}),
-        )
-    };
-    let marked = |field: &str| {
-        altered(
-            6,
-            json!({"metadata": {field: {"pod-reaper.io/skip": "true"}}}),
-        )
-    };
-    let mut living = using(pod("shop", "backup-0", "ds05"), "a-cache-0");
-    living["metadata"]["deletionTimestamp"] = Value::Null;
-    for (name, objects, why) in [
+    for (name, more, why) in [
         (
             "no annotation",
-            annotated("false"),
+            "PersistentVolumeClaim shop/a-cache-0: {metadata: {annotations: {pod-reaper.io/scratch: 'false'}}}",
             "claim a-cache-0 is not annotated",
         ),
         (
             "another value",
-            annotated("True"),
+            "PersistentVolumeClaim shop/a-cache-0: {metadata: {annotations: {pod-reaper.io/scratch: 'True'}}}",
             "claim a-cache-0 is not annotated",
         ),
-        ("opted out", marked("annotations"), "is opted out"),
-        ("opted out by label", marked("labels"), "is opted out"),
+        (
+            "opted out",
+            "PersistentVolumeClaim shop/a-cache-0: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}",
+            "is opted out",
+        ),
+        (
+            "opted out by label",
+            "PersistentVolumeClaim shop/a-cache-0: {metadata: {labels: {pod-reaper.io/skip: 'true'}}}",
+            "is opted out",
+        ),
         (
             "held",
-            altered(
-                6,
-                json!({"metadata": {"finalizers": ["example.org/backup"]}}),
-            ),
+            "PersistentVolumeClaim shop/a-cache-0: {metadata: {finalizers: [example.org/backup]}}",
             "a finalizer would hold it",
         ),
         (
             "scaled down",
-            altered(5, json!({"spec": {"replicas": 0}})),
+            "StatefulSet shop/cache: {spec: {replicas: 0}}",
             "no longer wants the pod",
         ),
         (
             "being deleted",
-            altered(
-                5,
-                json!({"metadata": {"deletionTimestamp": "2026-01-31T02:59:00Z"}}),
-            ),
+            "StatefulSet shop/cache: {metadata: {deletionTimestamp: '2026-01-31T02:59:00Z'}}",
             "no longer wants the pod",
         ),
         (
             "no template",
-            altered(5, json!({"spec": {"volumeClaimTemplates": []}})),
+            "StatefulSet shop/cache: {spec: {volumeClaimTemplates: []}}",
             "from no template",
         ),
         (
             "another set",
-            altered(5, json!({"metadata": {"uid": "another"}})),
+            "StatefulSet shop/cache: {metadata: {uid: another}}",
             "is now another one of that name",
         ),
         (
             "no set",
-            altered(4, json!({"metadata": {"ownerReferences": []}})),
+            "Pod shop/cache-0: {metadata: {ownerReferences: []}}",
             "no StatefulSet made it",
         ),
         (
             "another user",
-            other(living),
+            "Pod shop/backup-0: {uses: a-cache-0, metadata: {deletionTimestamp: null}, spec: {nodeName: ds05}}",
             "claim a-cache-0 is also used by backup-0",
         ),
         (
             "an old server",
-            altered(4, json!({"metadata": {"labels": null}})),
+            "Pod shop/cache-0: {metadata: {labels: null}}",
             "older than Kubernetes 1.28",
         ),
         (
             "a confined one too",
-            altered(
-                9,
-                json!({"spec": {"local": null, "nodeAffinity": {"required":
-            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]}}}}),
-            ),
+            "PersistentVolume pv-b: {spec: {local: null, nodeAffinity: {required: {nodeSelectorTerms: [
+                {matchExpressions: [{key: disk, operator: Exists}]}]}}}}",
             "volume-confined would hold it anyway",
         ),
     ] {
-        let (says, sent) = reap_scratch(objects, REAL, |_| None).await;
+        let (says, sent) = reap_scratch(more, REAL, |_| None).await;
         assert!(
             says.starts_with("local-volume none") && says.contains(why),
             "{name}: {says}"
@@ -321,7 +264,7 @@ async fn what_is_not_proved_to_be_scratch_stays() {
         let fault = move |request: &Request| {
             (request.kind == kind).then_some(Fault::Status(403, false, false))
         };
-        let (says, sent) = reap_scratch(with_scratch(), REAL, fault).await;
+        let (says, sent) = reap_scratch("{}", REAL, fault).await;
         assert!(
             says.starts_with("local-volume none") && says.contains("answered 403"),
             "{kind:?}: {says}"
@@ -344,7 +287,7 @@ async fn a_claim_that_went_alone_is_told() {
         forbidden(Kind::DeleteClaim, "b-cache-0", true),
         forbidden(Kind::DeleteClaim, "a-cache-0", false),
     ] {
-        let (says, _) = reap_scratch(with_scratch(), REAL, fault).await;
+        let (says, _) = reap_scratch("{}", REAL, fault).await;
         assert!(says.starts_with("scratch denied"), "{says}");
     }
     // Refused after that.
@@ -358,7 +301,7 @@ async fn a_claim_that_went_alone_is_told() {
             "(a-cache-0, b-cache-0)",
         ),
     ] {
-        let (says, _) = reap_scratch(with_scratch(), REAL, fault).await;
+        let (says, _) = reap_scratch("{}", REAL, fault).await;
         let what =
             format!("its claims are gone, or may be {gone}, and this run did not delete the pod.");
         assert!(
@@ -384,7 +327,7 @@ async fn a_claim_is_tried_again_as_it_was_judged() {
         ),
     ] {
         let mut deletes = 0;
-        let (said, sent) = reap_scratch(with_scratch(), REAL, move |request| {
+        let (said, sent) = reap_scratch("{}", REAL, move |request| {
             let is_it = request.kind == Kind::DeleteClaim && !request.dry_run;
             deletes += usize::from(is_it);
             (is_it && deletes == 1).then_some(first)
@@ -421,17 +364,12 @@ async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
             }
         }
     };
-    let (says, sent) = reap_scratch_within(
-        deadline,
-        with_scratch(),
-        REAL,
-        slow(Kind::Delete, "cache-0"),
-    )
-    .await;
+    let (says, sent) =
+        reap_scratch_within(deadline, "{}", REAL, slow(Kind::Delete, "cache-0")).await;
     assert!(says.starts_with("scratch interrupted"), "{says}");
     assert_eq!(sent, REHEARSAL[..1]);
     let slow = slow(Kind::DeleteClaim, "a-cache-0");
-    let (says, sent) = reap_scratch_within(deadline, with_scratch(), REAL, slow).await;
+    let (says, sent) = reap_scratch_within(deadline, "{}", REAL, slow).await;
     assert!(says.starts_with("scratch deleted"), "{says}");
     assert_eq!(
         sent.iter()
@@ -456,8 +394,7 @@ async fn no_claim_goes_by_a_look_that_is_older_than_five_seconds() {
             ..Fate::default()
         }
     };
-    let (says, sent) =
-        reap_scratch_within(Duration::from_mins(8), with_scratch(), REAL, late).await;
+    let (says, sent) = reap_scratch_within(Duration::from_mins(8), "{}", REAL, late).await;
     assert!(says.starts_with("scratch failed"), "{says}");
     assert!(
         !sent.contains(&CLAIMS[1].to_owned()) && !sent.contains(&"DELETE pods/cache-0".to_owned()),
