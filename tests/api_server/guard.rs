@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Display,
     fs,
     io::{Read, Write},
     os::unix::net::UnixStream,
@@ -24,6 +25,7 @@ use crate::{
         objects::{Node, Pod, annotate, namespace, pod_path, seconds_ago},
         program::{binary, run_with, shown},
         proxy::{Act, Proxy},
+        samples::{with, yaml},
     },
     uid, until_overdue,
 };
@@ -41,7 +43,7 @@ struct Installed {
     /// The folder that is applied.
     manifests: String,
     namespace: &'static str,
-    account: &'static str,
+    account: String,
 }
 
 /// The shipped installation, and common changes of it, each with the component `scratch`, and so with `answers`. The folder is one from which
@@ -72,50 +74,30 @@ fn installations(cluster: &ControlPlane) -> [Installed; 6] {
         _ => format!("{line}\n"),
     });
     let by_hand = by_hand.collect();
+    let installed = |how, manifests, namespace, name: &str| Installed {
+        how,
+        manifests,
+        namespace,
+        account: format!("system:serviceaccount:{namespace}:{name}"),
+    };
+    let all = "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n";
+    // Settings of the operator's own, which are all that the ConfigMap then holds.
+    let settings = "configMapGenerator:\n- {name: pod-reaper, namespace: pod-reaper, behavior: replace, literals: [DRY_RUN=server]}\n";
+    let prefix = rendered("prefix", "namePrefix: acme-\n");
+    let namespace = rendered("namespace", "namespace: other\n");
+    let settings = rendered("settings", settings);
     [
-        Installed {
-            how: "as shipped",
-            manifests: shipped,
-            namespace: "pod-reaper",
-            account: ACCOUNT,
-        },
-        Installed {
-            how: "under a prefix",
-            manifests: rendered("prefix", "namePrefix: acme-\n"),
-            namespace: "pod-reaper",
-            account: "system:serviceaccount:pod-reaper:acme-pod-reaper",
-        },
-        Installed {
-            how: "in another namespace",
-            manifests: rendered("namespace", "namespace: other\n"),
-            namespace: "other",
-            account: "system:serviceaccount:other:pod-reaper",
-        },
-        Installed {
-            how: "with all of it",
-            manifests: rendered(
-                "all",
-                "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n",
-            ),
-            namespace: "other",
-            account: "system:serviceaccount:other:acme-pod-reaper-eu",
-        },
-        // Settings of the operator's own, which are all that the ConfigMap then holds.
-        Installed {
-            how: "with other settings",
-            manifests: rendered(
-                "settings",
-                "configMapGenerator:\n- {name: pod-reaper, namespace: pod-reaper, behavior: replace, literals: [DRY_RUN=server]}\n",
-            ),
-            namespace: "pod-reaper",
-            account: ACCOUNT,
-        },
-        Installed {
-            how: "renamed by hand",
-            manifests: by_hand,
-            namespace: "grim",
-            account: "system:serviceaccount:grim:grim",
-        },
+        installed("as shipped", shipped, "pod-reaper", "pod-reaper"),
+        installed("under a prefix", prefix, "pod-reaper", "acme-pod-reaper"),
+        installed("in another namespace", namespace, "other", "pod-reaper"),
+        installed(
+            "with all of it",
+            rendered("all", all),
+            "other",
+            "acme-pod-reaper-eu",
+        ),
+        installed("with other settings", settings, "pod-reaper", "pod-reaper"),
+        installed("renamed by hand", by_hand, "grim", "grim"),
     ]
 }
 
@@ -135,7 +117,7 @@ impl Installed {
             self.how
         );
         until("the guard is in force", || {
-            is_guarded(cluster, self.account, self.namespace)
+            is_guarded(cluster, &self.account, self.namespace)
         });
     }
 }
@@ -154,20 +136,32 @@ fn at_once() -> Value {
     json!({"gracePeriodSeconds": 0})
 }
 
-/// Whether the guard refuses the account its own pod.
-pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> bool {
-    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
-    let (_, answer) = as_user(account, cluster, "DELETE", &pod_path(namespace, OWN), &dry);
-    answer["message"]
-        .as_str()
-        .is_some_and(|message| message.ends_with(REFUSAL))
+fn dry_run() -> Value {
+    json!({"gracePeriodSeconds": 0, "dryRun": ["All"]})
 }
 
+/// What the server says to the account that would delete it.
+fn rehearsed(account: &str, cluster: &ControlPlane, path: &str) -> (u16, String) {
+    let (code, answer) = as_user(account, cluster, "DELETE", path, &dry_run());
+    let message = answer["message"].as_str().unwrap_or_default();
+    (code, message.to_owned())
+}
+
+/// Whether the guard refuses the account its own pod.
+pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> bool {
+    let (_, message) = rehearsed(account, cluster, &pod_path(namespace, OWN));
+    message.ends_with(REFUSAL)
+}
+
+/// The rules of an administrator.
+const EVERYTHING: &str = "[{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]";
+
 /// Gives a user the rules of a new `ClusterRole`.
-pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
-    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": name}, "rules": rules});
-    cluster.create(&format!("{RBAC}/clusterroles"), role);
+pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: impl Display) {
+    let role = format!(
+        "{{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {{name: {name}}}, rules: {rules}}}"
+    );
+    cluster.create(&format!("{RBAC}/clusterroles"), yaml(&role));
     bind(
         cluster,
         ("ClusterRoleBinding", "clusterrolebindings"),
@@ -180,13 +174,16 @@ pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &Value) {
 pub const IN_APPS: (&str, &str) = ("RoleBinding", "namespaces/apps/rolebindings");
 
 pub fn bind(cluster: &ControlPlane, (kind, place): (&str, &str), role: &str, user: &str) {
-    let group = "rbac.authorization.k8s.io";
-    let binding = json!({
-        "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": role},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-    });
-    cluster.create(&format!("{RBAC}/{place}"), binding);
+    let binding = format!(
+        "
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: {kind}
+        metadata: {{name: {role}}}
+        roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}
+        subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: '{user}'}}]
+        "
+    );
+    cluster.create(&format!("{RBAC}/{place}"), yaml(&binding));
 }
 
 /// Grants every verb on pods, so that only the guard can refuse.
@@ -195,17 +192,11 @@ fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
         cluster,
         "stolen",
         account,
-        &json!([{"apiGroups": [""], "resources": ["pods", "pods/*"], "verbs": ["*"]}]),
+        "[{apiGroups: [''], resources: [pods, pods/*], verbs: ['*']}]",
     );
     until("the rights are there", || {
-        let (code, _) = as_user(
-            account,
-            cluster,
-            "DELETE",
-            "/api/v1/namespaces/default/pods?dryRun=All",
-            &json!({}),
-        );
-        code != 403
+        let pods = "/api/v1/namespaces/default/pods?dryRun=All";
+        as_user(account, cluster, "DELETE", pods, &json!({})).0 != 403
     });
 }
 
@@ -225,17 +216,63 @@ fn policy(cluster: &ControlPlane) -> String {
     format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
 }
 
-/// The program's own patch for this pod, modified by `change`.
-pub fn status_patch(pod: &Value, change: impl FnOnce(&mut Value)) -> Value {
-    let mut patch = json!({
-        "metadata": {"uid": pod["metadata"]["uid"], "resourceVersion": pod["metadata"]["resourceVersion"]},
-        "status": {"phase": "Failed", "conditions": [{
-            "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodReaper", "message": "stuck",
-            "lastTransitionTime": "2026-01-31T03:00:00Z",
-        }]},
-    });
-    change(&mut patch);
-    patch
+/// The program's own patch for this pod, with `more` laid over it.
+pub fn status_patch(pod: &Value, more: Value) -> Value {
+    let mut patch = yaml(
+        "
+        status:
+            phase: Failed
+            conditions:
+            - {type: DisruptionTarget, status: 'True', reason: DeletionByPodReaper, message: stuck,
+                lastTransitionTime: '2026-01-31T03:00:00Z'}
+        ",
+    );
+    for field in ["uid", "resourceVersion"] {
+        patch["metadata"][field] = pod["metadata"][field].clone();
+    }
+    with(patch, more)
+}
+
+/// Sends what each row of the YAML says as the account, whom the guard has to refuse in these words; without any, in those of
+/// its first rule. `delete` and `patch` are paths, `fail` is the program's own patch of that pod's status, `with` what is
+/// laid over it. Returns the words.
+fn attacked(
+    cluster: &ControlPlane,
+    (how, account, policy): (&str, &str, &str),
+    rows: &str,
+    dry: &[bool],
+) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    for row in yaml(rows).as_array().expect("a list") {
+        let text = |field: &str| row[field].as_str();
+        let what = format!("{how}: {row}");
+        let says = text("says").unwrap_or(REFUSAL);
+        for dry in dry {
+            let (method, mut path, mut body) = match (text("delete"), text("patch"), text("fail")) {
+                (Some(path), ..) => ("DELETE", path.to_owned(), row["with"].clone()),
+                (_, Some(path), _) => ("PATCH", path.to_owned(), row["with"].clone()),
+                (.., name) => {
+                    let path = pod_path("apps", name.expect("a pod"));
+                    let patch = status_patch(&cluster.get(&path), row["with"].clone());
+                    ("PATCH", format!("{path}/status"), patch)
+                }
+            };
+            if *dry && method == "DELETE" {
+                body["dryRun"] = json!(["All"]);
+            } else if *dry {
+                path.push_str("?dryRun=All");
+            }
+            let (code, answer) = as_user(account, cluster, method, &path, &body);
+            let message = answer["message"].as_str().unwrap_or_default();
+            assert_eq!(code, 403, "{what}, dry {dry}: {message}");
+            assert!(
+                message.contains(policy) && message.contains(says),
+                "{what}, dry {dry}: {message}"
+            );
+        }
+        words.insert(says.to_owned());
+    }
+    words
 }
 
 #[test]
@@ -244,20 +281,15 @@ fn it_stops_what_the_program_never_does_however_it_is_installed() {
     for installed in installations {
         let cluster = fresh();
         installed.apply(&cluster);
-        it_stops_what_the_program_never_does(&cluster, installed.how, installed.account);
-        it_holds_claims_to_answers(&cluster, installed.how, installed.account);
+        it_stops_what_the_program_never_does(&cluster, installed.how, &installed.account);
+        it_holds_claims_to_answers(&cluster, installed.how, &installed.account);
     }
 }
 
 /// With all rights on claims, a stolen token can delete only those that are scratch or given up, and change none.
 pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &str) {
-    grant(
-        cluster,
-        "stolen-claims",
-        account,
-        &json!([{"apiGroups": [""], "resources": ["persistentvolumeclaims", "persistentvolumeclaims/status"],
-            "verbs": ["*"]}]),
-    );
+    let rules = "[{apiGroups: [''], resources: [persistentvolumeclaims, persistentvolumeclaims/status], verbs: ['*']}]";
+    grant(cluster, "stolen-claims", account, rules);
     let claims = [
         ("scratch", SCRATCH, "true", true),
         ("none", KEPT, "true", false),
@@ -301,62 +333,25 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
     for (name, mark) in [("skipped", "annotations"), ("skipped-too", "labels")] {
         cluster.merge_patch(&claim_path("apps", name), json!({"metadata": {mark: skip}}));
     }
-    let neither = "only claims that are annotated";
-    let change = "nothing of a claim";
-    let metadata = |field: &str, key: &str, value: &str| json!({"metadata": {field: {key: value}}});
     let refused = claims.iter().filter(|(_, _, _, may)| !may);
     let refused = refused.map(|(name, ..)| *name);
     let refused = refused.chain(["skipped", "skipped-too", "at-its-creation"]);
-    let mut attacks = refused
-        .map(|name| (name, "DELETE", claim_path("apps", name), json!({}), neither))
-        .collect::<Vec<_>>();
-    let collection = "/api/v1/namespaces/apps/persistentvolumeclaims".to_owned();
-    attacks.extend([
-        ("all of them", "DELETE", collection, json!({}), neither),
-        (
-            "declare one",
-            "PATCH",
-            claim_path("apps", "none"),
-            metadata("annotations", SCRATCH, "true"),
-            // Of two policies that refuse, the API server names either.
-            "pod-reaper may",
-        ),
-        (
-            "change scratch",
-            "PATCH",
-            claim_path("apps", "scratch"),
-            metadata("labels", "a", "b"),
-            change,
-        ),
-        (
-            "strip its finalizer",
-            "PATCH",
-            claim_path("apps", "scratch"),
-            json!({"metadata": {"finalizers": null}}),
-            change,
-        ),
-        (
-            "its status",
-            "PATCH",
-            format!("{}/status", claim_path("apps", "none")),
-            json!({"status": {"phase": "Lost"}}),
-            change,
-        ),
-        (
-            "in a namespace",
-            "DELETE",
-            claim_path("annotated", "scratch"),
-            json!({}),
-            "opted out",
-        ),
-        (
-            "in a namespace",
-            "DELETE",
-            claim_path("labelled", "given-up"),
-            json!({}),
-            "opted out",
-        ),
-    ]);
+    let refused = refused.map(|name| {
+        let path = claim_path("apps", name);
+        format!("- {{delete: {path}, with: {{}}, says: only claims that are annotated}}\n")
+    });
+    // Of two policies that refuse, the API server names either.
+    let more = "
+- {delete: /api/v1/namespaces/apps/persistentvolumeclaims, with: {}, says: only claims that are annotated}
+- {patch: APPS/none, with: {metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}, says: pod-reaper may}
+- {patch: APPS/scratch, with: {metadata: {labels: {a: b}}}, says: nothing of a claim}
+- {patch: APPS/scratch, with: {metadata: {finalizers: null}}, says: nothing of a claim}
+- {patch: APPS/none/status, with: {status: {phase: Lost}}, says: nothing of a claim}
+- {delete: /api/v1/namespaces/annotated/persistentvolumeclaims/scratch, with: {}, says: opted out}
+- {delete: /api/v1/namespaces/labelled/persistentvolumeclaims/given-up, with: {}, says: opted out}
+";
+    let attacks = refused.collect::<String>()
+        + &more.replace("APPS", "/api/v1/namespaces/apps/persistentvolumeclaims");
     let ask = |name| {
         let dry = json!({"dryRun": ["All"]});
         as_user(account, cluster, "DELETE", &claim_path("apps", name), &dry).0
@@ -368,15 +363,12 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
         assert_eq!(ask(name), 200, "{how}: {name}");
     }
     let before = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
-    for (what, method, path, body, says) in &attacks {
-        let (code, answer) = as_user(account, cluster, method, path, body);
-        let message = answer["message"].as_str().unwrap_or_default();
-        assert_eq!(code, 403, "{how}: {what}: {message}");
-        assert!(
-            message.contains("pod-reaper-answers") && message.contains(says),
-            "{how}: {what}: {message}"
-        );
-    }
+    attacked(
+        cluster,
+        (how, account, "pod-reaper-answers"),
+        &attacks,
+        &[false],
+    );
     let left = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
     let (before, left) = (before.as_array().unwrap(), left.as_array().unwrap());
     for claim in before.iter().filter(|claim| !left.contains(claim)) {
@@ -389,22 +381,51 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
         );
     }
     // It restricts nobody else.
-    let declare = metadata("annotations", SCRATCH, "true");
-    assert_eq!(
-        cluster
-            .request("PATCH", &claim_path("apps", "none"), Some(declare))
-            .0,
-        200,
-        "{how}"
-    );
-    assert_eq!(
-        cluster
-            .request("DELETE", &claim_path("apps", "false"), Some(json!({})))
-            .0,
-        200,
-        "{how}"
-    );
+    annotate(cluster, &claim_path("apps", "none"), SCRATCH, "true");
+    cluster.delete(&claim_path("apps", "false"), json!({}));
 }
+
+/// Beside each, what the guard says; nothing is the message of its first rule.
+const ATTACKS: &str = "
+# Stop a pod that runs, or all.
+- {delete: /api/v1/namespaces/apps/pods/alive, with: {gracePeriodSeconds: 0}}
+- {delete: /api/v1/namespaces/apps/pods/alive, with: {}}
+- {delete: /api/v1/namespaces/apps/pods, with: {gracePeriodSeconds: 0}}
+- {delete: '/api/v1/namespaces/apps/pods?labelSelector=app%3Dweb&fieldSelector=metadata.name%3Dalive', with: {gracePeriodSeconds: 0}}
+- {delete: /api/v1/namespaces/apps/pods/mirror, with: {gracePeriodSeconds: 0}, says: mirrors of static pods}
+- {delete: /api/v1/namespaces/apps/pods/annotated, with: {gracePeriodSeconds: 0}, says: pods that are opted out}
+- {delete: /api/v1/namespaces/apps/pods/labelled, with: {gracePeriodSeconds: 0}, says: pods that are opted out}
+- {delete: /api/v1/namespaces/annotated/pods/in-there, with: {gracePeriodSeconds: 0}, says: of namespaces that are opted out}
+- {delete: /api/v1/namespaces/labelled/pods/in-there, with: {gracePeriodSeconds: 0}, says: of namespaces that are opted out}
+# Fail or redirect a pod that runs, or one that no Job holds, or others too.
+- {fail: alive, with: {}}
+- {patch: /api/v1/namespaces/apps/pods/alive/status, with: {status: {podIP: 10.0.0.66, podIPs: [{ip: 10.0.0.66}]}}}
+- {fail: stuck, with: {}, says: nothing but the Job controller holds}
+- {fail: also-held, with: {}, says: nothing but the Job controller holds}
+# Another phase, or none, or that of one that has ended.
+- {fail: held, with: {status: {phase: Succeeded}}, says: the phase of a pod only to Failed}
+- {patch: /api/v1/namespaces/apps/pods/held/status, with: {status: {message: other}}, says: the phase of a pod only to Failed}
+- {fail: ended, with: {}, says: the phase of a pod only to Failed}
+# Redirect it, move it, change its message, take it away, add a field.
+- {fail: held, with: {status: {podIP: 10.0.0.66, podIPs: [{$patch: replace}, {ip: 10.0.0.66}]}}, says: nothing of a status but phase and conditions}
+- {fail: held, with: {status: {hostIP: 192.0.2.66, hostIPs: [{$patch: replace}, {ip: 192.0.2.66}]}}, says: nothing of a status but phase and conditions}
+- {fail: held, with: {status: {message: other}}, says: nothing of a status but phase and conditions}
+- {fail: held, with: {status: {message: null}}, says: nothing of a status but phase and conditions}
+- fail: held
+  with: {status: {containerStatuses: [{name: main, image: x, imageID: x, ready: true, restartCount: 0}]}}
+  says: nothing of a status but phase and conditions
+# Call it Ready, drop a condition.
+- fail: held
+  with: {status: {conditions: [{type: Ready, status: 'True', reason: DeletionByPodReaper, lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
+  says: no condition but DisruptionTarget
+- {fail: held, with: {status: {conditions: [{type: Ready, $patch: delete}]}}, says: no condition but DisruptionTarget}
+# Relabel it, add or take away an annotation, strip its finalizer, change the pod itself.
+- {fail: held, with: {metadata: {labels: {app: other}}}, says: nothing of a pod's metadata}
+- {fail: held, with: {metadata: {annotations: {example.org/new: x}}}, says: nothing of a pod's metadata}
+- {fail: held, with: {metadata: {annotations: null}}, says: nothing of a pod's metadata}
+- {fail: held, with: {metadata: {finalizers: null}}, says: nothing of a pod's metadata}
+- {patch: /api/v1/namespaces/apps/pods/stuck, with: {metadata: {labels: {app: other}}}, says: nothing of a pod but its status}
+";
 
 pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
     Node::ready("well").create(cluster);
@@ -417,7 +438,7 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
             .annotation("example.org/note", "as it was");
         pod.owned_by("Job", "import")
     };
-    let alive = on("well", "alive").finalizer(JOB_TRACKING).create(cluster);
+    on("well", "alive").finalizer(JOB_TRACKING).create(cluster);
     on("dead", "stuck").terminating(cluster, 600);
     on("dead", "mirror")
         .annotation("kubernetes.io/config.mirror", "hash")
@@ -434,208 +455,32 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         cluster.merge_patch(&format!("/api/v1/namespaces/{name}"), opted_out);
         Pod::on("dead", name, "in-there").terminating(cluster, 600);
     }
-    let stuck = cluster.get(&pod_path("apps", "stuck"));
     on("dead", "held").finalizer(JOB_TRACKING).create(cluster);
-    let running = json!({
-        "podIP": "10.0.0.7", "podIPs": [{"ip": "10.0.0.7"}], "hostIP": "192.0.2.1", "hostIPs": [{"ip": "192.0.2.1"}],
-        "message": "as it was",
-        "conditions": [
-            {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-31T02:00:00Z"},
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-31T01:00:00Z"},
-        ],
-    });
-    cluster.patch_status(&pod_path("apps", "held"), running);
-    cluster.delete(
-        &pod_path("apps", "held"),
-        json!({"gracePeriodSeconds": 600}),
-    );
-    let held = cluster.get(&pod_path("apps", "held"));
-    let also = on("dead", "also-held")
+    let running = "
+        podIP: 10.0.0.7
+        podIPs: [{ip: 10.0.0.7}]
+        hostIP: 192.0.2.1
+        hostIPs: [{ip: 192.0.2.1}]
+        message: as it was
+        conditions:
+        - {type: Ready, status: 'False', lastTransitionTime: '2026-01-31T02:00:00Z'}
+        - {type: PodScheduled, status: 'True', lastTransitionTime: '2026-01-31T01:00:00Z'}
+    ";
+    let held = pod_path("apps", "held");
+    cluster.patch_status(&held, yaml(running));
+    cluster.delete(&held, json!({"gracePeriodSeconds": 600}));
+    on("dead", "also-held")
         .finalizer(JOB_TRACKING)
-        .finalizer("example.org/mine");
-    let also = also.terminating(cluster, 600);
+        .finalizer("example.org/mine")
+        .terminating(cluster, 600);
     on("dead", "ended")
         .finalizer(JOB_TRACKING)
         .terminating(cluster, 600);
-    let ended = cluster.patch_status(&pod_path("apps", "ended"), json!({"phase": "Failed"}));
+    cluster.patch_status(&pod_path("apps", "ended"), json!({"phase": "Failed"}));
 
-    let at_once = at_once();
-    let status = |name: &str| format!("{}/status", pod_path("apps", name));
-    let of = |pod: &Value, change: fn(&mut Value)| status_patch(pod, change);
-    let not_terminating = REFUSAL;
-    let content = "nothing of a status but phase and conditions";
-    let metadata = "nothing of a pod's metadata";
-    let condition = "no condition but DisruptionTarget";
-    let phase = "the phase of a pod only to Failed";
-    let holder = "nothing but the Job controller holds";
-    // The requests, and the expected messages of the guard.
-    let attacks: Vec<(&str, &str, String, Value, &str)> = vec![
-        ("kill a running pod", "DELETE", pod_path("apps", "alive"), at_once.clone(), not_terminating),
-        ("stop a running pod", "DELETE", pod_path("apps", "alive"), json!({}), not_terminating),
-        (
-            "delete them all",
-            "DELETE",
-            "/api/v1/namespaces/apps/pods".into(),
-            at_once.clone(),
-            not_terminating,
-        ),
-        (
-            "delete some",
-            "DELETE",
-            "/api/v1/namespaces/apps/pods?labelSelector=app%3Dweb&fieldSelector=metadata.name%3Dalive".into(),
-            at_once.clone(),
-            not_terminating,
-        ),
-        ("a mirror pod", "DELETE", pod_path("apps", "mirror"), at_once.clone(), "mirrors of static pods"),
-        (
-            "by annotation",
-            "DELETE",
-            pod_path("apps", "annotated"),
-            at_once.clone(),
-            "pods that are opted out",
-        ),
-        ("by label", "DELETE", pod_path("apps", "labelled"), at_once.clone(), "pods that are opted out"),
-        (
-            "its namespace",
-            "DELETE",
-            pod_path("annotated", "in-there"),
-            at_once.clone(),
-            "of namespaces that are opted out",
-        ),
-        (
-            "its namespace",
-            "DELETE",
-            pod_path("labelled", "in-there"),
-            at_once.clone(),
-            "of namespaces that are opted out",
-        ),
-        ("fail a running pod", "PATCH", status("alive"), of(&alive, |_| {}), not_terminating),
-        (
-            "redirect a running pod",
-            "PATCH",
-            status("alive"),
-            json!({"status": {"podIP": "10.0.0.66", "podIPs": [{"ip": "10.0.0.66"}]}}),
-            not_terminating,
-        ),
-        ("fail a pod that no Job holds", "PATCH", status("stuck"), of(&stuck, |_| {}), holder),
-        ("fail a pod that others hold too", "PATCH", status("also-held"), of(&also, |_| {}), holder),
-        (
-            "a success",
-            "PATCH",
-            status("held"),
-            of(&held, |p| p["status"]["phase"] = json!("Succeeded")),
-            phase,
-        ),
-        ("no phase", "PATCH", status("held"), json!({"status": {"message": "other"}}), phase),
-        ("what has ended", "PATCH", status("ended"), of(&ended, |_| {}), phase),
-        (
-            "redirect",
-            "PATCH",
-            status("held"),
-            of(&held, |p| {
-                p["status"]["podIP"] = json!("10.0.0.66");
-                p["status"]["podIPs"] = json!([{"$patch": "replace"}, {"ip": "10.0.0.66"}]);
-            }),
-            content,
-        ),
-        (
-            "move",
-            "PATCH",
-            status("held"),
-            of(&held, |p| {
-                p["status"]["hostIP"] = json!("192.0.2.66");
-                p["status"]["hostIPs"] = json!([{"$patch": "replace"}, {"ip": "192.0.2.66"}]);
-            }),
-            content,
-        ),
-        (
-            "a message",
-            "PATCH",
-            status("held"),
-            of(&held, |p| p["status"]["message"] = json!("other")),
-            content,
-        ),
-        ("take away", "PATCH", status("held"), of(&held, |p| p["status"]["message"] = Value::Null), content),
-        (
-            "add a field",
-            "PATCH",
-            status("held"),
-            of(&held, |p| {
-                p["status"]["containerStatuses"] =
-                    json!([{"name": "main", "image": "x", "imageID": "x", "ready": true, "restartCount": 0}]);
-            }),
-            content,
-        ),
-        (
-            "call it Ready",
-            "PATCH",
-            status("held"),
-            of(&held, |p| p["status"]["conditions"][0]["type"] = json!("Ready")),
-            condition,
-        ),
-        (
-            "drop a condition",
-            "PATCH",
-            status("held"),
-            of(&held, |p| p["status"]["conditions"][0] = json!({"type": "Ready", "$patch": "delete"})),
-            condition,
-        ),
-        (
-            "relabel",
-            "PATCH",
-            status("held"),
-            of(&held, |p| p["metadata"]["labels"] = json!({"app": "other"})),
-            metadata,
-        ),
-        (
-            "add an annotation",
-            "PATCH",
-            status("held"),
-            of(&held, |p| p["metadata"]["annotations"] = json!({"example.org/new": "x"})),
-            metadata,
-        ),
-        (
-            "take away an annotation",
-            "PATCH",
-            status("held"),
-            of(&held, |p| p["metadata"]["annotations"] = Value::Null),
-            metadata,
-        ),
-        (
-            "strip the finalizer",
-            "PATCH",
-            status("held"),
-            of(&held, |p| p["metadata"]["finalizers"] = Value::Null),
-            metadata,
-        ),
-        (
-            "change the pod itself",
-            "PATCH",
-            pod_path("apps", "stuck"),
-            json!({"metadata": {"labels": {"app": "other"}}}),
-            "nothing of a pod but its status",
-        ),
-    ];
     let before = cluster.get("/api/v1/pods")["items"].clone();
-    let mut answers = BTreeSet::new();
-    for (what, method, path, body, says) in &attacks {
-        for dry in [true, false] {
-            let (mut path, mut body) = (path.clone(), body.clone());
-            if dry && *method == "DELETE" {
-                body["dryRun"] = json!(["All"]);
-            } else if dry {
-                path.push_str("?dryRun=All");
-            }
-            let (code, answer) = as_user(account, cluster, method, &path, &body);
-            let message = answer["message"].as_str().unwrap_or_default();
-            assert_eq!(code, 403, "{how}: {what}, dry {dry}: {message}");
-            assert!(
-                message.contains("pod-reaper-guard") && message.contains(says),
-                "{how}: {what}: {message}"
-            );
-            answers.insert(*says);
-        }
-    }
+    let guard = (how, account, "pod-reaper-guard");
+    let answers = attacked(cluster, guard, ATTACKS, &[true, false]);
     assert_eq!(
         cluster.get("/api/v1/pods")["items"],
         before,
@@ -654,34 +499,16 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     }
 
     // The requests of the program are permitted.
-    for dry in [true, false] {
-        // The server reads the dry run from the body of a delete, if it has one, and from the query of a patch.
-        let (query, options) = if dry {
-            (
-                "?dryRun=All",
-                json!({"gracePeriodSeconds": 0, "dryRun": ["All"]}),
-            )
-        } else {
-            ("", at_once.clone())
-        };
-        let patch = status_patch(&cluster.get(&pod_path("apps", "held")), |_| {});
-        let (code, answer) = as_user(
-            account,
-            cluster,
-            "PATCH",
-            &format!("{}{query}", status("held")),
-            &patch,
-        );
+    let permitted = |method, path: &str, body: &Value| {
+        let (code, answer) = as_user(account, cluster, method, path, body);
         assert_eq!(code, 200, "{answer}");
+    };
+    // The server reads the dry run from the body of a delete, if it has one, and from the query of a patch.
+    for (query, options) in [("?dryRun=All", dry_run()), ("", at_once())] {
+        let patch = status_patch(&cluster.get(&held), json!({}));
+        permitted("PATCH", &format!("{held}/status{query}"), &patch);
         for name in ["held", "stuck"] {
-            let (code, answer) = as_user(
-                account,
-                cluster,
-                "DELETE",
-                &pod_path("apps", name),
-                &options,
-            );
-            assert_eq!(code, 200, "{answer}");
+            permitted("DELETE", &pod_path("apps", name), &options);
         }
     }
     assert!(cluster.try_get(&pod_path("apps", "stuck")).is_none());
@@ -690,14 +517,7 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         .annotation("pod-reaper.io/skip", "false")
         .label("pod-reaper.io/skip", "false")
         .terminating(cluster, 600);
-    let (code, answer) = as_user(
-        account,
-        cluster,
-        "DELETE",
-        &pod_path("apps", "opted-in"),
-        &at_once,
-    );
-    assert_eq!(code, 200, "{answer}");
+    permitted("DELETE", &pod_path("apps", "opted-in"), &at_once());
 }
 
 /// A running pod of the cluster, and one that is stuck on an `Unknown` node.
@@ -724,7 +544,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         one_is_stuck(&cluster);
         installed.apply(&cluster);
         let proxy = Proxy::start(cluster.server(), |_| {});
-        let kubeconfig = proxy.kubeconfig_of(installed.account);
+        let kubeconfig = proxy.kubeconfig_of(&installed.account);
         let variables = of(installed.namespace);
         let run = run_with(&kubeconfig, &variables, &SHORT);
         assert_eq!(
@@ -794,21 +614,11 @@ fn program_and_guard_read_an_opt_out_alike() {
     });
     let pods = pods.collect::<Vec<_>>();
     until_overdue();
-    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
-    let denied = pods.iter().map(|(value, pod)| {
+    for (value, pod) in &pods {
         let path = pod_path("apps", pod["metadata"]["name"].as_str().unwrap());
-        (
-            *value,
-            as_user(ACCOUNT, &cluster, "DELETE", &path, &dry).0 == 403,
-        )
-    });
-    let denied = denied.collect::<Vec<_>>();
-    assert!(
-        denied
-            .iter()
-            .all(|(value, denied)| *denied == (*value != "false")),
-        "{denied:?}"
-    );
+        let denied = rehearsed(ACCOUNT, &cluster, &path).0 == 403;
+        assert_eq!(denied, *value != "false", "{value}");
+    }
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
     assert_eq!(run.code, 0, "{}", run.log);
@@ -859,12 +669,15 @@ pub fn refusal_of(
     (output.status.code().unwrap_or_default(), shown(&output))
 }
 
+/// Undoes a change.
+type Restore<'a> = Box<dyn FnOnce() + 'a>;
+
 /// Replaces the object at `path`, and returns a function that restores it.
 fn replaced<'a>(
     cluster: &'a ControlPlane,
     path: &str,
     change: impl FnOnce(&mut Value),
-) -> Box<dyn FnOnce() + 'a> {
+) -> Restore<'a> {
     let mut was = cluster.get(path);
     let mut now = was.clone();
     change(&mut now);
@@ -877,7 +690,7 @@ fn replaced<'a>(
 }
 
 /// Removes an object, and returns a function that creates it again.
-fn removed<'a>(cluster: &'a ControlPlane, path: &str) -> Box<dyn FnOnce() + 'a> {
+fn removed<'a>(cluster: &'a ControlPlane, path: &str) -> Restore<'a> {
     let was = cluster.get(path);
     cluster.delete(path, json!({}));
     let collection = path.rsplit_once('/').unwrap().0.to_owned();
@@ -901,149 +714,103 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     let policy = format!("{ADMISSION}/validatingadmissionpolicies/pod-reaper-guard");
     let binding = format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard");
     let role = format!("{RBAC}/clusterroles/pod-reaper");
-    let ask = || {
-        let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
-        let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", &own, &dry);
-        (
-            code,
-            answer["message"].as_str().unwrap_or_default().to_owned(),
-        )
-    };
-    let guarded = || {
-        until("the guard is back", || {
-            is_guarded(&cluster, ACCOUNT, "pod-reaper")
-        });
-    };
-    let refused = |what: &str, says: &str| {
+    let ask = || rehearsed(ACCOUNT, &cluster, &own);
+    // Waits until the API server answers so, sees that the run refuses, restores all, and waits for the guard.
+    let refused = |what: &str,
+                   answers: &dyn Fn((u16, String)) -> bool,
+                   says: &str,
+                   back: Vec<Restore<'_>>| {
+        until(what, || answers(ask()));
         let (code, log) = refusal(&cluster, &variables, &[]);
         assert_eq!(code, 1, "{what}: {log}");
         assert!(
             log.contains(says) && log.contains("nothing was deleted"),
             "{what}: {log}"
         );
+        for restore in back {
+            restore();
+        }
+        until("the guard is back", || {
+            is_guarded(&cluster, ACCOUNT, "pod-reaper")
+        });
     };
-    let let_through = |what: &str, says: &str| {
-        until(what, || ask().0 == 200);
-        refused(
-            what,
-            &format!("the API server would let this account delete a running pod: {says}"),
-        );
+    let lets_through = |(code, _): (u16, String)| code == 200;
+    let let_through = |what: &str, says: &str, back| {
+        let says = format!("the API server would let this account delete a running pod: {says}");
+        refused(what, &lets_through, &says, back);
     };
-
-    let back = removed(&cluster, &policy);
-    let_through("no policy", "the guard's policy is not installed");
-    back();
-    guarded();
-
-    let back = removed(&cluster, &binding);
-    let_through(
-        "no binding",
-        "no binding names the guard's policy \"pod-reaper-guard\"",
-    );
-    back();
-    guarded();
-
-    let back = replaced(&cluster, &binding, |now| {
-        now["spec"]["validationActions"] = json!(["Audit", "Warn"]);
-    });
-    let_through(
-        "it only audits",
-        "the binding of the guard's policy \"pod-reaper-guard\" does not deny",
-    );
-    back();
-    guarded();
-
-    let elsewhere =
-        json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "apps"}}});
-    let back = replaced(&cluster, &binding, |now| {
-        now["spec"]["matchResources"] = elsewhere;
-    });
-    until("it leaves this namespace out", || ask().0 == 200);
-    refused(
-        "it leaves this namespace out",
-        "or a matchResources leaves this namespace out",
-    );
-    back();
-    guarded();
-
-    let without = |verb: &'static str| {
-        move |now: &mut Value| {
+    let binding_with = |change: &str| {
+        let change = yaml(change);
+        vec![replaced(&cluster, &binding, move |now| {
+            *now = with(now.take(), change)
+        })]
+    };
+    let role_without = |verb: &'static str| {
+        let change = move |now: &mut Value| {
             let rules = now["rules"].as_array_mut().unwrap();
             rules.retain(|rule| rule["verbs"] != json!([verb]));
-        }
+        };
+        vec![replaced(&cluster, &role, change)]
     };
-    let back = replaced(&cluster, &role, without("be-guarded"));
-    let_through(
-        "no marker",
-        "the guard's policy \"pod-reaper-guard\" does not apply to this account",
-    );
-    back();
-    guarded();
 
-    let back = [
-        removed(&cluster, &binding),
-        removed(
-            &cluster,
-            &format!("{RBAC}/clusterrolebindings/pod-reaper-guard"),
-        ),
-    ];
-    let_through("it may not look", "policy or binding is missing");
-    for back in back {
-        back();
-    }
-    guarded();
-
-    grant(
-        &cluster,
-        "everything",
-        ACCOUNT,
-        &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+    let gone = vec![removed(&cluster, &policy)];
+    let_through("no policy", "the guard's policy is not installed", gone);
+    let gone = vec![removed(&cluster, &binding)];
+    let no_binding = "no binding names the guard's policy \"pod-reaper-guard\"";
+    let_through("no binding", no_binding, gone);
+    let only_audits = binding_with("{spec: {validationActions: [Audit, Warn]}}");
+    let does_not_deny = "the binding of the guard's policy \"pod-reaper-guard\" does not deny";
+    let_through("it only audits", does_not_deny, only_audits);
+    let elsewhere = binding_with(
+        "{spec: {matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: apps}}}}}",
     );
+    let left_out = "or a matchResources leaves this namespace out";
+    refused("it is elsewhere", &lets_through, left_out, elsewhere);
+    let not_for_this = "the guard's policy \"pod-reaper-guard\" does not apply to this account";
+    let_through("no marker", not_for_this, role_without("be-guarded"));
+    let role_binding = format!("{RBAC}/clusterrolebindings/pod-reaper-guard");
+    let gone = [&binding, &role_binding].map(|path| removed(&cluster, path));
     let_through(
-        "wildcards",
-        "the guard's policy \"pod-reaper-guard\" does not apply to this account",
+        "it may not look",
+        "policy or binding is missing",
+        gone.into(),
     );
-    cluster.delete(&format!("{RBAC}/clusterrolebindings/everything"), json!({}));
-    guarded();
+
+    grant(&cluster, "everything", ACCOUNT, EVERYTHING);
+    let revoke =
+        || drop(cluster.delete(&format!("{RBAC}/clusterrolebindings/everything"), json!({})));
+    let_through("wildcards", not_for_this, vec![Box::new(revoke)]);
 
     for (what, place) in [
         ("a validation", "/spec/validations/0"),
         ("the match", "/spec/matchConditions/0"),
     ] {
-        let back = replaced(&cluster, &policy, |now| {
+        let fails = replaced(&cluster, &policy, |now| {
             now.pointer_mut(place).unwrap()["expression"] =
                 json!("oldObject.metadata.labels['no-such'] == 'x'");
         });
-        until(what, || {
-            ask().1.contains("no-such") || ask().1.contains("no such key")
-        });
-        refused(what, "an expression of a policy failed");
-        back();
-        guarded();
+        let no_such =
+            |(_, says): (u16, String)| says.contains("no-such") || says.contains("no such key");
+        refused(
+            what,
+            &no_such,
+            "an expression of a policy failed",
+            vec![fails],
+        );
     }
 
-    let back = replaced(&cluster, &role, without("delete"));
-    until("RBAC denies", || ask().1.contains("cannot delete"));
-    refused("RBAC", "RBAC refused it, so admission was not asked");
-    back();
-    guarded();
-
-    let other = another_policy(&cluster, || ask().1);
-    refused(
-        "another policy",
-        "another policy or webhook refused it first",
-    );
-    cluster.delete(&other, json!({}));
-    guarded();
-
-    let webhook = webhook_without_dry_run(&cluster);
-    until("the webhook is known", || ask().1.contains("dry run"));
-    refused(
-        "a webhook",
-        "a webhook without dry-run support was asked first",
-    );
-    cluster.delete(&webhook, json!({}));
-    guarded();
+    let cannot = |(_, says): (u16, String)| says.contains("cannot delete");
+    let by_rbac = "RBAC refused it, so admission was not asked";
+    refused("RBAC", &cannot, by_rbac, role_without("delete"));
+    let path = another_policy(&cluster, || ask().1);
+    let remove = || drop(cluster.delete(&path, json!({})));
+    let first = "another policy or webhook refused it first";
+    refused("another policy", &|_| true, first, vec![Box::new(remove)]);
+    let path = webhook_without_dry_run(&cluster);
+    let remove = || drop(cluster.delete(&path, json!({})));
+    let asked_first = "a webhook without dry-run support was asked first";
+    let known = |(_, says): (u16, String)| says.contains("dry run");
+    refused("a webhook", &known, asked_first, vec![Box::new(remove)]);
 
     let named = |name: &'static str| {
         [
@@ -1109,44 +876,36 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
 /// that changes at random with each update.
 fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     const SAYS: &str = "the other one says no";
-    let meta = json!({"name": "another"});
-    let api_version = "admissionregistration.k8s.io/v1";
-    let policy = json!({
-        "apiVersion": api_version, "kind": "ValidatingAdmissionPolicy", "metadata": meta,
-        "spec": {
-            "matchConstraints": {
-                "namespaceSelector": {"matchExpressions": [
-                    {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["pod-reaper", "denied"]},
-                ]},
-                "resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]},
-                ],
-            },
-            "validations": [{"expression": "false", "message": SAYS, "reason": "Forbidden"}],
-        },
-    });
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), policy);
+    let policy = format!(
+        "
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingAdmissionPolicy
+        metadata: {{name: another}}
+        spec:
+            matchConstraints:
+                namespaceSelector:
+                    matchExpressions: [{{key: kubernetes.io/metadata.name, operator: In, values: [pod-reaper, denied]}}]
+                resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [DELETE], resources: [pods]}}]
+            validations: [{{expression: 'false', message: {SAYS}, reason: Forbidden}}]
+        "
+    );
+    cluster.create(
+        &format!("{ADMISSION}/validatingadmissionpolicies"),
+        yaml(&policy),
+    );
     let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
     let path = format!("{bindings}/another");
     // The guard permits its delete.
     Pod::on("dead", "denied", "terminating").terminating(cluster, 600);
-    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
-    let denies = || {
-        as_user(
-            ACCOUNT,
-            cluster,
-            "DELETE",
-            &pod_path("denied", "terminating"),
-            &dry,
-        )
-        .0 == 403
-    };
+    let denies = || rehearsed(ACCOUNT, cluster, &pod_path("denied", "terminating")).0 == 403;
     loop {
-        let binding = json!({
-            "apiVersion": api_version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": meta,
-            "spec": {"policyName": "another", "validationActions": ["Deny"]},
-        });
-        cluster.create(&bindings, binding);
+        let binding = "
+            apiVersion: admissionregistration.k8s.io/v1
+            kind: ValidatingAdmissionPolicyBinding
+            metadata: {name: another}
+            spec: {policyName: another, validationActions: [Deny]}
+        ";
+        cluster.create(&bindings, yaml(binding));
         until("the other policy is in force", denies);
         if ask().contains(SAYS) {
             return path;
@@ -1159,19 +918,25 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
 /// Creates a webhook with side effects in a dry run, and returns its path. The API server accepts no new one, but keeps
 /// existing ones, so it is written into etcd.
 fn webhook_without_dry_run(cluster: &ControlPlane) -> String {
-    let webhook = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "old", "uid": "0b1e6b1c-6d0c-4a0e-9d53-0a5d3b1c2f11"},
-        "webhooks": [{
-            "name": "old.example.org", "sideEffects": "Some", "failurePolicy": "Ignore", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"url": "https://127.0.0.1:1/"}, "timeoutSeconds": 1, "matchPolicy": "Exact",
-            "reinvocationPolicy": "Never", "objectSelector": {},
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "pod-reaper"}},
-            "rules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"], "scope": "*",
-            }],
-        }],
-    });
+    let webhook = yaml(
+        "
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: MutatingWebhookConfiguration
+        metadata: {name: old, uid: 0b1e6b1c-6d0c-4a0e-9d53-0a5d3b1c2f11}
+        webhooks:
+        - name: old.example.org
+          sideEffects: Some
+          failurePolicy: Ignore
+          admissionReviewVersions: [v1]
+          clientConfig: {url: 'https://127.0.0.1:1/'}
+          timeoutSeconds: 1
+          matchPolicy: Exact
+          reinvocationPolicy: Never
+          objectSelector: {}
+          namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: pod-reaper}}
+          rules: [{apiGroups: [''], apiVersions: [v1], operations: [DELETE], resources: [pods], scope: '*'}]
+        ",
+    );
     let key = ByteString(b"/registry/mutatingwebhookconfigurations/old".to_vec());
     let body =
         json!({"key": key, "value": ByteString(webhook.to_string().into_bytes())}).to_string();
@@ -1206,10 +971,10 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
     let probes = AtomicUsize::new(0);
     let server = cluster.server();
     let proxy = Proxy::with_faults(server, move |seen| {
-        let not_ready = json!({
-            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
-            "message": "pods \"pod-reaper-1\" is forbidden: not yet ready to handle request",
-        });
+        let not_ready = yaml(
+            "{kind: Status, apiVersion: v1, status: Failure, code: 403, reason: Forbidden,
+            message: 'pods \"pod-reaper-1\" is forbidden: not yet ready to handle request'}",
+        );
         let is_probe = seen.path.contains(OWN) && seen.is_write();
         let moved = || {
             server.merge_patch(
@@ -1267,12 +1032,7 @@ fn it_stops_no_other_account() {
     own_pod(&cluster, "pod-reaper");
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
     namespace(&cluster, "apps");
-    grant(
-        &cluster,
-        "gitops",
-        "gitops",
-        &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
-    );
+    grant(&cluster, "gitops", "gitops", EVERYTHING);
     bind(&cluster, IN_APPS, "gitops", "owner");
     let service_accounts = [
         "system:serviceaccounts",
@@ -1298,30 +1058,21 @@ fn it_stops_no_other_account() {
     ];
     for (user, groups) in others {
         let path = pod_path("apps", "alive");
-        let status = format!("{path}/status");
         Pod::on("ready-1", "apps", "alive").create(&cluster);
-        let failed = json!({"status": {"phase": "Failed"}});
+        let permitted = |method, path: &str, body| {
+            let (code, answer) = as_member(&cluster, user, groups, (method, path), &body);
+            assert_eq!(code, 200, "{user}: {answer}");
+        };
         // These accounts may only delete a pod, not write to one.
         if !user.ends_with("namespace-controller") {
-            assert_eq!(
-                as_member(&cluster, user, groups, ("PATCH", &status), &failed).0,
-                200,
-                "{user}"
-            );
+            let failed = json!({"status": {"phase": "Failed"}});
+            permitted("PATCH", &format!("{path}/status"), failed);
         }
         if ["admin", "gitops", "owner"].contains(&user) {
             let labelled = json!({"metadata": {"labels": {"a": "b"}}});
-            assert_eq!(
-                as_member(&cluster, user, groups, ("PATCH", &path), &labelled).0,
-                200,
-                "{user}"
-            );
+            permitted("PATCH", &path, labelled);
         }
-        assert_eq!(
-            as_member(&cluster, user, groups, ("DELETE", &path), &at_once()).0,
-            200,
-            "{user}"
-        );
+        permitted("DELETE", &path, at_once());
     }
 }
 
@@ -1339,7 +1090,6 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     );
     Node::not_ready("kosmos-one", 3600).create(&cluster);
     let controller = "system:serviceaccount:kube-system:node-controller";
-    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
     let job = |name: &str| {
         Pod::on("dead", "apps", name)
             .owned_by("Job", name)
@@ -1350,15 +1100,21 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
         .terminating(&cluster, 600);
     Pod::on("kosmos-one", "apps", "by-name").terminating(&cluster, 600);
     let ordinary = job("ordinary").terminating(&cluster, 600);
-    let delete =
-        |user: &str, name: &str| as_user(user, &cluster, "DELETE", &pod_path("apps", name), &dry).0;
+    let delete = |user: &str, name: &str| rehearsed(user, &cluster, &pod_path("apps", name)).0;
     until("it is in force", || delete(controller, "taken-up") == 403);
     let fail = |user: &str, pod: &Value| {
         let path = format!(
             "{}/status?dryRun=All",
             pod_path("apps", pod["metadata"]["name"].as_str().unwrap())
         );
-        as_user(user, &cluster, "PATCH", &path, &status_patch(pod, |_| {})).0
+        as_user(
+            user,
+            &cluster,
+            "PATCH",
+            &path,
+            &status_patch(pod, json!({})),
+        )
+        .0
     };
     for user in [controller, ACCOUNT] {
         assert_eq!(delete(user, "taken-up"), 403, "{user}");
@@ -1383,7 +1139,7 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     until("it is an administrator there", || {
         delete(ACCOUNT, "taken-up") == 200
     });
-    cluster.delete(&pod_path("apps", "taken-up"), dry);
+    cluster.delete(&pod_path("apps", "taken-up"), dry_run());
 }
 
 /// An account that is no administrator may grant only rights that it has, so it needs the marker to install the guard.
@@ -1404,18 +1160,17 @@ fn installing_it_needs_both_markers() {
         .filter(|rule| **rule != marker("guarded"))
         .cloned()
         .collect::<Vec<_>>();
-    grant(&cluster, "without", "without", &json!(without));
-    grant(&cluster, "one", "one", &json!(rules));
+    grant(&cluster, "without", "without", json!(without));
+    grant(&cluster, "one", "one", json!(&rules));
     rules.push(marker("unguarded"));
-    grant(&cluster, "both", "both", &json!(rules));
+    grant(&cluster, "both", "both", json!(&rules));
     Pod::on("ready-1", "apps", "alive").create(&cluster);
-    let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
     for (who, installs, deletes) in [("without", 403, 200), ("one", 201, 403), ("both", 201, 200)] {
         let path = format!("{RBAC}/clusterroles?dryRun=All");
         let mut says = (0, 0);
         until(&format!("{who}: {installs}, {deletes}"), || {
             let install = as_user(who, &cluster, "POST", &path, &another).0;
-            let delete = as_user(who, &cluster, "DELETE", &pod_path("apps", "alive"), &dry).0;
+            let delete = rehearsed(who, &cluster, &pod_path("apps", "alive")).0;
             says = (install, delete);
             // The rights are in force within a second.
             delete == 200 || install == 201

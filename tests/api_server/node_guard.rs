@@ -111,9 +111,9 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
             (
                 "PATCH",
                 format!("{}?dryRun=All", status(node)),
-                status_patch(&pod, |_| {}),
+                status_patch(&pod, json!({})),
             ),
-            ("PATCH", status(node), status_patch(&pod, |_| {})),
+            ("PATCH", status(node), status_patch(&pod, json!({}))),
             (
                 "DELETE",
                 pod_path("apps", node),
