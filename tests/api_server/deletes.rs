@@ -5,470 +5,301 @@ use serde_json::{Value, json};
 use crate::{
     SHORT, run,
     support::{
-        ControlPlane, Fresh, fresh,
-        objects::{Node, Pod, Volume, annotate, claim, pod_path, seconds_ago},
+        ControlPlane, fresh,
+        objects::{Node, Pod, Volume, claim, pod_path, seconds_ago},
+        proxy::Proxy,
+        samples::yaml,
     },
-    until_overdue,
+    uid, uid_of_entry, until_overdue,
 };
-
-/// A pod, whether it remains in the cluster, and why.
-struct Expected {
-    name: &'static str,
-    uid: String,
-    reason: &'static str,
-}
-
-/// Terminating pods of one namespace, with their expected reasons.
-struct Cast<'a> {
-    cluster: &'a ControlPlane,
-    pods: Vec<Expected>,
-}
 
 const REAP: &str = "stuck-on-not-ready-node";
 
-impl Cast<'_> {
-    fn add(
-        &mut self,
-        name: &'static str,
-        reason: &'static str,
-        grace: i64,
-        dress: impl FnOnce(Pod) -> Pod,
-    ) {
-        self.add_on("dead", name, reason, grace, dress);
-    }
-
-    fn add_on(
-        &mut self,
-        node: &str,
-        name: &'static str,
-        reason: &'static str,
-        grace: i64,
-        dress: impl FnOnce(Pod) -> Pod,
-    ) {
-        let object = dress(Pod::on(node, "apps", name)).terminating(self.cluster, grace);
-        self.pods.push(Expected {
-            name,
-            uid: crate::uid(&object),
-            reason,
-        });
-    }
-
-    /// Adds a pod that mounts a claim of its own name, on the volume that `volume` returns for that name.
-    fn add_with_volume(
-        &mut self,
-        name: &'static str,
-        reason: &'static str,
-        volume: impl FnOnce(&str) -> Volume,
-    ) {
-        volume(name).claimed_by("apps", name).create(self.cluster);
-        self.add(name, reason, 1, |pod| pod.claim(name));
-    }
-}
+/// Nodes that have been silent for an hour.
+const DEAD: &str = "
+    # Its host name differs from its name: volumes may use either.
+    dead: {metadata: {labels: {kubernetes.io/hostname: dead.example.org, example.org/rack: r1}}}
+    left-alone: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+    by-label: {metadata: {labels: {kosmos.io/node: 'true'}}}
+    by-annotation: {metadata: {annotations: {kosmos-io/owned-by-cluster: one}}}
+    by-taint: {spec: {taints: [{key: kosmos.io/node, value: 'true', effect: NoSchedule}]}}
+    kosmos-two: {}
+    virtual: {metadata: {labels: {type: virtual-kubelet}}}
+    virtual-by-taint: {spec: {taints: [{key: virtual-kubelet.io/provider, value: azure, effect: NoSchedule}]}}
+    'off': {metadata: {annotations: {fencing/state: fenced}}}
+    said-to-be-off: {metadata: {annotations: {example.org/off: 'yes'}}}
+    virt: {metadata: {annotations: {kubevirt.io/heartbeat: MINUTE_AGO}}}
+    off-and-alive: {metadata: {annotations: {fencing/state: fenced, kubevirt.io/heartbeat: MINUTE_AGO}}}
+    edge: {metadata: {annotations: {apps.openyurt.io/binding: 'true'}}}
+    by-selector: {metadata: {labels: {example.org/leaf: 'true'}}}
+";
 
 fn nodes(cluster: &ControlPlane) {
-    for ready in [
-        "ready-1", "ready-2", "ready-3", "ready-4", "ready-5", "ready-6", "ready-7", "ready-8",
-        "ready-9", "ready-10", "ready-11", "ready-12", "ready-13",
-    ] {
-        Node::ready(ready)
-            .label("linbit.com/hostname", ready)
+    for number in 1..=13 {
+        let more = format!("{{metadata: {{labels: {{linbit.com/hostname: ready-{number}}}}}}}");
+        Node::ready(&format!("ready-{number}"))
+            .with(yaml(&more))
             .create(cluster);
     }
     // A node that is no place for a volume: nothing starts there while its link is cut.
-    Node::ready("edge-ready")
-        .label("example.org/rack", "r1")
-        .label("superedge.io/node-edge", "enable")
-        .create(cluster);
-    // Its host name differs from its name: volumes may use either.
-    Node::not_ready("dead", 3600)
-        .label("kubernetes.io/hostname", "dead.example.org")
-        .label("example.org/rack", "r1")
-        .create(cluster);
+    let edge = "{metadata: {labels: {example.org/rack: r1, superedge.io/node-edge: enable}}}";
+    Node::ready("edge-ready").with(yaml(edge)).create(cluster);
+    let dead = yaml(&DEAD.replace("MINUTE_AGO", &seconds_ago(60)));
+    for (name, more) in dead.as_object().unwrap() {
+        Node::not_ready(name, 3600)
+            .with(more.clone())
+            .create(cluster);
+    }
     Node::ready("says-false")
         .condition("False", "KubeletNotReady", 3600)
         .lease_renewed(2)
-        .create(cluster);
-    Node::not_ready("recovering", 300)
-        .lease_renewed(2)
-        .create(cluster);
-    // Wrong clocks: the server's stamp of the renewal counts, not the time that the node wrote.
-    Node::not_ready("clock-behind", 300)
-        .lease_renewed(2)
-        .lease_says(3600)
-        .create(cluster);
-    Node::not_ready("clock-ahead", 3600)
-        .lease_renewed(3600)
-        .lease_says(-3600)
-        .create(cluster);
-    Node::not_ready("just-failed", 10)
-        .lease_renewed(100)
         .create(cluster);
     // Its row shows Unknown, which is not Ready either.
     Node::not_ready("says-nothing", 3600)
         .without_condition()
         .create(cluster);
-    Node::not_ready("left-alone", 3600)
-        .annotation("pod-reaper.io/skip", "true")
-        .create(cluster);
-    Node::not_ready("by-label", 3600)
-        .label("kosmos.io/node", "true")
-        .create(cluster);
-    Node::not_ready("by-annotation", 3600)
-        .annotation("kosmos-io/owned-by-cluster", "one")
-        .create(cluster);
-    Node::not_ready("by-taint", 3600)
-        .taint("kosmos.io/node", "true", "NoSchedule")
-        .create(cluster);
-    Node::not_ready("kosmos-two", 3600).create(cluster);
-    Node::not_ready("virtual", 3600)
-        .label("type", "virtual-kubelet")
-        .create(cluster);
-    Node::not_ready("virtual-by-taint", 3600)
-        .taint("virtual-kubelet.io/provider", "azure", "NoSchedule")
-        .create(cluster);
-    Node::not_ready("off", 3600)
-        .annotation("fencing/state", "fenced")
-        .create(cluster);
-    Node::not_ready("said-to-be-off", 3600)
-        .annotation("example.org/off", "yes")
-        .create(cluster);
-    Node::not_ready("detected", 3600)
-        .reports("KernelDeadlock", 60)
-        .create(cluster);
-    Node::not_ready("no-detector", 3600)
-        .reports("NetworkUnavailable", 60)
-        .create(cluster);
-    let heartbeat = seconds_ago(60);
-    Node::not_ready("virt", 3600)
-        .annotation("kubevirt.io/heartbeat", &heartbeat)
-        .create(cluster);
-    Node::not_ready("off-and-alive", 3600)
-        .annotation("fencing/state", "fenced")
-        .annotation("kubevirt.io/heartbeat", &heartbeat)
-        .create(cluster);
-    Node::not_ready("edge", 3600)
-        .annotation("apps.openyurt.io/binding", "true")
-        .create(cluster);
-    Node::not_ready("by-selector", 3600)
-        .label("example.org/leaf", "true")
-        .create(cluster);
+    for (name, kind) in [
+        ("detected", "KernelDeadlock"),
+        ("no-detector", "NetworkUnavailable"),
+    ] {
+        Node::not_ready(name, 3600)
+            .reports(kind, 60)
+            .create(cluster);
+    }
+    // Some with wrong clocks: the server's stamp of the renewal counts, not the time that the node wrote.
+    for (name, since, renewed, says) in [
+        ("recovering", 300, 2, 2),
+        ("clock-behind", 300, 2, 3600),
+        ("clock-ahead", 3600, 3600, -3600),
+        ("just-failed", 10, 100, 100),
+    ] {
+        Node::not_ready(name, since)
+            .lease_renewed(renewed)
+            .lease_says(says)
+            .create(cluster);
+    }
+}
+
+/// By reason, the pods of namespace `apps`. `node` is another one than `dead`, `grace` another than a second, `owner` its
+/// controller, `claim` one that it mounts, and `volume` that of a claim of its own name.
+const PODS: &str = "
+stuck-on-not-ready-node:
+    set-0: {owner: StatefulSet set}
+    replica: {owner: ReplicaSet deployment-1}
+    job: {owner: Job job, spec: {restartPolicy: Never}}
+    daemon: {owner: DaemonSet daemon}
+    bare: {}
+    mounts-host: {spec: {volumes: [{name: host, hostPath: {path: /var/log}}]}}
+    marked-by-kosmos-itself: {metadata: {labels: {kosmos-io/pod: 'true'}}}
+    not-really-skipped: {metadata: {annotations: {pod-reaper.io/skip: 'false'}}}
+    another-kubelet-lives: {node: says-false, owner: Job job}
+    lease-from-the-future: {node: clock-ahead}
+    claim-is-gone: {claim: nowhere}
+    ephemeral-is-gone: {ephemeral: scratch}
+    ephemeral-of-its-own: {ephemeral: scratch}
+    network: {volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: network}}}
+    zone: {volume: {csi: {driver: ebs.csi.aws.com, volumeHandle: zone}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}
+    two-nodes: {volume: {csi: {driver: linstor.csi.linbit.com, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: linbit.com/hostname, operator: In, values: [dead, ready-1]}]}]}}}}
+    or-another: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [dead]}]},
+        {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [ready-1]}]}]}}}}
+    fenced-launcher: {node: 'off', owner: VirtualMachineInstance vm-2}
+    selected-launcher: {node: said-to-be-off, owner: VirtualMachineInstance vm-3}
+    not-the-machine-itself: {node: no-detector, owner: StatefulSet set}
+# Storage on the dead node.
+local-volume:
+    local: {volume: {local: {path: /mnt/disk}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [dead.example.org]}]}]}}}}
+    host-path: {volume: {hostPath: {path: /opt/local-path-provisioner}}}
+    topolvm: {volume: {csi: {driver: topolvm.io, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: topology.topolvm.io/node, operator: In, values: [dead]}]}]}}}}
+    openebs: {volume: {csi: {driver: local.csi.openebs.io, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: openebs.io/nodename, operator: In, values: [dead]}]}]}}}}
+    by-host-name: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [dead.example.org]}]}]}}}}
+    ephemeral: {ephemeral: scratch}
+# Storage that no other node can reach: a leaf node does not count.
+volume-confined:
+    rack: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: example.org/rack, operator: In, values: [r1]},
+            {key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}
+    nowhere-else: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchExpressions: [{key: example.org/disk, operator: In, values: [ssd]}]}]}}}}
+# Storage that cannot be verified.
+volume-unverified:
+    by-field: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
+        {matchFields: [{key: metadata.name, operator: In, values: [dead]}]}]}}}}
+    lost: {claim: lost}
+    dangling: {claim: dangling}
+    pending: {claim: pending}
+# A disk that two machines could write.
+shared-disk:
+    shared: {volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: x}, accessModes: [ReadWriteMany], volumeMode: Block}}
+    virt-launcher: {owner: VirtualMachineInstance vm-1}
+# Machines that live.
+kubelet-alive:
+    kubelet-lives: {node: says-false}
+    unique: {node: says-false, owner: StatefulSet set}
+    with-a-claim: {node: says-false, owner: ReplicaSet deployment-1, claim: nowhere}
+    detected: {node: detected, owner: StatefulSet set}
+    virt: {node: virt, owner: VirtualMachineInstance vm-4}
+    off-and-alive: {node: off-and-alive, owner: StatefulSet set}
+# Reasons of the pod itself.
+mirror-pod:
+    mirror: {metadata: {annotations: {kubernetes.io/config.mirror: abc}}}
+opted-out:
+    skipped: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+    skipped-by-label: {metadata: {labels: {pod-reaper.io/skip: until-tuesday}}}
+    node-opted-out: {node: left-alone}
+not-overdue:
+    within-grace: {grace: 3600}
+finalizers:
+    finalizer: {metadata: {finalizers: [example.org/backup]}}
+    job-and-finalizer: {metadata: {finalizers: [batch.kubernetes.io/job-tracking, example.org/backup]}}
+    node-gone-and-held: {node: no-such-node, metadata: {finalizers: [example.org/backup]}}
+already-forced:
+    forced-already: {grace: 0, metadata: {finalizers: [example.org/backup]}}
+owner-kind:
+    owner: {owner: Workflow flow}
+    deployed: {owner: ReplicaSet web-7c9d, metadata: {labels: {pod-template-hash: 7c9d}}}
+    timed: {owner: Job backup-29412360}
+# Reasons of its node.
+node-recovering:
+    lease-is-fresh: {node: recovering}
+    lease-looks-old: {node: clock-behind}
+node-just-failed:
+    node-just-failed: {node: just-failed}
+kosmos-leaf:
+    leaf-by-label: {node: by-label}
+    leaf-by-annotation: {node: by-annotation}
+    leaf-by-taint: {node: by-taint}
+    leaf-by-name: {node: kosmos-two}
+virtual-node:
+    virtual-by-label: {node: virtual}
+    virtual-by-taint: {node: virtual-by-taint}
+edge-node:
+    edge-by-annotation: {node: edge}
+leaf-node:
+    leaf-by-selector: {node: by-selector}
+node-ready:
+    node-ready: {node: ready-1}
+node-gone:
+    node-gone: {node: no-such-node}
+";
+
+/// Makes the pod with what it needs.
+fn stuck(cluster: &ControlPlane, name: &str, described: &Value) -> Value {
+    let mut more = described.clone();
+    let mut word = |key: &str| more.as_object_mut().unwrap().remove(key);
+    let text = |word: Option<Value>| word.map(|word| word.as_str().unwrap().to_owned());
+    let node = text(word("node")).unwrap_or("dead".to_owned());
+    let grace = word("grace").map_or(1, |grace| grace.as_i64().unwrap());
+    let (owner, mut claim, ephemeral) = (
+        text(word("owner")),
+        text(word("claim")),
+        text(word("ephemeral")),
+    );
+    if let Some(spec) = word("volume") {
+        Volume::of(name, spec)
+            .claimed_by("apps", name)
+            .create(cluster);
+        claim = Some(name.to_owned());
+    }
+    let mut pod = Pod::on(&node, "apps", name).with(more);
+    if let Some((kind, owner)) = owner.as_deref().and_then(|owner| owner.split_once(' ')) {
+        pod = pod.owned_by(kind, owner);
+    }
+    if let Some(claim) = claim {
+        pod = pod.claim(&claim);
+    }
+    if let Some(volume) = ephemeral {
+        pod = pod.ephemeral(&volume);
+    }
+    pod.terminating(cluster, grace)
 }
 
 #[test]
 fn every_stuck_pod_goes_and_every_other_lives() {
-    let cluster: Fresh = fresh();
+    let cluster = fresh();
     nodes(&cluster);
-    let mut cast = Cast {
-        cluster: &cluster,
-        pods: Vec::new(),
-    };
-
-    // Pods to reap, with any owner.
-    cast.add("set-0", REAP, 1, |pod| pod.owned_by("StatefulSet", "set"));
-    cast.add("replica", REAP, 1, |pod| {
-        pod.owned_by("ReplicaSet", "deployment-1")
-    });
-    cast.add("job", REAP, 1, |pod| {
-        pod.owned_by("Job", "job").restart_policy("Never")
-    });
-    cast.add("daemon", REAP, 1, |pod| pod.owned_by("DaemonSet", "daemon"));
-    cast.add("bare", REAP, 1, |pod| pod);
-    cast.add("mounts-host", REAP, 1, |pod| pod.host_path("/var/log"));
-    cast.add("marked-by-kosmos-itself", REAP, 1, |pod| {
-        pod.label("kosmos-io/pod", "true")
-    });
-    cast.add("not-really-skipped", REAP, 1, |pod| {
-        pod.annotation("pod-reaper.io/skip", "false")
-    });
-    cast.add_on("says-false", "kubelet-lives", "kubelet-alive", 1, |pod| pod);
-    cast.add_on("says-false", "another-kubelet-lives", REAP, 1, |pod| {
-        pod.owned_by("Job", "job")
-    });
-    cast.add_on("clock-ahead", "lease-from-the-future", REAP, 1, |pod| pod);
-    cast.add("claim-is-gone", REAP, 1, |pod| pod.claim("nowhere"));
-    cast.add("ephemeral-is-gone", REAP, 1, |pod| pod.ephemeral("scratch"));
-    cast.add_with_volume("network", REAP, |name| {
-        Volume::csi(name, "rbd.csi.ceph.com")
-    });
-    cast.add_with_volume("zone", REAP, |name| {
-        Volume::csi(name, "ebs.csi.aws.com").zone("a")
-    });
-    cast.add_with_volume("two-nodes", REAP, |name| {
-        Volume::csi(name, "linstor.csi.linbit.com")
-            .affinity("linbit.com/hostname", &["dead", "ready-1"])
-    });
-    cast.add_with_volume("or-another", REAP, |name| {
-        Volume::csi(name, "x.example.org")
-            .on_node("dead")
-            .or_affinity("kubernetes.io/hostname", &["ready-1"])
-    });
-    let own = |name: &'static str, grace| {
-        let pod = Pod::on("dead", "apps", name)
-            .ephemeral("scratch")
-            .terminating(&cluster, grace);
-        let volume = format!("{name}-pv");
-        let claim = format!("{name}-scratch");
-        Volume::local(&volume)
-            .on_node("dead")
-            .claimed_by("apps", &claim)
-            .create(&cluster);
-        let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"], "controller": true}]);
-        let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{claim}");
-        cluster.merge_patch(&path, json!({"metadata": {"ownerReferences": owner}}));
-        Expected {
-            name,
-            uid: crate::uid(&pod),
-            reason: REAP,
-        }
-    };
-    let owned = own("ephemeral-of-its-own", 1);
-    cast.pods.push(owned);
-
-    // Storage on the dead node.
-    cast.add_with_volume("local", "local-volume", |name| {
-        Volume::local(name).on_node("dead.example.org")
-    });
-    cast.add_with_volume("host-path", "local-volume", Volume::host_path);
-    cast.add_with_volume("topolvm", "local-volume", |name| {
-        Volume::csi(name, "topolvm.io").affinity("topology.topolvm.io/node", &["dead"])
-    });
-    cast.add_with_volume("openebs", "local-volume", |name| {
-        Volume::csi(name, "local.csi.openebs.io").affinity("openebs.io/nodename", &["dead"])
-    });
-    cast.add_with_volume("by-host-name", "local-volume", |name| {
-        Volume::csi(name, "x.example.org").on_node("dead.example.org")
-    });
-    cast.add_with_volume("by-field", "volume-unverified", |name| {
-        Volume::csi(name, "x.example.org").affinity("metadata.name", &["dead"])
-    });
-    Volume::local("ephemeral-pv")
-        .on_node("dead")
-        .claimed_by("apps", "ephemeral-scratch")
-        .create(&cluster);
-    cast.add("ephemeral", "local-volume", 1, |pod| {
-        pod.ephemeral("scratch")
-    });
-
-    // Storage that no other node can reach: a leaf node does not count.
-    cast.add_with_volume("rack", "volume-confined", |name| {
-        Volume::csi(name, "x.example.org")
-            .affinity("example.org/rack", &["r1"])
-            .zone("a")
-    });
-    cast.add_with_volume("nowhere-else", "volume-confined", |name| {
-        Volume::csi(name, "x.example.org").affinity("example.org/disk", &["ssd"])
-    });
-    // A disk that two machines could write.
-    cast.add_with_volume("shared", "shared-disk", |name| {
-        Volume::csi(name, "rbd.csi.ceph.com").shared_disk()
-    });
-    cast.add("virt-launcher", "shared-disk", 1, |pod| {
-        pod.owned_by("VirtualMachineInstance", "vm-1")
-    });
-    cast.add_on("off", "fenced-launcher", REAP, 1, |pod| {
-        pod.owned_by("VirtualMachineInstance", "vm-2")
-    });
-    cast.add_on("said-to-be-off", "selected-launcher", REAP, 1, |pod| {
-        pod.owned_by("VirtualMachineInstance", "vm-3")
-    });
-
-    // Machines that live.
-    cast.add_on("says-false", "unique", "kubelet-alive", 1, |pod| {
-        pod.owned_by("StatefulSet", "set")
-    });
-    cast.add_on("says-false", "with-a-claim", "kubelet-alive", 1, |pod| {
-        pod.owned_by("ReplicaSet", "deployment-1").claim("nowhere")
-    });
-    cast.add_on("detected", "detected", "kubelet-alive", 1, |pod| {
-        pod.owned_by("StatefulSet", "set")
-    });
-    cast.add_on("virt", "virt", "kubelet-alive", 1, |pod| {
-        pod.owned_by("VirtualMachineInstance", "vm-4")
-    });
-    cast.add_on("no-detector", "not-the-machine-itself", REAP, 1, |pod| {
-        pod.owned_by("StatefulSet", "set")
-    });
-    cast.add_on(
-        "off-and-alive",
-        "off-and-alive",
-        "kubelet-alive",
-        1,
-        |pod| pod.owned_by("StatefulSet", "set"),
-    );
-
-    // Storage that cannot be verified.
-    claim(&cluster, "apps", "lost", Some("no-such-volume"), "Lost");
-    cast.add("lost", "volume-unverified", 1, |pod| pod.claim("lost"));
-    claim(
-        &cluster,
-        "apps",
-        "dangling",
-        Some("no-such-volume"),
-        "Bound",
-    );
-    cast.add("dangling", "volume-unverified", 1, |pod| {
-        pod.claim("dangling")
-    });
+    for (name, phase) in [("lost", "Lost"), ("dangling", "Bound")] {
+        claim(&cluster, "apps", name, Some("no-such-volume"), phase);
+    }
     claim(&cluster, "apps", "pending", None, "Pending");
-    cast.add("pending", "volume-unverified", 1, |pod| {
-        pod.claim("pending")
-    });
+    for pod in ["ephemeral", "ephemeral-of-its-own"] {
+        Volume::local(&format!("{pod}-pv"))
+            .on_node("dead")
+            .claimed_by("apps", &format!("{pod}-scratch"))
+            .create(&cluster);
+    }
+    let mut expected = Vec::new();
+    for (reason, pods) in yaml(PODS).as_object().unwrap() {
+        for (name, described) in pods.as_object().unwrap() {
+            let uid = uid(&stuck(&cluster, name, described));
+            expected.push((name.clone(), uid, reason.clone()));
+        }
+    }
+    let uid_of = |name: &str| &expected.iter().find(|(pod, ..)| pod == name).unwrap().1;
+    let name = "ephemeral-of-its-own";
+    let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid_of(name), "controller": true}]);
+    let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{name}-scratch");
+    cluster.merge_patch(&path, json!({"metadata": {"ownerReferences": owner}}));
 
-    // Reasons of the pod itself.
-    cast.add("mirror", "mirror-pod", 1, |pod| {
-        pod.annotation("kubernetes.io/config.mirror", "abc")
-    });
-    cast.add("skipped", "opted-out", 1, |pod| {
-        pod.annotation("pod-reaper.io/skip", "true")
-    });
-    cast.add("skipped-by-label", "opted-out", 1, |pod| {
-        pod.label("pod-reaper.io/skip", "until-tuesday")
-    });
-    cast.add("within-grace", "not-overdue", 3600, |pod| pod);
-    cast.add("finalizer", "finalizers", 1, |pod| {
-        pod.finalizer("example.org/backup")
-    });
-    cast.add("forced-already", "already-forced", 0, |pod| {
-        pod.finalizer("example.org/backup")
-    });
-    cast.add("job-and-finalizer", "finalizers", 1, |pod| {
-        pod.finalizer("batch.kubernetes.io/job-tracking")
-            .finalizer("example.org/backup")
-    });
-    cast.add("owner", "owner-kind", 1, |pod| {
-        pod.owned_by("Workflow", "flow")
-    });
-
-    // Reasons of its node.
-    cast.add_on(
-        "recovering",
-        "lease-is-fresh",
-        "node-recovering",
-        1,
-        |pod| pod,
-    );
-    cast.add_on(
-        "clock-behind",
-        "lease-looks-old",
-        "node-recovering",
-        1,
-        |pod| pod,
-    );
-    cast.add_on(
-        "just-failed",
-        "node-just-failed",
-        "node-just-failed",
-        1,
-        |pod| pod,
-    );
-    cast.add_on("left-alone", "node-opted-out", "opted-out", 1, |pod| pod);
-    cast.add_on("by-label", "leaf-by-label", "kosmos-leaf", 1, |pod| pod);
-    cast.add_on(
-        "by-annotation",
-        "leaf-by-annotation",
-        "kosmos-leaf",
-        1,
-        |pod| pod,
-    );
-    cast.add_on("by-taint", "leaf-by-taint", "kosmos-leaf", 1, |pod| pod);
-    cast.add_on("kosmos-two", "leaf-by-name", "kosmos-leaf", 1, |pod| pod);
-    cast.add_on("virtual", "virtual-by-label", "virtual-node", 1, |pod| pod);
-    cast.add_on(
-        "virtual-by-taint",
-        "virtual-by-taint",
-        "virtual-node",
-        1,
-        |pod| pod,
-    );
-    cast.add_on("edge", "edge-by-annotation", "edge-node", 1, |pod| pod);
-    cast.add_on("by-selector", "leaf-by-selector", "leaf-node", 1, |pod| pod);
-    cast.add_on("ready-1", "node-ready", "node-ready", 1, |pod| pod);
-    cast.add_on("no-such-node", "node-gone", "node-gone", 1, |pod| pod);
-    cast.add_on(
-        "no-such-node",
-        "node-gone-and-held",
-        "finalizers",
-        1,
-        |pod| pod.finalizer("example.org/backup"),
-    );
-    cast.add("deployed", "owner-kind", 1, |pod| {
-        pod.owned_by("ReplicaSet", "web-7c9d")
-            .label("pod-template-hash", "7c9d")
-    });
-    cast.add("timed", "owner-kind", 1, |pod| {
-        pod.owned_by("Job", "backup-29412360")
-    });
-
-    let expected = cast.pods;
+    let terminating =
+        |namespace, name| uid(&Pod::on("dead", namespace, name).terminating(&cluster, 1));
     // Outside the regex, excluded, in a namespace that is opted out, and not Terminating.
-    let outside = crate::uid(&Pod::on("dead", "other", "outside").terminating(&cluster, 1));
-    let excluded =
-        crate::uid(&Pod::on("dead", "apps-excluded", "excluded").terminating(&cluster, 1));
-    let opted_out =
-        crate::uid(&Pod::on("dead", "apps-opted-out", "opted-out").terminating(&cluster, 1));
-    annotate(
-        &cluster,
-        "/api/v1/namespaces/apps-opted-out",
-        "pod-reaper.io/skip",
-        "true",
-    );
-    let running = crate::uid(&Pod::on("dead", "apps", "running").create(&cluster));
+    let outside = terminating("other", "outside");
+    let excluded = terminating("apps-excluded", "excluded");
+    let opted_out = terminating("apps-opted-out", "opted-out");
+    let skip = yaml("{metadata: {annotations: {pod-reaper.io/skip: 'true'}}}");
+    cluster.merge_patch("/api/v1/namespaces/apps-opted-out", skip);
+    let running = uid(&Pod::on("dead", "apps", "running").create(&cluster));
     // A namesake in another namespace, which is reaped too.
-    let namesake = crate::uid(&Pod::on("dead", "apps-too", "set-0").terminating(&cluster, 1));
+    let namesake = terminating("apps-too", "set-0");
     until_overdue();
 
     let options = [
         &SHORT[..],
         &[
             "--all",
-            "--namespace-regex",
-            "^apps",
-            "--namespace-exclude-regex",
-            "excluded",
+            "--namespace-regex=^apps",
+            "--namespace-exclude-regex=excluded",
         ],
         &[
-            "--leaf-node-selector",
-            "example.org/leaf=true",
-            "--manual-owner-kind",
-            "workflow,deployments,CronJob",
+            "--leaf-node-selector=example.org/leaf=true",
+            "--manual-owner-kind=workflow,deployments,CronJob",
         ],
-        &["--fenced-node-selector", "annotation:example.org/off=yes"],
+        &["--fenced-node-selector=annotation:example.org/off=yes"],
     ];
     let run = run(&cluster.kubeconfig, &options.concat());
 
-    assert_eq!(run.code, 0, "{}", run.log);
+    run.ends(0);
     assert_eq!(run.report["errors"], json!([]));
     let left = cluster.get("/api/v1/pods");
-    let left = left["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(crate::uid)
-        .collect::<Vec<_>>();
-    let lives = |uid: &String| left.contains(uid);
-    for Expected { name, uid, reason } in &expected {
+    let left = left["items"].as_array().unwrap().iter().map(uid);
+    let left = left.collect::<Vec<_>>();
+    for (name, uid, reason) in &expected {
         let (said, outcome) = run.reason_and_outcome(uid);
-        assert_eq!(said, *reason, "{name}: {}", run.pod(uid));
-        assert_eq!(outcome, (*reason == REAP).then_some("deleted"), "{name}");
-        assert_eq!(lives(uid), *reason != REAP, "{name}");
+        assert_eq!(said, reason, "{name}: {}", run.pod(uid));
+        assert_eq!(outcome, (reason == REAP).then_some("deleted"), "{name}");
+        assert_eq!(left.contains(uid), reason != REAP, "{name}");
     }
-    assert_eq!(run.reason_and_outcome(&opted_out), ("opted-out", None));
-    assert_eq!(run.reason_and_outcome(&namesake), (REAP, Some("deleted")));
-    assert!(!lives(&namesake));
-    for spared in [&outside, &excluded, &opted_out, &running] {
-        assert!(lives(spared));
-    }
+    run.says(&opted_out, ("opted-out", None));
+    run.says(&namesake, (REAP, Some("deleted")));
+    assert!(!left.contains(&namesake));
+    assert!(left.contains(&opted_out));
     let seen = run.report["pods"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|pod| pod["uid"].as_str().unwrap());
+        .map(uid_of_entry);
     let seen = seen.collect::<Vec<_>>();
     for unseen in [&outside, &excluded, &running] {
-        assert!(!seen.contains(&unseen.as_str()));
+        assert!(left.contains(unseen) && !seen.contains(unseen));
     }
-    let zone = expected.iter().find(|pod| pod.name == "zone").unwrap();
-    let note = run.pod(&zone.uid)["note"].as_str().unwrap_or_default();
+    let note = run.pod(uid_of("zone"))["note"].as_str().unwrap_or_default();
     assert!(note.contains("topology.kubernetes.io/zone"), "{note}");
 }
 
@@ -478,13 +309,13 @@ fn the_usual_run_looks_only_at_nodes_that_are_not_ready() {
     let cluster = fresh();
     nodes(&cluster);
     Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
-    let stuck = crate::uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
-    let unclear = crate::uid(&Pod::on("says-nothing", "apps", "unclear").terminating(&cluster, 1));
+    let stuck = uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
+    let unclear = uid(&Pod::on("says-nothing", "apps", "unclear").terminating(&cluster, 1));
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
     assert_eq!(run.report["summary"]["pods"], 2);
-    assert_eq!(run.reason_and_outcome(&unclear), ("node-just-failed", None));
-    assert_eq!(run.reason_and_outcome(&stuck), (REAP, Some("deleted")));
+    run.says(&unclear, ("node-just-failed", None));
+    run.says(&stuck, (REAP, Some("deleted")));
     assert!(cluster.try_get(&pod_path("apps", "slow")).is_some());
 }
 
@@ -498,9 +329,9 @@ fn a_healthy_cluster_is_one_request() {
         json!({"spec": {"unschedulable": true}}),
     );
     Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
-    let proxy = crate::support::proxy::Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run(&proxy.kubeconfig, &SHORT);
-    assert_eq!(run.code, 0);
+    run.ends(0);
     let paths = proxy
         .seen()
         .into_iter()
@@ -521,14 +352,11 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
             .finalizer("batch.kubernetes.io/job-tracking")
             .terminating(&cluster, 1)
     };
-    let (released, held) = (
-        crate::uid(&tracked("released")),
-        crate::uid(&tracked("held")),
-    );
+    let (released, held) = (uid(&tracked("released")), uid(&tracked("held")));
     until_overdue();
     let server = cluster.server();
     // The controller removes its finalizer from a failed pod as soon as it sees it: between the program's two writes.
-    let proxy = crate::support::proxy::Proxy::start(server, move |seen| {
+    let proxy = Proxy::start(server, move |seen| {
         if seen.method == "DELETE" && seen.path.contains("/released") {
             let pod = server.get(&pod_path("apps", "released"));
             assert_eq!(pod["status"]["phase"], "Failed");
@@ -542,15 +370,10 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     });
     let run = run(&proxy.kubeconfig, &SHORT);
 
-    assert_eq!(
-        run.reason_and_outcome(&released),
-        (REAP, Some("deleted")),
-        "{}",
-        run.log
-    );
+    run.says(&released, (REAP, Some("deleted")));
     assert!(cluster.try_get(&pod_path("apps", "released")).is_none());
-    assert_eq!(run.reason_and_outcome(&held), (REAP, Some("still-there")));
-    assert_eq!(run.code, 3);
+    run.says(&held, (REAP, Some("still-there")));
+    run.ends(3);
     let held = cluster.get(&pod_path("apps", "held"));
     assert_eq!(held["status"]["phase"], "Failed");
     let conditions = held["status"]["conditions"].as_array().unwrap();

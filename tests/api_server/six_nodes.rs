@@ -13,6 +13,7 @@ use crate::{
         objects::{
             Node, Pod, Volume, node_becomes, node_path, pod_path, renew_lease, volume_attachment,
         },
+        samples::yaml,
     },
     uid, until_overdue,
 };
@@ -89,11 +90,14 @@ pub fn healthy(cluster: &ControlPlane) {
         .create(cluster);
     volume_attachment(cluster, "csi-vault", DEAD, "pvc-vault");
     let scratch = "scratch-cache-volume-impala-executor-000-0";
-    Volume::host_path("pvc-scratch")
-        .on_node(DEAD)
-        .reclaim("Delete")
-        .claimed_by(LOCAL.0, scratch)
-        .create(cluster);
+    Volume::of(
+        "pvc-scratch",
+        yaml("{hostPath: {path: /opt/local-path-provisioner}}"),
+    )
+    .on_node(DEAD)
+    .reclaim("Delete")
+    .claimed_by(LOCAL.0, scratch)
+    .create(cluster);
     set(LOCAL).claim(scratch).create(cluster);
     Pod::on(LEAF, REMOTE.0, REMOTE.1)
         .owned_by("StatefulSet", "web")
@@ -166,15 +170,12 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
 
     let run = run(&cluster.kubeconfig, &SHORT);
 
-    assert_eq!(run.code, 0, "{}", run.log);
+    run.ends(0);
     for uid in &stuck {
-        assert_eq!(
-            run.reason_and_outcome(uid),
-            ("stuck-on-not-ready-node", Some("deleted"))
-        );
+        run.says(uid, ("stuck-on-not-ready-node", Some("deleted")));
     }
-    assert_eq!(run.reason_and_outcome(&local), ("local-volume", None));
-    assert_eq!(run.reason_and_outcome(&remote), ("kosmos-leaf", None));
+    run.says(&local, ("local-volume", None));
+    run.says(&remote, ("kosmos-leaf", None));
     assert!(
         run.report["pods"]
             .as_array()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     ControlPlane,
-    samples::{self, with},
+    samples::{self, with, yaml},
 };
 
 /// A time in the past, as the API writes it.
@@ -56,12 +56,14 @@ struct Lease {
 impl Node {
     /// A healthy node, whose lease was just renewed.
     pub fn ready(name: &str) -> Self {
-        let more = json!({
-            "metadata": {"labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
-            "status": {"capacity": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
-        });
+        let more = format!(
+            "
+            metadata: {{labels: {{kubernetes.io/hostname: '{name}', kubernetes.io/os: linux}}}}
+            status: {{capacity: {{cpu: '8', memory: 32Gi, pods: '110'}}}}
+            "
+        );
         Self {
-            object: with(samples::node(name, "True"), more),
+            object: with(samples::node(name, "True"), yaml(&more)),
             lease: None,
         }
         .condition("True", "KubeletReady", 86_400)
@@ -84,6 +86,12 @@ impl Node {
     /// No Ready condition at all.
     pub fn without_condition(mut self) -> Self {
         self.object["status"]["conditions"] = json!([]);
+        self
+    }
+
+    /// Lays more over it.
+    pub fn with(mut self, more: Value) -> Self {
+        self.object = with(self.object, more);
         self
     }
 
@@ -112,11 +120,11 @@ impl Node {
     /// clock. The server stamps it with the time of its writing.
     pub fn reports(mut self, kind: &str, seconds_ago: i64) -> Self {
         let heartbeat = self::seconds_ago(seconds_ago);
-        let condition = json!({
-            "type": kind, "status": "False", "reason": "AsItShouldBe", "message": "as the test wants it",
-            "lastTransitionTime": heartbeat, "lastHeartbeatTime": heartbeat,
-        });
-        push(&mut self.object["status"]["conditions"], condition);
+        let condition = format!(
+            "{{type: '{kind}', status: 'False', reason: AsItShouldBe, message: as the test wants it,
+            lastTransitionTime: '{heartbeat}', lastHeartbeatTime: '{heartbeat}'}}"
+        );
+        push(&mut self.object["status"]["conditions"], yaml(&condition));
         self
     }
 
@@ -150,10 +158,7 @@ impl Node {
 
     /// Writes the node, with the taints that the node controller gives for its condition, and its lease.
     pub fn create(mut self, cluster: &ControlPlane) -> Value {
-        let name = self.object["metadata"]["name"]
-            .as_str()
-            .expect("it was given")
-            .to_owned();
+        let name = text(&self.object, "name");
         let (taint, effects): (_, &[&str]) =
             match self.object["status"]["conditions"][0]["status"].as_str() {
                 Some("True") => ("", &[]),
@@ -201,24 +206,24 @@ pub fn renew_lease(cluster: &ControlPlane, node: &str) -> Value {
 }
 
 fn ready_condition(status: &str, reason: &str, since: i64) -> Value {
-    json!({
-        "type": "Ready", "status": status, "reason": reason, "message": "as the test wants it",
-        "lastTransitionTime": seconds_ago(since), "lastHeartbeatTime": seconds_ago(since),
-    })
+    let at = seconds_ago(since);
+    yaml(&format!(
+        "{{type: Ready, status: '{status}', reason: '{reason}', message: as the test wants it,
+        lastTransitionTime: '{at}', lastHeartbeatTime: '{at}'}}"
+    ))
 }
 
 /// The server stamps each write with its own time in `managedFields`. It accepts an older stamp from a client only with
 /// another change, and that change must leave no newer stamp behind. So a label is added and removed.
 fn create_lease(cluster: &ControlPlane, node: &str, lease: &Lease) {
-    let more = json!({
-        "metadata": {"labels": {"passing": "true"}},
-        "spec": {
-            "holderIdentity": node,
-            "leaseDurationSeconds": 40,
-            "renewTime": micro_seconds_ago(lease.says),
-        },
-    });
-    let object = with(samples::lease(node), more);
+    let more = format!(
+        "
+        metadata: {{labels: {{passing: 'true'}}}}
+        spec: {{holderIdentity: '{node}', leaseDurationSeconds: 40, renewTime: '{}'}}
+        ",
+        micro_seconds_ago(lease.says)
+    );
+    let object = with(samples::lease(node), yaml(&more));
     let path = lease_path(node);
     let collection = path.trim_end_matches(node).trim_end_matches('/');
     let mut object = cluster.create(&format!("{collection}?fieldManager=kubelet"), object);
@@ -243,15 +248,24 @@ impl Pod {
 
     /// A pod that is not scheduled yet. Its deletion hangs only where a finalizer holds it.
     pub fn without_node(namespace: &str, name: &str) -> Self {
-        let object = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
-        });
+        let object = format!(
+            "
+            apiVersion: v1
+            kind: Pod
+            metadata: {{name: '{name}', namespace: '{namespace}'}}
+            spec: {{containers: [{{name: main, image: 'example/main:1'}}]}}
+            "
+        );
         Self {
-            object,
+            object: yaml(&object),
             phase: "Running",
         }
+    }
+
+    /// Lays more over it.
+    pub fn with(mut self, more: Value) -> Self {
+        self.object = with(self.object, more);
+        self
     }
 
     /// Adds a label.
@@ -279,11 +293,14 @@ impl Pod {
             "Job" => "batch/v1",
             _ => "example.org/v1",
         };
-        let owner = json!({
-            "apiVersion": api_version, "kind": kind, "name": name, "controller": true,
-            "uid": "00000000-0000-4000-8000-000000000000",
-        });
-        push(&mut self.object["metadata"]["ownerReferences"], owner);
+        let owner = format!(
+            "{{apiVersion: {api_version}, kind: '{kind}', name: '{name}', controller: true,
+            uid: 00000000-0000-4000-8000-000000000000}}"
+        );
+        push(
+            &mut self.object["metadata"]["ownerReferences"],
+            yaml(&owner),
+        );
         self
     }
 
@@ -309,11 +326,6 @@ impl Pod {
     pub fn ephemeral(self, volume: &str) -> Self {
         let claim = json!({"spec": claim_spec(None)});
         self.volume(volume, json!({"ephemeral": {"volumeClaimTemplate": claim}}))
-    }
-
-    /// Mounts a folder of the node's.
-    pub fn host_path(self, path: &str) -> Self {
-        self.volume("host", json!({"hostPath": {"path": path}}))
     }
 
     fn volume(mut self, name: &str, mut source: Value) -> Self {
@@ -361,21 +373,12 @@ impl Pod {
 
     /// Writes the pod without a deletion mark.
     pub fn create(self, cluster: &ControlPlane) -> Value {
-        let name = self.object["metadata"]["name"]
-            .as_str()
-            .expect("it was given")
-            .to_owned();
-        let namespace_name = self.object["metadata"]["namespace"]
-            .as_str()
-            .expect("it was given")
-            .to_owned();
-        namespace(cluster, &namespace_name);
-        cluster.create(
-            &format!("/api/v1/namespaces/{namespace_name}/pods"),
-            self.object,
-        );
+        let name = text(&self.object, "name");
+        let space = text(&self.object, "namespace");
+        namespace(cluster, &space);
+        cluster.create(&format!("/api/v1/namespaces/{space}/pods"), self.object);
         let status = json!({"phase": self.phase, "startTime": seconds_ago(86_400)});
-        cluster.patch_status(&pod_path(&namespace_name, &name), status)
+        cluster.patch_status(&pod_path(&space, &name), status)
     }
 
     /// Writes the pod and marks it for deletion. No kubelet confirms, so it stays. It is overdue when that many seconds
@@ -384,13 +387,7 @@ impl Pod {
     /// With 0, it stays only where a finalizer holds it.
     pub fn terminating(self, cluster: &ControlPlane, grace_period_seconds: i64) -> Value {
         let pod = self.create(cluster);
-        let metadata = &pod["metadata"];
-        let (Some(namespace), Some(name)) =
-            (metadata["namespace"].as_str(), metadata["name"].as_str())
-        else {
-            panic!("the server returned no pod: {pod}");
-        };
-        let path = pod_path(namespace, name);
+        let path = pod_path(&text(&pod, "namespace"), &text(&pod, "name"));
         cluster.delete(&path, json!({"gracePeriodSeconds": grace_period_seconds}));
         cluster.get(&path)
     }
@@ -408,35 +405,31 @@ pub struct Volume {
 }
 
 impl Volume {
-    fn new(name: &str, source: &str, details: Value) -> Self {
-        let spec = json!({
-            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "test", "persistentVolumeReclaimPolicy": "Retain",
-            source: details,
-        });
+    /// One of 1 GiB that is retained, and what makes it this one.
+    pub fn of(name: &str, more: Value) -> Self {
+        let spec = yaml(
+            "{capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: test,
+            persistentVolumeReclaimPolicy: Retain}",
+        );
         Self {
-            object: samples::volume(name, &spec),
+            object: samples::volume(name, &with(spec, more)),
             claim: None,
         }
     }
 
     /// A disk of one node. The server requires the node's name: [`Volume::on_node`].
     pub fn local(name: &str) -> Self {
-        Self::new(name, "local", json!({"path": "/mnt/disk"}))
-    }
-
-    /// A folder of the pod's node.
-    pub fn host_path(name: &str) -> Self {
-        Self::new(
-            name,
-            "hostPath",
-            json!({"path": "/opt/local-path-provisioner"}),
-        )
+        Self::of(name, yaml("{local: {path: /mnt/disk}}"))
     }
 
     /// A volume of a CSI driver.
     pub fn csi(name: &str, driver: &str) -> Self {
-        Self::new(name, "csi", json!({"driver": driver, "volumeHandle": name}))
+        Self::of(
+            name,
+            yaml(&format!(
+                "{{csi: {{driver: '{driver}', volumeHandle: '{name}'}}}}"
+            )),
+        )
     }
 
     /// Sets its reclaim policy; the default here is `Retain`.
@@ -446,44 +439,13 @@ impl Volume {
     }
 
     /// Usable on the node with this host name only.
-    pub fn on_node(self, host_name: &str) -> Self {
-        self.affinity("kubernetes.io/hostname", &[host_name])
-    }
-
-    /// Usable in this zone only.
-    pub fn zone(self, zone: &str) -> Self {
-        self.affinity("topology.kubernetes.io/zone", &[zone])
-    }
-
-    /// Requires one more thing of a node: a label with one of these values, or `metadata.name`, the node's own name.
-    pub fn affinity(mut self, key: &str, values: &[&str]) -> Self {
-        let terms = &mut self.object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
-        if terms.is_null() {
-            *terms = json!([{}]);
-        }
-        let last = terms
-            .as_array_mut()
-            .and_then(|terms| terms.last_mut())
-            .expect("it has a term");
-        let list = if key == "metadata.name" {
-            "matchFields"
-        } else {
-            "matchExpressions"
-        };
-        push(
-            &mut last[list],
-            json!({"key": key, "operator": "In", "values": values}),
+    pub fn on_node(mut self, host_name: &str) -> Self {
+        let affinity = format!(
+            "{{required: {{nodeSelectorTerms: [
+                {{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: ['{host_name}']}}]}}]}}}}"
         );
+        self.object["spec"]["nodeAffinity"] = yaml(&affinity);
         self
-    }
-
-    /// Begins another term. A node has to meet only one of the terms.
-    pub fn or_affinity(mut self, key: &str, values: &[&str]) -> Self {
-        push(
-            &mut self.object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"],
-            json!({}),
-        );
-        self.affinity(key, values)
     }
 
     /// Binds it to this claim, which is created with it, as is its namespace.
@@ -492,19 +454,9 @@ impl Volume {
         self
     }
 
-    /// Several nodes may write it at once, as a raw disk.
-    pub fn shared_disk(mut self) -> Self {
-        self.object["spec"]["accessModes"] = json!(["ReadWriteMany"]);
-        self.object["spec"]["volumeMode"] = json!("Block");
-        self
-    }
-
     /// Writes the claim and the volume, bound to each other.
     pub fn create(mut self, cluster: &ControlPlane) -> Value {
-        let name = self.object["metadata"]["name"]
-            .as_str()
-            .expect("it was given")
-            .to_owned();
+        let name = text(&self.object, "name");
         let mut phase = "Available";
         if let Some((namespace, claim_name)) = &self.claim {
             let mut spec = claim_spec(Some(&name));
@@ -512,10 +464,10 @@ impl Volume {
                 spec[field] = self.object["spec"][field].clone();
             }
             let bound = claim_of(cluster, (namespace, claim_name), spec, "Bound");
-            self.object["spec"]["claimRef"] = json!({
-                "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                "namespace": namespace, "name": claim_name, "uid": bound["metadata"]["uid"],
-            });
+            let uid = text(&bound, "uid");
+            self.object["spec"]["claimRef"] = yaml(&format!(
+                "{{apiVersion: v1, kind: PersistentVolumeClaim, namespace: '{namespace}', name: '{claim_name}', uid: {uid}}}"
+            ));
             phase = "Bound";
         }
         cluster.create("/api/v1/persistentvolumes", self.object);
@@ -555,20 +507,24 @@ fn claim_of(
 }
 
 fn claim_spec(volume: Option<&str>) -> Value {
-    json!({
-        "accessModes": ["ReadWriteOnce"], "storageClassName": "test",
-        "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume,
-    })
+    let volume = volume.unwrap_or("null");
+    yaml(&format!(
+        "{{accessModes: [ReadWriteOnce], storageClassName: test, resources: {{requests: {{storage: 1Gi}}}}, volumeName: {volume}}}"
+    ))
 }
 
 /// Attaches a volume to a node.
 pub fn volume_attachment(cluster: &ControlPlane, name: &str, node: &str, volume: &str) -> Value {
     let collection = "/apis/storage.k8s.io/v1/volumeattachments";
-    let object = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name},
-        "spec": {"attacher": "csi.example.org", "nodeName": node, "source": {"persistentVolumeName": volume}},
-    });
-    cluster.create(collection, object);
+    let object = format!(
+        "
+        apiVersion: storage.k8s.io/v1
+        kind: VolumeAttachment
+        metadata: {{name: '{name}'}}
+        spec: {{attacher: csi.example.org, nodeName: '{node}', source: {{persistentVolumeName: '{volume}'}}}}
+        "
+    );
+    cluster.create(collection, yaml(&object));
     cluster.patch_status(&format!("{collection}/{name}"), json!({"attached": true}))
 }
 
@@ -581,16 +537,19 @@ pub fn stateful_set(cluster: &ControlPlane, namespace: &str, name: &str, more: V
 
 /// A StatefulSet of one container, without a namespace.
 pub fn stateful_set_of(name: &str) -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
-        "spec": {
-            "serviceName": name, "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
-            },
-        },
-    })
+    yaml(&format!(
+        "
+        apiVersion: apps/v1
+        kind: StatefulSet
+        metadata: {{name: '{name}'}}
+        spec:
+            serviceName: '{name}'
+            selector: {{matchLabels: {{app: '{name}'}}}}
+            template:
+                metadata: {{labels: {{app: '{name}'}}}}
+                spec: {{containers: [{{name: main, image: 'example/main:1'}}]}}
+        "
+    ))
 }
 
 /// Calls `act` for each item, over so many connections at once.
@@ -614,6 +573,12 @@ pub fn in_parallel<T: Send, U: Send>(
             .flat_map(|builder| builder.join().expect("it says itself what is wrong"))
             .collect()
     })
+}
+
+fn text(object: &Value, field: &str) -> String {
+    let text = object["metadata"][field].as_str();
+    text.unwrap_or_else(|| panic!("no {field}: {object}"))
+        .to_owned()
 }
 
 /// Appends to a list that may not exist yet.
