@@ -152,8 +152,8 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     until_overdue();
 
     let held = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(held.code, 4, "{}", held.log);
-    assert_eq!(held.reason_and_outcome(&stuck), ("mass-outage", None));
+    held.ends(4);
+    held.says(&stuck, ("mass-outage", None));
     assert_eq!(
         held.report["breaker"]["detail"],
         "3 of 5 nodes are NotReady"
@@ -170,7 +170,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
         "{common}"
     );
     assert_eq!(common[2], Value::Null);
-    assert_eq!(held.reason_and_outcome(&local), ("local-volume", None));
+    held.says(&local, ("local-volume", None));
     assert!(
         !held.report.to_string().contains("kubectl"),
         "{}",
@@ -181,10 +181,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
         &cluster.kubeconfig,
         &[&SHORT[..], &["--max-not-ready-percent=100"]].concat(),
     );
-    assert_eq!(
-        forced.reason_and_outcome(&stuck),
-        ("stuck-on-not-ready-node", Some("deleted"))
-    );
+    forced.says(&stuck, ("stuck-on-not-ready-node", Some("deleted")));
 }
 
 /// The only real node is dead: all nodes with Ready rows are leaf nodes.

@@ -12,6 +12,7 @@ use crate::{
         objects::{Node, Pod, stateful_set},
         program::shown,
         proxy::{Act, Proxy, Seen},
+        samples::yaml,
     },
     uid, until_overdue,
 };
@@ -24,19 +25,10 @@ const REFUSED: &str = "Not all Kubernetes Events could be written";
 fn printed(cluster: &ControlPlane) -> Vec<String> {
     let columns = "custom-columns=NS:.metadata.namespace,TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,\
                    NAME:.involvedObject.name,MESSAGE:.message";
-    let selector = "--field-selector=reportingComponent=pod-reaper";
-    let printed = kubectl(
-        cluster,
-        &[
-            "get",
-            "events",
-            "-A",
-            selector,
-            "--no-headers",
-            "-o",
-            columns,
-        ],
+    let arguments = format!(
+        "get events -A --field-selector=reportingComponent=pod-reaper --no-headers -o {columns}"
     );
+    let printed = kubectl(cluster, &arguments.split(' ').collect::<Vec<_>>());
     let lines = printed
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -67,12 +59,6 @@ fn held(cluster: &ControlPlane, name: &str) -> Value {
         .terminating(cluster, 1)
 }
 
-/// Whether a table of `kubectl describe` or `get` has a line with the words `wanted`. Ages are not compared.
-fn has_line(text: &str, wanted: &[&str]) -> bool {
-    text.lines()
-        .any(|line| wanted.iter().all(|part| line.contains(part)))
-}
-
 #[test]
 fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod() {
     let cluster = fresh();
@@ -95,72 +81,37 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
         run.log
     );
     assert!(!run.log.contains(REFUSED), "{}", run.log);
-    let one = |namespace: &str, owner: &str, pod: &str| {
-        let (kind, name) = owner.split_once(' ').expect("kind and name");
-        let note =
-            format!("Force-deleted a pod that was stuck Terminating on NotReady node ds06: {pod}");
-        format!("{namespace} Normal StuckOnNotReadyNode {kind} {name} {note}")
-    };
-    let mut expected = vec![
-        one("compute-hive01", "StatefulSet hiveserver2", "hiveserver2-0"),
-        one("compute-hive01", "StatefulSet huebackend", "huebackend-0"),
-        one("compute-hive01", "ReplicaSet hue-frontend-7c9d8b6f5", "hue-frontend-7c9d8b6f5-x2mlp"),
-        one("etl", "Job nightly-29370", "nightly-29370-6wq8t"),
-        one("impala-impala01", "StatefulSet catalogd", "catalogd-0"),
-        one("impala-impala01", "StatefulSet huebackend", "huebackend-0"),
-        one("vault", "StatefulSet vault", "vault-0"),
-        "etl Normal StuckOnNotReadyNode StatefulSet real Force-deleted 2 pods that were stuck Terminating on NotReady \
-         node ds06: real-0, real-1"
-            .to_owned(),
-        "etl Normal StuckOnNotReadyNode Pod alone Force-deleted: it was stuck Terminating on NotReady node ds06. It \
-         has no controller to start another."
-            .to_owned(),
-        "default Normal StuckOnNotReadyNode Node ds06 Force-deleted 10 pods that were stuck Terminating here; 1 needs \
-         a person. If ds06 may only be cut off, power it off now: its containers may still be running \
-         beside the pods that replace them."
-            .to_owned(),
-        "impala-impala01 Warning LocalVolume Pod impala-executor-000-0 Not force-deleted: it needs a person. Its \
-         storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch \
-         (hostPath, at /opt/local-path-provisioner). See: pod-reaper explain impala-impala01/impala-executor-000-0"
-            .to_owned(),
-        "kosmos-apps Warning KosmosLeaf Pod web-0 Not force-deleted: it needs a person. Its node stands for the Kosmos \
-         leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name \
-         prefix kosmos-). There, NotReady mostly means that the link is cut: the pod may well be running. See: pod-reaper \
-         explain kosmos-apps/web-0"
-            .to_owned(),
-    ];
-    expected.sort();
+    let expected = "\
+compute-hive01 Normal StuckOnNotReadyNode ReplicaSet hue-frontend-7c9d8b6f5 FORCED: hue-frontend-7c9d8b6f5-x2mlp
+compute-hive01 Normal StuckOnNotReadyNode StatefulSet hiveserver2 FORCED: hiveserver2-0
+compute-hive01 Normal StuckOnNotReadyNode StatefulSet huebackend FORCED: huebackend-0
+default Normal StuckOnNotReadyNode Node ds06 Force-deleted 10 pods that were stuck Terminating here; 1 needs a person. If ds06 may only be cut off, power it off now: its containers may still be running beside the pods that replace them.
+etl Normal StuckOnNotReadyNode Job nightly-29370 FORCED: nightly-29370-6wq8t
+etl Normal StuckOnNotReadyNode Pod alone Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
+etl Normal StuckOnNotReadyNode StatefulSet real Force-deleted 2 pods that were stuck Terminating on NotReady node ds06: real-0, real-1
+impala-impala01 Normal StuckOnNotReadyNode StatefulSet catalogd FORCED: catalogd-0
+impala-impala01 Normal StuckOnNotReadyNode StatefulSet huebackend FORCED: huebackend-0
+impala-impala01 Warning LocalVolume Pod impala-executor-000-0 Not force-deleted: it needs a person. Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch (hostPath, at /opt/local-path-provisioner). See: pod-reaper explain impala-impala01/impala-executor-000-0
+kosmos-apps Warning KosmosLeaf Pod web-0 Not force-deleted: it needs a person. Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady mostly means that the link is cut: the pod may well be running. See: pod-reaper explain kosmos-apps/web-0
+vault Normal StuckOnNotReadyNode StatefulSet vault FORCED: vault-0";
+    let forced = "Force-deleted a pod that was stuck Terminating on NotReady node ds06";
+    let expected = expected.replace("FORCED", forced);
     // The deletion deadlines are equal to the second, so either pod may come first.
     let real_first = "ds06: real-1, real-0";
-    let lines = printed(&cluster)
-        .into_iter()
-        .map(|line| line.replace(real_first, "ds06: real-0, real-1"));
-    assert_eq!(lines.collect::<Vec<_>>(), expected);
+    let lines = printed(&cluster).join("\n");
+    assert_eq!(lines.replace(real_first, "ds06: real-0, real-1"), expected);
 
     let node = cluster.get("/api/v1/nodes/ds06");
     for event in events(&cluster) {
-        assert_eq!(event["reportingController"], "pod-reaper");
-        assert!(
-            event["reportingInstance"]
-                .as_str()
-                .is_some_and(|name| !name.is_empty()),
-            "{event}"
-        );
         let regarding = &event["regarding"];
-        let action = if event["type"] == "Warning" {
-            "Manual"
-        } else {
-            "Deleted"
-        };
-        assert_eq!(event["action"], action, "{event}");
-        let related = if regarding["kind"] == "Node" {
-            &Value::Null
-        } else {
-            &event["related"]["kind"]
-        };
-        assert_eq!(
-            related.as_str(),
-            (regarding["kind"] != "Node").then_some("Node"),
+        let instance = event["reportingInstance"].as_str().unwrap_or_default();
+        let warns = event["type"] == "Warning";
+        let related = (regarding["kind"] != "Node").then_some("Node");
+        assert!(
+            event["reportingController"] == "pod-reaper"
+                && !instance.is_empty()
+                && event["action"] == if warns { "Manual" } else { "Deleted" }
+                && event["related"]["kind"].as_str() == related,
             "{event}"
         );
         if regarding["name"] == "alone" {
@@ -170,38 +121,26 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
     }
 
     // `kubectl describe` finds the Events of an object by UID.
-    let described = kubectl(&cluster, &["describe", "node", "ds06"]);
-    assert!(
-        has_line(
-            &described,
-            &["Normal", "StuckOnNotReadyNode", "pod-reaper", "10 pods"]
+    // Ages are not compared.
+    for (command, line) in [
+        (
+            "describe node ds06",
+            "Normal StuckOnNotReadyNode pod-reaper 10 pods",
         ),
-        "{described}"
-    );
-    let described = kubectl(&cluster, &["describe", "statefulset", "real", "-n", "etl"]);
-    assert!(
-        has_line(&described, &["Normal", "StuckOnNotReadyNode", "2 pods"]),
-        "{described}"
-    );
-    let described = kubectl(
-        &cluster,
-        &[
-            "describe",
-            "pod",
-            "impala-executor-000-0",
-            "-n",
-            "impala-impala01",
-        ],
-    );
-    assert!(
-        has_line(&described, &["Warning", "LocalVolume", "needs a person"]),
-        "{described}"
-    );
-    let of_a_pod = kubectl(&cluster, &["get", "events", "-n", "etl"]);
-    assert!(
-        has_line(&of_a_pod, &["Normal", "StuckOnNotReadyNode", "pod/alone"]),
-        "{of_a_pod}"
-    );
+        (
+            "describe statefulset real -n etl",
+            "Normal StuckOnNotReadyNode 2 pods",
+        ),
+        (
+            "describe pod impala-executor-000-0 -n impala-impala01",
+            "Warning LocalVolume needs a person",
+        ),
+        ("get events -n etl", "Normal StuckOnNotReadyNode pod/alone"),
+    ] {
+        let text = kubectl(&cluster, &command.split(' ').collect::<Vec<_>>());
+        let has_all = |shown: &str| line.split(' ').all(|word| shown.contains(word));
+        assert!(text.lines().any(has_all), "{command}: {text}");
+    }
 }
 
 #[test]
@@ -272,14 +211,19 @@ fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
     held(&cluster, "held-0");
     cluster.create(
         "/apis/events.k8s.io/v1/namespaces/apps/events",
-        json!({
-            "metadata": {"namespace": "apps", "name": "malformed"},
-            "type": "Warning", "reason": "Malformed", "action": "Malformed",
-            "reportingController": "pod-reaper", "reportingInstance": "malformed",
+        yaml(
             // The API server accepts this time, which is later than the latest that the program can parse.
-            "eventTime": "9999-12-31T23:00:00.000000Z",
-            "regarding": {"kind": "Pod", "namespace": "apps", "name": "held-0", "uid": "malformed"},
-        }),
+            "
+            metadata: {namespace: apps, name: malformed}
+            type: Warning
+            reason: Malformed
+            action: Malformed
+            reportingController: pod-reaper
+            reportingInstance: malformed
+            eventTime: '9999-12-31T23:00:00.000000Z'
+            regarding: {kind: Pod, namespace: apps, name: held-0, uid: malformed}
+            ",
+        ),
     );
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
@@ -319,142 +263,53 @@ fn a_dry_run_and_no_events_write_none() {
         assert!(asked.is_empty(), "{options:?}: {asked:?}");
         assert_eq!(printed(&cluster), [""; 0], "{options:?}");
     }
-    let variable = binary(&cluster.kubeconfig)
-        .args(SHORT)
-        .env("NO_EVENTS", "true")
-        .output()
-        .expect("it starts");
-    assert!(variable.status.success(), "{}", shown(&variable));
-    assert_eq!(printed(&cluster), [""; 0]);
     // The pods are gone by now. A pod that needs a person is reported as soon as Events are allowed.
-    let variable = binary(&cluster.kubeconfig)
-        .args(SHORT)
-        .env("NO_EVENTS", "false")
-        .output()
-        .expect("it starts");
-    assert!(variable.status.success(), "{}", shown(&variable));
-    assert_eq!(warnings(&cluster), 2);
-}
-
-fn refuse(code: u16) -> Act {
-    let message = "Internal error occurred: failed calling webhook \"w\": MARKER";
-    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-        "reason": "MARKER", "message": message});
-    Act::Instead(code, status)
+    for (value, written) in [("true", 0), ("false", 2)] {
+        let mut command = binary(&cluster.kubeconfig);
+        let output = command.args(SHORT).env("NO_EVENTS", value).output();
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{}", shown(&output));
+        assert_eq!(
+            (warnings(&cluster), events(&cluster).len()),
+            (written, written)
+        );
+    }
 }
 
 /// With any failure of Events, the run ends as without Events, and warns once.
 #[test]
 fn an_event_that_is_refused_is_one_warning() {
-    type Row = (&'static str, fn(&Seen) -> Act, usize, &'static str);
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    // The failure, how many Events are written nevertheless (of one about an owner and one about a node), and the
-    // message.
-    let rows: [Row; 8] = [
-        (
-            "forbidden",
-            |seen| {
-                if seen.is_event() {
-                    refuse(403)
-                } else {
-                    Act::Forward
-                }
-            },
-            0,
-            "answered 403; grant",
-        ),
-        (
-            "one forbidden",
-            |seen| {
-                if seen.path.contains("namespaces/default/events") {
-                    refuse(403)
-                } else {
-                    Act::Forward
-                }
-            },
-            1,
-            "answered 403; grant",
-        ),
-        (
-            "unknown",
-            |seen| {
-                if seen.is_event() {
-                    refuse(404)
-                } else {
-                    Act::Forward
-                }
-            },
-            0,
-            "answered 404; nothing else",
-        ),
-        (
-            "invalid",
-            |seen| {
-                if seen.is_event() {
-                    refuse(422)
-                } else {
-                    Act::Forward
-                }
-            },
-            0,
-            "answered 422; nothing else",
-        ),
-        (
-            "busy",
-            |seen| {
-                if seen.is_event() {
-                    refuse(429)
-                } else {
-                    Act::Forward
-                }
-            },
-            0,
-            "answered 429; nothing else",
-        ),
-        (
-            "a webhook",
-            |seen| {
-                if seen.is_event() {
-                    refuse(500)
-                } else {
-                    Act::Forward
-                }
-            },
-            0,
-            "answered 500; nothing else",
-        ),
-        (
-            "no answer",
-            |seen| {
-                if seen.is_event() {
-                    Act::Hang
-                } else {
-                    Act::Forward
-                }
-            },
-            0,
-            "gave no answer in time",
-        ),
-        (
-            "closed",
-            |seen| {
-                if seen.is_event() {
-                    Act::Close
-                } else {
-                    Act::Forward
-                }
-            },
-            0,
-            "gave no answer in time",
-        ),
+    // The answer to the requests with that in their path, or how there is none; how many Events are written nevertheless, of
+    // one about an owner and one about a node; and the message.
+    let rows = [
+        ("403", "/events", 0, "answered 403; grant"),
+        ("403", "namespaces/default/events", 1, "answered 403; grant"),
+        ("404", "/events", 0, "answered 404; nothing else"),
+        ("422", "/events", 0, "answered 422; nothing else"),
+        ("429", "/events", 0, "answered 429; nothing else"),
+        ("500", "/events", 0, "answered 500; nothing else"),
+        ("hang", "/events", 0, "gave no answer in time"),
+        ("close", "/events", 0, "gave no answer in time"),
     ];
-    for (at, (name, act, written, said)) in rows.into_iter().enumerate() {
-        let stuck = Pod::on("dead", "apps", &format!("stuck-{at}")).owned_by("StatefulSet", name);
+    for (at, (name, place, written, said)) in rows.into_iter().enumerate() {
+        let stuck = Pod::on("dead", "apps", &format!("stuck-{at}")).owned_by("StatefulSet", "set");
         let stuck = uid(&stuck.terminating(&cluster, 1));
         until_overdue();
         let before = events(&cluster).len();
-        let proxy = Proxy::with_faults(cluster.server(), act);
+        let proxy = Proxy::with_faults(cluster.server(), move |seen| match name {
+            _ if !seen.is_event() || !seen.path.contains(place) => Act::Forward,
+            "hang" => Act::Hang,
+            "close" => Act::Close,
+            code => {
+                let answer = format!(
+                    "{{kind: Status, apiVersion: v1, status: Failure, code: {code}, reason: MARKER,
+                    message: 'Internal error occurred: failed calling webhook \"w\": MARKER'}}"
+                );
+                Act::Instead(code.parse().expect("a code"), yaml(&answer))
+            }
+        });
         let run = run(&proxy.kubeconfig, &SHORT);
         assert_eq!(run.code, 0, "{name}: {}", run.log);
         assert_eq!(
@@ -463,21 +318,14 @@ fn an_event_that_is_refused_is_one_warning() {
             "{name}"
         );
         assert_eq!(run.report["errors"], json!([]), "{name}");
-        let lines = run
-            .log
-            .lines()
-            .filter(|line| line.contains("WARN"))
-            .collect::<Vec<_>>();
-        assert!(
-            lines.len() == 1 && lines[0].contains(REFUSED) && lines[0].contains(said),
-            "{name}: {}",
-            run.log
-        );
-        assert!(
-            lines[0].contains("--no-events") && !run.log.contains("MARKER"),
-            "{name}: {}",
-            run.log
-        );
+        let warnings = run.log.lines().filter(|line| line.contains("WARN"));
+        let [warning] = warnings.collect::<Vec<_>>()[..] else {
+            panic!("{name}: {}", run.log)
+        };
+        for part in [REFUSED, said, "--no-events"] {
+            assert!(warning.contains(part), "{name}: {}", run.log);
+        }
+        assert!(!run.log.contains("MARKER"), "{name}: {}", run.log);
         assert_eq!(events(&cluster).len() - before, written, "{name}");
         let sent = proxy.seen().iter().filter(|seen| seen.is_event()).count();
         assert!(sent <= 2, "{name}: sent {sent} times, it is not repeated");
@@ -490,16 +338,16 @@ fn without_the_rights_the_run_is_complete() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     held(&cluster, "held-0");
-    let right = |verb: &str| json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": [verb]});
-    let delete = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]});
-    // The rights, and how many Events of the owner, the node and the manual pod can be written with them.
-    let rows = [
-        ("none", vec![], 0),
-        ("list", vec![right("list")], 0),
-        ("create", vec![right("create")], 3),
-    ];
-    for (name, rights, written) in rows {
-        let rules = [rights::reading(), vec![delete.clone()], rights].concat();
+    // The verb, and how many Events of the owner, the node and the manual pod can be written with it.
+    let rows = [("none", 0), ("list", 0), ("create", 3)];
+    for (name, written) in rows {
+        let more = yaml(&format!(
+            "
+            - {{apiGroups: [''], resources: [pods], verbs: [delete]}}
+            - {{apiGroups: [events.k8s.io], resources: [events], verbs: [{name}]}}
+            "
+        ));
+        let rules = [rights::reading(), more.as_array().expect("rules").clone()].concat();
         let user = rights::user(&cluster, &format!("events-{name}"), &rules);
         let stuck =
             Pod::on("dead", "apps", &format!("stuck-{name}")).owned_by("StatefulSet", "stuck");

@@ -565,7 +565,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         cluster.delete("/api/v1/nodes/dead", json!({}));
         let before = proxy.seen().len();
         let quiet = run_with(&kubeconfig, &variables, &SHORT);
-        assert_eq!(quiet.code, 0, "{}", quiet.log);
+        quiet.ends(0);
         let seen = proxy.seen().split_off(before);
         let own = pod_path(installed.namespace, OWN);
         let mut asked = seen
@@ -621,7 +621,7 @@ fn program_and_guard_read_an_opt_out_alike() {
     }
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
-    assert_eq!(run.code, 0, "{}", run.log);
+    run.ends(0);
     for (value, pod) in &pods {
         let expected = if *value == "false" {
             ("stuck-on-not-ready-node", Some("deleted"))

@@ -44,12 +44,7 @@ fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
         .terminating(&cluster, 1));
     until_overdue();
     let ended = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(
-        ended.reason_and_outcome(&pod),
-        ("kubelet-alive", None),
-        "{}",
-        ended.report
-    );
+    ended.says(&pod, ("kubelet-alive", None));
     let node = &ended.report["nodes"][0];
     assert_eq!(node["signsOfLife"][0]["by"], "kube-apiserver", "{node}");
     assert_eq!(node["lastHeard"]["by"], "kube-apiserver", "{node}");
@@ -84,21 +79,13 @@ fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
     cluster.merge_patch(&format!("{SETS}/up"), json!({"spec": {"replicas": 1}}));
     until_overdue();
     let ended = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(
-        ended.reason_and_outcome(&down),
-        ("stuck-on-not-ready-node", Some("deleted"))
-    );
+    ended.says(&down, ("stuck-on-not-ready-node", Some("deleted")));
     let note = ended.pod(&down)["note"].as_str().unwrap();
     assert!(
         note.contains("claim disk-down-0 is its own alone and goes with it"),
         "{note}"
     );
-    assert_eq!(
-        ended.reason_and_outcome(&up),
-        ("volume-unverified", None),
-        "{}",
-        ended.report
-    );
+    ended.says(&up, ("volume-unverified", None));
 }
 
 /// The pod of a set that was scaled to none, and owns its claim; stuck on the dead node. Returns its UID.

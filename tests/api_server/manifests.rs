@@ -31,19 +31,12 @@ use crate::{
 const EVERYTHING: [&str; 5] = [DEFAULT, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF];
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// A verb, and a resource with its subresource.
-type Right = (String, String);
-
-fn right(verb: &str, resource: &str) -> Right {
-    (verb.to_owned(), resource.to_owned())
-}
-
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
 /// The role of the component `answers`.
 const ANSWERS_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-answers";
 
-/// Each right that a role grants, with the rules without that right.
-fn rights(role: &Value) -> Vec<(Right, Value)> {
+/// Each right that a role grants, as the verb and the resource with its subresource; and the rules without that right.
+fn rights(role: &Value) -> Vec<(String, Value)> {
     let rules = role["rules"].as_array().expect("rules");
     let mut rights = Vec::new();
     for (at, rule) in rules.iter().enumerate() {
@@ -62,8 +55,8 @@ fn rights(role: &Value) -> Vec<(Right, Value)> {
                         );
                     }
                 }
-                let name = |value: &Value| value.as_str().expect("text").to_owned();
-                rights.push(((name(verb), name(resource)), Value::Array(left)));
+                let right = format!("{verb} {resource}").replace('"', "");
+                rights.push((right, Value::Array(left)));
             }
         }
     }
@@ -101,27 +94,19 @@ fn it_is_applied_without_a_warning() {
     let cluster = fresh();
     // A dry run would not detect this.
     namespace(&cluster, "pod-reaper");
+    let apply = [
+        "apply",
+        "--dry-run=server",
+        "--validate=strict",
+        "--warnings-as-errors",
+    ];
     for what in EVERYTHING {
-        let arguments = [
-            "apply",
-            "--dry-run=server",
-            "--validate=strict",
-            "--warnings-as-errors",
-            "-k",
-        ];
-        let printed = kubectl(&cluster, &[&arguments[..], &[&folder(what)]].concat());
+        let printed = kubectl(&cluster, &[&apply[..], &["-k", &folder(what)]].concat());
         assert!(printed.lines().count() >= 5, "{what}: {printed}");
     }
     for component in ["guard", "kosmos-guard", "node-guard", "answers"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
-        let arguments = [
-            "apply",
-            "--dry-run=server",
-            "--validate=strict",
-            "--warnings-as-errors",
-            "-f",
-        ];
-        kubectl(&cluster, &[&arguments[..], &[&file]].concat());
+        kubectl(&cluster, &[&apply[..], &["-f", &file]].concat());
     }
 }
 
@@ -172,17 +157,17 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
     for what in [DRY_RUN, DEFAULT, DRY_RUN] {
         install(&cluster, what);
         let writes = what == DEFAULT;
-        assert_eq!(may(&cluster, "delete", "", "pods", ""), writes, "{what}");
-        assert_eq!(
-            may(&cluster, "patch", "", "pods/status", ""),
-            writes,
-            "{what}"
-        );
-        assert_eq!(
-            may(&cluster, "create", "events.k8s.io", "events", ""),
-            writes,
-            "{what}"
-        );
+        for (verb, group, resource) in [
+            ("delete", "", "pods"),
+            ("patch", "", "pods/status"),
+            ("create", "events.k8s.io", "events"),
+        ] {
+            assert_eq!(
+                may(&cluster, verb, group, resource, ""),
+                writes,
+                "{what}: {verb}"
+            );
+        }
         let mode = settings(&cluster)
             .into_iter()
             .find(|(name, _)| name == "DRY_RUN")
@@ -233,7 +218,10 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     everything_stuck(&cluster);
     install(&cluster, DRY_RUN);
     for (right, _) in rights(&cluster.get(CLUSTER_ROLE)) {
-        assert!(["get", "list"].contains(&right.0.as_str()), "{right:?}");
+        assert!(
+            right.starts_with("get ") || right.starts_with("list "),
+            "{right}"
+        );
     }
     let output = binary(&installed::kubeconfig(&cluster))
         .envs(settings(&cluster))
@@ -354,10 +342,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     );
     let outcomes = &real.report["summary"]["outcomes"];
     assert_eq!(outcomes["deleted"], all, "{outcomes}");
-    assert_eq!(
-        real.reason_and_outcome(&job_pod),
-        ("stuck-on-not-ready-node", Some("deleted"))
-    );
+    real.says(&job_pod, ("stuck-on-not-ready-node", Some("deleted")));
 
     // One more request, which every account may send: when it is in the log, the earlier ones are too.
     as_account(cluster, "GET", "/version", &Value::Null);
@@ -388,14 +373,17 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         // Without the guard's message it would be no proof, and the run would have refused.
         let proof = code == 403 && text("name") == OWN && event["verb"] == "delete";
         if proof {
-            used.insert(right("be-guarded", "guarded"));
+            used.insert("be-guarded guarded".to_owned());
         }
         assert!(proof || code != 401 && code != 403, "{event}");
         let resource = match text("subresource") {
             "" => text("resource").to_owned(),
             subresource => format!("{}/{subresource}", text("resource")),
         };
-        used.insert(right(event["verb"].as_str().unwrap_or_default(), &resource));
+        used.insert(format!(
+            "{} {resource}",
+            event["verb"].as_str().unwrap_or_default()
+        ));
     }
     assert_eq!(used, granted);
     cluster.stop();
@@ -410,45 +398,39 @@ fn without_any_one_right_the_run_reports_it() {
     own_pod(&cluster, "pod-reaper");
     let all = six_nodes::STUCK.len() + 1;
     // The right; the exit code and the number of deletes without it; and the same with the guard required.
+    let but_one = all - 1;
     let expected = [
-        (right("get", "nodes"), (3, 0), (3, 0)),
-        (right("list", "nodes"), (1, 0), (1, 0)),
-        (right("list", "namespaces"), (3, 0), (3, 0)),
-        (right("list", "pods"), (1, 0), (1, 0)),
-        (right("get", "pods"), (3, all - 1), (1, 0)),
-        (
-            right("get", "persistentvolumeclaims"),
-            (3, all - 1),
-            (3, all - 1),
-        ),
-        (
-            right("get", "persistentvolumes"),
-            (3, all - 1),
-            (3, all - 1),
-        ),
-        (right("list", "volumeattachments"), (3, all), (3, all)),
-        (right("delete", "pods"), (3, 0), (1, 0)),
-        (right("patch", "pods/status"), (3, all - 1), (3, all - 1)),
+        ("get nodes", (3, 0), (3, 0)),
+        ("list nodes", (1, 0), (1, 0)),
+        ("list namespaces", (3, 0), (3, 0)),
+        ("list pods", (1, 0), (1, 0)),
+        ("get pods", (3, but_one), (1, 0)),
+        ("get persistentvolumeclaims", (3, but_one), (3, but_one)),
+        ("get persistentvolumes", (3, but_one), (3, but_one)),
+        ("list volumeattachments", (3, all), (3, all)),
+        ("delete pods", (3, 0), (1, 0)),
+        ("patch pods/status", (3, but_one), (3, but_one)),
         // A dry run writes no Events. `events` tests a real run without these two.
-        (right("create", "events"), (0, all), (0, all)),
-        (right("list", "events"), (0, all), (0, all)),
-        (right("get", "leases"), (3, 0), (3, 0)),
+        ("create events", (0, all), (0, all)),
+        ("list events", (0, all), (0, all)),
+        ("get leases", (3, 0), (3, 0)),
         // The control plane node then shows no sign of life by its API server, and a notice says so.
-        (right("list", "leases"), (0, all), (0, all)),
+        ("list leases", (0, all), (0, all)),
         // No pod owns a claim.
-        (right("get", "statefulsets"), (0, all), (0, all)),
+        ("get statefulsets", (0, all), (0, all)),
         // Only the wait for replacements uses these, and a dry run waits for nothing.
-        (right("get", "replicasets"), (0, all), (0, all)),
-        (right("get", "jobs"), (0, all), (0, all)),
+        ("get replicasets", (0, all), (0, all)),
+        ("get jobs", (0, all), (0, all)),
         // This right is for the guard.
-        (right("be-guarded", "guarded"), (0, all), (1, 0)),
+        ("be-guarded guarded", (0, all), (1, 0)),
     ];
+    let expected = expected.map(|(right, without, guarded)| (right.to_owned(), without, guarded));
     let mut seen = Vec::new();
     let role = cluster.get(CLUSTER_ROLE);
     for (right, left) in rights(&role) {
         cluster.merge_patch(CLUSTER_ROLE, json!({"rules": left}));
-        let (verb, resource) = &right;
-        let group = match resource.as_str() {
+        let (verb, resource) = right.split_once(' ').expect("two words");
+        let group = match resource {
             "leases" => "coordination.k8s.io",
             "volumeattachments" => "storage.k8s.io",
             "events" => "events.k8s.io",
@@ -499,106 +481,83 @@ fn the_account_can_do_nothing_else() {
     let cluster = fresh();
     install(&cluster, DEFAULT);
     let kubeconfig = installed::kubeconfig(&cluster).display().to_string();
-    let everywhere = ["--all-namespaces"];
-    let in_its_own = ["--namespace=pod-reaper"];
-    let cannot: [(&[&str], &[&str]); 33] = [
-        (&["get", "secrets"], &everywhere),
-        (&["get", "secrets"], &in_its_own),
-        (&["list", "secrets"], &everywhere),
-        (&["get", "configmaps"], &in_its_own),
-        (&["create", "pods/exec"], &everywhere),
-        (&["get", "pods/exec"], &everywhere),
-        (&["create", "pods/portforward"], &everywhere),
-        (&["get", "pods/log"], &everywhere),
-        (&["create", "pods/eviction"], &everywhere),
-        (&["create", "pods/ephemeralcontainers"], &everywhere),
-        (&["create", "pods"], &in_its_own),
-        (&["watch", "pods"], &everywhere),
-        (&["update", "pods"], &everywhere),
-        (&["patch", "pods"], &everywhere),
-        (&["update", "pods/status"], &everywhere),
-        (&["deletecollection", "pods"], &everywhere),
-        (&["delete", "nodes"], &everywhere),
-        (&["patch", "nodes"], &everywhere),
-        (&["update", "nodes/status"], &everywhere),
-        (&["get", "nodes/proxy"], &everywhere),
-        (&["delete", "persistentvolumeclaims"], &everywhere),
-        (&["delete", "persistentvolumes"], &everywhere),
-        (&["delete", "volumeattachments.storage.k8s.io"], &everywhere),
-        (&["delete", "namespaces"], &everywhere),
-        (&["delete", "jobs.batch"], &everywhere),
-        (&["get", "events.events.k8s.io"], &everywhere),
-        (&["patch", "events.events.k8s.io"], &everywhere),
-        (&["create", "events"], &everywhere),
-        (&["update", "leases.coordination.k8s.io"], &everywhere),
-        (&["create", "serviceaccounts/token"], &in_its_own),
-        (
-            &["bind", "clusterroles.rbac.authorization.k8s.io"],
-            &everywhere,
-        ),
-        (
-            &[
-                "get",
-                "validatingadmissionpolicies.admissionregistration.k8s.io",
-            ],
-            &everywhere,
-        ),
-        (
-            &[
-                "delete",
-                "validatingadmissionpolicies.admissionregistration.k8s.io",
-            ],
-            &everywhere,
-        ),
-    ];
-    let can: [(&[&str], &[&str]); 7] = [
-        (&["list", "nodes"], &everywhere),
-        (&["delete", "pods"], &everywhere),
-        (&["patch", "pods/status"], &everywhere),
-        (&["create", "events.events.k8s.io"], &everywhere),
-        (&["list", "leases.coordination.k8s.io"], &everywhere),
-        (
-            &[
-                "list",
-                "validatingadmissionpolicies.admissionregistration.k8s.io",
-            ],
-            &everywhere,
-        ),
-        (
-            &[
-                "list",
-                "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-            ],
-            &everywhere,
-        ),
-    ];
+    // In its own namespace where it is said so, else in all.
+    let cannot = "
+        get secrets
+        get secrets -n pod-reaper
+        list secrets
+        get configmaps -n pod-reaper
+        create pods/exec
+        get pods/exec
+        create pods/portforward
+        get pods/log
+        create pods/eviction
+        create pods/ephemeralcontainers
+        create pods -n pod-reaper
+        watch pods
+        update pods
+        patch pods
+        update pods/status
+        deletecollection pods
+        delete nodes
+        patch nodes
+        update nodes/status
+        get nodes/proxy
+        delete persistentvolumeclaims
+        delete persistentvolumes
+        delete volumeattachments.storage.k8s.io
+        delete namespaces
+        delete jobs.batch
+        get events.events.k8s.io
+        patch events.events.k8s.io
+        create events
+        update leases.coordination.k8s.io
+        create serviceaccounts/token -n pod-reaper
+        bind clusterroles.rbac.authorization.k8s.io
+        get validatingadmissionpolicies.admissionregistration.k8s.io
+        delete validatingadmissionpolicies.admissionregistration.k8s.io
+    ";
+    let can = "
+        list nodes
+        delete pods
+        patch pods/status
+        create events.events.k8s.io
+        list leases.coordination.k8s.io
+        list validatingadmissionpolicies.admissionregistration.k8s.io
+        list validatingadmissionpolicybindings.admissionregistration.k8s.io
+    ";
     // kubectl does not query an unknown resource.
     let marked = |resource| may(&cluster, "be-guarded", "pod-reaper.io", resource, "");
     assert_eq!((marked("guarded"), marked("unguarded")), (true, false));
-    let answer = |(what, scope): (&[&str], &[&str])| {
-        // kubectl would take the part after a slash for a name.
-        let (resource, subresource) = what[1].split_once('/').unwrap_or((what[1], ""));
-        let subresource = format!("--subresource={subresource}");
-        let words = [
-            "--kubeconfig",
-            &kubeconfig,
-            "auth",
-            "can-i",
-            what[0],
-            resource,
-            &subresource,
-        ];
-        let output = cluster.kubectl([&words[..], scope].concat());
-        (
-            what.join(" "),
-            String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        )
-    };
-    for asked in can {
-        assert_eq!(answer(asked).1, "yes", "{asked:?}");
-    }
-    for asked in cannot {
-        let (asked, said) = answer(asked);
-        assert!(said == "no" || said.starts_with("no "), "{asked}: {said}");
+    for (all, says) in [(can, "yes"), (cannot, "no")] {
+        for asked in all.trim().lines() {
+            let mut words = asked.split_whitespace();
+            let (verb, what) = (words.next().unwrap(), words.next().unwrap());
+            // kubectl would take the part after a slash for a name.
+            let (resource, subresource) = what.split_once('/').unwrap_or((what, ""));
+            let subresource = format!("--subresource={subresource}");
+            let ask = [
+                "--kubeconfig",
+                &kubeconfig,
+                "auth",
+                "can-i",
+                verb,
+                resource,
+                &subresource,
+            ];
+            let own = words.collect::<Vec<_>>();
+            let scope = if own.is_empty() {
+                vec!["--all-namespaces"]
+            } else {
+                own
+            };
+            let output = cluster.kubectl([&ask[..], &scope].concat());
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(
+                said.split_whitespace().next(),
+                Some(says),
+                "{asked}: {said}"
+            );
+        }
     }
 }

@@ -181,7 +181,7 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
         "--log-level=trace",
     ];
     let run = run(&cluster.kubeconfig, &[&SHORT[..], &options].concat());
-    assert_eq!(run.code, 0, "{}", run.log);
+    run.ends(0);
     assert!(
         !run.log.contains("WARN") && !run.log.contains(PASSWORD),
         "{}",
@@ -469,7 +469,7 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
         listener.local_addr().expect("a port").to_string()
     };
     let plain = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(plain.code, 0, "{}", plain.log);
+    plain.ends(0);
     for (name, address, says) in [
         ("down", closed, "refused"),
         (

@@ -16,6 +16,7 @@ use crate::{
         ControlPlane, Fresh, fresh,
         objects::{Node, Pod, annotate, node_becomes, node_path, pod_path, renew_lease},
         proxy::{Proxy, Seen},
+        samples::yaml,
     },
     uid, until_overdue,
 };
@@ -31,15 +32,6 @@ fn one_stuck(cluster: &ControlPlane) -> String {
         .terminating(cluster, 1);
     until_overdue();
     uid(&pod)
-}
-
-/// Runs with `act` called right before each of the first `times` deletes.
-fn run_and(
-    cluster: &Fresh,
-    times: usize,
-    act: impl Fn(&'static ControlPlane) + Send + Sync + 'static,
-) -> (Run, Vec<Seen>) {
-    run_before(cluster, times, |seen| seen.method == "DELETE", act)
 }
 
 /// Runs with `act` called before the first `times` requests for which `when` holds.
@@ -88,20 +80,10 @@ fn a_unique_pod_whose_node_shows_a_sign_of_life_by_then_lives() {
         server.patch_status(&node_path("dead"), json!({"conditions": conditions}));
         renew_lease(server, "dead");
     });
-    assert_eq!(
-        run.reason_and_outcome(&judged),
-        (REAP, Some("node-changed")),
-        "{}",
-        run.log
-    );
+    run.says(&judged, (REAP, Some("node-changed")));
     let why = run.pod(&judged)["outcomeDetail"].as_str().unwrap();
     assert!(why.contains("its kubelet renewed its lease"), "{why}");
-    assert_eq!(
-        run.reason_and_outcome(&other),
-        (REAP, Some("deleted")),
-        "{}",
-        run.log
-    );
+    run.says(&other, (REAP, Some("deleted")));
     assert_eq!((deletes(&seen), run.code), (1, 0));
 }
 
@@ -120,164 +102,122 @@ fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
             json!({"metadata": {"labels": {"pod-reaper.io/skip": "1"}}}),
         );
     });
-    assert_eq!(
-        run.reason_and_outcome(&judged),
-        (REAP, Some("opted-out")),
-        "{}",
-        run.log
-    );
+    run.says(&judged, (REAP, Some("opted-out")));
     assert_eq!((deletes(&seen), run.code), (0, 0));
     assert!(cluster.try_get(PATH).is_some());
 }
 
-#[test]
-fn a_namesake_that_took_its_place_lives() {
-    let cluster = fresh();
-    let judged = one_stuck(&cluster);
-    let (run, seen) = run_and(&cluster, 1, |server| {
-        server.delete(PATH, json!({"gracePeriodSeconds": 0}));
-        Pod::on("dead", "apps", "stuck-0")
-            .owned_by("StatefulSet", "stuck")
-            .terminating(server, 1);
-    });
-    assert_eq!(
-        run.reason_and_outcome(&judged),
-        (REAP, Some("changed")),
-        "{}",
-        run.log
-    );
-    assert_eq!(
-        run.pod(&judged)["outcomeDetail"],
-        "Another pod has taken its name. Not deleted."
-    );
-    assert_eq!(deletes(&seen), 1);
-    assert_ne!(uid(&cluster.get(PATH)), judged);
-    assert_eq!(run.code, 0);
-}
+type Change = fn(&'static ControlPlane);
 
+/// What becomes of the pod where it changes right before each of the first deletes.
 #[test]
-fn a_pod_that_changed_once_is_judged_again_and_goes() {
-    let cluster = fresh();
-    let judged = one_stuck(&cluster);
-    let (run, seen) = run_and(&cluster, 1, |server| {
-        annotate(server, PATH, "touched", "once");
-    });
-    assert_eq!(
-        run.reason_and_outcome(&judged),
-        (REAP, Some("deleted")),
-        "{}",
-        run.log
-    );
-    assert_eq!(deletes(&seen), 2);
-    assert!(cluster.try_get(PATH).is_none());
-}
-
-#[test]
-fn a_pod_that_keeps_changing_lives() {
-    let cluster = fresh();
-    let judged = one_stuck(&cluster);
-    let count = AtomicUsize::new(0);
-    let (run, seen) = run_and(&cluster, usize::MAX, move |server| {
-        annotate(
-            server,
-            PATH,
-            "touched",
-            &count.fetch_add(1, Ordering::SeqCst).to_string(),
-        );
-    });
-    assert_eq!(
-        run.reason_and_outcome(&judged),
-        (REAP, Some("changed")),
-        "{}",
-        run.log
-    );
-    assert_eq!(deletes(&seen), 2);
-    assert_eq!(uid(&cluster.get(PATH)), judged);
-}
-
-#[test]
-fn a_pod_that_changed_into_one_to_be_spared_lives() {
-    let cluster = fresh();
-    let judged = one_stuck(&cluster);
-    let (run, _) = run_and(&cluster, 1, |server| {
-        annotate(server, PATH, "pod-reaper.io/skip", "true");
-    });
-    assert_eq!(
-        run.reason_and_outcome(&judged).1,
-        Some("changed"),
-        "{}",
-        run.log
-    );
-    let why = run.pod(&judged)["outcomeDetail"].as_str().unwrap();
-    assert!(why.contains("pod-reaper.io/skip"), "{why}");
-    assert!(cluster.try_get(PATH).is_some());
-}
-
-#[test]
-fn a_pod_that_is_gone_is_gone() {
-    let cluster = fresh();
-    let judged = one_stuck(&cluster);
-    let (run, _) = run_and(&cluster, 1, |server| {
-        drop(server.delete(PATH, json!({"gracePeriodSeconds": 0})));
-    });
-    assert_eq!(run.reason_and_outcome(&judged), (REAP, Some("gone")));
-    assert_eq!(run.code, 0);
-}
-
-#[test]
-fn a_node_that_came_back_keeps_its_pods() {
-    let cluster = fresh();
-    let judged = one_stuck(&cluster);
-    let (run, seen) = run_before(&cluster, 1, second_look(), |server| {
-        node_becomes(server, "dead", "True", "KubeletReady");
-    });
-    assert_eq!(
-        run.reason_and_outcome(&judged),
-        (REAP, Some("node-recovered")),
-        "{}",
-        run.log
-    );
-    assert_eq!(deletes(&seen), 0);
-    assert!(cluster.try_get(PATH).is_some());
-    assert_eq!(run.code, 0);
+fn a_pod_that_changed_is_judged_again() {
+    static TOUCHED: AtomicUsize = AtomicUsize::new(0);
+    let touch: Change = |server| {
+        let count = TOUCHED.fetch_add(1, Ordering::SeqCst).to_string();
+        annotate(server, PATH, "touched", &count);
+    };
+    let rows: [(&str, usize, Change, &str, &str, usize); 5] = [
+        (
+            "a namesake took its place",
+            1,
+            |server| {
+                server.delete(PATH, json!({"gracePeriodSeconds": 0}));
+                let namesake = Pod::on("dead", "apps", "stuck-0");
+                let namesake = namesake.owned_by("StatefulSet", "stuck");
+                namesake.terminating(server, 1);
+            },
+            "changed",
+            "Another pod has taken its name. Not deleted.",
+            1,
+        ),
+        ("it changed once", 1, touch, "deleted", "", 2),
+        ("it keeps changing", usize::MAX, touch, "changed", "", 2),
+        (
+            "it is to be spared",
+            1,
+            |server| annotate(server, PATH, "pod-reaper.io/skip", "true"),
+            "changed",
+            "pod-reaper.io/skip",
+            1,
+        ),
+        (
+            "it is gone",
+            1,
+            |server| drop(server.delete(PATH, json!({"gracePeriodSeconds": 0}))),
+            "gone",
+            "",
+            1,
+        ),
+    ];
+    for (name, times, change, outcome, why, sent) in rows {
+        let cluster = fresh();
+        let judged = one_stuck(&cluster);
+        let is_delete = |seen: &Seen| seen.method == "DELETE";
+        let (run, seen) = run_before(&cluster, times, is_delete, change);
+        run.ends(0);
+        run.says(&judged, (REAP, Some(outcome)));
+        let detail = run.pod(&judged)["outcomeDetail"].as_str();
+        let detail = detail.unwrap_or_default();
+        assert!(detail.contains(why), "{name}: {detail}");
+        assert_eq!(deletes(&seen), sent, "{name}");
+        let left = cluster.try_get(PATH).map(|pod| uid(&pod) == judged);
+        let expected = match name {
+            "a namesake took its place" => Some(false),
+            _ => (outcome == "changed").then_some(true),
+        };
+        assert_eq!(left, expected, "{name}");
+    }
 }
 
 #[test]
 fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
-    type Change = fn(&ControlPlane);
-    let changes: [(&str, Change); 5] = [
-        ("its lease is renewed", |server| {
-            drop(renew_lease(server, "dead"));
-        }),
-        ("it is marked as a leaf", |server| {
-            server.merge_patch(
-                &node_path("dead"),
-                json!({"metadata": {"labels": {"kosmos.io/node": "true"}}}),
-            );
-        }),
-        ("it is opted out", |server| {
-            annotate(server, &node_path("dead"), "pod-reaper.io/skip", "true");
-        }),
-        ("it is gone", |server| {
-            drop(server.delete(&node_path("dead"), json!({})));
-        }),
-        ("it registered again", |server| {
-            server.delete(&node_path("dead"), json!({}));
-            let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/dead";
-            server.delete(lease, json!({}));
-            Node::not_ready("dead", 3600).create(server);
-        }),
+    let changes: [(&str, Change, &str); 6] = [
+        (
+            "it came back",
+            |server| drop(node_becomes(server, "dead", "True", "KubeletReady")),
+            "node-recovered",
+        ),
+        (
+            "its lease is renewed",
+            |server| drop(renew_lease(server, "dead")),
+            "node-changed",
+        ),
+        (
+            "it is marked as a leaf",
+            |server| {
+                let mark = yaml("{metadata: {labels: {kosmos.io/node: 'true'}}}");
+                server.merge_patch(&node_path("dead"), mark);
+            },
+            "node-changed",
+        ),
+        (
+            "it is opted out",
+            |server| annotate(server, &node_path("dead"), "pod-reaper.io/skip", "true"),
+            "node-changed",
+        ),
+        (
+            "it is gone",
+            |server| drop(server.delete(&node_path("dead"), json!({}))),
+            "node-changed",
+        ),
+        (
+            "it registered again",
+            |server| {
+                server.delete(&node_path("dead"), json!({}));
+                let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/dead";
+                server.delete(lease, json!({}));
+                Node::not_ready("dead", 3600).create(server);
+            },
+            "node-changed",
+        ),
     ];
-    for (name, change) in changes {
+    for (name, change, outcome) in changes {
         let cluster = fresh();
         let judged = one_stuck(&cluster);
         let (run, seen) = run_before(&cluster, 1, second_look(), change);
-        assert_eq!(
-            run.reason_and_outcome(&judged),
-            (REAP, Some("node-changed")),
-            "{name}: {}",
-            run.log
-        );
+        run.ends(0);
+        run.says(&judged, (REAP, Some(outcome)));
         assert_eq!(deletes(&seen), 0, "{name}");
         assert!(cluster.try_get(PATH).is_some(), "{name}");
     }
@@ -295,7 +235,7 @@ fn every_write_carries_its_preconditions() {
         .collect::<BTreeMap<_, _>>();
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run(&proxy.kubeconfig, &SHORT);
-    assert_eq!(run.code, 0, "{}", run.log);
+    run.ends(0);
     let seen = proxy.seen();
     assert_eq!(deletes(&seen), crate::six_nodes::STUCK.len());
     for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_change()) {

@@ -112,7 +112,7 @@ fn a_delete_that_is_forbidden_is_denied_and_not_retried() {
     let reader = user(&cluster, "reader", &reading());
     for options in [&["--dry-run"][..], &[]] {
         let run = run(&reader, &[&SHORT[..], options].concat());
-        assert_eq!(run.code, 3, "{}", run.log);
+        run.ends(3);
         assert_eq!(
             run.report["summary"]["outcomes"]["denied"],
             six_nodes::STUCK.len()

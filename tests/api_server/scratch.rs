@@ -132,13 +132,8 @@ fn with_the_component_scratch_goes_and_nothing_else() {
     let (cache, db) = one_of_each(&cluster);
     install(&cluster, &["scratch"]);
     let run = scratch_run(&kubeconfig(&cluster));
-    assert_eq!(
-        run.reason_and_outcome(&cache),
-        ("scratch", Some("deleted")),
-        "{}",
-        run.report
-    );
-    assert_eq!(run.reason_and_outcome(&db), ("local-volume", None));
+    run.says(&cache, ("scratch", Some("deleted")));
+    run.says(&db, ("local-volume", None));
     assert_eq!(
         (run.code, &run.report["errors"]),
         (0, &json!([])),
@@ -165,9 +160,9 @@ fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
     let (cache, db) = one_of_each(&cluster);
     install(&cluster, &[]);
     let run = scratch_run(&kubeconfig(&cluster));
-    assert_eq!(run.reason_and_outcome(&db), ("local-volume", None));
-    assert_eq!(run.reason_and_outcome(&cache), ("scratch", Some("denied")));
-    assert_eq!(run.code, 3, "{}", run.log);
+    run.says(&db, ("local-volume", None));
+    run.says(&cache, ("scratch", Some("denied")));
+    run.ends(3);
     let why = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
     let lacks = "; cronjob/components/answers grants that right";
     assert!(
@@ -191,12 +186,7 @@ fn a_node_that_comes_back_in_the_middle_loses_nothing() {
         }
     });
     let run = scratch_run(&proxy.kubeconfig);
-    assert_eq!(
-        run.reason_and_outcome(&cache),
-        ("scratch", Some("node-recovered")),
-        "{}",
-        run.log
-    );
+    run.says(&cache, ("scratch", Some("node-recovered")));
     let seen = proxy.seen();
     assert!(
         seen.iter()

@@ -118,7 +118,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
         );
     }
     for run in &runs {
-        assert_eq!(run.code, 0, "{} {}", run.log, run.report);
+        run.ends(0);
         assert_eq!(run.report["errors"], json!([]));
     }
 }

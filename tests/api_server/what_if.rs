@@ -41,7 +41,7 @@ fn what_if_predicts_what_a_run_does_when_the_nodes_are_dead() {
 
     let nodes = ["what-if", "--node", six_nodes::DEAD, six_nodes::LEAF];
     let foretold = crate::support::program::ask(&reader, &nodes);
-    assert_eq!(foretold.code, 0, "{}", foretold.log);
+    foretold.ends(0);
     assert_eq!(foretold.report["breaker"], Value::Null);
     assert_eq!(
         cluster.get("/api/v1/pods")["items"],

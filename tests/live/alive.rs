@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    case::{Case, FAILING, OPTIONS, Seen},
+    case::{Case, FAILING, OPTIONS, REAPED, Seen, all_are},
     support::{program::commands, proxy},
 };
 
@@ -24,8 +24,6 @@ const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
 
 /// How long a lease lasts in `scripts/controlplane/start`.
 const LEASE: Duration = Duration::from_secs(8);
-
-const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
 
 /// The container runtime hangs: Ready becomes False, the lease is renewed, the containers run on, and Kubernetes evicts
 /// nevertheless. The unique pods are left to a person and the others are reaped; with `--kubelet-alive=reap` the unique
@@ -58,10 +56,8 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     let (unique, others) = by_uniqueness(evicted);
 
     let run = case.reap(&OPTIONS);
-    assert_eq!(run.code, 0);
-    for pod in &others {
-        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
-    }
+    run.ends(0);
+    all_are(&run, &others, REAPED);
     for pod in &unique {
         assert_eq!(
             run.reason_and_outcome(&pod.uid),
@@ -93,7 +89,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     assert_eq!(case.evictable_on(FAILING), unique);
 
     let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
-    assert_eq!(run.code, 0);
+    run.ends(0);
     for pod in &unique {
         let (reason, outcome) = run.reason_and_outcome(&pod.uid);
         let fate = if pod.called() == ON_DISK {
@@ -167,19 +163,14 @@ fn alive_between_the_decision_and_the_deletes() {
     // By its condition, the node became NotReady a second ago.
     let options = [&OPTIONS[..], &["--node-not-ready-for", "0s"]].concat();
     let run = case.reap_through(&proxy.kubeconfig, &options);
-    assert_eq!(run.code, 0);
+    run.ends(0);
     let (unique, others) = by_uniqueness(evicted);
-    for pod in unique.iter().filter(|pod| pod.called() != ON_DISK) {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("stuck-on-not-ready-node", Some("node-changed")),
-            "{}",
-            pod.called()
-        );
-    }
-    for pod in &others {
-        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
-    }
+    all_are(
+        &run,
+        unique.iter().filter(|pod| pod.called() != ON_DISK),
+        ("stuck-on-not-ready-node", Some("node-changed")),
+    );
+    all_are(&run, &others, REAPED);
     assert_eq!(case.evictable_on(FAILING), unique);
     let is_of_a_unique_pod = |seen: &proxy::Seen| {
         seen.is_change()
@@ -220,7 +211,7 @@ fn a_kubelet_starts_again_and_again() {
     let judge = |how: &[&str]| {
         let renewed = case.lease_says(FAILING);
         let run = case.reap(&[&options[..], how].concat());
-        assert_eq!(run.code, 0);
+        run.ends(0);
         let judged_at: Timestamp = run.report["judgedAt"]
             .as_str()
             .unwrap()
@@ -245,14 +236,11 @@ fn a_kubelet_starts_again_and_again() {
         } else {
             "node-recovering"
         };
-        for pod in unique.iter().chain(others.iter().filter(|_| !asked)) {
-            assert_eq!(
-                run.reason_and_outcome(&pod.uid),
-                (reason, None),
-                "{}",
-                pod.called()
-            );
-        }
+        all_are(
+            &run,
+            unique.iter().chain(others.iter().filter(|_| !asked)),
+            (reason, None),
+        );
         asked
     };
     loop {
@@ -274,12 +262,10 @@ fn a_kubelet_starts_again_and_again() {
 
     until_silent_for(silence);
     let run = case.reap(&options);
-    assert_eq!(run.code, 0);
+    run.ends(0);
     let (on_disk, moved): (Vec<_>, Vec<_>) =
         unique.into_iter().partition(|pod| pod.called() == ON_DISK);
-    for pod in &moved {
-        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
-    }
+    all_are(&run, &moved, REAPED);
     case.until_replaced(&[moved, others].concat());
     assert_eq!(case.evictable_on(FAILING), on_disk);
 }
@@ -318,31 +304,15 @@ fn the_clock_of_a_node_is_an_hour_late() {
     ]
     .concat();
     let run = case.reap(&not_yet);
-    assert_eq!(run.code, 0);
-    for pod in &evicted {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("node-just-failed", None),
-            "{}",
-            pod.called()
-        );
-    }
+    run.ends(0);
+    all_are(&run, &evicted, ("node-just-failed", None));
     assert_eq!(case.evictable_on(FAILING), evicted);
 
     let run = case.reap(&OPTIONS);
-    assert_eq!(run.code, 0);
+    run.ends(0);
     let (unique, others) = by_uniqueness(evicted);
-    for pod in &unique {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("kubelet-alive", None),
-            "{}",
-            pod.called()
-        );
-    }
-    for pod in &others {
-        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
-    }
+    all_are(&run, &unique, ("kubelet-alive", None));
+    all_are(&run, &others, REAPED);
     assert_eq!(case.evictable_on(FAILING), unique);
 }
 
@@ -392,7 +362,7 @@ fn nodes_that_are_no_machines() {
     case.until_stuck(&of_virtual_nodes);
 
     let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
-    assert_eq!(run.code, 0);
+    run.ends(0);
     let marks = |name: &str| {
         let nodes = run.report["nodes"].as_array().expect("nodes");
         let node = nodes
@@ -443,9 +413,11 @@ fn nodes_that_are_no_machines() {
             pod.called()
         );
     }
-    for pod in of_the_machine.iter().filter(|pod| pod.called() != ON_DISK) {
-        assert_eq!(run.reason_and_outcome(&pod.uid), REAPED, "{}", pod.called());
-    }
+    all_are(
+        &run,
+        of_the_machine.iter().filter(|pod| pod.called() != ON_DISK),
+        REAPED,
+    );
     let mut left: Vec<_> = virtual_nodes
         .iter()
         .flat_map(|node| case.evictable_on(node))

@@ -119,6 +119,21 @@ impl Seen {
     }
 }
 
+pub const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
+
+/// Each of these pods has this reason and outcome.
+#[track_caller]
+pub fn all_are<'a>(
+    run: &Run,
+    pods: impl IntoIterator<Item = &'a Seen>,
+    expected: (&str, Option<&str>),
+) {
+    for pod in pods {
+        let found = run.reason_and_outcome(&pod.uid);
+        assert_eq!(found, expected, "{}: {}", pod.called(), run.log);
+    }
+}
+
 impl Case {
     /// Starts the six nodes, with all workloads Running.
     pub fn start(story: &'static str) -> Self {
@@ -202,12 +217,7 @@ impl Case {
         let output = paste(self, &answers[0]);
         assert!(output.status.success(), "{answers:?}\n{}", shown(&output));
         let next = self.reap(&OPTIONS);
-        assert_eq!(
-            next.reason_and_outcome(&pod.uid),
-            ("answered", Some("deleted")),
-            "{}",
-            next.log
-        );
+        next.says(&pod.uid, ("answered", Some("deleted")));
         next
     }
 

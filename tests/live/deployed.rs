@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    case::{Case, FAILING, OPTIONS, Seen},
+    case::{Case, FAILING, OPTIONS, REAPED, Seen, all_are},
     leaf::pinned_to,
     support::{
         ControlPlane,
@@ -101,15 +101,8 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
     let run = case.reap(&OPTIONS);
-    assert_eq!(run.code, 0);
-    for pod in [&replaced, &forbidding] {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("stuck-on-not-ready-node", Some("deleted")),
-            "{}",
-            pod.name
-        );
-    }
+    run.ends(0);
+    all_are(&run, [&replaced, &forbidding], REAPED);
     let workloads =
         |pod: &Seen| pod.namespace != "pod-reaper" && pod.name != "impala-executor-000-0";
     case.until_replaced(&evicted.into_iter().filter(workloads).collect::<Vec<_>>());

@@ -34,7 +34,7 @@ fn the_interruption_and_its_parts() {
         thread::sleep(TICK);
         let run = case.reap(&OPTIONS);
         runs += 1;
-        assert_eq!(run.code, 0);
+        run.ends(0);
         match run.reason_and_outcome(&old.uid) {
             ("not-overdue", None) => assert!(runs < 10, "it is never overdue: {}", run.report),
             ("stuck-on-not-ready-node", Some("deleted")) => break Timestamp::now(),

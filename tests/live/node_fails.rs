@@ -1,6 +1,6 @@
 //! One node fails.
 
-use crate::case::{Case, FAILING, OPTIONS};
+use crate::case::{Case, FAILING, OPTIONS, all_are};
 
 /// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [
@@ -57,15 +57,8 @@ fn a_kubelet_stops_and_its_pods_move() {
     );
 
     let waiting = case.reap(&OPTIONS);
-    assert_eq!(waiting.code, 0);
-    for pod in &evicted {
-        assert_eq!(
-            waiting.reason_and_outcome(&pod.uid),
-            ("not-overdue", None),
-            "{}",
-            pod.called()
-        );
-    }
+    waiting.ends(0);
+    all_are(&waiting, &evicted, ("not-overdue", None));
 
     case.until_stuck(&evicted);
     // Kubernetes alone does not replace them.
@@ -95,7 +88,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     assert_eq!(case.evictable_on(FAILING), local);
 
     let answered = case.reap_after_answers(&reaped, &local[0]);
-    assert_eq!(answered.code, 0, "{}", answered.log);
+    answered.ends(0);
     let replacement = case.until_replaced(&local);
     assert_eq!(replacement[0].node, "ds04", "the other disk is there");
 

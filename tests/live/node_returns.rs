@@ -133,7 +133,7 @@ fn back_between_the_decision_and_the_deletes() {
         case.until_ready_is("True", FAILING);
     });
     let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
-    assert_eq!(run.code, 0);
+    run.ends(0);
     for pod in evicted
         .iter()
         .filter(|pod| pod.name != "impala-executor-000-0")

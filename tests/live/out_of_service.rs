@@ -16,7 +16,7 @@ fn the_pod_garbage_collector_at_the_same_time() {
     out_of_service(&case);
     case.until("no Terminating pod is left", || {
         let run = case.reap(&OPTIONS);
-        assert_eq!(run.code, 0, "{}", run.report);
+        run.ends(0);
         for outcome in outcomes(&run) {
             assert!(
                 ["deleted", "gone", "changed"].contains(&outcome.as_str()),
@@ -54,7 +54,7 @@ fn the_pod_garbage_collector_is_faster() {
         });
     });
     let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
-    assert_eq!(run.code, 0, "{}", run.report);
+    run.ends(0);
     let moved: Vec<_> = evicted
         .into_iter()
         .filter(|pod| pod.name != "impala-executor-000-0")

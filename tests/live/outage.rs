@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use crate::{
-    case::{Case, FAILING, OPTIONS, SIX, Seen},
+    case::{Case, FAILING, OPTIONS, REAPED, SIX, Seen, all_are},
     support::program::commands,
 };
 
@@ -41,7 +41,7 @@ fn everything_is_down() {
 
     case.until_stuck(&evicted);
     let run = case.reap(&OPTIONS);
-    assert_eq!(run.code, 4);
+    run.ends(4);
     for pod in evicted
         .iter()
         .filter(|pod| pod.name != "impala-executor-000-0")
@@ -68,19 +68,12 @@ fn everything_is_down() {
         case.until_ready_is("True", node);
     }
     let run = case.reap(&OPTIONS);
-    assert_eq!(run.code, 0);
+    run.ends(0);
     let reaped: Vec<Seen> = evicted
         .into_iter()
         .filter(|pod| pod.name != "impala-executor-000-0")
         .collect();
-    for pod in &reaped {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("stuck-on-not-ready-node", Some("deleted")),
-            "{}",
-            pod.called()
-        );
-    }
+    all_are(&run, &reaped, REAPED);
     case.until_replaced(&reaped);
     assert!(is_as_before(&case.untouched()), "{:?}", case.untouched());
 }

@@ -221,7 +221,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
     });
     let run = case.reap(&[&OPTIONS[..], &["--wait-for-replacements", "25s"]].concat());
     unsealing.join().expect("it is unsealed");
-    assert_eq!(run.code, 0, "{}", run.report);
+    run.ends(0);
     for (namespace, name, state, cause) in [
         ("held-up", "no-room-0", "pending", "nodes are available"),
         ("held-up", "zoned-0", "pending", "nodes are available"),

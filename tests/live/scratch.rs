@@ -46,8 +46,8 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
         match with.reason_and_outcome(&old.uid) {
             ("not-overdue", None) => {}
             ("scratch", Some("deleted")) => {
-                assert_eq!(before.reason_and_outcome(&old.uid), ("local-volume", None));
-                assert_eq!(with.code, 0, "{}", with.log);
+                before.says(&old.uid, ("local-volume", None));
+                with.ends(0);
                 break Timestamp::now();
             }
             other => panic!("{other:?}: {}", with.log),
@@ -109,12 +109,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     };
     // Not even with all rights and the option: it is not annotated.
     let run = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
-    assert_eq!(
-        run.reason_and_outcome(&old.uid),
-        ("local-volume", None),
-        "{}",
-        run.log
-    );
+    run.says(&old.uid, ("local-volume", None));
     is_untouched();
 
     install(&case, DEFAULT);
@@ -147,13 +142,8 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         let from = "--from=cronjob/pod-reaper";
         kubectl(&case, &["create", "job", "-n", "pod-reaper", from, name]);
         let asks = tick(name);
-        assert_eq!(asks.code, 0, "{}", asks.log);
-        assert_eq!(
-            asks.reason_and_outcome(&old.uid),
-            ("local-volume", None),
-            "{}",
-            asks.log
-        );
+        asks.ends(0);
+        asks.says(&old.uid, ("local-volume", None));
         is_untouched();
         let [answer] = commands(&asks, &old.uid)
             .try_into()
@@ -173,13 +163,8 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     };
 
     let refused = answered("without-the-component");
-    assert_eq!(refused.code, 3, "{}", refused.log);
-    assert_eq!(
-        refused.reason_and_outcome(&old.uid),
-        ("answered", Some("denied")),
-        "{}",
-        refused.log
-    );
+    refused.ends(3);
+    refused.says(&old.uid, ("answered", Some("denied")));
     let why = refused.pod(&old.uid)["outcomeDetail"].as_str().unwrap();
     assert!(why.contains("cronjob/components/answers"), "{why}");
     is_untouched();
@@ -194,13 +179,8 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         message.contains("pod-reaper may delete only claims that are annotated")
     });
     let reaped = answered("with-the-component");
-    assert_eq!(reaped.code, 0, "{}", reaped.log);
-    assert_eq!(
-        reaped.reason_and_outcome(&old.uid),
-        ("answered", Some("deleted")),
-        "{}",
-        reaped.log
-    );
+    reaped.ends(0);
+    reaped.says(&old.uid, ("answered", Some("deleted")));
     let new = case.until_replaced(std::slice::from_ref(old));
     assert_eq!(new[0].node, "ds04", "the other disk is there");
     let made = case.get(CLAIM);

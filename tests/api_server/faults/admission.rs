@@ -226,8 +226,8 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     for (options, done) in [(&["--dry-run"][..], "would-delete"), (&[], "deleted")] {
         let proxy = Proxy::start(cluster.server(), |_| {});
         let run = run_in("by-.*", &proxy.kubeconfig, DEADLINE, options);
-        assert_eq!(run.code, 3, "{}", run.log);
-        assert_eq!(run.reason_and_outcome(&allowed), (REAP, Some(done)));
+        run.ends(3);
+        run.says(&allowed, (REAP, Some(done)));
         for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
             assert_eq!(
                 run.reason_and_outcome(judged),

@@ -1,19 +1,17 @@
 //! Answers to a delete, and the resulting outcome of the pod. Answers of admission are in `admission.rs`.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use serde_json::json;
 
 use super::{
     DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, internal, is_delete,
-    is_first_pod_list, is_pod_list, redirect, run_in, run_through, status, stuck, unavailable,
+    is_first_pod_list, is_pod_list, redirect, run_through, status, stuck, unavailable,
 };
 use crate::{
     one_dead_of_three,
     support::{
         ControlPlane, Fresh, fresh,
         objects::pod_path,
-        proxy::{Act, MARKER, Proxy, Reply, Seen},
+        proxy::{Act, MARKER, Reply, Seen},
     },
     until_overdue,
 };
@@ -290,78 +288,4 @@ fn the_report_is_true_whatever_a_delete_is_answered() {
     let rows = prepare(&cluster, &ROWS);
     until_overdue();
     at_once(&rows, |row| row.is_reported_truly(&cluster));
-}
-
-/// While API servers restart, one of two rejects requests: here the first try of each.
-#[test]
-fn a_leader_change_that_rejects_every_first_try_costs_nothing() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let pods = (0..4)
-        .map(|pod| stuck(&cluster, "apps", &format!("stuck-{pod}")))
-        .collect::<Vec<_>>();
-    until_overdue();
-    let (run, proxy) = run_through(&cluster, "apps", DEADLINE, |_, before| {
-        let later = || status(429, "TooManyRequests", "leader changed");
-        if before == 0 {
-            Act::Answer(Reply::new(429, ("Retry-After", "1"), later()))
-        } else {
-            Act::Forward
-        }
-    });
-    assert_eq!(run.code, 0, "{} {}", run.log, run.report);
-    for pod in &pods {
-        assert_eq!(run.reason_and_outcome(pod), (REAP, Some("deleted")));
-    }
-    assert_eq!(
-        proxy
-            .took_effect()
-            .iter()
-            .filter(|seen| is_delete(seen))
-            .count(),
-        pods.len()
-    );
-    assert_eq!(
-        cluster.get("/api/v1/namespaces/apps/pods")["items"],
-        json!([])
-    );
-}
-
-/// Every second request is rejected, so that some requests fail at every try. Which pods are deleted is random, but the
-/// report must be true.
-#[test]
-fn with_every_second_request_rejected_the_report_is_still_true() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    for pod in 0..8 {
-        stuck(&cluster, "apps", &format!("stuck-{pod}"));
-    }
-    until_overdue();
-    let turn = AtomicUsize::new(0);
-    let proxy = Proxy::with_faults(cluster.server(), move |_| {
-        if turn.fetch_add(1, Ordering::SeqCst) % 2 == 1 {
-            unavailable()
-        } else {
-            Act::Forward
-        }
-    });
-    let run = run_in("apps", &proxy.kubeconfig, DEADLINE, &[]);
-    let left = cluster.get("/api/v1/namespaces/apps/pods");
-    let left = left["items"]
-        .as_array()
-        .expect("items")
-        .iter()
-        .map(crate::uid)
-        .collect::<Vec<_>>();
-    let mut whole = run.code == 0;
-    for pod in run.report["pods"].as_array().expect("pods") {
-        let uid = crate::uid_of_entry(pod);
-        let outcome = pod["outcome"].as_str();
-        let went = matches!(outcome, Some("deleted" | "gone" | "unverified"));
-        assert_eq!(left.contains(&uid), !went, "{pod}");
-        whole &= went;
-    }
-    assert_eq!(run.code == 0, whole, "{}", run.report);
-    let effects = proxy.took_effect().into_iter().filter(is_delete).count();
-    assert_eq!(effects + left.len(), 8);
 }

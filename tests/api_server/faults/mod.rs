@@ -11,7 +11,6 @@ mod connection;
 mod deletes;
 mod pages;
 mod reads;
-mod replacements;
 
 use std::{
     collections::HashMap,

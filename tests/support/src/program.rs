@@ -38,6 +38,19 @@ impl Run {
             .unwrap_or_else(|| panic!("no pod {uid} in {}", self.report))
     }
 
+    /// It ended with this code.
+    #[track_caller]
+    pub fn ends(&self, code: i32) {
+        assert_eq!(self.code, code, "{} {}", self.log, self.report);
+    }
+
+    /// The pod with this UID has this reason and outcome.
+    #[track_caller]
+    pub fn says(&self, uid: &str, expected: (&str, Option<&str>)) {
+        let said = self.reason_and_outcome(uid);
+        assert_eq!(said, expected, "{} {}", self.log, self.report);
+    }
+
     /// (reason, outcome) of the pod with this UID.
     #[track_caller]
     pub fn reason_and_outcome(&self, uid: &str) -> (&str, Option<&str>) {
