@@ -19,13 +19,14 @@ use crate::{
     SHORT, end_of,
     guard::{
         OWN, STUCK, is_guarded, it_holds_claims_to_answers, it_stops_what_the_program_never_does,
-        of, one_is_stuck, own_pod, refusal_of,
+        of, one_is_stuck, own_pod, refusal_of, rehearsed,
     },
     support::{
         ControlPlane, assets, fresh, in_repository,
-        installed::{as_user, folder, kubeconfig_of, kubectl, settings_of, until},
+        installed::{as_user, folder, kubeconfig_of, kubectl, settings_of, until, variable},
         objects::pod_path,
         program::{binary, run_with, shown},
+        samples::yaml,
     },
 };
 
@@ -572,14 +573,16 @@ fn kustomize_refuses_answers_in_a_dry_run_and_twice() {
 #[test]
 fn the_gateways_authority_leaves_other_volumes_in_place() {
     let pod = "/spec/jobTemplate/spec/template/spec";
-    let volumes = json!([{"name": "metrics", "emptyDir": {}}]);
-    let mounts = json!([{"name": "metrics", "mountPath": "/metrics"}]);
-    let patch = json!([
-        {"op": "add", "path": format!("{pod}/volumes"), "value": volumes},
-        {"op": "add", "path": format!("{pod}/containers/0/volumeMounts"), "value": mounts},
-    ]);
-    let patches = json!([{"target": {"kind": "CronJob"}, "patch": patch.to_string()}]);
-    let own = own_kustomization("cronjob", &[], &format!("patches: {patches}"));
+    let patches = format!(
+        "
+patches:
+- target: {{kind: CronJob}}
+  patch: |
+    - {{op: add, path: {pod}/volumes, value: [{{name: metrics, emptyDir: {{}}}}]}}
+    - {{op: add, path: {pod}/containers/0/volumeMounts, value: [{{name: metrics, mountPath: /metrics}}]}}
+"
+    );
+    let own = own_kustomization("cronjob", &[], &patches);
     let rendered = kustomized(&own.path().display().to_string(), &["gateway-ca"], "");
     let cronjob = &objects(&rendered)[&("CronJob".to_owned(), "pod-reaper".to_owned())];
     let pod = cronjob.pointer(pod).expect("the template");
@@ -601,26 +604,14 @@ fn the_gateways_authority_leaves_other_volumes_in_place() {
 fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
     let mut compared = 0;
     for (name, file) in value_files() {
-        let values: Value =
-            serde_saphyr::from_str(&fs::read_to_string(&file).expect("a file")).expect("YAML");
+        let values = yaml(&fs::read_to_string(&file).expect("a file"));
         let rendered = objects(&rendered(RELEASE, NAMESPACE, &["--values", &file]));
         let data = &rendered[&("ConfigMap".to_owned(), NAME.to_owned())]["data"];
         for (option, value) in values["options"].as_object().into_iter().flatten() {
-            let variable = option.chars().flat_map(|letter| {
-                letter
-                    .is_uppercase()
-                    .then_some('_')
-                    .into_iter()
-                    .chain([letter.to_ascii_uppercase()])
-            });
             let value = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
-            assert_eq!(
-                data[variable.collect::<String>()],
-                value,
-                "{name}: {option}"
-            );
+            assert_eq!(data[variable(option)], value, "{name}: {option}");
             compared += 1;
         }
     }
@@ -629,37 +620,51 @@ fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
 
 /// The kinds of the Prometheus Operator and of Cilium, with the fields that are used: the API server refuses any other.
 pub fn custom_kinds(cluster: &ControlPlane) {
-    let text = json!({"type": "string"});
-    let texts = json!({"type": "object", "additionalProperties": text});
-    let object = |properties: Value| json!({"type": "object", "properties": properties});
-    let array = |items: Value| json!({"type": "array", "items": items});
-    let rule = object(
-        json!({"alert": text, "record": text, "expr": text, "for": text, "labels": texts, "annotations": texts}),
+    let text = "{type: string}";
+    let texts = "{type: object, additionalProperties: {type: string}}";
+    let rules = format!(
+        "{{groups: {{type: array, items: {{type: object, properties: {{
+            name: {text}, rules: {{type: array, items: {{type: object, properties: {{
+                alert: {text}, record: {text}, expr: {text}, for: {text}, labels: {texts}, annotations: {texts}}}}}}}}}}}}}}}"
     );
-    let rules =
-        object(json!({"groups": array(object(json!({"name": text, "rules": array(rule)})))}));
-    let policy = object(json!({
-        "endpointSelector": object(json!({"matchLabels": texts})),
-        "egress": array(object(json!({"toEntities": array(text.clone())}))),
-    }));
-    for (group, version, kind, spec) in [
-        ("monitoring.coreos.com", "v1", "PrometheusRule", rules),
-        ("cilium.io", "v2", "CiliumNetworkPolicy", policy),
+    let policy = format!(
+        "{{endpointSelector: {{type: object, properties: {{matchLabels: {texts}}}}},
+        egress: {{type: array, items: {{type: object, properties: {{toEntities: {{type: array, items: {text}}}}}}}}}}}"
+    );
+    for (group, version, kind, plural, spec) in [
+        (
+            "monitoring.coreos.com",
+            "v1",
+            "PrometheusRule",
+            "prometheusrules",
+            rules,
+        ),
+        (
+            "cilium.io",
+            "v2",
+            "CiliumNetworkPolicy",
+            "ciliumnetworkpolicies",
+            policy,
+        ),
     ] {
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let plural = format!("{}s", kind.to_lowercase().replace("policy", "policie"));
         let name = format!("{plural}.{group}");
         if cluster.try_get(&format!("{definitions}/{name}")).is_none() {
-            let names = json!({"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()});
-            let schema = object(json!({"spec": spec}));
-            let definition = json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
-                "spec": {
-                    "group": group, "scope": "Namespaced", "names": names,
-                    "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-                },
-            });
-            cluster.create(definitions, definition);
+            let definition = format!(
+                "
+                apiVersion: apiextensions.k8s.io/v1
+                kind: CustomResourceDefinition
+                metadata: {{name: {name}}}
+                spec:
+                    group: {group}
+                    scope: Namespaced
+                    names: {{kind: {kind}, listKind: {kind}List, plural: {plural}, singular: {}}}
+                    versions: [{{name: {version}, served: true, storage: true, schema: {{openAPIV3Schema:
+                        {{type: object, properties: {{spec: {{type: object, properties: {spec}}}}}}}}}}}]
+                ",
+                kind.to_lowercase()
+            );
+            cluster.create(definitions, yaml(&definition));
         }
         let kind = format!("/apis/{group}/{version}/{plural}");
         until("the kind is served", || {
@@ -711,24 +716,10 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
 /// A namespace under the restricted Pod Security Standard, as the chart's README makes it.
 fn restricted_namespace(cluster: &ControlPlane) {
     kubectl(cluster, &["create", "namespace", NAMESPACE]);
-    kubectl(
-        cluster,
-        &[
-            "label",
-            "namespace",
-            NAMESPACE,
-            "pod-security.kubernetes.io/enforce=restricted",
-        ],
-    );
-    kubectl(
-        cluster,
-        &[
-            "label",
-            "namespace",
-            NAMESPACE,
-            "pod-security.kubernetes.io/warn=restricted",
-        ],
-    );
+    for mode in ["enforce", "warn"] {
+        let label = format!("pod-security.kubernetes.io/{mode}=restricted");
+        kubectl(cluster, &["label", "namespace", NAMESPACE, &label]);
+    }
 }
 
 #[test]
@@ -761,10 +752,9 @@ fn the_alerts_of_a_release_are_about_its_own_cronjob() {
             .replace(NAME, "pod-reaper")
             .replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
         let back = back.replace("-n ops", "-n pod-reaper");
-        let shipped =
-            fs::read_to_string(folder(&format!("cronjob/alerts{suffix}.yaml"))).expect("the rules");
-        let shipped: Value = serde_saphyr::from_str(&shipped).expect("YAML");
-        assert_eq!(serde_json::from_str::<Value>(&back).expect("JSON"), shipped);
+        let shipped = folder(&format!("cronjob/alerts{suffix}.yaml"));
+        let shipped = fs::read_to_string(shipped).expect("the rules");
+        assert_eq!(yaml(&back), yaml(&shipped));
     }
 }
 
@@ -815,63 +805,44 @@ fn a_release_under_another_name_is_held_by_its_guards() {
 
 /// The variables of the CronJob's container, those of its own pod among them.
 fn variables(cluster: &ControlPlane) -> Vec<(String, String)> {
-    let own = of(NAMESPACE)
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    settings_of(cluster, NAMESPACE, NAME)
-        .into_iter()
-        .chain(own.skip(1))
+    let own = of(NAMESPACE).into_iter().skip(1);
+    let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let shipped = settings_of(cluster, NAMESPACE, NAME).into_iter();
+    shipped.chain(own).collect()
+}
+
+pub fn borrowed(variables: &[(String, String)]) -> Vec<(&str, &str)> {
+    let variables = variables.iter();
+    variables
+        .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect()
 }
 
 /// A run with the ServiceAccount's own token and the CronJob's variables, which has to reap the stuck pod.
 fn reaps(cluster: &ControlPlane, when: &str) {
     let variables = variables(cluster);
+    let variables = borrowed(&variables);
     assert!(
-        variables.contains(&("REQUIRE_GUARD".into(), "true".into())),
+        variables.contains(&("REQUIRE_GUARD", "true")),
         "{when}: {variables:?}"
     );
-    let variables = variables
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect::<Vec<_>>();
     assert!(cluster.try_get(STUCK).is_some(), "{when}");
     let run = run_with(&kubeconfig_of(cluster, NAMESPACE, NAME), &variables, &SHORT);
-    assert_eq!(
-        (run.code, &run.report["guard"]),
-        (0, &json!("proved")),
-        "{when}: {}",
-        run.log
-    );
-    assert_eq!(
-        run.report["summary"]["outcomes"]["deleted"], 1,
-        "{when}: {}",
-        run.log
-    );
+    run.ends(0);
+    assert_eq!(run.report["guard"], "proved", "{when}");
+    assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{when}");
     assert_eq!(cluster.try_get(STUCK), None, "{when}");
 }
 
 /// Everything that has the release's label, and the secrets in which helm keeps its revisions.
 fn left(cluster: &ControlPlane) -> Vec<String> {
     let label = format!("--selector=app.kubernetes.io/instance={RELEASE}");
-    let kinds = kubectl(
-        cluster,
-        &["api-resources", "--verbs=list,delete", "--output=name"],
-    );
-    let kinds = kinds.lines().collect::<Vec<_>>().join(",");
-    let found = kubectl(
-        cluster,
-        &["get", &kinds, "--all-namespaces", "--output=name", &label],
-    );
-    let kept = kubectl(
-        cluster,
-        &["get", "secrets", "--output=name", "--namespace", NAMESPACE],
-    );
-    found
-        .lines()
-        .chain(kept.lines())
-        .map(str::to_owned)
-        .collect()
+    let listable = ["api-resources", "--verbs=list,delete", "--output=name"];
+    let kinds = kubectl(cluster, &listable).trim().replace('\n', ",");
+    let labelled = ["get", &kinds, "--all-namespaces", "--output=name", &label];
+    let secrets = ["get", "secrets", "--output=name", "--namespace", NAMESPACE];
+    let found = kubectl(cluster, &labelled) + &kubectl(cluster, &secrets);
+    found.lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -879,37 +850,22 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     let cluster = fresh();
     one_is_stuck(&cluster);
     install(&cluster, &[]);
-    let schedule = || {
+    let set_to = |name: &str, schedule: &str, value: &str| {
         let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}");
-        cluster.get(&path)["spec"]["schedule"]
-            .as_str()
-            .expect("text")
-            .to_owned()
+        assert_eq!(cluster.get(&path)["spec"]["schedule"], schedule);
+        let set = settings_of(&cluster, NAMESPACE, NAME);
+        assert!(set.contains(&(name.into(), value.into())), "{set:?}");
     };
-    let set = |name: &str| {
-        settings_of(&cluster, NAMESPACE, NAME)
-            .into_iter()
-            .find(|(set, _)| set == name)
-            .map(|(_, value)| value)
-    };
+    set_to("MAX_DELETES", "*/10 * * * *", "0");
+    let kept = left(&cluster).into_iter();
     assert_eq!(
-        (schedule().as_str(), set("MAX_DELETES").as_deref()),
-        ("*/10 * * * *", Some("0"))
-    );
-    assert_eq!(
-        left(&cluster)
-            .iter()
-            .filter(|object| object.starts_with("secret/"))
-            .count(),
+        kept.filter(|object| object.starts_with("secret/")).count(),
         1
     );
 
     // Without its policy, or the binding, a run refuses. An upgrade brings back what is missing.
     let variables = variables(&cluster);
-    let variables = variables
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect::<Vec<_>>();
+    let variables = borrowed(&variables);
     let eager = ["--values", &value_files()["eager"]];
     for (taken_away, says) in [
         (
@@ -935,10 +891,7 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
             is_guarded(&cluster, ACCOUNT, NAMESPACE)
         });
     }
-    assert_eq!(
-        (schedule().as_str(), set("REAP_OLDER_THAN").as_deref()),
-        ("*/2 * * * *", Some("1m"))
-    );
+    set_to("REAP_OLDER_THAN", "*/2 * * * *", "1m");
 
     // With these values the account cannot write.
     release(
@@ -946,30 +899,20 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         "upgrade",
         &["--values", &value_files()["first-look"]],
     );
-    assert_eq!(set("DRY_RUN").as_deref(), Some("client"));
+    set_to("DRY_RUN", "*/10 * * * *", "client");
     let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}");
     let verbs = || {
-        let rules = cluster.get(&role)["rules"]
-            .as_array()
-            .expect("rules")
-            .clone();
-        rules
-            .iter()
-            .flat_map(|rule| rule["verbs"].as_array().expect("verbs").clone())
-            .collect::<Vec<_>>()
+        let rules = cluster.get(&role)["rules"].clone();
+        let rules = rules.as_array().expect("rules").iter();
+        let verbs = rules.flat_map(|rule| rule["verbs"].as_array().expect("verbs").clone());
+        verbs.collect::<Vec<_>>()
     };
-    assert!(
-        verbs().iter().all(|verb| verb == "get" || verb == "list"),
-        "{:?}",
-        verbs()
-    );
+    let reads = |verb: &Value| verb == "get" || verb == "list";
+    assert!(verbs().iter().all(reads), "{:?}", verbs());
 
     release(&cluster, "rollback", &["1"]);
-    assert_eq!(
-        (schedule().as_str(), set("DRY_RUN").as_deref()),
-        ("*/10 * * * *", Some("none"))
-    );
-    assert!(verbs().iter().any(|verb| verb == "delete"), "{:?}", verbs());
+    set_to("DRY_RUN", "*/10 * * * *", "none");
+    assert!(verbs().contains(&json!("delete")), "{:?}", verbs());
     until("the guard is in force", || {
         is_guarded(&cluster, ACCOUNT, NAMESPACE)
     });
@@ -978,13 +921,8 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     release(&cluster, "uninstall", &[]);
     assert_eq!(left(&cluster), Vec::<String>::new());
     until("the account has no rights", || {
-        let request = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
-        let own = pod_path(NAMESPACE, OWN);
-        let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", &own, &request);
-        code == 403
-            && answer["message"]
-                .as_str()
-                .is_some_and(|message| message.contains("cannot delete"))
+        let (code, said) = rehearsed(ACCOUNT, &cluster, &pod_path(NAMESPACE, OWN));
+        code == 403 && said.contains("cannot delete")
     });
 }
 

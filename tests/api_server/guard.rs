@@ -141,7 +141,7 @@ fn dry_run() -> Value {
 }
 
 /// What the server says to the account that would delete it.
-fn rehearsed(account: &str, cluster: &ControlPlane, path: &str) -> (u16, String) {
+pub fn rehearsed(account: &str, cluster: &ControlPlane, path: &str) -> (u16, String) {
     let (code, answer) = as_user(account, cluster, "DELETE", path, &dry_run());
     let message = answer["message"].as_str().unwrap_or_default();
     (code, message.to_owned())

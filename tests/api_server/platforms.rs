@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use crate::{
     SHORT,
-    chart::{COMPONENTS, custom_kinds, kustomized, rendered},
-    guard::{OWN, STUCK, is_guarded, one_is_stuck, own_pod},
+    chart::{COMPONENTS, borrowed, custom_kinds, kustomized, rendered},
+    guard::{ADMISSION, OWN, STUCK, is_guarded, one_is_stuck, own_pod, rehearsed},
     support::{
         ControlPlane, fresh,
-        installed::{as_user, kubeconfig_of, kubectl, settings_of, until},
+        installed::{kubeconfig_of, kubectl, settings_of, until},
         objects::{Pod, namespace, pod_path},
         program::run_with,
+        samples::yaml,
     },
 };
 
-const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const SHARED: &str = "monitoring";
 
 /// All objects of the cluster, but for what the server itself writes as time passes.
@@ -116,41 +116,18 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         until("the guard is in force", || {
             is_guarded(&cluster, &account, SHARED)
         });
-        let dry = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
-        assert_eq!(
-            as_user(
-                &account,
-                &cluster,
-                "DELETE",
-                &pod_path(SHARED, "privileged"),
-                &dry
-            )
-            .0,
-            403,
-            "{how}"
-        );
+        let others = pod_path(SHARED, "privileged");
+        assert_eq!(rehearsed(&account, &cluster, &others).0, 403, "{how}");
         let mut variables = settings_of(&cluster, SHARED, name);
         variables.push(("POD_NAMESPACE".into(), SHARED.into()));
         variables.push(("POD_NAME".into(), OWN.into()));
-        let variables = variables
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
         // No authority is mounted here.
-        let variables = variables
-            .filter(|(name, _)| *name != "SSL_CERT_FILE")
-            .collect::<Vec<_>>();
-        let run = run_with(&kubeconfig_of(&cluster, SHARED, name), &variables, &SHORT);
-        assert_eq!(
-            (run.code, &run.report["guard"]),
-            (0, &json!("proved")),
-            "{how}: {}",
-            run.log
-        );
-        assert_eq!(
-            run.report["summary"]["outcomes"]["deleted"], 1,
-            "{how}: {}",
-            run.log
-        );
+        variables.retain(|(name, _)| name != "SSL_CERT_FILE");
+        let kubeconfig = kubeconfig_of(&cluster, SHARED, name);
+        let run = run_with(&kubeconfig, &borrowed(&variables), &SHORT);
+        run.ends(0);
+        assert_eq!(run.report["guard"], "proved", "{how}");
+        assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{how}");
 
         assert_eq!(labels(), labels_before, "{how}");
         kubectl(&cluster, &["delete", "-f", &manifests]);
@@ -205,21 +182,32 @@ fn admitted(
 
 /// A policy for pods, which is in force once it refuses `refused`.
 fn policy(cluster: &ControlPlane, expression: &str, refused: impl Fn() -> bool) {
-    let api_version = "admissionregistration.k8s.io/v1";
-    let meta = json!({"name": "platform"});
-    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
-    cluster.create(
-        POLICIES,
-        json!({"apiVersion": api_version, "kind": "ValidatingAdmissionPolicy", "metadata": meta, "spec": {
-            "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": expression, "message": "the platform says no"}],
-        }}),
+    let policy = format!(
+        "
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingAdmissionPolicy
+        metadata: {{name: platform}}
+        spec:
+            matchConstraints:
+                resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}}]
+            validations:
+            - message: the platform says no
+              expression: |
+                {expression}
+        "
     );
-    let binding = json!({"policyName": "platform", "validationActions": ["Deny"]});
     cluster.create(
-        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-        json!({"apiVersion": api_version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": meta, "spec": binding}),
+        &format!("{ADMISSION}/validatingadmissionpolicies"),
+        yaml(&policy),
     );
+    let binding = "
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingAdmissionPolicyBinding
+        metadata: {name: platform}
+        spec: {policyName: platform, validationActions: [Deny]}
+    ";
+    let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
+    cluster.create(&bindings, yaml(binding));
     until("it is in force", refused);
 }
 
@@ -301,18 +289,22 @@ fn what_a_platform_refuses_can_be_left_out() {
 /// GKE's API server is configured so.
 #[test]
 fn the_quota_lets_the_priority_class_in() {
-    let config = json!({
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
-        "plugins": [{"name": "ResourceQuota", "configuration": {
-            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "ResourceQuotaConfiguration",
-            "limitedResources": [{"resource": "pods", "matchScopes": [
-                {"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical", "system-cluster-critical"]},
-            ]}],
-        }}],
-    });
+    let config = "
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ResourceQuota
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: ResourceQuotaConfiguration
+    limitedResources:
+    - resource: pods
+      matchScopes:
+      - {scopeName: PriorityClass, operator: In, values: [system-node-critical, system-cluster-critical]}
+";
     let dir = tempfile::TempDir::new().expect("a folder");
-    let path = dir.path().join("admission.json");
-    fs::write(&path, config.to_string()).expect("our folder");
+    let path = dir.path().join("admission.yaml");
+    fs::write(&path, config).expect("our folder");
     let flag = format!("--admission-control-config-file={}", path.display());
     let cluster = ControlPlane::start(&[&flag]).unwrap_or_else(|message| panic!("{message}"));
     let shipped = kustomized("cronjob", &[], "");

@@ -5,8 +5,10 @@ use std::{fs, path::PathBuf};
 use serde_json::{Value, json};
 
 use crate::{
-    SHORT, binary, run, six_nodes,
-    support::{ControlPlane, fresh, objects::pod_path},
+    SHORT, binary,
+    guard::grant,
+    run, six_nodes,
+    support::{ControlPlane, fresh, objects::pod_path, samples::yaml},
     uid,
 };
 
@@ -14,60 +16,49 @@ const REAP: &str = "stuck-on-not-ready-node";
 
 /// The rights to read that a run needs, as in the README.
 pub fn reading() -> Vec<Value> {
-    vec![
-        json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}),
-        json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}),
-        json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}),
-        json!({"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get"]}),
-        json!({"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get"]}),
-        json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}),
-        json!({"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["list"]}),
-    ]
+    let rules = yaml(
+        "
+        - {apiGroups: [''], resources: [nodes], verbs: [get, list]}
+        - {apiGroups: [''], resources: [namespaces], verbs: [list]}
+        - {apiGroups: [''], resources: [pods], verbs: [get, list]}
+        - {apiGroups: [''], resources: [persistentvolumeclaims], verbs: [get]}
+        - {apiGroups: [''], resources: [persistentvolumes], verbs: [get]}
+        - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get]}
+        - {apiGroups: [storage.k8s.io], resources: [volumeattachments], verbs: [list]}
+        ",
+    );
+    rules.as_array().expect("rules").clone()
 }
 
 /// A kubeconfig for a user with exactly these rules.
 pub fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
-    let group = "rbac.authorization.k8s.io";
-    let path = |kind: &str| format!("/apis/{group}/v1/{kind}");
-    let meta = json!({"name": name});
-    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": meta, "rules": rules});
-    cluster.create(&path("clusterroles"), role);
-    let binding = json!({
-        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": meta,
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
-    });
-    cluster.create(&path("clusterrolebindings"), binding);
+    grant(cluster, name, name, json!(rules));
     let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
     let file = cluster.dir.join(format!("{name}.kubeconfig"));
-    fs::write(
-        &file,
-        own.replace("    token:", &format!("    as: {name}\n    token:")),
-    )
-    .expect("our folder");
+    let named = own.replace("    token:", &format!("    as: {name}\n    token:"));
+    fs::write(&file, named).expect("our folder");
     file
+}
+
+/// A user who may read all but these.
+fn user_without(cluster: &ControlPlane, resource: &str) -> PathBuf {
+    let mut rules = reading();
+    rules.retain(|rule| rule["resources"][0] != resource);
+    user(cluster, &format!("no-{resource}"), &rules)
 }
 
 #[test]
 fn without_the_right_to_list_nodes_or_pods_it_could_not_run() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
-    let without = |resource: &str| {
-        let rules = reading()
-            .into_iter()
-            .filter(|rule| rule["resources"][0] != resource)
-            .collect::<Vec<_>>();
-        user(&cluster, &format!("no-{resource}"), &rules)
-    };
     for resource in ["nodes", "pods"] {
-        let output = binary(&without(resource)).args(SHORT).output().unwrap();
+        let mut command = binary(&user_without(&cluster, resource));
+        let output = command.args(SHORT).output().unwrap();
         let says = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{says}");
-        assert!(
-            says.contains(&format!("could not list {resource}"))
-                && says.contains("grant that right"),
-            "{says}"
-        );
+        for part in [&format!("could not list {resource}"), "grant that right"] {
+            assert!(says.contains(part), "{says}");
+        }
         assert!(output.stdout.is_empty());
     }
 }
@@ -87,21 +78,11 @@ fn every_other_read_that_is_forbidden_spares_pods_and_is_reported() {
         ("volumeattachments", REAP, REAP),
     ];
     for (resource, without_claim, with_claim) in cases {
-        let rules = reading()
-            .into_iter()
-            .filter(|rule| rule["resources"][0] != resource)
-            .collect::<Vec<_>>();
-        let run = run(
-            &user(&cluster, resource, &rules),
-            &[&SHORT[..], &["--dry-run=client"]].concat(),
-        );
-        assert_eq!(
-            run.reason_and_outcome(&catalogd).0,
-            without_claim,
-            "{resource}"
-        );
-        assert_eq!(run.reason_and_outcome(&vault).0, with_claim, "{resource}");
-        assert_eq!(run.code, 3, "{resource}: {}", run.report);
+        let options = [&SHORT[..], &["--dry-run=client"]].concat();
+        let run = run(&user_without(&cluster, resource), &options);
+        let reasons = [&catalogd, &vault].map(|pod| run.reason_and_outcome(pod).0);
+        assert_eq!(reasons, [without_claim, with_claim], "{resource}");
+        run.ends(3);
     }
 }
 

@@ -8,7 +8,8 @@ use std::{
 };
 
 use expect_test::expect_file;
-use serde_json::{Value, json};
+use pod_reaper_test_support::{installed::variable, samples};
+use serde_json::Value;
 
 use crate::reaper;
 
@@ -21,7 +22,7 @@ fn read(path: &str) -> String {
 }
 
 fn yaml(path: &str) -> Value {
-    serde_saphyr::from_str(&read(path)).expect(path)
+    samples::yaml(&read(path))
 }
 
 fn schema() -> Value {
@@ -33,14 +34,10 @@ fn value_files() -> Vec<(String, Value)> {
     let entries = fs::read_dir(root().join("charts/pod-reaper/ci")).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path().display().to_string());
     let files = paths.map(|path| {
-        (
-            path.clone(),
-            serde_saphyr::from_str(&fs::read_to_string(path).expect("text")),
-        )
+        let text = fs::read_to_string(&path).expect("text");
+        (path, samples::yaml(&text))
     });
-    files
-        .map(|(path, values)| (path, values.expect("YAML")))
-        .collect()
+    files.collect()
 }
 
 /// Helm reads no file outside the chart, and kustomize none outside a component, so both have copies: Flux leaves links out of
@@ -84,32 +81,16 @@ fn copies_are_those_of_cronjob() {
     }
 }
 
-/// `reapOlderThan` as `REAP_OLDER_THAN`.
-fn variable(option: &str) -> String {
-    let letters = option.chars();
-    letters
-        .flat_map(|letter| {
-            letter
-                .is_uppercase()
-                .then_some('_')
-                .into_iter()
-                .chain([letter.to_ascii_uppercase()])
-        })
-        .collect()
-}
-
 /// The variables of these options, as the chart's `ConfigMap` has them.
 fn variables(options: &Value) -> BTreeMap<String, String> {
     let options = options.as_object().into_iter().flatten();
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     options
-        .map(|(name, value)| {
-            (
-                variable(name),
-                value
-                    .as_str()
-                    .map_or_else(|| value.to_string(), str::to_owned),
-            )
-        })
+        .map(|(name, value)| (variable(name), text(value)))
         .collect()
 }
 
@@ -199,159 +180,56 @@ fn the_schema_accepts_the_defaults_and_every_value_file() {
 #[test]
 fn the_schema_refuses_what_cannot_work() {
     let schema = jsonschema::validator_for(&schema()).expect("a schema");
-    let of = |group: &str, name: &str, value: Value| json!({ group: { name: value } });
-    let option = |name: &str, value: Value| of("options", name, value);
-    let bad = [
-        ("a value that there is not", json!({"images": {}})),
-        (
-            "an option that there is not",
-            option("reapOlderThen", json!("10m")),
-        ),
-        (
-            "a bare number for a duration",
-            option("reapOlderThan", json!(10)),
-        ),
-        (
-            "a duration without a unit",
-            option("reapOlderThan", json!("10")),
-        ),
-        ("months", option("reapOlderThan", json!("10M"))),
-        ("no threshold", option("reapOlderThan", json!(""))),
-        (
-            "a negative duration",
-            option("waitForReplacements", json!("-1m")),
-        ),
-        (
-            "what a sign of life protects",
-            option("kubeletAlive", json!("kill")),
-        ),
-        (
-            "an option that is gone",
-            option("unreachableOnly", json!(true)),
-        ),
-        ("true as a text", option("exitOnManual", json!("true"))),
-        ("a dry run of no kind", option("dryRun", json!("yes"))),
-        ("true for a dry run", option("dryRun", json!(true))),
-        ("fewer deletes than none", option("maxDeletes", json!(-1))),
-        ("a number as a text", option("maxDeletes", json!("5"))),
-        ("no percentage", option("maxNotReadyPercent", json!(0))),
-        ("more than all", option("maxNotReadyPercent", json!(101))),
-        (
-            "an owner kind with a blank",
-            option("manualOwnerKind", json!("Stateful Set")),
-        ),
-        (
-            "a password in the ConfigMap",
-            option("pushGateway", json!("https://me:secret@gateway.example")),
-        ),
-        (
-            "a gateway that is no URL",
-            option("pushGateway", json!("pushgateway:9091")),
-        ),
-        (
-            "a relative path",
-            option("metricsFile", json!("metrics.prom")),
-        ),
-        (
-            "an image with its tag",
-            of(
-                "image",
-                "repository",
-                json!("registry.example.com/pod-reaper:1"),
-            ),
-        ),
-        ("no image", of("image", "repository", json!(""))),
-        (
-            "a digest of another length",
-            of("image", "digest", json!("sha256:5f70bf18")),
-        ),
-        (
-            "a tag that YAML takes for a number",
-            of("image", "tag", json!(1.1)),
-        ),
-        (
-            "a policy that kubelets do not know",
-            of("image", "pullPolicy", json!("Sometimes")),
-        ),
-        (
-            "names in place of references",
-            json!({"imagePullSecrets": ["registry"]}),
-        ),
-        ("a schedule of four fields", json!({"schedule": "* * * *"})),
-        ("no deadline", json!({"activeDeadlineSeconds": 0})),
-        (
-            "no failed Job for the alerts to see",
-            json!({"historyLimit": 0}),
-        ),
-        (
-            "its own pod's name",
-            json!({"env": [{"name": "POD_NAME", "value": "x"}]}),
-        ),
-        (
-            "a variable that is no text",
-            json!({"env": [{"name": "MAX_DELETES", "value": 5}]}),
-        ),
-        (
-            "a variable from nowhere",
-            json!({"env": [{"name": "PUSH_GATEWAY", "valueFrom": {}}]}),
-        ),
-        (
-            "a resource that pods do not have",
-            json!({"resources": {"request": {"cpu": "1"}}}),
-        ),
-        (
-            "an amount that is none",
-            json!({"resources": {"limits": {"memory": "128 MB"}}}),
-        ),
-        (
-            "an architecture without an image",
-            json!({"architectures": ["riscv64"]}),
-        ),
-        (
-            "a label that the guard's manifests use",
-            json!({"podLabels": {"app.kubernetes.io/name": "other"}}),
-        ),
-        (
-            "a label that is the chart's",
-            json!({"commonLabels": {"app.kubernetes.io/name": "other"}}),
-        ),
-        ("a name in capitals", json!({"fullnameOverride": "Reaper"})),
-        (
-            "a registry with a scheme",
-            of("image", "registry", json!("https://mirror.example")),
-        ),
-        ("a guard that is not a switch", json!({"guard": true})),
-        (
-            "a switch that is a text",
-            of("scratch", "enabled", json!("yes")),
-        ),
-        (
-            "an address without its length",
-            of(
-                "networkPolicy",
-                "apiServer",
-                json!({"cidrs": ["192.0.2.1"]}),
-            ),
-        ),
-        (
-            "no way to the API server",
-            of("networkPolicy", "apiServer", json!({"cidrs": []})),
-        ),
-        (
-            "a port that there is not",
-            of("networkPolicy", "gateway", json!({"port": 70000})),
-        ),
-        (
-            "two authorities",
-            json!({"gatewayCA": {"configMap": "one", "secret": "other"}}),
-        ),
-        (
-            "a label that is no text",
-            of("prometheusRule", "labels", json!({"release": true})),
-        ),
-    ];
-    for (what, values) in bad {
-        assert!(!schema.is_valid(&values), "{what}: {values}");
+    let bad = "
+        a value that there is not: {images: {}}
+        an option that there is not: {options: {reapOlderThen: '10m'}}
+        a bare number for a duration: {options: {reapOlderThan: 10}}
+        a duration without a unit: {options: {reapOlderThan: '10'}}
+        months: {options: {reapOlderThan: '10M'}}
+        no threshold: {options: {reapOlderThan: ''}}
+        a negative duration: {options: {waitForReplacements: '-1m'}}
+        what a sign of life protects: {options: {kubeletAlive: kill}}
+        an option that is gone: {options: {unreachableOnly: true}}
+        true as a text: {options: {exitOnManual: 'true'}}
+        a dry run of no kind: {options: {dryRun: 'yes'}}
+        true for a dry run: {options: {dryRun: true}}
+        fewer deletes than none: {options: {maxDeletes: -1}}
+        a number as a text: {options: {maxDeletes: '5'}}
+        no percentage: {options: {maxNotReadyPercent: 0}}
+        more than all: {options: {maxNotReadyPercent: 101}}
+        an owner kind with a blank: {options: {manualOwnerKind: 'Stateful Set'}}
+        a password in the ConfigMap: {options: {pushGateway: 'https://me:secret@gateway.example'}}
+        a gateway that is no URL: {options: {pushGateway: 'pushgateway:9091'}}
+        a relative path: {options: {metricsFile: metrics.prom}}
+        an image with its tag: {image: {repository: 'registry.example.com/pod-reaper:1'}}
+        no image: {image: {repository: ''}}
+        a digest of another length: {image: {digest: 'sha256:5f70bf18'}}
+        a tag that YAML takes for a number: {image: {tag: 1.1}}
+        a policy that kubelets do not know: {image: {pullPolicy: Sometimes}}
+        names in place of references: {imagePullSecrets: [registry]}
+        a schedule of four fields: {schedule: '* * * *'}
+        no deadline: {activeDeadlineSeconds: 0}
+        no failed Job for the alerts to see: {historyLimit: 0}
+        its own pod's name: {env: [{name: POD_NAME, value: x}]}
+        a variable that is no text: {env: [{name: MAX_DELETES, value: 5}]}
+        a variable from nowhere: {env: [{name: PUSH_GATEWAY, valueFrom: {}}]}
+        a resource that pods do not have: {resources: {request: {cpu: '1'}}}
+        an amount that is none: {resources: {limits: {memory: '128 MB'}}}
+        an architecture without an image: {architectures: [riscv64]}
+        a label that the guard's manifests use: {podLabels: {app.kubernetes.io/name: other}}
+        a label that is the chart's: {commonLabels: {app.kubernetes.io/name: other}}
+        a name in capitals: {fullnameOverride: Reaper}
+        a registry with a scheme: {image: {registry: 'https://mirror.example'}}
+        a guard that is not a switch: {guard: true}
+        a switch that is a text: {scratch: {enabled: 'yes'}}
+        an address without its length: {networkPolicy: {apiServer: {cidrs: ['192.0.2.1']}}}
+        no way to the API server: {networkPolicy: {apiServer: {cidrs: []}}}
+        a port that there is not: {networkPolicy: {gateway: {port: 70000}}}
+        two authorities: {gatewayCA: {configMap: one, secret: other}}
+        a label that is no text: {prometheusRule: {labels: {release: true}}}
+    ";
+    for (what, values) in samples::yaml(bad).as_object().expect("rows") {
+        assert!(!schema.is_valid(values), "{what}: {values}");
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     ControlPlane, in_repository,
     objects::{Node, Pod, pod_path},
     program::shown,
+    samples::yaml,
 };
 
 /// The reaper's user name.
@@ -103,14 +104,18 @@ pub fn may(
     namespace: &str,
 ) -> bool {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": ACCOUNT, "resourceAttributes": {
-            "verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace,
-        }},
-    });
-    cluster.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
-        == true
+    let review = yaml(&format!(
+        "
+        apiVersion: authorization.k8s.io/v1
+        kind: SubjectAccessReview
+        spec:
+            user: {ACCOUNT}
+            resourceAttributes: {{verb: {verb}, group: '{group}', resource: {resource},
+                subresource: '{subresource}', namespace: '{namespace}'}}
+        "
+    ));
+    let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    cluster.create(reviews, review)["status"]["allowed"] == true
 }
 
 /// Sends a request as the account.
@@ -162,10 +167,9 @@ pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
 
 /// The same for a ServiceAccount of another name.
 pub fn kubeconfig_of(cluster: &ControlPlane, namespace: &str, name: &str) -> PathBuf {
-    let request = json!({
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 3600},
-    });
+    let request = yaml(
+        "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {expirationSeconds: 3600}}",
+    );
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
     let answer = cluster.create(&path, request);
     let token = answer["status"]["token"].as_str().expect("a token");
@@ -195,4 +199,14 @@ pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(
     let all = data.map(|(name, value)| (name.clone(), value)).chain(own);
     all.map(|(name, value)| (name, value.as_str().expect("text").to_owned()))
         .collect()
+}
+
+/// The variable of one of the chart's values: `reapOlderThan` as `REAP_OLDER_THAN`.
+pub fn variable(option: &str) -> String {
+    let letters = option.split_inclusive(char::is_uppercase);
+    let words = letters.map(|word| match word.chars().last() {
+        Some(last) if last.is_uppercase() => format!("{}_{last}", &word[..word.len() - 1]),
+        _ => word.to_owned(),
+    });
+    words.collect::<String>().to_uppercase()
 }
