@@ -8,9 +8,11 @@ use std::{
     process::Command,
 };
 
-use pod_reaper_test_support::pages::{self, Block};
+use pod_reaper_test_support::{
+    pages::{self, Block},
+    samples,
+};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
-use serde_json::json;
 use tempfile::TempDir;
 
 use crate::reaper;
@@ -114,19 +116,14 @@ fn every_command_without_a_cluster_prints_what_its_page_shows() {
                 fs::rename(beside, pages::path(&page)).expect("a page");
             }
         } else {
-            let differs = text
-                .lines()
-                .zip(fresh.lines())
-                .position(|(one, other)| one != other);
-            let differs =
-                differs.unwrap_or_else(|| text.lines().count().min(fresh.lines().count()));
-            let line = |text: &str| text.lines().nth(differs).unwrap_or_default().to_owned();
+            let (is, prints) = (text.lines(), fresh.lines());
+            let first = is
+                .zip(prints)
+                .zip(1..)
+                .find(|((is, prints), _)| is != prints);
             assert!(
                 text == fresh,
-                "{page}:{}: a command prints other lines, first:\n{}\nnot\n{}\nUPDATE_EXPECT=1 rewrites the page",
-                differs + 1,
-                line(&fresh),
-                line(&text)
+                "{page}: a command prints other lines, UPDATE_EXPECT=1 rewrites the page: {first:?}"
             );
         }
         let console = pages::blocks(&text)
@@ -144,10 +141,18 @@ fn every_command_without_a_cluster_prints_what_its_page_shows() {
 #[test]
 fn every_other_command_is_run_elsewhere_or_named_as_not_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let contexts = ["prod", "prod-eu", "prod-us"]
-        .map(|name| json!({"name": name, "context": {"cluster": "c", "user": "u"}}));
-    let dead = json!({"apiVersion": "v1", "kind": "Config", "current-context": "prod", "contexts": contexts,
-        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {}}]});
+    // A cluster that nobody serves: what is wrong usage ends with 2, anything else with 1. A person would be asked.
+    let dead = "
+apiVersion: v1
+kind: Config
+current-context: prod
+clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]
+users: [{name: u, user: {}}]
+contexts:
+- {name: prod, context: {cluster: c, user: u}}
+- {name: prod-eu, context: {cluster: c, user: u}}
+- {name: prod-us, context: {cluster: c, user: u}}
+";
     let mut wrong = Vec::new();
     let mut seen = BTreeMap::<&str, usize>::new();
     for page in pages::for_users()
@@ -181,14 +186,12 @@ fn every_other_command_is_run_elsewhere_or_named_as_not_run() {
                     *seen.entry("kubectl").or_default() += 1;
                 } else if let Some(arguments) = command.strip_prefix("pod-reaper ") {
                     *seen.entry("pod-reaper").or_default() += 1;
-                    // A cluster that nobody serves: what is wrong usage ends with 2, anything else with 1. A person
-                    // would be asked.
                     let arguments = arguments.split(" > ").next().unwrap_or_default();
                     let arguments = arguments.split(" | ").next().unwrap_or_default();
                     let arguments = shlex::split(arguments).expect("words");
                     let arguments = arguments.iter().map(String::as_str).collect::<Vec<_>>();
                     let mut run = reaper(&arguments).env("DEADLINE", "1s");
-                    let kubeconfig = run.file(".kube/config", &dead.to_string());
+                    let kubeconfig = run.file(".kube/config", dead);
                     run.command.env("KUBECONFIG", kubeconfig).current_dir(root);
                     let ended = run.run();
                     if ended.code == 2 && !ended.err.contains(pages::NOBODY_TO_ASK) {
@@ -334,66 +337,29 @@ fn the_book_has_every_page_of_its_folder() {
     assert_eq!(listed, files);
 }
 
-/// What it does, whether it is safe, and how to install it and get rid of it are answered early.
+/// What it does, whether it is safe, and how to install it are answered early.
 #[test]
 fn the_readme_answers_early_and_is_short() {
     let readme = pages::read("README.md");
     let words = |text: &str| text.split_whitespace().count();
-    let before = |heading: &str| {
-        let at = readme
-            .find(heading)
-            .unwrap_or_else(|| panic!("README.md has no {heading:?}"));
-        words(&readme[..at])
-    };
-    assert!(
-        words(&readme) <= 1_800 && readme.lines().count() <= 260,
-        "{} words",
-        words(&readme)
-    );
-    let first = readme
-        .split_whitespace()
-        .take(60)
-        .collect::<Vec<_>>()
-        .join(" ");
-    assert!(
-        first.contains("stuck `Terminating`") && first.contains("NotReady"),
-        "{first}"
-    );
-    assert!(
-        before("\n## Try it") <= 250,
-        "the answer to whether it is safe ends after {} words",
-        before("\n## Try it")
-    );
-    assert!(
-        before("\n## Every day") <= 700,
-        "installing ends after {} words",
-        before("\n## Every day")
-    );
-    let install = readme.split_once("\n## Install").expect("its section").1;
-    let install = install.split_once("\n## ").expect("the next one").0;
-    for word in ["Roll back", "Stop", "go live", "Verify"] {
-        assert!(
-            install.contains(word),
-            "{word} is not on the screen of the installation"
-        );
+    for (heading, most) in [("\n## Try it", 250), ("\n## Every day", 700), ("", 1_800)] {
+        let end = if heading.is_empty() {
+            Some(readme.len())
+        } else {
+            readme.find(heading)
+        };
+        let before = words(&readme[..end.expect(heading)]);
+        assert!(before <= most, "{before} words come before {heading:?}");
     }
-    assert!(
-        install.lines().count() <= 50,
-        "{} lines are no screen",
-        install.lines().count()
-    );
-    let (top, rest) = readme.split_once("\n## ").expect("sections");
-    let end = rest.rsplit_once("\n## ").expect("sections").1;
-    for place in [top, end] {
-        for command in [
-            "cargo run --quiet -- --snapshot tests/data/six-nodes.json",
-            "tests/run",
-        ] {
-            assert!(
-                place.contains(&format!("\n{command}\n")),
-                "{command} is missing from:\n{place}"
-            );
-        }
+    for command in [
+        "cargo run --quiet -- --snapshot tests/data/six-nodes.json",
+        "tests/run",
+    ] {
+        let shown = readme.matches(&format!("\n{command}\n")).count();
+        assert!(
+            shown >= 2,
+            "{command} is not both at the top and at the end"
+        );
     }
 }
 
@@ -490,12 +456,10 @@ fn the_pages_name_no_option_that_there_is_not() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let own = there
-        .iter()
-        .filter(|option| !["--help", "--version"].contains(&option.as_str()));
-    let unnamed = own
-        .filter(|option| !named.contains(*option))
-        .collect::<Vec<_>>();
+    for shown in ["--help", "--version"] {
+        named.insert(shown.to_owned());
+    }
+    let unnamed = there.difference(&named).collect::<Vec<_>>();
     assert!(unnamed.is_empty(), "no page explains {unnamed:?}");
 }
 
@@ -534,10 +498,6 @@ fn every_alert_has_its_section() {
         let text = fs::read_to_string(&file).expect("text");
         for line in text.lines().map(str::trim) {
             if let Some(name) = line.strip_prefix("- alert: ") {
-                assert!(
-                    page.contains(&format!("\n## {name}\n")),
-                    "docs/alerts.md has no section {name}"
-                );
                 alerts.insert(name.to_owned());
             }
             if let Some((_, anchor)) = line
@@ -550,150 +510,91 @@ fn every_alert_has_its_section() {
         }
     }
     assert!(alerts.len() >= 10, "{alerts:?}");
-    let sections = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("## PodReaper"));
-    let sections = sections
-        .map(|name| format!("PodReaper{name}"))
-        .collect::<BTreeSet<_>>();
-    assert_eq!(
-        sections, alerts,
-        "the sections are those of the alerts that there are"
-    );
+    let sections = page.lines().filter_map(|line| line.strip_prefix("## "));
+    let sections = sections.filter(|name| name.starts_with("PodReaper"));
+    assert_eq!(sections.map(str::to_owned).collect::<BTreeSet<_>>(), alerts);
+}
+
+/// Each of these stands on the page.
+#[track_caller]
+fn has_all(page: &str, wanted: impl IntoIterator<Item = String>) {
+    let text = pages::read(page);
+    let wanted = wanted.into_iter().collect::<Vec<_>>();
+    assert!(!wanted.is_empty(), "{page}: nothing is wanted");
+    let missing = wanted.iter().filter(|wanted| !text.contains(*wanted));
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new(), "{page}");
+}
+
+fn file(name: &str) -> String {
+    fs::read_to_string(pages::path(name)).expect(name)
 }
 
 #[test]
 fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
-    let decisions = pages::read("docs/decisions.md");
     let reasons = pages::read("docs/reasons.md");
     let (reasons, _) = reasons.split_once("\n## Outcomes").expect("the outcomes");
-    for reason in reasons.lines().filter_map(|line| line.strip_prefix("### ")) {
-        assert!(
-            decisions.contains(reason),
-            "docs/decisions.md has no {reason}"
-        );
-    }
+    let sections = reasons.split("\n### ").skip(1);
+    let name = |section: &str| section.lines().next().expect("a heading").to_owned();
+    has_all("docs/decisions.md", sections.clone().map(name));
     // Whoever was woken finds each reason for it.
-    let night = pages::read("docs/three-in-the-morning.md");
-    for section in reasons
-        .split("\n### ")
-        .filter(|section| section.contains("Verdict: `manual`."))
-    {
-        let reason = section.split('\n').next().unwrap_or_default();
-        assert!(
-            night.contains(reason),
-            "docs/three-in-the-morning.md has no {reason}"
-        );
-    }
-    let rules = reaper(&["explain", "vault/vault-0", "--snapshot", "six-nodes.json"])
-        .run()
-        .exits(0)
-        .out;
-    let rules = rules.lines().filter(|line| {
-        line.trim_start()
-            .split('.')
-            .next()
-            .is_some_and(|number| number.parse::<u8>().is_ok())
-            && line.contains('?')
-    });
-    for number in 1..=rules.count() {
-        assert!(
-            decisions.contains(&format!("\n| {number} | ")),
-            "docs/decisions.md has no rule {number}"
-        );
-    }
+    let manual = sections.filter(|section| section.contains("Verdict: `manual`."));
+    has_all("docs/three-in-the-morning.md", manual.map(name));
+    has_all(
+        "docs/decisions.md",
+        (1..=18).map(|number| format!("\n| {number} | ")),
+    );
 
     let help = reaper(&["--help"]).run().exits(0).out;
     let codes = help.split_once("Exit codes:").expect("exit codes").1;
     let codes = codes
         .lines()
-        .filter_map(|line| line.trim_start().split(' ').next()?.parse::<u8>().ok())
-        .collect::<Vec<_>>();
-    assert_eq!(codes, [0, 1, 2, 3, 4, 5]);
+        .filter_map(|line| line.trim_start().split(' ').next()?.parse().ok());
+    assert_eq!(codes.collect::<Vec<u8>>(), [0, 1, 2, 3, 4, 5]);
     for page in ["README.md", "docs/by-hand.md"] {
-        for code in &codes {
-            assert!(
-                pages::read(page).contains(&format!("\n| {code} | ")),
-                "{page} has no exit code {code}"
-            );
-        }
+        has_all(page, (0..=5).map(|code| format!("\n| {code} | ")));
     }
 
-    let source = fs::read_to_string(pages::path("src/notify/metrics/mod.rs")).expect("text");
-    let metrics = pages::read("docs/metrics.md");
-    let dashboards = fs::read_to_string(pages::path("cronjob/components/dashboard/dashboard.json"))
-        .expect("text");
-    let used = dashboards.match_indices("pod_reaper_").map(|(at, _)| {
-        let rest = &dashboards[at..];
-        &rest[..rest
-            .find(|letter: char| !letter.is_ascii_lowercase() && letter != '_')
-            .unwrap_or(rest.len())]
+    let dashboard = file("cronjob/components/dashboard/dashboard.json");
+    let used = dashboard.split("pod_reaper_").skip(1).map(|rest| {
+        let is_name = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+        let end = rest.find(|letter| !is_name(letter));
+        format!("`pod_reaper_{}`", &rest[..end.unwrap_or(rest.len())])
     });
-    for name in used.collect::<BTreeSet<_>>() {
-        assert!(
-            metrics.contains(&format!("`{name}`")),
-            "docs/metrics.md has no {name}"
-        );
-    }
-    for name in metrics
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `pod_reaper_")?.split('`').next())
-    {
-        assert!(
-            source.contains(&format!("\"{name}\"")),
-            "there is no metric {name}"
-        );
-    }
+    has_all("docs/metrics.md", used);
+    let metrics = pages::read("docs/metrics.md");
+    let described = metrics.lines().filter_map(|line| {
+        let name = line.strip_prefix("| `pod_reaper_")?.split('`').next()?;
+        Some(format!("\"{name}\""))
+    });
+    has_all("src/notify/metrics/mod.rs", described);
 
-    let json = pages::read("docs/json.md");
     for schema in ["report", "what-if", "explain"] {
-        let schema = fs::read_to_string(pages::path(&format!("docs/{schema}.schema.json")))
-            .expect("a schema");
-        let schema = serde_json::from_str::<serde_json::Value>(&schema).expect("JSON");
-        let fields = schema["properties"].as_object().expect("fields");
-        for field in fields.keys() {
-            assert!(
-                json.contains(&format!("`{field}")),
-                "docs/json.md has no {field}"
-            );
-        }
+        let schema = samples::yaml(&file(&format!("docs/{schema}.schema.json")));
+        let fields = schema["properties"].as_object().expect("fields").keys();
+        has_all("docs/json.md", fields.map(|field| format!("`{field}")));
     }
 }
 
 /// What can be installed is listed, and a release is verified as `release/test` does it.
 #[test]
 fn the_page_about_installing_has_every_folder_and_that_about_releases_the_tested_commands() {
-    let install = pages::read("docs/install.md");
     for folder in ["cronjob/overlays", "cronjob/components"] {
-        for entry in fs::read_dir(pages::path(folder)).expect("a folder") {
-            let name = entry
-                .expect("an entry")
-                .file_name()
-                .to_string_lossy()
-                .into_owned();
-            let named = [format!("`{folder}/{name}`"), format!("`{name}`")];
-            assert!(
-                named.iter().any(|name| install.contains(name)),
-                "docs/install.md has no {folder}/{name}"
-            );
-        }
+        let names = fs::read_dir(pages::path(folder))
+            .expect("a folder")
+            .map(|entry| {
+                let name = entry.expect("an entry").file_name();
+                format!("{}`", name.to_string_lossy())
+            });
+        has_all("docs/install.md", names);
     }
-    let tested = pages::read("release/README.md");
     let releases = pages::blocks(&pages::read("docs/releases.md"));
-    let commands = releases
-        .iter()
-        .filter(|block| block.language == "sh")
-        .flat_map(pages::commands);
-    let commands = commands
-        .filter(|command| command.starts_with("cosign ") || command.starts_with("sha256sum "));
-    let commands = commands.collect::<Vec<_>>();
+    let commands = releases.iter().filter(|block| block.language == "sh");
+    let commands = commands.flat_map(pages::commands);
+    let verifies =
+        |command: &String| command.starts_with("cosign ") || command.starts_with("sha256sum ");
+    let commands = commands.filter(verifies).collect::<Vec<_>>();
     assert_eq!(commands.len(), 5);
-    for command in commands {
-        assert!(
-            tested.contains(&command),
-            "release/README.md does not verify by: {command}"
-        );
-    }
+    has_all("release/README.md", commands);
 }
 
 /// As kubectl finds a plugin.
