@@ -3,32 +3,12 @@
 //!
 //! `tests/cli/chart.rs` compares the chart with its sources. No `NetworkPolicy` is enforced here, only accepted.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    sync::LazyLock,
-    time::Duration,
-};
-
-use serde_json::{Value, json};
-use tempfile::TempDir;
-
 use crate::{
-    SHORT, end_of,
-    guard::{
-        OWN, STUCK, is_guarded, it_holds_claims_to_answers, it_stops_what_the_program_never_does,
-        of, one_is_stuck, own_pod, refusal_of, rehearsed,
-    },
-    support::{
-        ControlPlane, assets, fresh, in_repository,
-        installed::{as_user, folder, kubeconfig_of, kubectl, settings_of, until, variable},
-        objects::pod_path,
-        program::{binary, run_with, shown},
-        samples::yaml,
-    },
+    guard::{it_holds_claims_to_answers, it_stops_what_the_program_never_does},
+    prelude::*,
+    support::{assets, installed::variable, program::binary},
 };
+use std::{process::Output, sync::LazyLock};
 
 const CHART: &str = "charts/pod-reaper";
 const RELEASE: &str = "night-shift";

@@ -1,17 +1,6 @@
 //! Deletes exactly the right pods, by UID: every rule that spares a pod, beside a similar pod that is reaped.
 
-use serde_json::{Value, json};
-
-use crate::{
-    SHORT, run,
-    support::{
-        ControlPlane, fresh,
-        objects::{Node, Pod, Volume, claim, pod_path, seconds_ago},
-        proxy::Proxy,
-        samples::yaml,
-    },
-    uid, uid_of_entry, until_overdue,
-};
+use crate::{prelude::*, run};
 
 const REAP: &str = "stuck-on-not-ready-node";
 

@@ -1,16 +1,6 @@
 //! A dry run changes nothing, and chooses the pods that the real run then deletes.
 
-use std::collections::BTreeMap;
-
-use crate::{
-    Run, SHORT, one_dead_of_three, run, six_nodes,
-    support::{
-        ControlPlane, fresh,
-        objects::{Node, Pod, Volume},
-        proxy::{Proxy, Seen},
-    },
-    uid, uid_of_entry, until_overdue,
-};
+use crate::{prelude::*, run};
 
 /// The resource version of every object that a run could change.
 fn versions(cluster: &ControlPlane) -> BTreeMap<String, String> {

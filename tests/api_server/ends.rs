@@ -1,30 +1,13 @@
 //! The clock and the end of a run: it uses the API server's time, limits the age of a node's read, and always ends.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    process::{Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
-
-use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
-use serde_json::{Value, json};
-
 use crate::{
-    SHORT, binary, end_of, one_dead_of_three, run, six_nodes,
-    support::{
-        ControlPlane, fresh,
-        objects::{Pod, node_path, pod_path},
-        proxy::{Act, Clock, Proxy, Seen, at},
-    },
-    uid, uid_of_entry, until_overdue,
+    binary,
+    prelude::*,
+    run,
+    support::proxy::{Clock, at},
 };
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
+use std::{os::unix::fs::PermissionsExt as _, sync::atomic::AtomicU32};
 
 const REAP: &str = "stuck-on-not-ready-node";
 

@@ -1,21 +1,6 @@
 //! Events of a run, read back with kubectl.
 
-use std::{thread, time::Duration};
-
-use serde_json::{Value, json};
-
-use crate::{
-    SHORT, binary, one_dead_of_three, rights, run, six_nodes,
-    support::{
-        ControlPlane, fresh,
-        installed::kubectl,
-        objects::{Node, Pod, stateful_set},
-        program::shown,
-        proxy::{Act, Proxy, Seen},
-        samples::yaml,
-    },
-    uid, until_overdue,
-};
+use crate::{binary, prelude::*, rights, run};
 
 const LIMIT_OF_A_NOTE: usize = 1_024;
 /// The start of the program's warning.

@@ -2,33 +2,13 @@
 //! With `--require-guard` the program runs only where the guard has proved itself. The guard permits the program's own
 //! requests; `manifests` has whole runs under it.
 
-use std::{
-    collections::BTreeSet,
-    fmt::Display,
-    fs,
-    io::{Read, Write},
-    os::unix::net::UnixStream,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
+use crate::{
+    prelude::*,
+    support::{installed::install, program::binary, samples::with},
 };
-
 use k8s_openapi::ByteString;
 use pod_reaper::cluster::REFUSAL;
-use serde_json::{Value, json};
-
-use crate::{
-    SHORT, one_dead_of_three,
-    scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
-    support::{
-        ControlPlane, Fresh, fresh,
-        installed::{ACCOUNT, DEFAULT, as_member, as_user, folder, install, kubectl, until},
-        objects::{Node, Pod, annotate, namespace, pod_path, seconds_ago},
-        program::{binary, run_with, shown},
-        proxy::{Act, Proxy},
-        samples::{with, yaml},
-    },
-    uid, until_overdue,
-};
+use std::fmt::Display;
 
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 pub const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";

@@ -1,16 +1,6 @@
 //! What shows that a node's machine lives, and what a pod takes with it, as a real API server says both.
 
-use serde_json::{Value, json};
-
-use crate::{
-    SHORT, one_dead_of_three,
-    support::{
-        ControlPlane, fresh,
-        objects::{Node, Pod, Volume, stateful_set},
-        program::run,
-    },
-    uid, until_overdue,
-};
+use crate::{prelude::*, support::program::run};
 
 const SERVERS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const SETS: &str = "/apis/apps/v1/namespaces/apps/statefulsets";

@@ -1,27 +1,12 @@
 //! A zone fails in a big cluster: the cost of a run grows with the failure, not with the cluster, and stays in its
 //! limits.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    io::Read,
-    process::{Command, Stdio},
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
-};
-
-use serde_json::{Value, json};
-
 use crate::{
-    Run, SHORT, binary,
-    support::{
-        ControlPlane, fresh,
-        objects::{self, Node, Pod, in_parallel, pod_path},
-        proxy::Proxy,
-    },
-    uid, uid_of_entry, until_overdue,
+    binary,
+    prelude::*,
+    support::objects::{self, in_parallel},
 };
+use std::sync::mpsc;
 
 /// Parallel requests while a cluster is built.
 const BUILDERS: usize = 4;

@@ -23,6 +23,7 @@ mod metrics;
 mod node_guard;
 mod pages;
 mod platforms;
+mod prelude;
 mod races;
 mod rights;
 mod scan;

@@ -1,30 +1,13 @@
 //! `cronjob/` on a real API server: it is applied without a warning, its role has exactly the rights that a run needs,
 //! and the account can do nothing else.
 
-use std::{
-    collections::BTreeSet,
-    fs, thread,
-    time::{Duration, Instant},
-};
-
-use serde_json::{Value, json};
-
 use crate::{
-    SHORT,
-    guard::{OWN, own_pod},
-    scratch::{self, SCRATCH},
-    six_nodes,
+    prelude::*,
+    scratch,
     support::{
-        ControlPlane, fresh,
-        installed::{
-            self, ACCOUNT, BASE, DEFAULT, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, folder,
-            install, kubectl, may, settings, until,
-        },
-        objects::{Node, Pod, annotate, namespace, pod_path},
-        program::{binary, run_with, shown},
-        proxy::Proxy,
+        installed::{self, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, install},
+        program::binary,
     },
-    uid, until_overdue,
 };
 
 /// All folders that can be applied.

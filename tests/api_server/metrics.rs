@@ -1,29 +1,15 @@
 //! The metrics of a run, in a real Pushgateway and in a file that promtool accepts.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{Read as _, Write as _},
-    net::TcpListener,
-    path::{Path, PathBuf},
-    process::Command,
-    thread,
-};
-
-use serde_json::{Value, json};
-
 use crate::{
-    SHORT, binary,
-    guard::{OWN, own_pod},
-    run, six_nodes,
+    binary,
+    prelude::*,
+    run,
     support::{
-        ControlPlane,
         exporter::{Exporter, needed},
-        fresh, installed,
-        program::shown,
-        proxy::{Act, Proxy},
+        installed,
     },
 };
+use std::io::{Read as _, Write as _};
 
 /// A name that has to be escaped in a label, and encoded in a path.
 const CLUSTER: &str = r#"eu/"prod" \1"#;

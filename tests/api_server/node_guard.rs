@@ -1,27 +1,8 @@
 //! The component `node-guard`: what it refuses, what it lets through while nodes change, how a run proves it, and, on
 //! demand, what it costs everybody.
 
-use std::{
-    fs, thread,
-    time::{Duration, Instant},
-};
-
+use crate::{guard::status_patch, prelude::*};
 use pod_reaper::cluster::NODE_REFUSAL;
-use serde_json::{Value, json};
-
-use crate::{
-    SHORT,
-    chart::kustomized,
-    guard::{OWN, STUCK, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of, status_patch},
-    one_dead_of_three,
-    support::{
-        ControlPlane, fresh,
-        installed::{ACCOUNT, as_member, as_user, kubectl, until},
-        objects::{Node, Pod, node_becomes, node_path, pod_path},
-        program::run_with,
-        proxy::Proxy,
-    },
-};
 
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";

@@ -1,14 +1,10 @@
 //! The commands of README.md and of the book that need a cluster, and the outputs that the book shows of them.
 
-use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
-
-use tempfile::TempDir;
-
 use crate::{
-    six_nodes,
-    support::{ControlPlane, fresh, in_repository, pages, program::executable},
-    until_overdue,
+    prelude::*,
+    support::{pages, program::executable},
 };
+use std::os::unix::fs::symlink;
 
 /// A folder in which the commands of a page find what they name.
 fn workplace() -> TempDir {

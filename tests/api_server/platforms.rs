@@ -3,21 +3,9 @@
 //!
 //! The controllers do not run here: `live::deployed` removes a namespace, a Job and its pods.
 
-use std::{collections::BTreeSet, fs};
-
-use serde_json::{Value, json};
-
 use crate::{
-    SHORT,
-    chart::{COMPONENTS, borrowed, custom_kinds, kustomized, rendered},
-    guard::{ADMISSION, OWN, STUCK, is_guarded, one_is_stuck, own_pod, rehearsed},
-    support::{
-        ControlPlane, fresh,
-        installed::{kubeconfig_of, kubectl, settings_of, until},
-        objects::{Pod, namespace, pod_path},
-        program::run_with,
-        samples::yaml,
-    },
+    chart::{COMPONENTS, borrowed, custom_kinds, rendered},
+    prelude::*,
 };
 
 const SHARED: &str = "monitoring";

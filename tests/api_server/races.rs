@@ -1,25 +1,6 @@
 //! A pod that changes between decision and delete is not deleted, and its outcome shows why.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
-
-use serde_json::json;
-
-use crate::{
-    Run, SHORT, one_dead_of_three, run,
-    support::{
-        ControlPlane, Fresh, fresh,
-        objects::{Node, Pod, annotate, node_becomes, node_path, pod_path, renew_lease},
-        proxy::{Proxy, Seen},
-        samples::yaml,
-    },
-    uid, until_overdue,
-};
+use crate::{prelude::*, run};
 
 const REAP: &str = "stuck-on-not-ready-node";
 const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";

@@ -1,16 +1,6 @@
 //! A forbidden request is reported, and never taken for an absent object.
 
-use std::{fs, path::PathBuf};
-
-use serde_json::{Value, json};
-
-use crate::{
-    SHORT, binary,
-    guard::grant,
-    run, six_nodes,
-    support::{ControlPlane, fresh, objects::pod_path, samples::yaml},
-    uid,
-};
+use crate::{binary, prelude::*, run};
 
 const REAP: &str = "stuck-on-not-ready-node";
 

@@ -1,15 +1,6 @@
 //! The scan reads enough: a run finds the same as an audit of everything.
 
-use serde_json::{Value, json};
-
-use crate::{
-    SHORT, run,
-    support::{
-        ControlPlane, fresh,
-        objects::{Node, Pod, pod_path},
-    },
-    until_overdue,
-};
+use crate::{prelude::*, run};
 
 /// (namespace, name, node, verdict, reason) of each pod.
 fn judged(report: &Value) -> Vec<Vec<&str>> {

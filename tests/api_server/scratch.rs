@@ -3,22 +3,9 @@
 //!
 //! No controller runs here, so that a deleted claim stays with its deletion mark; `live` has the whole story.
 
-use std::{fs, path::Path};
-
-use serde_json::json;
-
 use crate::{
-    Run, SHORT,
-    chart::kustomized,
-    one_dead_of_three,
-    support::{
-        ControlPlane, fresh,
-        installed::{ACCOUNT, as_user, kubeconfig, kubectl, may, settings, until},
-        objects::{Pod, Volume, annotate, namespace, node_becomes, pod_path},
-        program::run,
-        proxy::{Proxy, Seen},
-    },
-    uid, until_overdue,
+    prelude::*,
+    support::{installed::kubeconfig, program::run},
 };
 
 pub const SCRATCH: &str = "pod-reaper.io/scratch";

@@ -2,21 +2,7 @@
 //!
 //! It is built for the tests and, in real time, for the example of the README.
 
-use std::{fs, path::Path, thread, time::Duration};
-
-use serde_json::json;
-
-use crate::{
-    SHORT, run,
-    support::{
-        ControlPlane, fresh,
-        objects::{
-            Node, Pod, Volume, node_becomes, node_path, pod_path, renew_lease, volume_attachment,
-        },
-        samples::yaml,
-    },
-    uid, until_overdue,
-};
+use crate::{prelude::*, run, support::objects::volume_attachment};
 
 pub const NODES: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
 pub const DEAD: &str = "ds06";

@@ -1,22 +1,7 @@
 //! Two runs at the same time: one by hand, while that of the `CronJob` is in progress.
 
-use std::{
-    sync::{Arc, Condvar, Mutex},
-    thread,
-    time::Duration,
-};
-
-use serde_json::json;
-
-use crate::{
-    SHORT, one_dead_of_three, run,
-    support::{
-        fresh,
-        objects::{Pod, pod_path},
-        proxy::{Proxy, Seen},
-    },
-    uid, until_overdue,
-};
+use crate::{prelude::*, run};
+use std::sync::Condvar;
 
 /// Longest wait of the first run for the second. A run that writes nothing then fails the test.
 const TOGETHER_WITHIN: Duration = Duration::from_mins(1);

@@ -1,18 +1,9 @@
 //! The prediction for a node is what a run then does.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
-
 use crate::{
-    SHORT,
+    prelude::*,
     rights::{reading, user},
-    run, six_nodes,
-    support::{
-        fresh,
-        objects::{node_becomes, pod_path, seconds_ago},
-    },
-    uid,
+    run,
 };
 
 /// Reason by UID.

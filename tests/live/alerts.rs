@@ -1,25 +1,16 @@
 //! `cronjob/alerts.yaml` on what the real kube-state-metrics exports of runs of the shipped CronJob. The containers are
 //! simulated, by the status that a kubelet would write; the real Job and CronJob controllers judge it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    process::Command,
-    thread,
-    time::Duration,
+use crate::{
+    prelude::*,
+    support::{
+        exporter::{Exporter, needed},
+        in_repository,
+        objects::namespace,
+        program_of_its_own,
+    },
 };
-
-use serde_json::{Value, json};
-
-use crate::support::{
-    ControlPlane,
-    exporter::{Exporter, needed},
-    in_repository,
-    installed::{DEFAULT, install, kubectl, until},
-    objects::namespace,
-    program::shown,
-    program_of_its_own,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How the runs of one namespace end.
 struct Ending {

@@ -1,13 +1,6 @@
 //! Nodes that are NotReady and not dead: one whose kubelet still reports, and virtual nodes.
 
-use std::{fs, time::Duration};
-
-use jiff::Timestamp;
-
-use crate::{
-    case::{Case, FAILING, OPTIONS, REAPED, Seen, all_are},
-    support::{program::commands, proxy},
-};
+use crate::prelude::*;
 
 /// The pods on the failing node of which two must not run at once. One is of a Job that forbids it, the others are of a
 /// StatefulSet, and one has a disk.

@@ -2,26 +2,18 @@
 //!
 //! No story sets a node condition, a taint or a deletion mark. It stops a kubelet, and Kubernetes does the rest.
 
+use crate::{
+    prelude::*,
+    support::{program::run_with, proxy::Proxy},
+};
 use std::{
     cell::Cell,
-    fs,
     io::{Read, Write},
     net::TcpStream,
     ops::Deref,
-    path::Path,
-    process::{Command, Stdio},
+    process::Stdio,
     sync::atomic::{AtomicUsize, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
-
-use jiff::Timestamp;
-use serde_json::Value;
-
-use crate::support::{
-    ControlPlane,
-    program::{Run, commands, paste, run_with, shown},
-    proxy::Proxy,
+    time::Instant,
 };
 
 /// The node that fails, which the workloads prefer.

@@ -1,17 +1,12 @@
 //! `cronjob/` with the real controllers: where its pod is placed, why its runs replace each other, which pods the guard
 //! for Kosmos keeps, and that its removal is complete.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-
 use crate::{
-    case::{Case, FAILING, OPTIONS, REAPED, Seen, all_are},
     leaf::pinned_to,
+    prelude::*,
     support::{
-        ControlPlane,
-        installed::{DEFAULT, ONE_OFF, as_user, folder, install, kubectl, until},
-        objects::{Node, node_path, pod_path, renew_lease},
+        installed::{ONE_OFF, as_user},
+        objects::{Node, node_path, renew_lease},
     },
 };
 

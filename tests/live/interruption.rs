@@ -1,10 +1,7 @@
 //! The duration of an interruption, and its parts.
 
-use std::{fmt::Write as _, io::Write as _, path::Path, thread, time::Duration};
-
-use jiff::{SignedDuration, Timestamp};
-
-use crate::case::{Case, FAILING, OPTIONS, Seen};
+use crate::prelude::*;
+use std::{fmt::Write as _, io::Write as _};
 
 /// The schedule is scaled to one second for each minute of the operators' case, as are toleration and threshold.
 /// Detection is not: it is 15 s here, and 50 s there.

@@ -1,13 +1,8 @@
 //! The link to a Kosmos leaf node is cut.
 
-use serde_json::json;
-
 use crate::{
-    case::{Case, FAILING, OPTIONS, Seen},
-    support::{
-        objects::{annotate, stateful_set_of},
-        samples::with,
-    },
+    prelude::*,
+    support::{objects::stateful_set_of, samples::with},
 };
 
 /// The virtual node of a leaf cluster, with the label that Kosmos sets. A kubelet replaces Kosmos's cluster manager,

@@ -18,6 +18,7 @@ mod node_fails;
 mod node_returns;
 mod out_of_service;
 mod outage;
+mod prelude;
 mod replacements;
 mod scratch;
 

@@ -1,6 +1,6 @@
 //! One node fails.
 
-use crate::case::{Case, FAILING, OPTIONS, all_are};
+use crate::prelude::*;
 
 /// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [

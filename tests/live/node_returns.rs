@@ -1,11 +1,6 @@
 //! The node was not dead: its kubelet comes back, at four times.
 
-use serde_json::Value;
-
-use crate::{
-    case::{Case, FAILING, OPTIONS, Seen},
-    support::proxy,
-};
+use crate::prelude::*;
 
 /// Back after the reap: the kubelet stops the old containers, no pod of a new UID is affected, and nothing is left to
 /// do.

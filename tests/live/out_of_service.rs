@@ -1,9 +1,6 @@
 //! The reaper beside the pod garbage collector, which deletes the same pods once an operator sets a taint.
 
-use crate::{
-    case::{Case, FAILING, OPTIONS},
-    support::program::Run,
-};
+use crate::prelude::*;
 
 /// An operator taints the dead node as out of service, and the pod garbage collector also deletes its pods: no run
 /// fails, and all pods are replaced.

@@ -1,11 +1,6 @@
 //! All nodes fail at once, for which the nodes are rarely the cause.
 
-use std::{thread, time::Duration};
-
-use crate::{
-    case::{Case, FAILING, OPTIONS, REAPED, SIX, Seen, all_are},
-    support::program::commands,
-};
+use crate::prelude::*;
 
 /// All nodes are down: Kubernetes stops its evictions, and the breaker holds the pods that were Terminating before.
 /// When the other nodes are back, a run reaps as usual.

@@ -1,14 +1,6 @@
 //! What becomes of the replacements, by the real controllers and the real scheduler.
 
-use std::{thread, time::Duration};
-
-use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
-
-use crate::{
-    case::{Case, FAILING, Live, OPTIONS, SIX, Seen},
-    support::{objects::pod_path, program::Run},
-};
+use crate::{case::Live, prelude::*};
 
 /// Workloads of ds03 whose replacements do not come up, a cause each.
 const HELD_UP: &str = r#"

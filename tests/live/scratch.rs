@@ -1,19 +1,11 @@
 //! The storage of the executor is declared scratch, so that it comes back without a person; or a person gives it up.
 
-use std::{fmt::Write as _, io::Write as _, path::Path, thread, time::Duration};
-
-use jiff::Timestamp;
-use serde_json::json;
-
 use crate::{
-    case::{Case, FAILING, OPTIONS, Seen},
     deployed::{CRONJOBS, USER},
-    support::{
-        installed::{DEFAULT, as_account, folder, install, kubeconfig, kubectl, settings, until},
-        objects::annotate,
-        program::{commands, paste, shown},
-    },
+    prelude::*,
+    support::installed::{as_account, kubeconfig, settings},
 };
+use std::{fmt::Write as _, io::Write as _};
 
 const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
 

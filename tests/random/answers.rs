@@ -1,12 +1,7 @@
 //! Which answers a random run has seen: without many, it proves nothing of them.
 
-use std::collections::BTreeMap;
-
-use pod_reaper::{
-    decide::{Answer, Policy, ReasonCode, answers},
-    facts::{ClusterFacts, NodeRead},
-    limits::Plan,
-};
+use crate::prelude::*;
+use pod_reaper::decide::{Answer, answers};
 
 /// What an inert answer may say of itself.
 const INERT: [&str; 9] = [

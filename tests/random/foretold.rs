@@ -1,32 +1,15 @@
 //! What `what-if` foretells of nodes is what a run decides on the same state once they are dead, whatever the options are.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use jiff::{SignedDuration, Timestamp};
+use crate::{
+    prelude::*,
+    scan::{for_every_world, runtime},
+    world::node::{Place, heard, made},
+};
 use pod_reaper::{
     cluster::Cluster,
-    decide::ReasonCode,
-    facts::{Ready, Uid},
-    limits::{Judged, Plan},
     questions::{Judgement, what_if},
     report::BreakerEntry,
-    settings::Settings,
-    source::{
-        Gathered, Source,
-        cluster::Live,
-        snapshot::{Pods, Saved},
-    },
-    stop::Stop,
-};
-use pod_reaper_test_support::simulated::{Objects, Server};
-
-use crate::{
-    scan::{for_every_world, runtime},
-    world::{
-        Pod, World,
-        node::{Place, heard, made},
-        start,
-    },
+    source::Source,
 };
 
 /// Of each pod that a run judges, by UID, the reason and the sentence; and what the breaker says.

@@ -1,7 +1,6 @@
 //! Random options, without those that say where the cluster is and what is done to it.
 
-use pod_reaper::{cli::Cli, settings::Settings};
-use pod_reaper_test_support::simulated::Dice;
+use crate::prelude::*;
 
 /// What the operator says of nodes. The world's nodes are made for them.
 const SELECTORS: [&str; 6] = [

@@ -3,35 +3,15 @@
 //! Random clusters are read twice: by the scan, from the simulated API server, and completely, as a snapshot of the
 //! same objects. Both must lead to the same verdicts for the same reasons.
 
-use std::cell::{Cell, RefCell};
-
+use crate::prelude::*;
 use pod_reaper::{
-    cli::{Cli, PodName},
+    cli::PodName,
     cluster::Cluster,
-    decide::{Reason, ReasonCode},
-    facts::ClusterFacts,
-    limits::{Judged, Plan},
     questions::explain::{self, Explanation},
     selector::NodeSelectors,
-    settings::{Settings, Task},
-    source::{
-        Gathered,
-        cluster::Live,
-        gather,
-        snapshot::{Pods, Saved},
-    },
-    stop::Stop,
+    source::gather,
 };
-use pod_reaper_test_support::{
-    samples,
-    simulated::{Dice, Objects, Server},
-};
-
-use crate::{
-    answers::Answers,
-    for_every_seed, options,
-    world::{World, start},
-};
+use pod_reaper_test_support::samples;
 
 /// A cluster, and the maximum of objects on a page.
 #[derive(Debug, Clone)]

@@ -1,26 +1,12 @@
 //! Deletes that real admission refuses: by policies of the API server, and by a webhook.
 
-use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpListener},
-    process::Command,
-    sync::Arc,
-    thread,
-    time::{Duration, Instant},
-};
-
+use super::{DEADLINE, REAP, is_delete, run_in, stuck};
+use crate::prelude::*;
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
-use serde_json::{Value, json};
-
-use super::{DEADLINE, REAP, is_delete, run_in, stuck};
-use crate::{
-    one_dead_of_three,
-    support::{ControlPlane, fresh, objects::pod_path, proxy::Proxy},
-    until_overdue,
-};
+use std::net::SocketAddr;
 
 /// Longest wait until the API server applies a policy or webhook. It takes about a second.
 const HEEDED_WITHIN: Duration = Duration::from_secs(30);

@@ -1,20 +1,10 @@
 //! Answers to a delete, and the resulting outcome of the pod. Answers of admission are in `admission.rs`.
 
-use serde_json::json;
-
 use super::{
     DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, internal, is_delete,
     is_first_pod_list, is_pod_list, redirect, run_through, status, stuck, unavailable,
 };
-use crate::{
-    one_dead_of_three,
-    support::{
-        ControlPlane, Fresh, fresh,
-        objects::pod_path,
-        proxy::{Act, MARKER, Reply, Seen},
-    },
-    until_overdue,
-};
+use crate::prelude::*;
 
 /// A pod of its own namespace, and one run for it.
 pub struct Row {

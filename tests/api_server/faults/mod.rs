@@ -12,25 +12,8 @@ mod deletes;
 mod pages;
 mod reads;
 
-use std::{
-    collections::HashMap,
-    path::Path,
-    process::Stdio,
-    sync::Mutex,
-    time::{Duration, Instant},
-};
-
-use serde_json::{Value, json};
-
-use crate::{
-    Run, SHORT, binary, end_of,
-    support::{
-        ControlPlane, Fresh,
-        objects::{Pod, Volume},
-        proxy::{Act, MARKER, Proxy, Reply, Seen},
-    },
-    uid,
-};
+use crate::{binary, prelude::*};
+use std::collections::HashMap;
 
 const REAP: &str = "stuck-on-not-ready-node";
 /// In seconds. A read that is never answered takes 42: four tries of 10 s, and the pauses.

@@ -1,23 +1,7 @@
 //! Lists of several pages, whose token may expire in between.
 
-use std::{
-    collections::BTreeSet,
-    io::{Read, Write},
-    os::unix::net::UnixStream,
-    sync::atomic::{AtomicUsize, Ordering},
-};
-
-use serde_json::json;
-
 use super::{DEADLINE, REAP, is_first_pod_list, is_pod_list, run_in};
-use crate::{
-    Run, load, one_dead_of_three,
-    support::{
-        ControlPlane, Fresh, fresh,
-        proxy::{Act, Proxy, Seen},
-    },
-    uid_of_entry, until_overdue,
-};
+use crate::prelude::*;
 
 /// Two pages of 500, also when some of them are gone.
 const PODS: usize = 504;

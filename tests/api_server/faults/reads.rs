@@ -1,22 +1,10 @@
 //! Safety rule 3: a read that fails in any way takes the pod out of the plan, and is reported.
 
-use std::thread;
-
-use serde_json::{Value, json};
-
 use super::{
     DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, conflict, deletes, internal,
     is_delete, is_first_pod_list, redirect, run_through, status, stuck,
 };
-use crate::{
-    one_dead_of_three,
-    support::{
-        ControlPlane, Fresh, fresh,
-        objects::pod_path,
-        proxy::{Act, MARKER, Reply, Seen},
-    },
-    until_overdue,
-};
+use crate::prelude::*;
 
 /// The expected result.
 #[derive(Clone, Copy)]

@@ -1,31 +1,13 @@
 //! The invariants of each write when it is sent, and of the report when the run has ended.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
-
-use jiff::Timestamp;
-use pod_reaper::{
-    decide::{Policy, ReasonCode, Verdict},
-    exit::CouldNotRun,
-    facts::{ClaimFacts, ClaimState, JOB_TRACKING, NodeRead, PodFacts, Ready},
-    outcome::OutcomeCode,
-    report::{PodEntry, Report},
-    settings::{Mode, Settings, Task},
-};
-use pod_reaper_test_support::{
-    oracle::{
-        Failure, Place, all_is_given_up, first_reason, objections, outage, place_of, standing,
-    },
-    simulated::{Kind, Request},
-};
-use serde_json::json;
-use tokio::time::Instant;
-
 use super::watched::{Watched, Write};
-use crate::world::{By, World, no_facts, reached, start, unread};
+use crate::{
+    prelude::*,
+    world::{By, no_facts, reached, unread},
+};
+use pod_reaper::{decide::Verdict, report::PodEntry, settings::Mode};
+use pod_reaper_test_support::oracle::{Place, all_is_given_up};
+use serde_json::json;
 
 /// The maximum age of a read of the node at a write.
 const FRESH: Duration = Duration::from_secs(5);

@@ -6,30 +6,13 @@
 mod invariants;
 mod watched;
 
-use std::{
-    cell::Cell,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
-
-use pod_reaper::{
-    cli::Output,
-    cluster::Cluster,
-    exit::CouldNotRun,
-    outcome::OutcomeCode,
-    report::{Render as _, Report, text::Screen},
-    run::run_on,
-    stop::Stop,
-};
-use pod_reaper_test_support::simulated::{Dice, Fault, Kind, Server, Trouble};
-use tokio::time::{Instant, sleep_until};
-
 use self::{
     invariants::{Ended, Rules},
     watched::{Cache, Watched},
 };
-use crate::{answers::Answers, for_every_seed, options, world::World};
+use crate::prelude::*;
+use pod_reaper::{cluster::Cluster, report::Render as _, run::run_on};
+use tokio::time::sleep_until;
 
 const RUNS: u64 = 5_000;
 /// How many codes of reasons there are.

@@ -1,25 +1,16 @@
 //! The cluster behind the server, with a record of what the program has received. Every write is checked by what the
 //! program could know.
 
-use std::{
-    cell::Cell,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
-
-use jiff::Timestamp;
-use pod_reaper::facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid, VolumeFacts};
-use pod_reaper_test_support::simulated::{
-    Cluster, Content, Delivery, Dice, Fault, Kind, Refusal, Request, Resource, Trouble, Whole,
-};
-use serde_json::Value;
-use tokio::time::Instant;
-
 use super::invariants::Rules;
-use crate::world::{
-    Claim, Facts, Key, Pod, SET, Set, World, claims_of, json,
-    node::{Lease, Node},
+use crate::{
+    prelude::*,
+    world::{
+        Claim, Facts, Key, SET, Set, claims_of, json,
+        node::{Lease, Node},
+    },
 };
+use pod_reaper::facts::ResourceVersion;
+use pod_reaper_test_support::simulated::{Cluster, Content, Delivery, Whole};
 
 pub struct Watched {
     pub world: World,

@@ -1,20 +1,9 @@
 //! A random cluster as facts. Much of it could not be read, falls on a boundary, or has strange names.
 
-use jiff::{SignedDuration, Timestamp};
+use crate::prelude::*;
 use pod_reaper::{
-    facts::{
-        AffinityTerm, Attachment, Census, ClaimState, Doubt, NodeFacts, NodeRead, Owned, PodFacts,
-        ReadError, Standing, Unread,
-    },
-    outcome::{Outcome, OutcomeCode},
-    settings::Settings,
-    source::Gathered,
-};
-use pod_reaper_test_support::{oracle::standing, simulated::Dice};
-
-use crate::{
-    options,
-    world::{World, known_mut, start, volumes_mut},
+    facts::{ReadError, Standing},
+    outcome::Outcome,
 };
 
 /// A cluster, the options, and the outcomes of the pods.

@@ -2,33 +2,19 @@
 
 mod case;
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet},
-    panic::{AssertUnwindSafe, catch_unwind},
-};
-
+use self::case::Case;
+use crate::prelude::*;
 use pod_reaper::{
     advice::{Command, Step},
-    cli::Output,
-    decide::{GIVE_UP, Reason, ReasonCode, decide, evaluate, to_ask},
-    facts::{Census, ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts, Unread},
-    limits::{Judged, Limits, Plan, natural},
-    report::{Render as _, Report, text::Screen},
-    settings::{Settings, Task},
-    source::Gathered,
+    decide::{GIVE_UP, decide, evaluate, to_ask},
+    facts::KubeletAlive,
+    limits::{Limits, natural},
+    report::Render as _,
 };
 use pod_reaper_test_support::oracle::{
-    Failure, Place, alive, certainly_off, first_reason, is_unverified, objections, outage,
-    place_of, shares_a_disk, standing, two_must_not_run,
+    Place, alive, certainly_off, is_unverified, shares_a_disk, two_must_not_run,
 };
-
-use self::case::Case;
-use crate::{
-    answers::Answers,
-    for_every_seed,
-    world::{known_mut, volumes_mut},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const CASES: u64 = 10_000;
 

@@ -1,17 +1,12 @@
 //! Objects as the API server writes them, and their facts.
 
-use std::sync::Arc;
-
-use jiff::{SignedDuration, Timestamp};
-use pod_reaper::facts::{AffinityTerm, Attachment, Ready, Requirement, Storage, Uid, VolumeFacts};
-use serde_json::{Value, json};
-
-use pod_reaper_test_support::samples::{self, with};
-
 use super::{
     Claim, Facts, Key, Pod, SET, Set,
     node::{Lease, Node, Place, Reporter, Skip, made},
 };
+use crate::prelude::*;
+use pod_reaper_test_support::samples::{self, with};
+use serde_json::json;
 
 /// virt-handler's heartbeat.
 const HEARTBEAT: &str = "kubevirt.io/heartbeat";

@@ -5,23 +5,11 @@
 pub mod json;
 pub mod node;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
-
-use jiff::{SignedDuration, Timestamp};
-use pod_reaper::facts::{
-    AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClaimUse, Claims, ClusterFacts,
-    Doubt, Identity, JOB_TRACKING, NodeFacts, NodeRead, Owned, Owner, PodFacts, Read, Ready,
-    Requirement, Storage, Uid, Unread, VolumeFacts,
-};
-use pod_reaper::source::Gathered;
-use pod_reaper_test_support::{
-    samples,
-    simulated::{Dice, Refusal, Resource},
-};
-use serde_json::{Value, json};
-use tokio::time::Instant;
-
 use self::node::{Lease, Node, Skip, Stamps, asks, made, satisfies};
+use crate::prelude::*;
+use pod_reaper::facts::{ClaimUse, Claims, Identity, Owner, Read};
+use pod_reaper_test_support::samples;
+use serde_json::json;
 
 /// Namespace and name.
 pub type Key = (String, String);

@@ -1,15 +1,11 @@
 //! A node as the API shows it: labels, annotations, taints, conditions and `managedFields`, and the facts that follow from
 //! them by the design's text.
 
-use std::collections::BTreeMap;
-
-use jiff::{SignedDuration, Timestamp};
-use pod_reaper::facts::{
-    AffinityTerm, FencingMark, Heard, Leaf, LeafKind, NodeFacts, Ready, Requirement, SignBy,
-};
-use pod_reaper_test_support::{oracle::of_many, simulated::Dice};
-
 use super::{start, unread};
+use crate::prelude::*;
+use Place::{Annotation, Label, Name, Taint, Version};
+use pod_reaper::facts::{FencingMark, Heard, Leaf, LeafKind, SignBy};
+use pod_reaper_test_support::oracle::of_many;
 
 /// A lease, of a kubelet or of an API server.
 #[derive(Debug, Clone)]
@@ -112,7 +108,6 @@ pub enum Place {
     /// A name of Kosmos's, and no word of a machine.
     Name,
 }
-use Place::{Annotation, Label, Name, Taint, Version};
 
 /// Each makes it a leaf node.
 const LEAF_MARKS: [(LeafKind, Place); 38] = [

@@ -1,0 +1,45 @@
+//! What most tests of this program use.
+
+pub(crate) use crate::{
+    Run, SHORT,
+    chart::kustomized,
+    end_of,
+    guard::{
+        ADMISSION, OWN, STUCK, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of, rehearsed,
+    },
+    load, one_dead_of_three,
+    scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
+    six_nodes,
+    support::{
+        ControlPlane, Fresh, fresh, in_repository,
+        installed::{
+            ACCOUNT, DEFAULT, as_member, as_user, folder, kubeconfig_of, kubectl, may, settings,
+            settings_of, until,
+        },
+        objects::{
+            Node, Pod, Volume, annotate, claim, namespace, node_becomes, node_path, pod_path,
+            renew_lease, seconds_ago, stateful_set,
+        },
+        program::{run_with, shown},
+        proxy::{Act, MARKER, Proxy, Reply, Seen},
+        samples::yaml,
+    },
+    uid, uid_of_entry, until_overdue,
+};
+pub(crate) use serde_json::{Value, json};
+pub(crate) use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+pub(crate) use tempfile::TempDir;

@@ -1,0 +1,15 @@
+//! What most stories use.
+
+pub(crate) use crate::{
+    case::{Case, FAILING, OPTIONS, REAPED, SIX, Seen, all_are},
+    support::{
+        ControlPlane,
+        installed::{DEFAULT, folder, install, kubectl, until},
+        objects::{annotate, pod_path},
+        program::{Run, commands, paste, shown},
+        proxy,
+    },
+};
+pub(crate) use jiff::{SignedDuration, Timestamp};
+pub(crate) use serde_json::{Value, json};
+pub(crate) use std::{fs, path::Path, process::Command, thread, time::Duration};

@@ -1,0 +1,40 @@
+//! What most of the engines use.
+
+pub(crate) use crate::{
+    answers::Answers,
+    for_every_seed, options,
+    world::{Pod, World, known_mut, start, volumes_mut},
+};
+pub(crate) use jiff::{SignedDuration, Timestamp};
+pub(crate) use pod_reaper::{
+    cli::{Cli, Output},
+    decide::{Policy, Reason, ReasonCode},
+    exit::CouldNotRun,
+    facts::{
+        AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Doubt,
+        JOB_TRACKING, NodeFacts, NodeRead, Owned, PodFacts, Ready, Requirement, Storage, Uid,
+        Unread, VolumeFacts,
+    },
+    limits::{Judged, Plan},
+    outcome::OutcomeCode,
+    report::{Report, text::Screen},
+    settings::{Settings, Task},
+    source::{
+        Gathered,
+        cluster::Live,
+        snapshot::{Pods, Saved},
+    },
+    stop::Stop,
+};
+pub(crate) use pod_reaper_test_support::{
+    oracle::{Failure, first_reason, objections, outage, place_of, standing},
+    simulated::{Dice, Fault, Kind, Objects, Refusal, Request, Resource, Server, Trouble},
+};
+pub(crate) use serde_json::Value;
+pub(crate) use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+pub(crate) use tokio::time::Instant;
