@@ -24,25 +24,17 @@ use super::{
     *,
 };
 
-fn status(code: u16) -> Failure {
+fn said(code: u16, kind: StatusKind, message: &str) -> Failure {
     Failure::Status {
         code,
-        message: String::new(),
-        kind: StatusKind::Other,
+        message: message.to_owned(),
+        kind,
         retry_after: None,
     }
 }
 
-fn webhook() -> Failure {
-    let message =
-        r#"Internal error occurred: failed calling webhook "w": Post "https://w": refused"#
-            .to_owned();
-    Failure::Status {
-        code: 500,
-        message,
-        kind: StatusKind::Webhook,
-        retry_after: None,
-    }
+fn status(code: u16) -> Failure {
+    said(code, StatusKind::Other, "")
 }
 
 fn busy(seconds: u64) -> Failure {
@@ -52,18 +44,6 @@ fn busy(seconds: u64) -> Failure {
         kind: StatusKind::Other,
         retry_after: Some(Duration::from_secs(seconds)),
     }
-}
-
-fn timeout() -> Failure {
-    Failure::Timeout(Duration::from_secs(10))
-}
-
-fn transport() -> Failure {
-    Failure::Transport("connection reset".to_owned())
-}
-
-fn unreadable() -> Failure {
-    Failure::Unreadable("it is not JSON".to_owned())
 }
 
 #[test]
@@ -138,31 +118,63 @@ fn bytes_that_are_no_text_have_no_message() {
     );
 }
 
+/// A write that was not clearly refused may have taken effect; only credentials and rights forbid.
 #[test]
-fn a_passing_failure_is_retried_after_a_pause_that_doubles() {
-    let pauses = |failure: &Failure| {
-        (1..=4)
-            .map(|tried| failure.pause(tried))
-            .collect::<Vec<_>>()
-    };
-    let doubling =
-        [200, 400, 800, 1600].map(|milliseconds| Some(Duration::from_millis(milliseconds)));
-    for failure in [
-        status(429),
-        status(500),
-        status(502),
-        status(503),
-        status(504),
-        timeout(),
-        transport(),
+fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_taken_effect() {
+    const WEBHOOK: &str =
+        r#"Internal error occurred: failed calling webhook "w": Post "https://w": refused"#;
+    let timeout = Failure::Timeout(Duration::from_secs(10));
+    let transport = Failure::Transport("connection reset".to_owned());
+    let unreadable = Failure::Unreadable("it is not JSON".to_owned());
+    let (passes, stays, maybe, never, forbids, not) = (true, false, true, false, true, false);
+    let rows = [
+        (status(301), stays, never, not),
+        (status(400), stays, never, not),
+        (status(401), stays, never, forbids),
+        (status(403), stays, never, forbids),
+        (status(404), stays, never, not),
+        (status(409), stays, never, not),
+        (status(410), stays, never, not),
+        (status(422), stays, never, not),
+        (status(429), passes, never, not),
+        (status(500), passes, maybe, not),
+        (status(501), stays, maybe, not),
+        (status(502), passes, maybe, not),
+        (status(503), passes, maybe, not),
+        (status(504), passes, maybe, not),
+        (timeout.clone(), passes, maybe, not),
+        (transport.clone(), passes, maybe, not),
+        (unreadable.clone(), stays, maybe, not),
+        // Admission comes before the write.
+        (said(500, StatusKind::Webhook, WEBHOOK), stays, never, not),
+        (Failure::NotSent, stays, never, not),
+    ];
+    let doubling = [200, 400, 800, 1600].map(Duration::from_millis).map(Some);
+    for (failure, passes, maybe, forbids) in rows {
+        let pauses = [1, 2, 3, 4].map(|tried| failure.pause(tried));
+        assert_eq!(
+            pauses,
+            if passes { doubling } else { [None; 4] },
+            "{failure:?}"
+        );
+        assert_eq!(failure.may_have_taken_effect(), maybe, "{failure:?}");
+        assert_eq!(failure.forbids(), forbids, "{failure:?}");
+    }
+    for (failure, phrase) in [
+        (
+            said(403, StatusKind::Other, "pods is forbidden"),
+            "the API server answered 403: pods is forbidden",
+        ),
+        (status(599), "the API server answered 599"),
+        (timeout, "no answer within 10 s"),
+        (transport, "no connection: connection reset"),
+        (unreadable, "the answer could not be read: it is not JSON"),
+        (
+            Failure::NotSent,
+            "not sent: the node was looked at too long ago",
+        ),
     ] {
-        assert_eq!(pauses(&failure), doubling, "{failure:?}");
-    }
-    for code in [301, 400, 401, 403, 404, 409, 410, 422, 501] {
-        assert_eq!(pauses(&status(code)), [None; 4], "{code}");
-    }
-    for failure in [webhook(), unreadable(), Failure::NotSent] {
-        assert_eq!(pauses(&failure), [None; 4], "{failure:?}");
+        assert_eq!(failure.to_string(), phrase);
     }
 }
 
@@ -190,73 +202,6 @@ fn a_pause_is_bounded_after_any_number_of_tries() {
             "{tried}: {pause:?}"
         );
     }
-}
-
-#[test]
-fn a_write_that_was_not_clearly_refused_may_have_taken_effect() {
-    for failure in [
-        status(500),
-        status(502),
-        status(503),
-        status(504),
-        timeout(),
-        transport(),
-        unreadable(),
-    ] {
-        assert!(failure.may_have_taken_effect(), "{failure:?}");
-    }
-    for code in [301, 400, 401, 403, 404, 409, 422, 429] {
-        assert!(!status(code).may_have_taken_effect(), "{code}");
-    }
-    // Admission comes before the write.
-    assert!(!webhook().may_have_taken_effect());
-    assert!(!Failure::NotSent.may_have_taken_effect());
-}
-
-#[test]
-fn only_credentials_and_rights_forbid() {
-    assert!(status(401).forbids() && status(403).forbids());
-    for failure in [
-        status(400),
-        status(404),
-        status(500),
-        timeout(),
-        transport(),
-        unreadable(),
-        Failure::NotSent,
-    ] {
-        assert!(!failure.forbids(), "{failure:?}");
-    }
-}
-
-#[test]
-fn failures_read_as_phrases() {
-    let forbidden = Failure::Status {
-        code: 403,
-        message: "pods is forbidden".to_owned(),
-        kind: StatusKind::Other,
-        retry_after: None,
-    };
-    let said = [
-        forbidden,
-        status(599),
-        timeout(),
-        transport(),
-        unreadable(),
-        Failure::NotSent,
-    ]
-    .map(|failure| failure.to_string());
-    assert_eq!(
-        said,
-        [
-            "the API server answered 403: pods is forbidden",
-            "the API server answered 599",
-            "no answer within 10 s",
-            "no connection: connection reset",
-            "the answer could not be read: it is not JSON",
-            "not sent: the node was looked at too long ago",
-        ]
-    );
 }
 
 #[test]
@@ -448,25 +393,18 @@ fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
 /// from one that will not.
 #[test]
 fn only_the_message_of_the_guard_is_proof() {
-    let said = |code, message: &str| {
-        guard::judge(
-            REFUSAL,
-            &Failure::Status {
-                code,
-                message: message.to_owned(),
-                kind: if message.starts_with("failed") {
-                    StatusKind::Webhook
-                } else {
-                    StatusKind::Other
-                },
-                retry_after: None,
-            },
-        )
+    let judged = |code, message: &str| {
+        let kind = if message.starts_with("failed") {
+            StatusKind::Webhook
+        } else {
+            StatusKind::Other
+        };
+        guard::judge(REFUSAL, &said(code, kind, message))
     };
     let policy =
         "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: ";
     for code in [403, 422] {
-        assert_eq!(said(code, &format!("{policy}{REFUSAL}")), Ok(()));
+        assert_eq!(judged(code, &format!("{policy}{REFUSAL}")), Ok(()));
     }
     for (code, message) in [
         (403, format!("{policy}no")),
@@ -484,7 +422,7 @@ fn only_the_message_of_the_guard_is_proof() {
         (403, String::new()),
     ] {
         assert!(
-            matches!(said(code, &message), Err(guard::NoProof::Never(_))),
+            matches!(judged(code, &message), Err(guard::NoProof::Never(_))),
             "{code} {message}"
         );
     }
@@ -496,7 +434,7 @@ fn only_the_message_of_the_guard_is_proof() {
         (503, ""),
     ] {
         assert!(
-            matches!(said(code, message), Err(guard::NoProof::NotYet(_))),
+            matches!(judged(code, message), Err(guard::NoProof::NotYet(_))),
             "{code} {message}"
         );
     }

@@ -11,7 +11,6 @@ use crate::{
 pub const SCRATCH: &str = "pod-reaper.io/scratch";
 pub const GIVE_UP: &str = "pod-reaper.io/give-up";
 pub const KEPT: &str = "pod-reaper.io/kept";
-const SETS: &str = "/apis/apps/v1/namespaces/apps/statefulsets";
 
 pub fn claim_path(namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
@@ -40,23 +39,9 @@ pub fn local_claim(
 
 /// A `StatefulSet` with a claim template, and its pod stuck on the node. Returns the pod's UID.
 pub fn stuck(cluster: &ControlPlane, node: &str, name: &str, annotation: (&str, &str)) -> String {
-    namespace(cluster, "apps");
-    let set = json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
-        "spec": {
-            "serviceName": name,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
-            },
-            "volumeClaimTemplates": [{
-                "metadata": {"name": "disk"},
-                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-            }],
-        },
-    });
-    let set = cluster.create(SETS, set);
+    let templates = "{spec: {volumeClaimTemplates: [
+        {metadata: {name: disk}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}";
+    let set = stateful_set(cluster, "apps", name, yaml(templates));
     let claim = format!("disk-{name}-0");
     local_claim(cluster, node, "apps", &claim, annotation);
     let pod = Pod::on(node, "apps", &format!("{name}-0"))
@@ -190,10 +175,8 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
     const CLAIM: &str = "disk-cache-0";
     type Change = fn(&ControlPlane);
     let keep: Change = |cluster| {
-        cluster.merge_patch(
-            &claim_path("apps", CLAIM),
-            json!({"metadata": {"annotations": {SCRATCH: null}}}),
-        );
+        let more = json!({"metadata": {"annotations": {SCRATCH: null}}});
+        cluster.merge_patch(&claim_path("apps", CLAIM), more);
     };
     let touch: Change = |cluster| {
         annotate(
@@ -201,19 +184,15 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
             &claim_path("apps", CLAIM),
             "example.org/touched",
             "once",
-        );
+        )
     };
     let replace: Change = |cluster| {
-        cluster.delete(&claim_path("apps", CLAIM), json!({}));
-        cluster.merge_patch(
-            &claim_path("apps", CLAIM),
-            json!({"metadata": {"finalizers": null}}),
-        );
-        Volume::local("pv-another")
-            .on_node("dead")
-            .claimed_by("apps", CLAIM)
-            .create(cluster);
-        annotate(cluster, &claim_path("apps", CLAIM), SCRATCH, "true");
+        let path = claim_path("apps", CLAIM);
+        cluster.delete(&path, json!({}));
+        cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+        let another = Volume::local("pv-another").on_node("dead");
+        another.claimed_by("apps", CLAIM).create(cluster);
+        annotate(cluster, &path, SCRATCH, "true");
     };
     for (what, change) in [("kept", keep), ("touched", touch), ("another", replace)] {
         let cluster = fresh();
@@ -225,26 +204,15 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
             }
         });
         let run = scratch_run(&proxy.kubeconfig);
-        assert_eq!(
-            run.reason_and_outcome(&cache),
-            ("scratch", Some("changed")),
-            "{what}: {}",
-            run.log
-        );
+        run.says(&cache, ("scratch", Some("changed")));
         let says = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
         assert!(
             says.contains("Claim disk-cache-0 changed after it was judged."),
             "{what}: {says}"
         );
-        let changes = proxy
-            .seen()
-            .iter()
-            .filter(|seen| seen.is_change() && !seen.is_dry())
-            .count();
-        assert_eq!(
-            changes, 0,
-            "{what}: the rehearsal of the claim's delete finds it"
-        );
+        // The rehearsal of the claim's delete finds it.
+        let changes = proxy.seen().into_iter().filter(Seen::is_change);
+        assert!(changes.clone().all(|seen| seen.is_dry()), "{what}");
         assert!(!is_deleted(&cluster, CLAIM), "{what}");
         assert!(
             cluster.try_get(&pod_path("apps", "cache-0")).is_some(),

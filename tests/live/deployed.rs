@@ -37,11 +37,10 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
         let template = &mut spec["jobTemplate"]["spec"]["template"];
         template["metadata"]["labels"] = json!({"policy": name});
         template["spec"]["securityContext"]["runAsUser"] = json!(USER);
-        template["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = json!([
-            {"weight": 100, "preference": {"matchExpressions": [
-                {"key": "kubernetes.io/hostname", "operator": "In", "values": [FAILING]},
-            ]}},
-        ]);
+        template["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] =
+            yaml(
+                "[{weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [ds03]}]}}]",
+            );
         case.create(
             CRONJOBS,
             json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec}),
@@ -214,56 +213,63 @@ fn refusals(cluster: &ControlPlane) -> usize {
         .sum()
 }
 
+fn start_job(cluster: &ControlPlane, name: &str) {
+    let from = "--from=cronjob/pod-reaper";
+    kubectl(
+        cluster,
+        &["create", "job", "--namespace=pod-reaper", from, name],
+    );
+}
+
 /// The scheduler places the pod on no node with a leaf mark that is a label or a taint, whoever made the node. It does
 /// place it on a control plane node whose labels have the same keys and another meaning.
 #[test]
 fn the_scheduler_places_its_pod_on_no_leaf_node() {
-    let labels = [
-        ("kosmos.io/node", "true"),
-        ("type", "virtual-kubelet"),
-        ("virtual-kubelet.io/provider", "azure"),
-        ("liqo.io/type", "virtual-node"),
-        ("virtual-node.interlink/type", "virtual-kubelet"),
-        ("k8s.aliyun.com/vnode", "true"),
-        ("node.kubernetes.io/instance-type", "eklet"),
-        ("virtual-kubelet.koupleless.io/component", "vnode"),
-        ("kwok.x-k8s.io/node", "fake"),
-        ("type", "kwok"),
-        ("vcluster.loft.sh/fake-node", "true"),
-        ("openyurt.io/is-edge-worker", "true"),
-        ("alibabacloud.com/is-edge-worker", "true"),
-        ("superedge.io/node-edge", "enable"),
-        ("eks.amazonaws.com/compute-type", "hybrid"),
-    ];
-    let taints = [
-        ("kosmos.io/node", "true"),
-        ("virtual-kubelet.io/provider", "mock"),
-        ("virtual-node.liqo.io/not-allowed", "true"),
-        ("virtual-node.interlink/no-schedule", "true"),
-        ("k8s.aliyun.com/vnode", "true"),
-        ("eks.tke.cloud.tencent.com/eklet", "true"),
-        ("schedule.koupleless.io/virtual-node", "true"),
-    ];
-    let ordinary = [
-        ("type", "worker"),
-        ("liqo.io/type", "worker"),
-        ("node.kubernetes.io/instance-type", "m5.large"),
-        ("kwok.x-k8s.io/node", "real"),
-        ("openyurt.io/is-edge-worker", "false"),
-        ("superedge.io/node-edge", "disable"),
-    ];
+    let labels = "
+        kosmos.io/node: 'true'
+        type: virtual-kubelet
+        virtual-kubelet.io/provider: azure
+        liqo.io/type: virtual-node
+        virtual-node.interlink/type: virtual-kubelet
+        k8s.aliyun.com/vnode: 'true'
+        node.kubernetes.io/instance-type: eklet
+        virtual-kubelet.koupleless.io/component: vnode
+        kwok.x-k8s.io/node: fake
+        type: kwok
+        vcluster.loft.sh/fake-node: 'true'
+        openyurt.io/is-edge-worker: 'true'
+        alibabacloud.com/is-edge-worker: 'true'
+        superedge.io/node-edge: enable
+        eks.amazonaws.com/compute-type: hybrid
+    ";
+    let taints = "
+        kosmos.io/node
+        virtual-kubelet.io/provider
+        virtual-node.liqo.io/not-allowed
+        virtual-node.interlink/no-schedule
+        k8s.aliyun.com/vnode
+        eks.tke.cloud.tencent.com/eklet
+        schedule.koupleless.io/virtual-node
+    ";
+    let labels = labels.trim().lines().map(str::trim).collect::<Vec<_>>();
+    let taints = taints.split_whitespace().collect::<Vec<_>>();
+    let ordinary = "
+        metadata: {labels: {type: worker, liqo.io/type: worker, node.kubernetes.io/instance-type: m5.large,
+            kwok.x-k8s.io/node: real, openyurt.io/is-edge-worker: 'false', superedge.io/node-edge: disable}}
+        spec: {taints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]}
+    ";
     let cluster = ControlPlane::start_with(&["--controllers"], &[])
         .unwrap_or_else(|message| panic!("{message}"));
+    let labelled = labels
+        .iter()
+        .map(|label| format!("metadata: {{labels: {{{label}}}}}"));
+    let tainted = taints.iter().map(|key| {
+        format!("spec: {{taints: [{{key: {key}, value: 'true', effect: NoSchedule}}]}}")
+    });
     let mut nodes = Vec::new();
-    for (at, (key, value)) in labels.into_iter().enumerate() {
-        nodes.push(format!("label-{at}"));
-        Node::ready(&nodes[at]).label(key, value).create(&cluster);
-    }
-    for (at, (key, value)) in taints.into_iter().enumerate() {
-        nodes.push(format!("taint-{at}"));
-        Node::ready(&format!("taint-{at}"))
-            .taint(key, value, "NoSchedule")
-            .create(&cluster);
+    for (at, mark) in labelled.chain(tainted).enumerate() {
+        nodes.push(format!("marked-{at}"));
+        Node::ready(&nodes[at]).with(yaml(&mark)).create(&cluster);
     }
     install(&cluster, DEFAULT);
     let cronjob = cluster.get(&format!("{CRONJOBS}/pod-reaper"));
@@ -274,9 +280,12 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         .as_array()
         .expect("expressions")
     {
-        let is_here = labels.iter().any(|(key, _)| expression["key"] == *key);
+        let key = expression["key"].as_str().expect("a key");
+        let is_here = labels
+            .iter()
+            .any(|label| label.starts_with(&format!("{key}: ")));
         assert!(
-            is_here || expression["key"] == "kubernetes.io/os",
+            is_here || key == "kubernetes.io/os",
             "no node here is for {expression}"
         );
     }
@@ -294,16 +303,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
             .to_string()
             .contains("\"node.kubernetes.io/not-ready\"")
     });
-    kubectl(
-        &cluster,
-        &[
-            "create",
-            "job",
-            "--namespace=pod-reaper",
-            "--from=cronjob/pod-reaper",
-            "now",
-        ],
-    );
+    start_job(&cluster, "now");
     let all = format!("0/{} nodes are available", nodes.len());
     let by_label = format!(
         "{} node(s) didn't match Pod's node affinity/selector",
@@ -329,12 +329,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         },
     );
 
-    let plain =
-        Node::ready("plain").taint("node-role.kubernetes.io/control-plane", "", "NoSchedule");
-    ordinary
-        .into_iter()
-        .fold(plain, |node, (key, value)| node.label(key, value))
-        .create(&cluster);
+    Node::ready("plain").with(yaml(ordinary)).create(&cluster);
     nodes.push("plain".to_owned());
     until("it is placed", || {
         keep_ready(&nodes);
@@ -346,7 +341,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         "plain"
     );
     // The scheduler has refused the others for their marks, and not because they were not Ready.
-    for (node, (key, _)) in nodes[labels.len()..].iter().zip(taints) {
+    for (node, key) in nodes[labels.len()..].iter().zip(taints) {
         let taints = cluster.get(&node_path(node))["spec"]["taints"].clone();
         assert_eq!(
             (taints.as_array().map(Vec::len), &taints[0]["key"]),
@@ -386,14 +381,7 @@ fn it_leaves_nothing_behind() {
         let spec = json!({"jobTemplate": {"spec": {"template": {"spec": user}}}});
         cluster.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": spec}));
         for job in ["now", "again"] {
-            let from = [
-                "create",
-                "job",
-                "--namespace=pod-reaper",
-                "--from=cronjob/pod-reaper",
-                job,
-            ];
-            kubectl(&cluster, &from);
+            start_job(&cluster, job);
             until("its pod is admitted and runs", || {
                 let pods = cluster.get(IN_THE_NAMESPACE);
                 let mut pods = pods["items"]

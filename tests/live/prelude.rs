@@ -8,6 +8,7 @@ pub(crate) use crate::{
         objects::{annotate, pod_path},
         program::{Run, commands, paste, shown},
         proxy,
+        samples::yaml,
     },
 };
 pub(crate) use jiff::{SignedDuration, Timestamp};

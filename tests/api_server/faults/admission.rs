@@ -10,59 +10,59 @@ use std::net::SocketAddr;
 
 /// Longest wait until the API server applies a policy or webhook. It takes about a second.
 const HEEDED_WITHIN: Duration = Duration::from_secs(30);
-const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// Creates a policy that denies every delete of a pod in `namespace`.
 fn policy(cluster: &ControlPlane, namespace: &str, reason: Option<&str>) {
-    let kind = |kind: &str, spec: Value| {
-        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
-            "metadata": {"name": namespace}, "spec": spec})
-    };
-    let validation =
-        json!({"expression": "false", "message": "the policy says no", "reason": reason});
-    let policy = kind(
-        "ValidatingAdmissionPolicy",
-        json!({
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-                "resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]},
-                ],
-            },
-            "validations": [validation],
-        }),
-    );
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), policy);
-    let binding = kind(
-        "ValidatingAdmissionPolicyBinding",
-        json!({"policyName": namespace, "validationActions": ["Deny"]}),
+    let reason = reason.unwrap_or("null");
+    let policy = format!(
+        "
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingAdmissionPolicy
+        metadata: {{name: {namespace}}}
+        spec:
+            failurePolicy: Fail
+            matchConstraints:
+                namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {namespace}}}}}
+                resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [DELETE], resources: [pods]}}]
+            validations: [{{expression: 'false', message: the policy says no, reason: {reason}}}]
+        "
     );
     cluster.create(
-        &format!("{ADMISSION}/validatingadmissionpolicybindings"),
-        binding,
+        &format!("{ADMISSION}/validatingadmissionpolicies"),
+        yaml(&policy),
     );
+    let binding = format!(
+        "
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingAdmissionPolicyBinding
+        metadata: {{name: {namespace}}}
+        spec: {{policyName: {namespace}, validationActions: [Deny]}}
+        "
+    );
+    let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
+    cluster.create(&bindings, yaml(&binding));
 }
 
 /// Registers the webhook at `address` for every delete of a pod in `namespace`.
 fn webhook(cluster: &ControlPlane, namespace: &str, address: SocketAddr, authority: &str) {
-    let configuration = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": namespace},
-        "webhooks": [{
-            "name": format!("{namespace}.example.org"),
-            "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail", "timeoutSeconds": 5,
-            "clientConfig": {"url": format!("https://{address}/"), "caBundle": authority},
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            "rules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]},
-            ],
-        }],
-    });
-    cluster.create(
-        &format!("{ADMISSION}/validatingwebhookconfigurations"),
-        configuration,
+    let configuration = format!(
+        "
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingWebhookConfiguration
+        metadata: {{name: {namespace}}}
+        webhooks:
+        - name: {namespace}.example.org
+          admissionReviewVersions: [v1]
+          sideEffects: None
+          failurePolicy: Fail
+          timeoutSeconds: 5
+          clientConfig: {{url: 'https://{address}/', caBundle: {authority}}}
+          namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {namespace}}}}}
+          rules: [{{apiGroups: [''], apiVersions: [v1], operations: [DELETE], resources: [pods]}}]
+        "
     );
+    let webhooks = format!("{ADMISSION}/validatingwebhookconfigurations");
+    cluster.create(&webhooks, yaml(&configuration));
 }
 
 /// A self-signed certificate for 127.0.0.1: the files of the certificate and of its key.
@@ -71,32 +71,14 @@ pub fn certificate(cluster: &ControlPlane) -> (String, String) {
     let (certificate, key) = (path("other.crt"), path("other.key"));
     // An earlier test on the same server may have made it.
     if !std::fs::exists(&certificate).expect("our folder") {
-        let made = Command::new("openssl")
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-            ])
-            .args([
-                "-subj",
-                "/CN=other",
-                "-addext",
-                "subjectAltName=IP:127.0.0.1",
-                "-addext",
-                "basicConstraints=critical,CA:FALSE",
-            ])
-            .args(["-out", &certificate, "-keyout", &key])
-            .output()
-            .expect("openssl starts");
-        assert!(
-            made.status.success(),
-            "{}",
-            String::from_utf8_lossy(&made.stderr)
+        let made = format!(
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=other \
+             -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
+             -out {certificate} -keyout {key}"
         );
+        let made = Command::new("openssl").args(made.split(' ')).output();
+        let made = made.expect("openssl starts");
+        assert!(made.status.success(), "{}", shown(&made));
     }
     (certificate, key)
 }
@@ -143,14 +125,11 @@ fn deny(mut stream: impl Read + Write) -> std::io::Result<()> {
             break review;
         }
     };
-    let answer = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "response": {
-            "uid": review["request"]["uid"], "allowed": false,
-            "status": {"code": 403, "message": "the webhook says no"},
-        },
-    });
-    let answer = answer.to_string();
+    let uid = &review["request"]["uid"];
+    let answer = format!(
+        r#"{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {{
+            "uid": {uid}, "allowed": false, "status": {{"code": 403, "message": "the webhook says no"}}}}}}"#
+    );
     write!(
         stream,
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
@@ -215,12 +194,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
         run.ends(3);
         run.says(&allowed, (REAP, Some(done)));
         for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
-            assert_eq!(
-                run.reason_and_outcome(judged),
-                (REAP, Some("denied")),
-                "{namespace}: {}",
-                run.report
-            );
+            run.says(judged, (REAP, Some("denied")));
             let says = run.pod(judged)["outcomeDetail"].as_str().expect("text");
             assert!(
                 says.contains(words) && says.contains(&format!("({code})")),
