@@ -6,7 +6,7 @@
 use crate::{
     guard::{it_holds_claims_to_answers, it_stops_what_the_program_never_does},
     prelude::*,
-    support::{assets, installed::variable, program::binary},
+    support::{assets, installed::variable},
 };
 use std::{process::Output, sync::LazyLock};
 

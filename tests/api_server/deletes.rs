@@ -1,6 +1,6 @@
 //! Deletes exactly the right pods, by UID: every rule that spares a pod, beside a similar pod that is reaped.
 
-use crate::{prelude::*, run};
+use crate::prelude::*;
 
 const REAP: &str = "stuck-on-not-ready-node";
 

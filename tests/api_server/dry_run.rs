@@ -1,6 +1,6 @@
 //! A dry run changes nothing, and chooses the pods that the real run then deletes.
 
-use crate::{prelude::*, run};
+use crate::prelude::*;
 
 /// The resource version of every object that a run could change.
 fn versions(cluster: &ControlPlane) -> BTreeMap<String, String> {
@@ -139,4 +139,21 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
         &[&SHORT[..], &["--max-not-ready-percent=100"]].concat(),
     );
     forced.says(&stuck, ("stuck-on-not-ready-node", Some("deleted")));
+}
+
+/// The only real node is dead: all nodes with Ready rows are leaf nodes.
+#[test]
+fn with_no_real_node_ready_nothing_is_deleted() {
+    let cluster = fresh();
+    Node::not_ready("dead", 3600).create(&cluster);
+    Node::ready("kosmos-1").create(&cluster);
+    let one_to_one = "{metadata: {annotations: {kosmos-io/owned-by-cluster: a}}}";
+    Node::ready("one-to-one")
+        .with(yaml(one_to_one))
+        .create(&cluster);
+    let stuck = uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
+    until_overdue();
+    let run = run(&cluster.kubeconfig, &SHORT);
+    run.ends(4);
+    run.says(&stuck, ("mass-outage", None));
 }

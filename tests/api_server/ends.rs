@@ -1,9 +1,7 @@
 //! The clock and the end of a run: it uses the API server's time, limits the age of a node's read, and always ends.
 
 use crate::{
-    binary,
     prelude::*,
-    run,
     support::proxy::{Clock, at},
 };
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
@@ -21,9 +19,19 @@ fn many_stuck(cluster: &ControlPlane, pods: usize) {
 }
 
 fn outcomes(report: &Value, code: &str) -> u64 {
-    report["summary"]["outcomes"][code]
-        .as_u64()
-        .expect("every outcome is counted")
+    let count = report["summary"]["outcomes"][code].as_u64();
+    count.expect("every outcome is counted")
+}
+
+/// The UIDs of the pods that are left in `apps`.
+fn left(cluster: &ControlPlane) -> BTreeSet<String> {
+    let list = cluster.get("/api/v1/namespaces/apps/pods");
+    list["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(uid)
+        .collect()
 }
 
 /// The same time by another clock, as HTTP writes it.
@@ -46,36 +54,25 @@ fn now_is_what_the_api_server_says() {
     let pods =
         pods.map(|(name, grace)| uid(&Pod::on("dead", "apps", name).terminating(&cluster, grace)));
     until_overdue();
-    for (name, clock, reaped) in [("behind", BEHIND, 0), ("ahead", AHEAD, 2)] {
+    for (clock, reaped) in [(BEHIND, 0), (AHEAD, 2)] {
         let proxy = Proxy::with_clock(cluster.server(), clock, |_| {});
         let run = run(&proxy.kubeconfig, &SHORT);
-        assert_eq!(run.code, 0, "{name}: {}", run.log);
+        run.ends(0);
         for (place, pod) in pods.iter().enumerate() {
-            let says = if place < reaped {
-                (REAP, Some("deleted"))
-            } else {
-                ("not-overdue", None)
-            };
-            assert_eq!(run.reason_and_outcome(pod), says, "{name}: {place}");
+            let goes = (REAP, Some("deleted"));
+            run.says(
+                pod,
+                if place < reaped {
+                    goes
+                } else {
+                    ("not-overdue", None)
+                },
+            );
         }
-        assert_eq!(
-            proxy
-                .took_effect()
-                .iter()
-                .filter(|seen| seen.is_change())
-                .count(),
-            reaped,
-            "{name}"
-        );
+        let took_effect = proxy.took_effect().into_iter();
+        assert_eq!(took_effect.filter(Seen::is_change).count(), reaped);
     }
-    let left = cluster.get("/api/v1/namespaces/apps/pods");
-    let left = left["items"]
-        .as_array()
-        .expect("items")
-        .iter()
-        .map(uid)
-        .collect::<Vec<_>>();
-    assert_eq!(left, pods[2..]);
+    assert_eq!(left(&cluster), BTreeSet::from([pods[2].clone()]));
 }
 
 /// Another API server answers the second read of the node, with a clock that is behind, ahead, or absent.
@@ -88,34 +85,21 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
     ];
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let pods = rows.map(|(name, ..)| {
-        let namespace = name.replace(' ', "-");
-        (
-            uid(&Pod::on("dead", &namespace, "stuck-0").terminating(&cluster, 1)),
-            namespace,
-        )
-    });
+    let pods =
+        rows.map(|(name, ..)| uid(&Pod::on("dead", name, "stuck-0").terminating(&cluster, 1)));
     until_overdue();
-    for ((name, clock, outcome), (pod, namespace)) in rows.iter().zip(pods) {
-        let (clock, looks) = (*clock, AtomicU32::new(0));
+    for ((name, clock, outcome), pod) in rows.into_iter().zip(pods) {
+        let looks = AtomicU32::new(0);
         let proxy = Proxy::with_faults(cluster.server(), move |seen| {
             let again = seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) > 0;
             if again { at(clock) } else { Act::Forward }
         });
-        let only = format!("^{namespace}$");
-        let run = run(
-            &proxy.kubeconfig,
-            &[&SHORT[..], &["--namespace-regex", &only]].concat(),
-        );
-        assert_eq!(
-            run.reason_and_outcome(&pod),
-            (REAP, Some(*outcome)),
-            "{name}: {}",
-            run.report
-        );
-        assert_eq!(run.code, if *outcome == "failed" { 3 } else { 0 }, "{name}");
-        let left = cluster.try_get(&pod_path(&namespace, "stuck-0")).is_some();
-        assert_eq!(left, *outcome != "deleted", "{name}");
+        let only = format!("--namespace-regex=^{name}$");
+        let run = run(&proxy.kubeconfig, &[&SHORT[..], &[&only]].concat());
+        run.says(&pod, (REAP, Some(outcome)));
+        run.ends(if outcome == "failed" { 3 } else { 0 });
+        let left = cluster.try_get(&pod_path(name, "stuck-0")).is_some();
+        assert_eq!(left, outcome != "deleted", "{name}");
     }
 }
 
@@ -175,18 +159,15 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
             deleted > 0 && interrupted >= 4 && deleted + interrupted == 12,
             "{signal}: {report}"
         );
-        let left = cluster.get("/api/v1/namespaces/apps/pods");
-        let left = left["items"]
-            .as_array()
-            .expect("items")
-            .iter()
-            .map(uid)
-            .collect::<BTreeSet<_>>();
         let pods = report["pods"].as_array().expect("pods").iter();
         let interrupted = pods
             .filter(|pod| pod["outcome"] == "interrupted")
             .map(uid_of_entry);
-        assert_eq!(interrupted.collect::<BTreeSet<_>>(), left, "{signal}");
+        assert_eq!(
+            interrupted.collect::<BTreeSet<_>>(),
+            left(&cluster),
+            "{signal}"
+        );
     }
 }
 
@@ -226,11 +207,7 @@ fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{name}: {log}");
         assert!(log.contains(says), "{name}: {log}");
-        assert_eq!(
-            cluster.get("/api/v1/namespaces/apps/pods")["items"],
-            json!([]),
-            "{name}"
-        );
+        assert_eq!(left(&cluster), BTreeSet::new(), "{name}");
     }
 }
 
@@ -272,13 +249,8 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     .expect("our file");
     let run = run(&proxy.kubeconfig, &SHORT);
     assert!(born.exists());
-    assert_eq!(
-        (run.code, outcomes(&run.report, "deleted")),
-        (0, 1),
-        "{} {}",
-        run.log,
-        run.report
-    );
+    run.ends(0);
+    assert_eq!(outcomes(&run.report, "deleted"), 1);
     let seen = proxy.seen();
     let delete = seen.iter().position(Seen::is_change).expect("a delete");
     let looked = seen[..delete]

@@ -1,6 +1,6 @@
 //! Events of a run, read back with kubectl.
 
-use crate::{binary, prelude::*, rights, run};
+use crate::{prelude::*, rights};
 
 const LIMIT_OF_A_NOTE: usize = 1_024;
 /// The start of the program's warning.

@@ -4,7 +4,7 @@
 
 use crate::{
     prelude::*,
-    support::{installed::install, program::binary, samples::with},
+    support::{installed::install, samples::with},
 };
 use k8s_openapi::ByteString;
 use pod_reaper::cluster::REFUSAL;
@@ -116,7 +116,7 @@ fn at_once() -> Value {
     json!({"gracePeriodSeconds": 0})
 }
 
-fn dry_run() -> Value {
+pub fn dry_run() -> Value {
     json!({"gracePeriodSeconds": 0, "dryRun": ["All"]})
 }
 
@@ -137,7 +137,7 @@ pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> boo
 const EVERYTHING: &str = "[{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]";
 
 /// Gives a user the rules of a new `ClusterRole`.
-pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: impl Display) {
+pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &(impl Display + ?Sized)) {
     let role = format!(
         "{{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {{name: {name}}}, rules: {rules}}}"
     );
@@ -166,14 +166,12 @@ pub fn bind(cluster: &ControlPlane, (kind, place): (&str, &str), role: &str, use
     cluster.create(&format!("{RBAC}/{place}"), yaml(&binding));
 }
 
-/// Grants every verb on pods, so that only the guard can refuse.
+/// Every verb on pods, so that only a guard can refuse.
+pub const ALL_OF_PODS: &str = "[{apiGroups: [''], resources: [pods, pods/*], verbs: ['*']}]";
+
+/// Grants every verb on pods.
 fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
-    grant(
-        cluster,
-        "stolen",
-        account,
-        "[{apiGroups: [''], resources: [pods, pods/*], verbs: ['*']}]",
-    );
+    grant(cluster, "stolen", account, ALL_OF_PODS);
     until("the rights are there", || {
         let pods = "/api/v1/namespaces/default/pods?dryRun=All";
         as_user(account, cluster, "DELETE", pods, &json!({})).0 != 403
@@ -722,7 +720,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     let binding_with = |change: &str| {
         let change = yaml(change);
         vec![replaced(&cluster, &binding, move |now| {
-            *now = with(now.take(), change)
+            *now = with(now.take(), change);
         })]
     };
     let role_without = |verb: &'static str| {
@@ -1140,10 +1138,10 @@ fn installing_it_needs_both_markers() {
         .filter(|rule| **rule != marker("guarded"))
         .cloned()
         .collect::<Vec<_>>();
-    grant(&cluster, "without", "without", json!(without));
-    grant(&cluster, "one", "one", json!(&rules));
+    grant(&cluster, "without", "without", &json!(without));
+    grant(&cluster, "one", "one", &json!(rules));
     rules.push(marker("unguarded"));
-    grant(&cluster, "both", "both", json!(&rules));
+    grant(&cluster, "both", "both", &json!(rules));
     Pod::on("ready-1", "apps", "alive").create(&cluster);
     for (who, installs, deletes) in [("without", 403, 200), ("one", 201, 403), ("both", 201, 200)] {
         let path = format!("{RBAC}/clusterroles?dryRun=All");

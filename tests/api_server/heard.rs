@@ -1,6 +1,6 @@
 //! What shows that a node's machine lives, and what a pod takes with it, as a real API server says both.
 
-use crate::{prelude::*, support::program::run};
+use crate::prelude::*;
 
 const SERVERS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const SETS: &str = "/apis/apps/v1/namespaces/apps/statefulsets";

@@ -2,7 +2,6 @@
 //! limits.
 
 use crate::{
-    binary,
     prelude::*,
     support::objects::{self, in_parallel},
 };

@@ -4,10 +4,7 @@
 use crate::{
     prelude::*,
     scratch,
-    support::{
-        installed::{self, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, install},
-        program::binary,
-    },
+    support::installed::{self, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, install},
 };
 
 /// All folders that can be applied.
@@ -244,12 +241,7 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect::<Vec<_>>();
     let run = run_with(&installed::kubeconfig(&cluster), &variables, &SHORT);
-    assert_eq!(
-        (run.code, &run.report["errors"]),
-        (0, &json!([])),
-        "{}",
-        run.log
-    );
+    run.is_whole();
     let gone = before.difference(&pods()).cloned().collect::<BTreeSet<_>>();
     let stuck = six_nodes::STUCK.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
     assert_eq!(gone, BTreeSet::from(stuck));
@@ -294,12 +286,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         &variables,
         &[&SHORT[..], &["--dry-run"]].concat(),
     );
-    assert_eq!(
-        (dry.code, &dry.report["errors"]),
-        (0, &json!([])),
-        "{}",
-        dry.log
-    );
+    dry.is_whole();
     assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], all);
 
     // The Job controller removes its finalizer from a failed pod.
@@ -317,12 +304,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     });
     let real = run_with(&installed::kubeconfig(cluster), &variables, &SHORT);
     controller.join().expect("it let go");
-    assert_eq!(
-        (real.code, &real.report["errors"]),
-        (0, &json!([])),
-        "{}",
-        real.log
-    );
+    real.is_whole();
     let outcomes = &real.report["summary"]["outcomes"];
     assert_eq!(outcomes["deleted"], all, "{outcomes}");
     real.says(&job_pod, ("stuck-on-not-ready-node", Some("deleted")));

@@ -1,9 +1,7 @@
 //! The metrics of a run, in a real Pushgateway and in a file that promtool accepts.
 
 use crate::{
-    binary,
     prelude::*,
-    run,
     support::{
         exporter::{Exporter, needed},
         installed,

@@ -7,10 +7,6 @@ use pod_reaper::cluster::NODE_REFUSAL;
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-fn dry() -> Value {
-    json!({"gracePeriodSeconds": 0, "dryRun": ["All"]})
-}
-
 fn message(answer: &Value) -> &str {
     answer["message"].as_str().unwrap_or_default()
 }
@@ -19,29 +15,16 @@ fn message(answer: &Value) -> &str {
 fn install(cluster: &ControlPlane) {
     let file = cluster.dir.join("node-guard.yaml");
     fs::write(&file, kustomized("cronjob", &["node-guard"], "")).expect("our folder");
-    kubectl(
-        cluster,
-        &[
-            "apply",
-            "--warnings-as-errors",
-            "-f",
-            &file.display().to_string(),
-        ],
-    );
+    let file = file.display().to_string();
+    kubectl(cluster, &["apply", "--warnings-as-errors", "-f", &file]);
     own_pod(cluster, "pod-reaper");
     until("the guard is in force", || {
         is_guarded(cluster, ACCOUNT, "pod-reaper")
     });
     Pod::on("ready-1", "default", "ends").terminating(cluster, 600);
+    let ends = pod_path("default", "ends");
     until("the node guard is in force", || {
-        let (_, answer) = as_user(
-            ACCOUNT,
-            cluster,
-            "DELETE",
-            &pod_path("default", "ends"),
-            &dry(),
-        );
-        message(&answer).ends_with(NODE_REFUSAL)
+        rehearsed(ACCOUNT, cluster, &ends).1.ends_with(NODE_REFUSAL)
     });
 }
 
@@ -58,12 +41,7 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "empty"}}),
     );
     install(&cluster);
-    grant(
-        &cluster,
-        "stolen",
-        ACCOUNT,
-        &json!([{"apiGroups": [""], "resources": ["pods", "pods/*"], "verbs": ["*"]}]),
-    );
+    grant(&cluster, "stolen", ACCOUNT, ALL_OF_PODS);
     let job = |node: &str, name: &str| {
         let pod = Pod::on(node, "apps", name)
             .owned_by("Job", "import")
@@ -83,11 +61,11 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
     ] {
         let pod = job(node, node);
         for (method, path, body) in [
-            ("DELETE", pod_path("apps", node), dry()),
+            ("DELETE", pod_path("apps", node), dry_run()),
             (
                 "DELETE",
                 format!("/api/v1/namespaces/apps/pods?fieldSelector=metadata.name%3D{node}"),
-                dry(),
+                dry_run(),
             ),
             (
                 "PATCH",
@@ -153,7 +131,7 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
             as_member(&cluster, user, groups, (method, path), body).0
         };
         until("the rights are there", || {
-            ask("DELETE", &pod_path("apps", "ready-1"), &dry()) == 200
+            ask("DELETE", &pod_path("apps", "ready-1"), &dry_run()) == 200
         });
         let failed = json!({"status": {"phase": "Failed"}});
         assert_eq!(
@@ -170,19 +148,13 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
     for node in ["ready-1", "ready-2", "dead", "false", "bare", "empty"] {
         cluster.delete(&node_path(node), json!({}));
     }
+    let on_ready = pod_path("apps", "ready-1");
     until("no node is left for the account", || {
-        as_user(
-            ACCOUNT,
-            &cluster,
-            "DELETE",
-            &pod_path("apps", "ready-1"),
-            &dry(),
-        )
-        .0 == 200
+        rehearsed(ACCOUNT, &cluster, &on_ready).0 == 200
     });
     for (user, groups) in &others[..2] {
         assert_eq!(
-            as_member(&cluster, user, groups, ("DELETE", &alive), &dry()).0,
+            as_member(&cluster, user, groups, ("DELETE", &alive), &dry_run()).0,
             200,
             "{user}"
         );
@@ -197,10 +169,10 @@ fn it_follows_the_nodes() {
     install(&cluster);
     Pod::on("dead", "apps", "stuck").terminating(&cluster, 600);
     let ask = || {
-        let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", STUCK, &dry());
+        let (code, says) = rehearsed(ACCOUNT, &cluster, STUCK);
         assert!(
-            code == 200 || code == 403 && message(&answer).ends_with(NODE_REFUSAL),
-            "{code} {answer}"
+            code == 200 || code == 403 && says.ends_with(NODE_REFUSAL),
+            "{code} {says}"
         );
         code
     };
@@ -278,23 +250,11 @@ fn a_run_proves_it_where_it_is_installed() {
     // Not in force for a moment, which the run waits for.
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
-    assert_eq!(
-        (run.code, &run.report["guard"]),
-        (0, &json!("proved")),
-        "{}",
-        run.log
-    );
-    assert_eq!(
-        run.report["summary"]["outcomes"]["deleted"], 1,
-        "{}",
-        run.log
-    );
-    assert!(
-        run.log
-            .contains("refuses this account the delete of a pod on a Ready node"),
-        "{}",
-        run.log
-    );
+    run.ends(0);
+    assert_eq!(run.report["guard"], "proved");
+    assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1);
+    let says = "refuses this account the delete of a pod on a Ready node";
+    assert!(run.log.contains(says), "{}", run.log);
     // Both proofs are dry runs of exactly its own pod.
     let own = cluster.get(&own)["metadata"].clone();
     for probe in proxy
@@ -386,7 +346,7 @@ fn what_the_node_guard_costs() {
                     let body = if method == "PATCH" {
                         json!({"status": {"message": round.to_string()}})
                     } else {
-                        dry()
+                        dry_run()
                     };
                     let started = Instant::now();
                     let code = as_member(cluster, user, groups, (method, &path), &body).0;

@@ -1,13 +1,14 @@
 //! What most tests of this program use.
 
 pub(crate) use crate::{
-    Run, SHORT,
+    Run, SHORT, binary,
     chart::kustomized,
     end_of,
     guard::{
-        ADMISSION, OWN, STUCK, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of, rehearsed,
+        ADMISSION, ALL_OF_PODS, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod,
+        refusal_of, rehearsed,
     },
-    load, one_dead_of_three,
+    load, one_dead_of_three, run,
     scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
     six_nodes,
     support::{

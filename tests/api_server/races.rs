@@ -1,6 +1,6 @@
 //! A pod that changes between decision and delete is not deleted, and its outcome shows why.
 
-use crate::{prelude::*, run};
+use crate::prelude::*;
 
 const REAP: &str = "stuck-on-not-ready-node";
 const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";

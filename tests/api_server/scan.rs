@@ -1,6 +1,6 @@
 //! The scan reads enough: a run finds the same as an audit of everything.
 
-use crate::{prelude::*, run};
+use crate::prelude::*;
 
 /// (namespace, name, node, verdict, reason) of each pod.
 fn judged(report: &Value) -> Vec<Vec<&str>> {

@@ -3,10 +3,7 @@
 //!
 //! No controller runs here, so that a deleted claim stays with its deletion mark; `live` has the whole story.
 
-use crate::{
-    prelude::*,
-    support::{installed::kubeconfig, program::run},
-};
+use crate::{prelude::*, support::installed::kubeconfig};
 
 pub const SCRATCH: &str = "pod-reaper.io/scratch";
 pub const GIVE_UP: &str = "pod-reaper.io/give-up";
@@ -106,12 +103,7 @@ fn with_the_component_scratch_goes_and_nothing_else() {
     let run = scratch_run(&kubeconfig(&cluster));
     run.says(&cache, ("scratch", Some("deleted")));
     run.says(&db, ("local-volume", None));
-    assert_eq!(
-        (run.code, &run.report["errors"]),
-        (0, &json!([])),
-        "{}",
-        run.log
-    );
+    run.is_whole();
     let note = run.pod(&cache)["note"].as_str().unwrap();
     assert!(
         note.contains("stays behind, Released") && note.contains("binds at once"),
@@ -179,12 +171,8 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         cluster.merge_patch(&claim_path("apps", CLAIM), more);
     };
     let touch: Change = |cluster| {
-        annotate(
-            cluster,
-            &claim_path("apps", CLAIM),
-            "example.org/touched",
-            "once",
-        )
+        let path = claim_path("apps", CLAIM);
+        annotate(cluster, &path, "example.org/touched", "once");
     };
     let replace: Change = |cluster| {
         let path = claim_path("apps", CLAIM);

@@ -2,7 +2,7 @@
 //!
 //! It is built for the tests and, in real time, for the example of the README.
 
-use crate::{prelude::*, run, support::objects::volume_attachment};
+use crate::{prelude::*, support::objects::volume_attachment};
 
 pub const NODES: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
 pub const DEAD: &str = "ds06";

@@ -1,6 +1,6 @@
 //! Two runs at the same time: one by hand, while that of the `CronJob` is in progress.
 
-use crate::{prelude::*, run};
+use crate::prelude::*;
 use std::sync::Condvar;
 
 /// Longest wait of the first run for the second. A run that writes nothing then fails the test.

@@ -3,7 +3,6 @@
 use crate::{
     prelude::*,
     rights::{reading, user},
-    run,
 };
 
 /// Reason by UID.

@@ -18,6 +18,15 @@ const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
 /// How long a lease lasts in `scripts/controlplane/start`.
 const LEASE: Duration = Duration::from_secs(8);
 
+/// By the container runtime of the failing node.
+#[track_caller]
+fn run_here<'a>(case: &Case, pods: impl IntoIterator<Item = &'a Seen>) {
+    let running = case.running_in_containers(FAILING);
+    for pod in pods {
+        assert!(running.contains(&pod.uid), "{pod:?}: {running:?}");
+    }
+}
+
 /// The container runtime hangs: Ready becomes False, the lease is renewed, the containers run on, and Kubernetes evicts
 /// nevertheless. The unique pods are left to a person and the others are reaped; with `--kubelet-alive=reap` the unique
 /// ones are reaped too. When the runtime has recovered, the kubelet stops the containers of what was reaped, and confirms
@@ -38,72 +47,35 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
         case.lease_renewed(FAILING) > case.ready_since(FAILING),
         "its kubelet lives"
     );
-    let running = case.running_in_containers(FAILING);
-    for pod in &evicted {
-        assert!(
-            running.contains(&pod.uid),
-            "{} runs on: {running:?}",
-            pod.called()
-        );
-    }
+    run_here(&case, &evicted);
     let (unique, others) = by_uniqueness(evicted);
 
     let run = case.reap(&OPTIONS);
     run.ends(0);
     all_are(&run, &others, REAPED);
+    all_are(&run, &unique, ("kubelet-alive", None));
     for pod in &unique {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("kubelet-alive", None),
-            "{}",
-            pod.called()
-        );
         let entry = run.pod(&pod.uid);
-        assert_eq!(entry["verdict"], "manual", "{}", pod.called());
+        assert_eq!(entry["verdict"], "manual", "{entry}");
         let detail = entry["detail"].as_str().expect("a sentence");
-        assert!(
-            detail.contains("renewed its lease"),
-            "{}: {detail}",
-            pod.called()
-        );
+        assert!(detail.contains("renewed its lease"), "{entry}");
+        // Some command shows how to repair the node.
         let commands = commands(&run, &pod.uid);
-        assert!(
-            !commands.is_empty(),
-            "{}: no command shows how to repair the node",
-            pod.called()
-        );
-        assert!(
-            !commands.iter().any(|command| destroys(command)),
-            "{}: {commands:?}",
-            pod.called()
-        );
+        let harmless = !commands.iter().any(|command| destroys(command));
+        assert!(harmless && !commands.is_empty(), "{entry}");
     }
     case.until_replaced(&others);
     assert_eq!(case.evictable_on(FAILING), unique);
 
     let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
     run.ends(0);
-    for pod in &unique {
-        let (reason, outcome) = run.reason_and_outcome(&pod.uid);
-        let fate = if pod.called() == ON_DISK {
-            ("local-volume", None)
-        } else {
-            REAPED
-        };
-        assert_eq!((reason, outcome), fate, "{}", pod.called());
-    }
     let (on_disk, moved): (Vec<_>, Vec<_>) =
         unique.into_iter().partition(|pod| pod.called() == ON_DISK);
+    all_are(&run, &on_disk, ("local-volume", None));
+    all_are(&run, &moved, REAPED);
     case.until_replaced(&moved);
     assert_eq!(case.evictable_on(FAILING), on_disk);
-    let running = case.running_in_containers(FAILING);
-    for pod in moved.iter().chain(&others) {
-        assert!(
-            running.contains(&pod.uid),
-            "{} still runs here: {running:?}",
-            pod.called()
-        );
-    }
+    run_here(&case, moved.iter().chain(&others));
 
     case.recover_runtime(FAILING);
     case.until_ready_is("True", FAILING);
@@ -391,13 +363,8 @@ fn nodes_that_are_no_machines() {
         ]
     );
     assert_eq!(marks(FAILING), [""; 0]);
+    all_are(&run, &of_virtual_nodes, ("virtual-node", None));
     for pod in &of_virtual_nodes {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("virtual-node", None),
-            "{}",
-            pod.called()
-        );
         assert_eq!(run.pod(&pod.uid)["verdict"], "manual", "{}", pod.called());
         let commands = commands(&run, &pod.uid);
         assert!(

@@ -12,7 +12,7 @@ mod deletes;
 mod pages;
 mod reads;
 
-use crate::{binary, prelude::*};
+use crate::prelude::*;
 use std::collections::HashMap;
 
 const REAP: &str = "stuck-on-not-ready-node";

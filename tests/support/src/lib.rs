@@ -282,29 +282,14 @@ impl ControlPlane {
         } else {
             "application/json"
         };
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type)
-            .body(body.map_or_else(Body::empty, |body| {
-                Body::from(body.to_string().into_bytes())
-            }))
-            .expect("a path of ours makes a request");
-        let client = self.client.clone();
-        let answer = wait_for(async move {
-            let answer = async {
-                let response = client.send(request).await?;
-                let status = response.status().as_u16();
-                Ok::<_, kube::Error>((status, response.into_body().collect_bytes().await?))
-            };
-            tokio::time::timeout(REQUEST_TIMEOUT, answer).await
-        });
-        let (status, body) = answer
-            .unwrap_or_else(|_| panic!("{method} {path}: no answer in {REQUEST_TIMEOUT:?}"))
-            .unwrap_or_else(|error| panic!("{method} {path}: {error}"));
-        let body = serde_json::from_slice(&body)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()));
-        (status, body)
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        let body = body.map_or_else(Vec::new, |body| body.to_string().into_bytes());
+        let (status, _, body) = self.forward(method, path, headers, body);
+        let text = || Value::String(String::from_utf8_lossy(&body).into_owned());
+        (
+            status,
+            serde_json::from_slice(&body).unwrap_or_else(|_| text()),
+        )
     }
 
     /// Forwards a request of a proxy. Returns the status, the `Date` and the body of the answer, unchanged.
@@ -323,23 +308,22 @@ impl ControlPlane {
             .body(Body::from(body))
             .expect("the client made a request of it");
         let client = self.client.clone();
-        wait_for(async move {
-            let (parts, body) = client
-                .send(request)
-                .await
-                .expect("the API server answers")
-                .into_parts();
-            let date = parts
-                .headers
-                .get("date")
-                .and_then(|date| date.to_str().ok())
-                .map(str::to_owned);
-            let body = body
-                .collect_bytes()
-                .await
-                .expect("the API server sends it whole");
-            (parts.status.as_u16(), date, body.to_vec())
-        })
+        let answer = wait_for(async move {
+            let answer = async {
+                let (parts, body) = client.send(request).await?.into_parts();
+                let date = parts
+                    .headers
+                    .get("date")
+                    .and_then(|date| date.to_str().ok());
+                let date = date.map(str::to_owned);
+                let body = body.collect_bytes().await?.to_vec();
+                Ok::<_, kube::Error>((parts.status.as_u16(), date, body))
+            };
+            tokio::time::timeout(REQUEST_TIMEOUT, answer).await
+        });
+        answer
+            .unwrap_or_else(|_| panic!("{method} {path}: no answer in {REQUEST_TIMEOUT:?}"))
+            .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
     #[track_caller]

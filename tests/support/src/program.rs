@@ -8,7 +8,7 @@ use std::{
 };
 
 use jsonschema::Validator;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ControlPlane;
 
@@ -44,6 +44,13 @@ impl Run {
         assert_eq!(self.code, code, "{} {}", self.log, self.report);
     }
 
+    /// It did all, and could read all.
+    #[track_caller]
+    pub fn is_whole(&self) {
+        self.ends(0);
+        assert_eq!(self.report["errors"], json!([]), "{}", self.log);
+    }
+
     /// The pod with this UID has this reason and outcome.
     #[track_caller]
     pub fn says(&self, uid: &str, expected: (&str, Option<&str>)) {
@@ -72,15 +79,15 @@ pub fn executable() -> PathBuf {
 
 /// A command of the built binary, with only the given settings. There is no terminal at which it could ask.
 pub fn binary(kubeconfig: &Path) -> Command {
+    let mut command = program();
+    command.args(["--yes", "--kubeconfig"]).arg(kubeconfig);
+    command
+}
+
+fn program() -> Command {
     let mut command = Command::new(executable());
-    command
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("HOME", "/nonexistent");
-    command
-        .args(["--yes", "--kubeconfig"])
-        .arg(kubeconfig)
-        .stdin(Stdio::null());
+    let variables = [("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")];
+    command.env_clear().envs(variables).stdin(Stdio::null());
     command
 }
 
@@ -117,12 +124,7 @@ pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str])
 
 /// Runs a subcommand with its options.
 pub fn asked(kubeconfig: &Path, question: &[&str]) -> Output {
-    let mut command = Command::new(executable());
-    command
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("HOME", "/nonexistent")
-        .stdin(Stdio::null());
+    let mut command = program();
     command
         .args(question)
         .arg("--output=json")
