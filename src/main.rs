@@ -2,11 +2,13 @@
 
 use std::process::ExitCode;
 
-use pod_reaper::cli::{self, Cli, Command};
+use pod_reaper::cli::{self, Cli, Command, Output};
 use pod_reaper::console::{log, output, terminal};
 use pod_reaper::exit::{CouldNotRun, Exit, Result};
 use pod_reaper::notify::metrics::Metrics;
-use pod_reaper::questions::{explain, what_if};
+use pod_reaper::questions::explain::{self, Explanation};
+use pod_reaper::questions::what_if;
+use pod_reaper::report::Render;
 use pod_reaper::run;
 use pod_reaper::settings::Settings;
 use pod_reaper::stop::Stop;
@@ -55,12 +57,28 @@ async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> 
         Command::WhatIf(nodes) => {
             output::write(what_if::run(settings, nodes, stop).await?, form, stop).await
         }
-        Command::Explain(pod) => {
-            output::write(explain::run(settings, pod, stop).await?, form, stop).await
+        Command::Explain { pod, all_rules } => {
+            let answer = explain::run(settings, pod, stop).await?;
+            let all_rules = *all_rules;
+            output::write(
+                Explanation {
+                    all_rules,
+                    ..answer
+                },
+                form,
+                stop,
+            )
+            .await
         }
         _ => {
             let report = run::run(settings, stop).await?;
             metrics.take(&report);
+            if form.output == Output::Text {
+                // The text has no room for each pod, and it comes last.
+                for pod in report.page().unnamed {
+                    tracing::warn!("{pod}");
+                }
+            }
             output::write(report, form, stop).await
         }
     })

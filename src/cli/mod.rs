@@ -30,7 +30,10 @@ pub enum Command {
     Run,
     /// With the nodes that are supposed to die, at least one.
     WhatIf(Vec<String>),
-    Explain(PodName),
+    Explain {
+        pod: PodName,
+        all_rules: bool,
+    },
     Completions(Shell),
     Man,
     Version,
@@ -63,11 +66,14 @@ enum Typed {
         #[command(flatten)]
         common: Common,
     },
-    /// Show what every rule finds for this pod, and which one decides; only reads
+    /// Show the verdict on this pod, the rule that decides and what to do; only reads
     Explain {
         /// The pod: NAMESPACE/POD; or POD, or pod/POD, with -n NAMESPACE
         #[arg(value_name = "POD", value_parser = values::pod_name)]
         pod: PodName,
+        /// Show what each of the rules finds, in order
+        #[arg(long)]
+        all_rules: bool,
         #[command(flatten)]
         common: Common,
         #[command(flatten)]
@@ -163,11 +169,12 @@ impl Cli {
             }
             Some(Typed::Explain {
                 pod,
+                all_rules,
                 common,
                 thresholds,
             }) => {
                 (options.common, options.thresholds) = (common, thresholds);
-                Command::Explain(pod)
+                Command::Explain { pod, all_rules }
             }
             Some(Typed::Completions { shell }) => Command::Completions(shell),
             Some(Typed::Man) => Command::Man,
@@ -183,7 +190,8 @@ impl Cli {
     /// Refuses what contradicts itself.
     fn checked(mut self, matches: &ArgMatches) -> Result<Self, String> {
         let common = &mut self.options.common;
-        if let Command::Explain(PodName { namespace, name }) = &mut self.command {
+        if let Command::Explain { pod, .. } = &mut self.command {
+            let PodName { namespace, name } = pod;
             // kubectl names a pod like this. `-n` says where it is then, and is no filter.
             let bare = ["", "po", "pod", "pods"].contains(&namespace.as_str());
             *namespace = common

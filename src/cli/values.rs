@@ -185,9 +185,14 @@ pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String
     }
 }
 
-/// A node, for `what-if`.
+/// A node, for `what-if`: by its name, or with its kind, as kubectl prints it.
 pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
-    name("write a node's name, as kubectl get nodes prints it")
+    let is_name = name("write a node's name, as kubectl get nodes prints it");
+    move |text| {
+        let kinds = ["node/", "nodes/", "no/"];
+        let bare = kinds.iter().find_map(|kind| text.strip_prefix(kind));
+        is_name(bare.unwrap_or(text))
+    }
 }
 
 /// Without a slash, the namespace is empty.

@@ -510,6 +510,14 @@ impl Cluster {
             .await
     }
 
+    /// The pods called `name`, in any namespace.
+    pub async fn namesakes(&self, name: &str) -> Result<Listed<PodSummary>, Failure> {
+        let name = encode(name);
+        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=metadata.name%3D{name}");
+        self.list(&path, Form::Object, |pod: RawPod| Some(pod.summary()))
+            .await
+    }
+
     /// The object `name` of `collection`; `None` where the API server says that there is none.
     async fn find<T: DeserializeOwned>(
         &self,

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use anstyle::Style;
 use jiff::Timestamp;
 
 use crate::{
     decide::{Verdict, spoken},
     limits::{Judged, Plan, and_more},
-    report::text::{Page, Screen},
+    report::page::Tone,
+    report::text::{Screen, Text},
     stop::Stop,
 };
 
@@ -74,10 +74,7 @@ fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
             .or_default()
             .push(judged);
     }
-    let mut page = Page {
-        text: String::new(),
-        screen: Screen::default(),
-    };
+    let mut page = Text::new(Screen::default());
     let joined = |names: Vec<String>| names.join(", ");
     for (((comes_back, interchangeable), namespace, workload), pods) in
         workloads.iter().take(PREVIEW)
@@ -102,7 +99,7 @@ fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
         ] {
             says += if is { mark } else { "" };
         }
-        page.paragraph("  ", "      ", Style::new(), &says);
+        page.paragraph("  ", "      ", Tone::Plain, &says);
     }
     if let Some(more) = and_more(workloads.len(), PREVIEW) {
         page.line(&format!(
@@ -114,7 +111,7 @@ fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
         let says = format!(
             "[unique]: two copies must not run at once. Make sure that these nodes are off: {nodes}."
         );
-        page.paragraph("  ", "      ", Style::new(), &says);
+        page.paragraph("  ", "      ", Tone::Plain, &says);
     }
     let these = match plan.reaps().count() {
         1 => "this pod".to_owned(),

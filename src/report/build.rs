@@ -51,8 +51,18 @@ impl Report {
             .then(|| advice::run_now(facts.now, &entries.kubectl));
         let groups = advice::alike(&plan.pods, facts, policy)
             .into_iter()
-            .map(|pods| entries.group(&plan.pods, pods))
-            .collect();
+            .map(|pods| entries.group(&plan.pods, pods));
+        let mut groups = groups.collect::<Vec<_>>();
+        groups.sort_by_cached_key(|group| {
+            let pod = &pods[group.pods[0]];
+            let owner = pod.owner.as_ref();
+            let owner = owner.map(|owner| (&owner.kind, natural(&owner.name)));
+            (
+                pod.node.as_deref().map(natural),
+                &pod.namespace,
+                owner.map(|(kind, name)| (kind.clone(), name)),
+            )
+        });
         let nodes = facts
             .nodes
             .iter()
@@ -71,6 +81,7 @@ impl Report {
             guard: settings.guard(),
             breaker: plan.hold.as_ref().map(|hold| BreakerEntry {
                 in_common: in_common(facts),
+                compare: Some(advice::compare_nodes(&entries.kubectl)),
                 ..hold.into()
             }),
             summary: Summary::new(facts.node_count, &nodes, &pods),
@@ -155,6 +166,7 @@ impl From<&Hold> for BreakerEntry {
             detail,
             held: hold.held,
             in_common: Vec::new(),
+            compare: None,
         }
     }
 }
@@ -314,6 +326,23 @@ impl Entries<'_> {
             }),
         })
     }
+}
+
+/// What is known of the node of `judged`, where it is not Ready.
+pub(crate) fn node_of(
+    judged: &Judged,
+    facts: &ClusterFacts,
+    settings: &Settings,
+) -> Option<NodeEntry> {
+    let entries = Entries {
+        facts,
+        policy: &settings.policy,
+        hold: None,
+        kubectl: settings.task.kubectl(),
+        replacements: &BTreeMap::new(),
+    };
+    let name = judged.pod.node.as_ref()?;
+    entries.node(name, facts.nodes.get(name)?, &[])
 }
 
 /// What people have answered about a pod of a node that is not Ready.

@@ -5,8 +5,10 @@
 
 mod build;
 pub mod html;
+mod layout;
 pub mod markdown;
 pub mod notices;
+pub mod page;
 pub(crate) mod phrases;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -18,18 +20,18 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub(crate) use self::build::{VERSION, answers_of, notes};
-use self::text::Screen;
+pub(crate) use self::build::{VERSION, answers_of, node_of, notes};
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
+use self::{page::Page, text::Screen};
 use crate::{cli::Output, exit::Exit};
 
-/// What can be written in every form that it has.
+/// What can be written in every form.
 pub trait Render: Serialize {
     /// How the process ends with it.
     fn exit(&self) -> Exit;
 
-    /// For people, in the form of `output`; as text for `screen` where there is no such form.
-    fn people(&self, output: Output, screen: Screen) -> String;
+    /// What people read.
+    fn page(&self) -> Page;
 
     /// Writes it as `output` wants it; text for `screen`. JSON is written as it is made: that of tens of thousands of pods
     /// would take as much memory as all the rest.
@@ -37,11 +39,16 @@ pub trait Render: Serialize {
     where
         Self: Sized,
     {
-        if output != Output::Json {
-            return out.write_all(self.people(output, screen).as_bytes());
-        }
-        serde_json::to_writer_pretty(&mut *out, self)?;
-        out.write_all(b"\n")
+        let page = match output {
+            Output::Json => {
+                serde_json::to_writer_pretty(&mut *out, self)?;
+                "\n".to_owned()
+            }
+            Output::Text => text::write(&self.page(), screen),
+            Output::Markdown => markdown::write(&self.page()),
+            Output::Html => html::write(&self.page()),
+        };
+        out.write_all(page.as_bytes())
     }
 }
 
@@ -50,12 +57,8 @@ impl Render for Report {
         self.exit
     }
 
-    fn people(&self, output: Output, screen: Screen) -> String {
-        match output {
-            Output::Markdown => markdown::write(self),
-            Output::Html => html::write(self),
-            Output::Text | Output::Json => text::write(self, screen),
-        }
+    fn page(&self) -> Page {
+        layout::page(self)
     }
 }
 

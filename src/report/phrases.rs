@@ -1,21 +1,19 @@
 //! What every format for people says in the same words: said here once, laid out by each writer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use jiff::{SignedDuration, Timestamp};
 
-use jiff::SignedDuration;
-
-use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report};
+use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary};
 use crate::{
-    advice::Command,
+    advice::{Command, Step, power_off},
     decide::{ReasonCode, Verdict, heard, seen, spoken},
-    facts::Ready,
+    facts::{Owner, Ready},
     limits::and_more,
     outcome::{OutcomeCode, Replacement},
     settings::{GuardCode, ModeCode},
 };
 
-/// What kind of run it was, and where.
-pub fn run(report: &Report) -> String {
+/// What kind of run it was, where and when, and whether it could change anything.
+pub fn about(report: &Report) -> String {
     let run = match report.mode {
         ModeCode::Snapshot => format!(
             "audit of {}",
@@ -25,10 +23,19 @@ pub fn run(report: &Report) -> String {
         ModeCode::ClientDryRun => "dry run, reading only".to_owned(),
         ModeCode::Delete => "run".to_owned(),
     };
-    match &report.cluster_name {
-        Some(cluster) => format!("{run}, cluster {cluster}"),
-        None => run,
-    }
+    let place = report.cluster_name.as_ref().or(report.cluster.as_ref());
+    let place = place.map(|place| format!(", cluster {place}"));
+    let changed = if any_acted(report) {
+        ""
+    } else {
+        " Nothing was changed."
+    };
+    format!(
+        "pod-reaper {}: {run}{}, judged at {}.{changed}",
+        report.program_version,
+        place.unwrap_or_default(),
+        report.judged_at.strftime("%F %TZ"),
+    )
 }
 
 /// What was asked for.
@@ -61,6 +68,7 @@ pub fn breaker(breaker: &BreakerEntry) -> Vec<String> {
         detail,
         held,
         in_common,
+        compare: _,
     } = breaker;
     let pods = counted(*held, "pod is held", "pods are held");
     let rest = if *reason == ReasonCode::MassOutage {
@@ -75,17 +83,26 @@ pub fn breaker(breaker: &BreakerEntry) -> Vec<String> {
         .collect()
 }
 
-/// The heading over the nodes that are not Ready, or that every node is.
+/// The heading over the nodes that are not Ready.
 pub fn nodes(report: &Report) -> String {
-    match (report.summary.nodes, report.summary.nodes_not_ready) {
-        (1, 0) => "The only node is Ready.".to_owned(),
-        (nodes, 0) => format!("All {nodes} nodes are Ready."),
-        (nodes, not_ready) => format!("Nodes not ready: {not_ready} of {nodes}"),
+    let Summary {
+        nodes,
+        nodes_not_ready,
+        ..
+    } = report.summary;
+    format!("Nodes not ready: {nodes_not_ready} of {nodes}")
+}
+
+/// What is said where none is.
+pub fn all_ready(report: &Report) -> String {
+    match report.summary.nodes {
+        1 => "The only node is Ready.".to_owned(),
+        nodes => format!("All {nodes} nodes are Ready."),
     }
 }
 
 /// Ready, its reason, and for how long.
-fn state(ready: Option<Ready>, reason: Option<&str>, not_ready_seconds: Option<i64>) -> String {
+pub fn state(ready: Option<Ready>, reason: Option<&str>, not_ready_seconds: Option<i64>) -> String {
     let Some(ready) = ready else {
         return "could not be read".to_owned();
     };
@@ -98,19 +115,16 @@ fn state(ready: Option<Ready>, reason: Option<&str>, not_ready_seconds: Option<i
 }
 
 /// The state of a node, without its name.
-pub fn node(report: &Report, node: &NodeEntry) -> String {
+pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     let mut says = state(node.ready, node.reason.as_deref(), node.not_ready_seconds);
     if node.signs_of_life.is_empty() {
         says += "; ";
         says += &node.last_heard.as_ref().map_or_else(
             || "its machine was never heard".to_owned(),
-            |last| format!("last heard {}", heard(last, report.judged_at)),
+            |last| format!("last heard {}", heard(last, now)),
         );
     } else {
-        let signs = node
-            .signs_of_life
-            .iter()
-            .map(|sign| seen(sign, report.judged_at));
+        let signs = node.signs_of_life.iter().map(|sign| seen(sign, now));
         says += &format!("; signs of life: {}", signs.collect::<Vec<_>>().join(", "));
     }
     if let Some(mark) = &node.fenced {
@@ -170,17 +184,6 @@ pub fn of(report: &Report, verdict: Verdict) -> Vec<&PodEntry> {
         .collect()
 }
 
-/// The reasons that the report has.
-pub fn reasons(report: &Report) -> BTreeSet<ReasonCode> {
-    let of_breaker = report.breaker.iter().map(|breaker| breaker.reason);
-    report
-        .pods
-        .iter()
-        .map(|pod| pod.reason)
-        .chain(of_breaker)
-        .collect()
-}
-
 /// Whether anything was done, or tried, about a pod.
 pub fn acted(pod: &PodEntry) -> bool {
     pod.outcome.is_some_and(OutcomeCode::acted)
@@ -191,6 +194,7 @@ pub fn heading(report: &Report, verdict: Verdict) -> String {
     let words = match verdict {
         Verdict::Reap if any_acted(report) => "Reaped",
         Verdict::Reap => "To be reaped (nothing was changed)",
+        Verdict::Manual if report.breaker.is_some() => "Would need you",
         Verdict::Wait => "Waiting",
         Verdict::Leave => "Left alone",
         Verdict::Manual => "Needs you",
@@ -236,107 +240,6 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
         (None, _) => Some(&pod.detail),
     }
 }
-
-/// What pods that share what there is to do are called, and their names; `None` for a single one.
-pub fn several(report: &Report, group: &Group) -> Option<(String, String)> {
-    let pods = group
-        .pods
-        .iter()
-        .map(|place| &report.pods[*place])
-        .collect::<Vec<_>>();
-    let [first, _, ..] = pods.as_slice() else {
-        return None;
-    };
-    let node = first.node.as_deref().unwrap_or("no node");
-    let longest = overdue(first.overdue_seconds).replace("overdue ", "overdue up to ");
-    let names = pods
-        .iter()
-        .map(|pod| pod.name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ");
-    Some((
-        format!(
-            "{}: {} pods on {node}, {longest}",
-            first.namespace,
-            pods.len()
-        ),
-        names,
-    ))
-}
-
-/// Of pods that need no person: lines that sum up those of a frequent reason, and the other pods.
-pub fn summed<'a>(pods: &[&'a PodEntry]) -> (Vec<String>, Vec<&'a PodEntry>) {
-    let mut reasons = BTreeMap::<_, BTreeMap<_, Vec<&PodEntry>>>::new();
-    for pod in pods {
-        reasons
-            .entry(pod.reason)
-            .or_default()
-            .entry(pod.node.as_deref())
-            .or_default()
-            .push(pod);
-    }
-    let (mut summed, mut each) = (Vec::new(), Vec::new());
-    for (reason, nodes) in reasons {
-        let all = nodes.values().flatten().copied().collect::<Vec<_>>();
-        let says = |pods: &[&PodEntry], place: &str| {
-            let longest = pods
-                .iter()
-                .map(|pod| pod.overdue_seconds)
-                .max()
-                .unwrap_or_default();
-            let longest = overdue(longest).replace("overdue ", "overdue up to ");
-            format!(
-                "{} on {place}, {longest}  [{reason}]",
-                counted(pods.len(), "pod", "pods")
-            )
-        };
-        match (all.len(), nodes.len()) {
-            (..=MANY, _) => each.extend(all),
-            (_, ..=MANY) => {
-                summed.extend(
-                    nodes
-                        .iter()
-                        .map(|(node, pods)| says(pods, node.unwrap_or("no node"))),
-                );
-            }
-            (_, count) => summed.push(says(&all, &format!("{count} nodes"))),
-        }
-    }
-    (summed, each)
-}
-
-/// Of nodes that need no person: lines that sum them up where there are many, and the other nodes.
-pub fn summed_nodes(report: &Report) -> (Vec<String>, Vec<&NodeEntry>) {
-    let is_many = report.nodes.len() > MANY;
-    let (many, each) = report
-        .nodes
-        .iter()
-        .partition::<Vec<_>, _>(|node| is_many && node.steps.is_empty());
-    let mut states = BTreeMap::<_, Vec<&str>>::new();
-    for node in many {
-        let leaf = if node.leaf_marks.is_empty() {
-            ""
-        } else {
-            ", leaf nodes"
-        };
-        let time = node.not_ready_seconds.map(|time| time / 60 * 60);
-        states
-            .entry((state(node.ready, node.reason.as_deref(), time), leaf))
-            .or_default()
-            .push(&node.name);
-    }
-    let states = states.into_iter().map(|((says, leaf), names)| {
-        format!(
-            "{}{leaf}  {says}: {}",
-            counted(names.len(), "node", "nodes"),
-            names.join(", ")
-        )
-    });
-    (states.collect(), each)
-}
-
-/// More than this many of a kind are summed up in a text: they would hide the rest.
-const MANY: usize = 10;
 
 /// What became of its replacement: its state, where it is, and why it is not back.
 pub fn replacement(pod: &PodEntry) -> Option<String> {
@@ -389,7 +292,10 @@ pub fn summary(report: &Report) -> String {
         .map(|breaker| format!("NOTHING IS DELETED, {} held", breaker.held));
     let manual = Some(with(Verdict::Manual)).filter(|count| *count > 0);
     let mut parts = held.into_iter().collect::<Vec<_>>();
-    parts.extend(manual.map(|count| counted(count, "pod needs you", "pods need you")));
+    parts.extend(manual.map(|count| match report.breaker {
+        None => counted(count, "pod needs you", "pods need you"),
+        Some(_) => format!("{count} would need you"),
+    }));
     let outcomes = report
         .summary
         .outcomes
@@ -439,7 +345,7 @@ pub fn summary(report: &Report) -> String {
         .map(|more| format!(" {more}"))
         .unwrap_or_default();
     let nodes = match report.summary.nodes_not_ready {
-        0 => nodes(report),
+        0 => all_ready(report),
         count => format!(
             "{count} of {} nodes not Ready: {down}{more}.",
             report.summary.nodes
@@ -453,17 +359,95 @@ pub fn summary(report: &Report) -> String {
     )
 }
 
+/// The one thing to do next, and what comes after it.
+pub fn next(report: &Report) -> Option<String> {
+    match report.breaker.as_ref().map(|breaker| breaker.reason) {
+        Some(ReasonCode::MassOutage) => {
+            return Some("find out what the NotReady nodes have in common; until then nothing is deleted, and nothing asked of you.".to_owned());
+        }
+        Some(_) => {
+            return Some("run it again: how many nodes are NotReady could not be read.".to_owned());
+        }
+        None => {}
+    }
+    let cut_off = to_power_off(report);
+    let more = and_more(cut_off.len(), NAMED_NODES).map(|more| format!(" {more}"));
+    let named = cut_off[..cut_off.len().min(NAMED_NODES)].join(", ");
+    let cut_off =
+        (!cut_off.is_empty()).then(|| format!("power off {named}{}", more.unwrap_or_default()));
+    let some = |count, one, many| (count > 0).then(|| counted(count, one, many));
+    let asks = |group: &&Group| group.steps.iter().any(Step::asks);
+    let (decide, look): (Vec<_>, Vec<_>) = report.groups.iter().partition(asks);
+    let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).count();
+    let (errors, asked) = (report.errors.len(), decide.len());
+    let below = [
+        some(
+            wrong,
+            "pod that was not reaped",
+            "pods that were not reaped",
+        ),
+        some(asked, "decision", "decisions"),
+        some(look.len(), "thing to look at", "things to look at"),
+        some(
+            errors,
+            "thing that could not be read",
+            "things that could not be read",
+        ),
+    ];
+    let below = below.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let below = (!below.is_empty()).then(|| format!("{below} below"));
+    let parts = cut_off.into_iter().chain(below).collect::<Vec<_>>();
+    (!parts.is_empty()).then(|| parts.join(", then ") + ".")
+}
+
+/// The nodes that are certainly dead for the program, and may be alive all the same.
+pub fn to_power_off(report: &Report) -> Vec<&str> {
+    let nodes = report.nodes.iter();
+    let nodes = nodes.filter(|node| node.steps.contains(&power_off(&node.name)));
+    nodes.map(|node| node.name.as_str()).collect()
+}
+
+/// A pod that needs a person, in a line: why, and what to paste.
+pub fn for_a_person(pod: &PodEntry) -> String {
+    let (asks, looks): (Vec<_>, Vec<_>) = pod.steps.iter().partition(|step| step.asks());
+    let steps = asks.iter().chain(looks.iter().take(1));
+    let commands = steps.filter_map(|step| Some(step.command.as_ref()?.to_string()));
+    let mut does = commands.collect::<Vec<_>>().join("; ");
+    if does.is_empty() {
+        does = pod
+            .steps
+            .first()
+            .map_or(&pod.detail, |step| &step.what)
+            .clone();
+    }
+    let node = pod.node.as_deref().unwrap_or("no node");
+    format!(
+        "{} on {node} needs a person [{}]: {does}",
+        name(pod),
+        pod.reason
+    )
+}
+
+pub fn name(pod: &PodEntry) -> String {
+    format!("{}/{}", pod.namespace, pod.name)
+}
+
+/// What made the pod `name`; by its kind alone where the pod bears its name. Nothing where it has none.
+pub fn owner(name: &str, owner: Option<&Owner>) -> String {
+    let of = |Owner { kind, name: own }: &Owner| match name.strip_prefix(own) {
+        Some(rest) if rest.starts_with('-') => kind.clone(),
+        _ => format!("{kind}/{own}"),
+    };
+    owner.map(of).unwrap_or_default()
+}
+
 /// How many nodes are named first.
 const NAMED_NODES: usize = 3;
 
 /// A command as it is pasted, on as many lines as it has.
 pub fn command(command: &Command) -> String {
-    command
-        .to_string()
-        .split(Command::NEXT)
-        .map(clean)
-        .collect::<Vec<_>>()
-        .join(Command::NEXT)
+    let lines = command.lines().map(|words| clean(&words.join(" ")));
+    lines.collect::<Vec<_>>().join(Command::NEXT)
 }
 
 /// Text from the cluster must not steer what shows it, nor pass for another text: control characters, and Unicode's

@@ -9,12 +9,13 @@ use std::collections::BTreeSet;
 
 use expect_test::{expect, expect_file};
 use html5gum::{Token, Tokenizer};
-use pulldown_cmark::{Event, Options, Parser, TagEnd};
+use pulldown_cmark::{Event, Options, Parser};
 use schemars::{
     Schema, SchemaGenerator, generate::SchemaSettings, json_schema, transform::transform_subschemas,
 };
 use serde_json::{Value, json};
 
+use super::page::Entry;
 use super::{samples::*, *};
 use crate::{
     decide::Verdict,
@@ -23,7 +24,7 @@ use crate::{
     settings::Settings,
 };
 
-/// A pod in a format: namespace/name, its verdict, and the outcome or else the reason.
+/// A pod: namespace/name, its verdict, and the outcome or else the reason.
 type Row = (String, String, Option<String>);
 
 fn reports() -> Vec<Report> {
@@ -82,158 +83,148 @@ fn in_json(report: &Report) -> BTreeSet<Row> {
     pods.collect()
 }
 
-fn in_text(report: &Report) -> BTreeSet<Row> {
-    let text = text::write(report, text::Screen::default());
-    let mut verdict = None;
-    let mut rows = BTreeSet::new();
-    // An entry of two lines has its tag on the second.
-    let lines = text
-        .replace("\n      [", "  [")
-        .replace("\n      overdue", "  overdue");
-    for line in lines.lines() {
-        if !line.starts_with(' ') {
-            verdict = match line.split([':', '(']).next().unwrap_or_default().trim() {
-                "TO BE REAPED" | "REAPED" => Some("reap"),
-                "WAITING" => Some("wait"),
-                "LEFT ALONE" => Some("leave"),
-                "NEEDS YOU" => Some("manual"),
-                _ => None,
-            };
-        } else if let Some(verdict) = verdict
-            && line.starts_with("  ")
-            && !line.starts_with("   ")
-        {
-            let name = line.split_whitespace().next().expect("a name");
-            let tag = line
-                .rsplit_once('[')
-                .map(|(_, tag)| tag.trim_end_matches(']').to_owned());
-            rows.insert((name.to_owned(), verdict.to_owned(), tag));
-        }
-    }
-    rows
+/// The entries of a page, folded ones too.
+fn entries(page: &Page) -> Vec<&Entry> {
+    let mut found = Vec::new();
+    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
+    blocks.for_each(|block| block.entries(&mut found));
+    found
 }
 
-fn in_markdown(report: &Report) -> BTreeSet<Row> {
-    let page = markdown::write(report);
-    let (mut verdict, mut texts, mut rows) = ("", Vec::new(), BTreeSet::new());
-    let mut cells = Vec::new();
-    let mut name = None;
-    for event in Parser::new_ext(&page, Options::ENABLE_TABLES) {
-        match event {
-            Event::Start(pulldown_cmark::Tag::Heading { .. } | pulldown_cmark::Tag::Paragraph) => {
-                texts.clear();
-            }
-            Event::Start(pulldown_cmark::Tag::TableCell) => texts.clear(),
-            Event::Text(text) | Event::Code(text) => texts.push(text.to_string()),
-            Event::End(TagEnd::Heading(pulldown_cmark::HeadingLevel::H2)) => {
-                verdict = match texts
-                    .concat()
-                    .split([':', '('])
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                {
-                    "To be reaped" | "Reaped" => "reap",
-                    "Waiting" => "wait",
-                    "Left alone" => "leave",
-                    "Needs you" => "manual",
-                    _ => "",
-                };
-            }
-            Event::End(TagEnd::Heading(pulldown_cmark::HeadingLevel::H3)) => {
-                name = Some(texts.concat());
-            }
-            Event::End(TagEnd::Paragraph) => {
-                if let Some(name) = name.take() {
-                    rows.insert((name, verdict.to_owned(), texts.first().cloned()));
-                }
-            }
-            Event::End(TagEnd::TableCell) => cells.push(texts.concat()),
-            Event::End(TagEnd::TableHead) => cells.clear(),
-            Event::End(TagEnd::TableRow) => {
-                if !verdict.is_empty() {
-                    let why = Some(cells[4].clone()).filter(|why| why != "stuck-on-not-ready-node");
-                    rows.insert((cells[0].clone(), verdict.to_owned(), why));
-                }
-                cells.clear();
-            }
-            _ => {}
-        }
-    }
-    rows
-}
-
-/// A pod's element while it is parsed: namespace, verdict, and every text with its element.
-type Entry = (String, String, Vec<(String, String)>);
-
-fn in_html(report: &Report) -> BTreeSet<Row> {
-    let page = html::write(report);
-    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
-    let mut rows = BTreeSet::new();
-    let mut pod: Option<Entry> = None;
-    let mut inside = String::new();
-    let mut entries = 0;
-    for token in Tokenizer::new(&page) {
+/// The text of an HTML page, without its tags.
+fn text_of_html(html: &str) -> String {
+    let mut text = String::new();
+    for token in Tokenizer::new(html) {
         let Ok(token) = token;
-        match token {
-            Token::StartTag(tag) => {
-                let class = tag
-                    .attributes
-                    .get(&b"class"[..])
-                    .map(|class| utf8(class))
-                    .unwrap_or_default();
-                if class.split(' ').any(|class| class == "pod") {
-                    entries += 1;
-                    let of = |name: &[u8]| utf8(&tag.attributes[name]);
-                    pod = Some((of(b"data-namespace"), of(b"data-verdict"), Vec::new()));
-                }
-                inside = if class.split(' ').any(|class| class == "chip") {
-                    "chip".to_owned()
-                } else {
-                    utf8(&tag.name)
-                };
-            }
-            Token::EndTag(tag) => {
-                inside.clear();
-                if &**tag.name == b"li"
-                    && let Some((namespace, verdict, texts)) =
-                        pod.take_if(|(_, _, texts)| texts.len() >= 2)
-                {
-                    let text = |what| {
-                        texts
-                            .iter()
-                            .find(|(inside, _)| inside == what)
-                            .map(|(_, text)| text.clone())
-                    };
-                    let name = format!("{namespace}/{}", text("b").expect("a name"));
-                    let why = text("chip").filter(|why| why != "stuck-on-not-ready-node");
-                    rows.insert((name, verdict, why));
-                }
-            }
-            Token::String(text) => {
-                if let Some((_, _, texts)) = &mut pod {
-                    texts.push((inside.clone(), utf8(&text)));
-                }
-            }
-            _ => {}
+        if let Token::String(piece) = token {
+            text += &String::from_utf8_lossy(&piece);
         }
     }
-    assert_eq!(entries, report.pods.len(), "every pod is on the page once");
-    rows
+    text
 }
 
 #[test]
-fn all_formats_agree_on_every_pod() {
+fn every_pod_is_on_the_page_and_every_format_draws_it() {
     for report in reports() {
-        let rows = in_json(&report);
-        assert_eq!(rows.len(), report.pods.len());
-        for (format, other) in [
-            ("text", in_text(&report)),
-            ("Markdown", in_markdown(&report)),
-            ("HTML", in_html(&report)),
-        ] {
-            assert_eq!(other, rows, "{format}");
+        let page = report.page();
+        let of_pods = entries(&page);
+        let of_pods = of_pods.iter().filter(|entry| entry.key.verdict.is_some());
+        let rows = of_pods.map(|entry| {
+            let verdict = entry.key.verdict.expect("a verdict").to_string();
+            let tag = entry.tag.map(|tag| tag.code.to_owned());
+            (entry.name.clone(), verdict, tag)
+        });
+        let rows = rows.collect::<BTreeSet<_>>();
+        assert_eq!(rows, in_json(&report));
+        let text = text::write(&page, text::Screen::default());
+        let (markdown, html) = (markdown::write(&page), html::write(&page));
+        let html = text_of_html(&html);
+        for (name, verdict, tag) in rows {
+            assert!(
+                markdown.contains(&format!("`{name}`")),
+                "{name}: {markdown}"
+            );
+            assert!(html.contains(&name), "{name}: {html}");
+            let shown = text.contains(&format!("  {name}  "));
+            assert!(shown || text.contains(" pods "), "{name}: {text}");
+            let unnamed = page
+                .unnamed
+                .iter()
+                .any(|line| line.starts_with(&format!("{name} ")));
+            assert_eq!(
+                unnamed,
+                verdict == "manual" && !shown,
+                "{name}: {:?}",
+                page.unnamed
+            );
+            if let Some(tag) = tag {
+                assert!(
+                    markdown.contains(&format!("`{tag}`: ")),
+                    "{tag}: {markdown}"
+                );
+                assert!(html.contains(&format!("{tag} (")), "{tag}: {html}");
+            }
         }
+    }
+}
+
+/// A pod of one of forty StatefulSets, which is held where it is told so.
+fn one_of_many(number: usize, node: &str) -> Value {
+    let name = format!("app-{}-{number}", number % 40);
+    let mut pod = pod(&format!("team-{}", number % 12), &name, node);
+    pod["metadata"]["ownerReferences"][0]["name"] = json!(format!("app-{}", number % 40));
+    match number % 7 {
+        1 => held_by(pod, "example.com/backup"),
+        2 => held_by(pod, "example.com/other"),
+        3 => due(pod, "2026-01-31T02:57:00Z"),
+        4 => annotated(pod, "pod-reaper.io/after-reap", "unseal it"),
+        _ => pod,
+    }
+}
+
+/// 2,000 stuck pods on so many of so many nodes.
+fn night(dead: usize, all: usize) -> Report {
+    let mut objects = (0..12)
+        .map(|number| namespace(&format!("team-{number}")))
+        .collect::<Vec<_>>();
+    for number in 0..all {
+        let name = format!("worker-{number}");
+        objects.push(node(&name, if number < dead { "Unknown" } else { "True" }));
+        objects.push(lease(&name));
+        objects.push(
+            json!({"kind": "VolumeAttachment", "metadata": {"name": format!("csi-{number}")},
+            "spec": {"nodeName": name, "source": {"persistentVolumeName": "pv"}}}),
+        );
+    }
+    objects
+        .extend((0..2_000).map(|number| one_of_many(number, &format!("worker-{}", number % dead))));
+    let mut report = report(&audit(), &objects, &[]);
+    report
+        .errors
+        .extend((0..300).map(|number| crate::facts::ReadError {
+            what: format!("Claim team-1/data-{number}"),
+            cause: "forbidden ".repeat(40),
+        }));
+    report
+}
+
+#[test]
+fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
+    for (dead, all, lines) in [
+        (1, 6, 60),
+        (20, 100, 100),
+        (150, 200, 60),
+        (5, 20, 60),
+        (60, 200, 100),
+    ] {
+        let report = night(dead, all);
+        let page = report.page();
+        let text = text::write(&page, text::Screen::default());
+        let count = text.lines().count();
+        assert!(count <= lines, "{dead}: {count} lines:\n{text}");
+        let wide = text.lines().filter(|line| line.chars().count() > 100);
+        for line in wide {
+            assert!(line.contains("kubectl "), "{dead}: {line}");
+        }
+        let words = |text: &str| {
+            let words = text.split([' ', ',', '\n', '`', '/', '<', '>']);
+            words.map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        let shown = words(&text);
+        let others = [words(&markdown::write(&page)), words(&html::write(&page))];
+        let logged = page.unnamed.iter().filter_map(|line| line.split_once(" on "));
+        let logged = logged.map(|(name, _)| name).collect::<BTreeSet<_>>();
+        for pod in &report.pods {
+            assert!(others.iter().all(|all| all.contains(&pod.name)), "{}", pod.name);
+            let is_logged = logged.contains(phrases::name(pod).as_str());
+            let for_you = pod.verdict == Verdict::Manual;
+            assert!(!for_you || shown.contains(&pod.name) || is_logged, "{}", pod.name);
+            assert!(for_you || !is_logged, "{} needs nobody", pod.name);
+        }
+        let held = report.breaker.is_some();
+        assert_eq!(held, dead == 150);
+        assert!(!held || !text.contains("need you"), "{text}");
+        assert_eq!(held, text.contains("get nodes -o wide -L"), "{text}");
     }
 }
 
@@ -245,12 +236,12 @@ fn every_format_names_the_cluster_at_its_top() {
     };
     let report = report(&named, &private_cloud(), &[]);
     assert_eq!(as_json(&report)["clusterName"], "prod <eu>");
-    let text = text::write(&report, text::Screen::default());
+    let text = text::write(&report.page(), text::Screen::default());
     assert!(
         text.starts_with("prod <eu>: 4 pods need you, 4 to be reaped"),
         "{text}"
     );
-    let markdown = markdown::write(&report);
+    let markdown = markdown::write(&report.page());
     let heading = Parser::new(&markdown).find_map(|event| match event {
         Event::Text(text) => Some(text.to_string()),
         _ => None,
@@ -263,7 +254,7 @@ fn every_format_names_the_cluster_at_its_top() {
             ": audit of state.json, cluster prod "
         ))
     );
-    let html = html::write(&report);
+    let html = html::write(&report.page());
     assert!(
         html.contains(" · prod &lt;eu&gt; · pod-reaper</title>"),
         "{html}"
@@ -297,7 +288,7 @@ fn every_format_says_what_is_known_of_a_node() {
     let says = report
         .nodes
         .iter()
-        .map(|node| phrases::node(&report, node))
+        .map(|node| phrases::node(node, report.judged_at))
         .collect::<Vec<_>>();
     expect![[r#"
         Ready is False (NodeStatusUnknown) for 2h; signs of life: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
@@ -307,9 +298,9 @@ fn every_format_says_what_is_known_of_a_node() {
         columns: 1_000,
     };
     for page in [
-        text::write(&report, wide),
-        markdown::write(&report),
-        html::write(&report),
+        text::write(&report.page(), wide),
+        markdown::write(&report.page()),
+        html::write(&report.page()),
     ] {
         for part in [
             "signs of life: its kubelet renewed",
@@ -360,10 +351,10 @@ fn every_format_says_what_became_of_the_replacements() {
     ];
     let others = others.map(|(state, name)| format!("{state}: {name}-new, the cause of <{name}>"));
     assert_eq!(says, [&[back.to_owned()], &others[..]].concat());
-    let text = text::write(&report, text::Screen::default());
-    let html = html::write(&report);
+    let text = text::write(&report.page(), text::Screen::default());
+    let html = html::write(&report.page());
     let mut rows = Vec::new();
-    for event in Parser::new_ext(&markdown::write(&report), Options::ENABLE_TABLES) {
+    for event in Parser::new_ext(&markdown::write(&report.page()), Options::ENABLE_TABLES) {
         match event {
             Event::Start(pulldown_cmark::Tag::TableRow) => rows.push(String::new()),
             Event::Text(text) if !rows.is_empty() => rows.last_mut().unwrap().push_str(&text),

@@ -18,6 +18,9 @@ pub struct Moment {
     pub last: Timestamp,
 }
 
+/// The word of the moment from which on the node is not Ready.
+pub const NOT_READY: &str = "NotReady";
+
 /// The moments of `node` in the order of time.
 pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
     let pods = report
@@ -51,7 +54,7 @@ pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
             Vec::from_iter(node.lease_renewed),
         ),
         (
-            "NotReady",
+            NOT_READY,
             "the node became NotReady",
             Vec::from_iter(node.since),
         ),

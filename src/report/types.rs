@@ -112,6 +112,9 @@ pub struct BreakerEntry {
     pub held: usize,
     /// What the NotReady nodes have in common that the others lack, and when they failed, as sentences; empty in what-if.
     pub in_common: Vec<String>,
+    /// How to look at that oneself.
+    #[serde(skip)]
+    pub compare: Option<Step>,
 }
 
 /// A node.

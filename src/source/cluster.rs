@@ -155,6 +155,11 @@ impl Source for Live<'_> {
         pods.map_err(|failure| self.unread_to_give_up(format!("pods of {namespace}"), &failure))
     }
 
+    async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>> {
+        let pods = self.cluster.namesakes(name).await;
+        self.readable(&format!("pods named {name}"), pods)
+    }
+
     async fn namespaces(&self) -> Read<Namespaces> {
         let namespaces = self.cluster.namespaces().await;
         namespaces.map_err(|failure| self.unread("namespaces".to_owned(), &failure))

@@ -47,6 +47,8 @@ pub trait Source {
     async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>>;
     /// The same of all of its pods that use claims: one that could not be read may use any.
     async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>>;
+    /// The pods of that name in any namespace.
+    async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>>;
     /// All namespaces.
     async fn namespaces(&self) -> Read<Namespaces>;
     /// The value by which a namespace is opted out, by the list of all.

@@ -508,6 +508,11 @@ impl Source for Saved {
         Ok(self.summaries.get(namespace).cloned().unwrap_or_default())
     }
 
+    async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>> {
+        let pods = self.summaries.values().flatten();
+        Ok(pods.filter(|pod| pod.name == name).cloned().collect())
+    }
+
     async fn namespaces(&self) -> Read<Namespaces> {
         self.all_read("Namespace", "a namespace")?;
         Ok(self.namespaces.clone())

@@ -765,6 +765,15 @@ fn kosmos_leaf(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) ->
     Advice::new(risk, steps)
 }
 
+/// How to see what the nodes that are not Ready have in common.
+pub fn compare_nodes(kubectl: &Kubectl) -> Step {
+    let labels = "topology.kubernetes.io/zone,node.kubernetes.io/instance-type";
+    step(
+        "See what the NotReady nodes have in common:",
+        kubectl.command(["get", "nodes", "-o", "wide", "-L", labels]),
+    )
+}
+
 /// What to do about a node that was reaped from, or would be: its containers may still be running.
 pub fn power_off(name: &str) -> Step {
     remark(format!(

@@ -3,20 +3,20 @@
 //! Reads what a run reads, and the pod besides, and evaluates every rule on it rather than up to the first that holds.
 //! Its plan is the run's own. Only reads are sent.
 
-mod text;
+mod page;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::cli::{Output, PodName};
+use crate::cli::PodName;
 use crate::cluster::Cluster;
 use crate::decide::{Answer, Evaluation, ReasonCode, evaluate, spoken};
 use crate::exit::{CouldNotRun, Exit, Result};
 use crate::facts::{Owner, PodSummary, ReadError};
 use crate::limits::{Judged, Limit, Plan};
-use crate::questions::Judgement;
-use crate::report::text::Screen;
-use crate::report::{Render, VERSION, answers_of};
+use crate::questions::{Judgement, near};
+use crate::report::page::Page;
+use crate::report::{NodeEntry, Render, VERSION, answers_of, node_of};
 use crate::settings::{Settings, Task};
 use crate::source::cluster::Live;
 use crate::source::snapshot::{self, Pods};
@@ -51,6 +51,12 @@ pub struct Explanation {
     pub errors: Vec<ReadError>,
     /// What the source does not show, as sentences.
     pub unseen: Vec<String>,
+    /// What is known of its node, where that is not Ready.
+    #[serde(skip)]
+    pub node: Option<NodeEntry>,
+    /// Every rule is to be shown to people too.
+    #[serde(skip)]
+    pub all_rules: bool,
     /// 0, or 3 where something could not be read.
     #[serde(rename = "exitCode")]
     pub exit: Exit,
@@ -109,18 +115,62 @@ pub async fn run_on(
     asked: &PodName,
 ) -> Result<Explanation> {
     let raw = source.pod(&asked.namespace, &asked.name).await?;
-    let raw = raw.ok_or_else(|| absent(asked))?;
+    let Some(raw) = raw else {
+        return Err(absent(source, asked).await);
+    };
     let summary = raw.summary();
     let terminating = summary.terminating.then_some(raw);
     let gathered = gather(source, &settings.wanted(), terminating).await?;
     answer(settings, asked, &summary, gathered)
 }
 
-fn absent(asked @ PodName { namespace, .. }: &PodName) -> CouldNotRun {
-    CouldNotRun::Source(format!(
-        "there is no pod {asked}: it may be gone already; list the pods with: kubectl get pods -n {namespace}"
-    ))
+/// Says that there is no such pod, and which may be meant: one of that namespace, that name in another one, or one of the
+/// workload that has the name.
+async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
+    let PodName { namespace, name } = asked;
+    // A hint is not worth an error of its own.
+    let here = source.summaries(namespace).await.unwrap_or_default();
+    let near = near(name, here.iter().map(|pod| pod.name.as_str()));
+    let elsewhere = source.namesakes(name).await.unwrap_or_default();
+    let elsewhere = elsewhere
+        .iter()
+        .map(|pod| format!("{}/{name}", pod.namespace));
+    let elsewhere = elsewhere.collect::<Vec<_>>().join(" and ");
+    let hint = if WORKLOADS.contains(&namespace.as_str()) && here.is_empty() {
+        format!(
+            "{namespace} was read as a namespace, and explain takes a pod: list those of {name} with kubectl get pods -A | \
+             grep {name}, then write NAMESPACE/POD"
+        )
+    } else if elsewhere.is_empty() {
+        near.unwrap_or_else(|| {
+            format!("it may be gone already; list the pods with: kubectl get pods -n {namespace}")
+        })
+    } else {
+        let near = near.map(|near| format!("; or {near}")).unwrap_or_default();
+        format!("there is {elsewhere}{near}")
+    };
+    CouldNotRun::Source(format!("there is no pod {asked}; {hint}"))
 }
+
+/// What kubectl calls that which makes pods.
+const WORKLOADS: [&str; 16] = [
+    "deploy",
+    "deployment",
+    "deployments",
+    "sts",
+    "statefulset",
+    "statefulsets",
+    "ds",
+    "daemonset",
+    "daemonsets",
+    "rs",
+    "replicaset",
+    "replicasets",
+    "job",
+    "jobs",
+    "cronjob",
+    "cronjobs",
+];
 
 fn unread(asked: &PodName, cause: &str) -> CouldNotRun {
     CouldNotRun::Source(format!("pod {asked} could not be read: {cause}"))
@@ -211,6 +261,7 @@ fn answer(
         return Ok(explanation);
     };
     explanation.limits = limits(&plan, judged);
+    explanation.node = node_of(judged, &facts, settings);
     explanation.answers = answers_of(judged, &facts, &settings.policy);
     explanation.judgement = Judgement::of(judged, &plan, &facts, settings);
     if judged.code() == ReasonCode::FactsUnread {
@@ -271,7 +322,7 @@ impl Render for Explanation {
         self.exit
     }
 
-    fn people(&self, _: Output, screen: Screen) -> String {
-        text::write(self, screen)
+    fn page(&self) -> Page {
+        page::page(self)
     }
 }

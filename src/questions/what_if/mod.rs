@@ -3,8 +3,8 @@
 //! What is supposed is put into the answers of the source: see [`supposed`]. A run's own gathering, rules and limits go
 //! by those, so that what is foretold cannot drift from what is done. Only reads are sent.
 
+mod page;
 mod supposed;
-mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use self::supposed::Supposed;
-use crate::cli::Output;
 use crate::cluster::Cluster;
 use crate::codes::codes;
 use crate::decide::{Reason, ReasonCode, Verdict};
 use crate::exit::{CouldNotRun, Exit, Result};
 use crate::facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay};
 use crate::limits::{FEW_NODES, Judged, Plan};
-use crate::questions::{Judgement, joined};
-use crate::report::text::Screen;
+use crate::questions::{Judgement, joined, near};
+use crate::report::page::Page;
 use crate::report::{BreakerEntry, Render, SettingsEntry, VERSION, notes};
 use crate::settings::{Settings, Task};
 use crate::source::cluster::Live;
@@ -183,23 +182,8 @@ pub async fn run_on(
 }
 
 fn no_such_node(name: &str, standings: &Standings) -> CouldNotRun {
-    let near = standings
-        .keys()
-        .map(|known| (strsim::jaro_winkler(name, known), known));
-    let mut near = near
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .collect::<Vec<_>>();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let near = near
-        .iter()
-        .take(3)
-        .map(|(_, name)| name.as_str())
-        .collect::<Vec<_>>()
-        .join(" or ");
-    let hint = match near.as_str() {
-        "" => "list them with: kubectl get nodes".to_owned(),
-        near => format!("did you mean {near}?"),
-    };
+    let hint = near(name, standings.keys().map(String::as_str))
+        .unwrap_or_else(|| "list them with: kubectl get nodes".to_owned());
     CouldNotRun::Usage(format!("there is no node {name}; {hint}"))
 }
 
@@ -412,8 +396,8 @@ impl Render for WhatIf {
         self.exit
     }
 
-    fn people(&self, _: Output, screen: Screen) -> String {
-        text::write(self, screen)
+    fn page(&self) -> Page {
+        page::page(self)
     }
 }
 

@@ -127,6 +127,10 @@ impl<S: Source> Source for Supposed<'_, S> {
         self.source.summaries(namespace).await
     }
 
+    async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>> {
+        self.source.namesakes(name).await
+    }
+
     async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>> {
         self.source.users(namespace).await
     }

@@ -10,38 +10,23 @@ mod svg;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use self::svg::Axis;
-
-use super::{
-    Group, NodeEntry, PodEntry, Report,
-    phrases::{self, clean},
-    timeline::{self, Moment},
-};
-use crate::{
-    advice::Step,
-    decide::{ReasonCode, Verdict},
-    limits::natural,
-    outcome::OutcomeCode,
-};
+use super::page::{Block, Entry, Fold, Page, Section, Tag, Tone};
+use super::phrases::{self, clean};
+use crate::advice::Step;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// The class of the parts that are about pods, which the filters work on.
-const OF_PODS: Option<&str> = Some("of-pods");
-/// How many rows a reader can take in at once. Further rows are folded.
-const FIRST: usize = 25;
-/// More pods than this of a kind on a node are folded.
-const MANY: usize = 10;
-/// How many cards are unfolded: they are tall.
-const FEW: usize = 3;
 /// The legend of the time axis, which holds the marks that its rows refer to.
 const MARKS: &str = include_str!("marks.html");
 /// With the digests of both; a test writes it.
 const POLICY: &str = include_str!("policy.txt");
 
-/// Writes `report` as a page.
-pub fn write(report: &Report) -> String {
-    let title = title(report);
-    let page = html! {
+/// Writes `page` as HTML.
+pub fn write(page: &Page) -> String {
+    // An overview comes first where there is room for it.
+    let (axis, others): (Vec<_>, Vec<_>) = page.sections.iter().partition(|it| it.id == "nodes");
+    let first = others.first().map_or("main", |section| section.id);
+    let document = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -50,195 +35,182 @@ pub fn write(report: &Report) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title {
-                    (title) " · "
-                    @if let Some(place) = report.cluster_name.as_ref().or(report.cluster.as_ref()) { (clean(place)) " · " }
-                    "pod-reaper"
-                }
+                title { (page.headline) " · " @if !page.place.is_empty() { (clean(&page.place)) " · " } "pod-reaper" }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                a.skip href=(if report.groups.is_empty() { "#main" } else { "#manual" }) { "Skip to what needs you" }
-                (header(report, &title))
+                a.skip href=(format!("#{first}")) { "Skip to what matters most" }
+                header {
+                    h1 { (page.headline) }
+                    p.quiet { (clean(&page.about)) }
+                    ul.counts {
+                        @for count in &page.counts {
+                            li { a.bad[count.is_bad] href=(format!("#{}", count.id)) { b { (count.count) } (count.what) } }
+                        }
+                    }
+                    (blocks(&page.lead))
+                }
                 main #main {
-                    (nodes(report))
-                    (manual(report))
-                    (remember(report))
-                    @for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] { (rows(report, verdict)) }
-                    (besides(report))
-                    (glossary(report))
+                    @for part in axis.into_iter().chain(others) { (section(page, part)) }
+                    (words(page))
                 }
                 footer.quiet.small {
-                    p { "pod-reaper " (report.program_version) ": " (clean(&phrases::run(report))) ", judged at " (time(report.judged_at)) "." }
-                    p { (clean(&phrases::settings(report))) " Times are UTC, of the cluster's clock." }
+                    p { (clean(&page.settings)) " Times are UTC, of the cluster's clock." }
                 }
                 p #said.visually-hidden role="status" {}
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     };
-    page.into_string() + "\n"
+    document.into_string() + "\n"
 }
 
-/// What matters most, in a few words.
-fn title(report: &Report) -> String {
-    let plural = |count, one, many| (count > 0).then(|| phrases::counted(count, one, many));
-    let reap = phrases::of(report, Verdict::Reap);
-    let wrong = reap.iter().filter(|pod| phrases::went_wrong(pod)).count();
-    let told = report
-        .notices
+fn section(page: &Page, part: &Section) -> Markup {
+    let heading_id = format!("{}-heading", part.id);
+    let mut entries = Vec::new();
+    part.blocks
         .iter()
-        .filter(|notice| notice.code.asks_for_a_look())
-        .count();
-    let parts = [
-        report
-            .breaker
-            .as_ref()
-            .map(|breaker| format!("nothing is deleted, {} held", breaker.held)),
-        plural(
-            phrases::of(report, Verdict::Manual).len(),
-            "pod needs you",
-            "pods need you",
-        ),
-        plural(wrong, "pod was not reaped", "pods were not reaped"),
-        (wrong < reap.len()).then(|| format!("{} {}", reap.len() - wrong, phrases::reaped(report))),
-        plural(
-            report.errors.len(),
-            "thing could not be read",
-            "things could not be read",
-        ),
-        plural(told, "thing is worth knowing", "things are worth knowing"),
-    ];
-    let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    if title.is_empty() {
-        "nothing needs you".to_owned()
-    } else {
-        title
-    }
-}
-
-fn header(report: &Report, title: &str) -> Markup {
-    let wrong = report.pods.iter().any(phrases::went_wrong);
-    html! {
-        header {
-            h1 { (title) }
-            ul.counts {
-                @for (verdict, words) in [
-                    (Verdict::Manual, "need you"),
-                    (Verdict::Reap, phrases::reaped(report)),
-                    (Verdict::Wait, "waiting"),
-                    (Verdict::Leave, "left alone"),
-                ] {
-                    @let pods = phrases::of(report, verdict);
-                    @let alarming = verdict == Verdict::Manual || verdict == Verdict::Reap && wrong;
-                    @if !pods.is_empty() {
-                        li { a.bad[alarming] href=(format!("#{verdict}")) { b { (phrases::count(&pods)) } (words) } }
-                    }
-                }
-                @let b = html! { b { (report.summary.nodes_not_ready) " of " (report.summary.nodes) } };
-                li { a href="#nodes" { (b) "nodes NotReady" } }
-            }
-            p.quiet { (clean(&phrases::summary(report))) }
-            @if let Some(breaker) = &report.breaker {
-                div.card.alarm role="note" {
-                    p { b { "Nothing is deleted " } (reason_chip(breaker.reason)) }
-                    @for says in phrases::breaker(breaker) { p { (clean(&says)) } }
-                }
-            }
-        }
-    }
-}
-
-/// A part of the page, under its heading. `class` marks those that are about pods.
-fn section(id: &str, class: Option<&str>, heading: &str, content: &Markup) -> Markup {
-    let heading_id = format!("{id}-heading");
-    html! {
-        section class=[class] id=(id) aria-labelledby=(heading_id) {
-            h2 id=(heading_id) { (heading) }
-            (content)
-        }
-    }
-}
-
-/// Such a part with a list in it; nothing where the list is empty.
-fn list(id: &str, class: Option<&str>, heading: &str, items: &[Markup]) -> Markup {
-    if items.is_empty() {
-        return html! {};
-    }
-    section(id, class, heading, &short(items))
-}
-
-/// A list. All after the first entries are folded.
-fn short(items: &[Markup]) -> Markup {
-    let (first, more) = items.split_at(items.len().min(FIRST));
-    html! {
-        ul.rows { @for item in first { (item) } }
-        @if !more.is_empty() {
-            details { summary { (more.len()) " more" } ul.rows { @for item in more { (item) } } }
-        }
-    }
-}
-
-/// What needs a person: pods, and what to do about the nodes.
-fn manual(report: &Report) -> Markup {
-    let cards = report
-        .groups
+        .for_each(|block| block.entries(&mut entries));
+    let moments = entries
         .iter()
-        .map(|group| card(report, group))
+        .flat_map(|entry| &entry.moments)
         .collect::<Vec<_>>();
-    let nodes = report
-        .nodes
-        .iter()
-        .filter(|node| !node.steps.is_empty())
-        .map(|node| {
-            html! { li data-node=(clean(&node.name)) { (loose(&node.steps)) } }
-        });
-    let run_now = report.run_now.iter();
-    let run_now = run_now.map(|step| html! { li { (loose([step])) } });
+    let axis = (!moments.is_empty()).then(|| Axis::over(moments.into_iter(), page.judged_at));
     html! {
-        (list("manual", OF_PODS, &phrases::heading(report, Verdict::Manual), &cards))
-        (list("run-now", None, "Once you have answered", &run_now.collect::<Vec<_>>()))
-        (list("node-steps", None, "What to do about the nodes", &nodes.collect::<Vec<_>>()))
+        section.alarm[part.id == "breaker"] id=(part.id) aria-labelledby=(heading_id) {
+            h2 id=(heading_id) { (clean(&part.heading)) }
+            @if let Some(axis) = &axis {
+                div.chart {
+                    div.node { span.quiet.small { (page.judged_at.strftime("%F UTC")) } (axis.draw()) }
+                    (drawn(&part.blocks, Some(axis)))
+                    (PreEscaped(MARKS))
+                }
+            } @else { (drawn(&part.blocks, None)) }
+        }
+    }
+}
+
+fn blocks(all: &[Block]) -> Markup {
+    drawn(all, None)
+}
+
+/// Entries that follow each other are one list.
+fn drawn(all: &[Block], axis: Option<&Axis>) -> Markup {
+    let runs = all.chunk_by(|one, other| one.is_item() == other.is_item());
+    html! {
+        @for run in runs {
+            @if run[0].is_item() { ul.rows { @for block in run { (drawn_one(block, axis)) } } }
+            @else { @for block in run { (drawn_one(block, axis)) } }
+        }
+    }
+}
+
+fn drawn_one(block: &Block, axis: Option<&Axis>) -> Markup {
+    match block {
+        Block::Says { label, text, tone } => html! {
+            p class=[class(*tone)] { @if !label.is_empty() { b { (label) ": " } } (clean(text)) }
+        },
+        Block::Steps { ordered, steps, .. } => html! {
+            @if *ordered { ol.steps { @for step in steps { (step_of(step)) } } }
+            @else { ul.steps.loose { @for step in steps { (step_of(step)) } } }
+        },
+        Block::Entry(entry) => match axis {
+            Some(axis) => on_axis(entry, axis),
+            None if entry.is_card => card(entry),
+            None => row(entry),
+        },
+        Block::Fold(Fold {
+            open: true, blocks, ..
+        }) => html! {
+            @for block in blocks { (drawn_one(block, axis)) }
+        },
+        Block::Fold(Fold { says, blocks, .. }) => html! {
+            li { details { summary { (clean(says)) } (drawn(blocks, axis)) } }
+        },
+    }
+}
+
+fn class(tone: Tone) -> Option<&'static str> {
+    match tone {
+        Tone::Quiet => Some("quiet"),
+        Tone::Caution => Some("risk"),
+        Tone::Plain | Tone::Strong | Tone::Good | Tone::Bad => None,
     }
 }
 
 /// Pods that a person has to look at, with what there is to do about all of them.
-fn card(report: &Report, group: &Group) -> Markup {
-    let pod = &report.pods[group.pods[0]];
-    let several = phrases::several(report, group);
-    let harm = group.steps.iter().find_map(|step| step.harm);
-    let node = pod.node.as_deref().map(clean);
-    html! {
-        li.pod.card data-namespace=(pod.namespace) data-verdict=(pod.verdict) data-pods=(group.pods.len()) data-node=[node] {
-            details open[report.groups.len() <= FEW] {
-                summary {
-                    h3 { @if let Some((says, _)) = &several { (clean(says)) } @else { (name(pod)) } }
-                    (chip(pod)) " "
-                    @if let Some(harm) = harm { span.harm { (harm) } }
-                    @if several.is_none() { p.quiet.small { (origin(pod)) (place(pod)) } }
-                }
-                @if let Some((_, names)) = &several {
-                    details open[group.pods.len() <= MANY] { summary { "Their names" } p { (clean(names)) } }
-                }
-                p { (clean(&group.detail)) }
-                @if let Some(risk) = &group.risk { p.risk { b { "Risk: " } (clean(risk)) } }
-                @if !group.steps.is_empty() { ol.steps { @for step in &group.steps { (step_of(step)) } } }
+fn card(entry: &Entry) -> Markup {
+    let content = html! {
+        details open[entry.open] {
+            summary {
+                h3 { (name(entry)) }
+                @if let Some(tag) = entry.tag { (chip(tag)) " " }
+                @if let Some(harm) = entry.harm { span.harm { (harm) } }
+                p.quiet.small { (clean(&facts(entry))) }
+            }
+            (blocks(&entry.blocks))
+        }
+    };
+    item(entry, "pod card", &content)
+}
+
+fn row(entry: &Entry) -> Markup {
+    let content = html! {
+        div.line {
+            span { (name(entry)) }
+            @for (fact, place) in entry.facts.iter().zip(0..) { span.owner[place == 0] { (clean(fact)) } }
+            span.end {
+                @if let Some(harm) = entry.harm { span.harm { (harm) } " " }
+                @if let Some(tag) = entry.tag { (chip(tag)) }
             }
         }
+        div.small { (blocks(&entry.blocks)) }
+    };
+    item(entry, "pod", &content)
+}
+
+/// A node, in a line.
+fn on_axis(entry: &Entry, axis: &Axis) -> Markup {
+    let (state, pods) = (entry.facts.first(), entry.facts.get(1));
+    let content = html! {
+        details {
+            summary.node {
+                b { (clean(&entry.name)) }
+                (axis.row(&entry.moments))
+                span.small { @if let Some(pods) = pods { (clean(pods)) } }
+            }
+            @if let Some(state) = state { p { (clean(state)) "." } }
+            (blocks(&entry.blocks))
+            ul.small {
+                @for moment in &entry.moments {
+                    li {
+                        (time(moment.first)) " " b { (moment.word) } ": " (clean(&moment.what))
+                        @if moment.last > moment.first { ", the last at " (time(moment.last)) }
+                        "."
+                    }
+                }
+            }
+        }
+    };
+    item(entry, "", &content)
+}
+
+fn item(entry: &Entry, class: &str, content: &Markup) -> Markup {
+    let key = &entry.key;
+    let (namespace, node) = (
+        key.namespace.as_deref().map(clean),
+        key.node.as_deref().map(clean),
+    );
+    let pods = (key.pods > 0).then_some(key.pods);
+    let class = Some(class).filter(|class| !class.is_empty());
+    html! {
+        li class=[class] data-namespace=[namespace] data-verdict=[key.verdict] data-pods=[pods] data-node=[node] { (content) }
     }
 }
 
-fn origin(pod: &PodEntry) -> Markup {
-    html! { span.owner { @if let Some(owner) = &pod.owner { (clean(&owner.kind)) "/" (clean(&owner.name)) } } " " }
-}
-
-fn place(pod: &PodEntry) -> Markup {
-    html! { span { @if let Some(node) = &pod.node { "on " (clean(node)) ", " } (phrases::overdue(pod.overdue_seconds)) } }
-}
-
-/// Steps of which none waits for another.
-fn loose<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Markup {
-    html! { ul.steps.loose { @for step in steps { (step_of(step)) } } }
+fn facts(entry: &Entry) -> String {
+    let facts = entry.facts.iter().filter(|fact| !fact.is_empty());
+    facts.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn step_of(step: &Step) -> Markup {
@@ -252,211 +224,46 @@ fn step_of(step: &Step) -> Markup {
     }
 }
 
-/// What the owners of reaped pods have written down for this moment.
-fn remember(report: &Report) -> Markup {
-    let items = phrases::of(report, Verdict::Reap)
-        .into_iter()
-        .filter_map(|pod| {
-            let note = clean(pod.note.as_ref()?);
-            Some(html! { li data-namespace=(pod.namespace) { (name(pod)) ": " (note) } })
-        });
-    let items = items.collect::<Vec<_>>();
-    list(
-        "remember",
-        OF_PODS,
-        &format!("To remember once they are reaped: {}", items.len()),
-        &items,
-    )
-}
-
-/// The nodes on one time axis, a row each, those with pods for a person first.
-fn nodes(report: &Report) -> Markup {
-    let nodes = report
-        .nodes
-        .iter()
-        .map(|node| (node, timeline::of(report, node)));
-    let mut nodes = nodes.collect::<Vec<_>>();
-    nodes.sort_by_key(|(node, _)| {
-        node.pods
-            .get(&Verdict::Manual)
-            .is_none_or(|count| *count == 0)
-    });
-    let axis = Axis::over(
-        nodes.iter().flat_map(|(_, moments)| moments),
-        report.judged_at,
-    );
-    let rows = nodes
-        .iter()
-        .map(|(node, moments)| node_row(report, node, moments, &axis));
-    let chart = html! {
-        @if !nodes.is_empty() {
-            div.chart {
-                div.node { span.quiet.small { (report.judged_at.strftime("%F")) } (axis.draw()) }
-                (short(&rows.collect::<Vec<_>>()))
-                (PreEscaped(MARKS))
-            }
-        }
-    };
-    section("nodes", None, &phrases::nodes(report), &chart)
-}
-
-fn node_row(report: &Report, node: &NodeEntry, moments: &[Moment], axis: &Axis) -> Markup {
-    let leaf = !node.leaf_marks.is_empty();
+fn words(page: &Page) -> Markup {
     html! {
-        li data-node=(clean(&node.name)) {
-            details {
-                summary.node {
-                    b { (clean(&node.name)) }
-                    (axis.row(node.since, moments))
-                    span.small { @if leaf { "leaf node, " } (phrases::terminating(node).as_deref().unwrap_or("none Terminating")) }
-                }
-                p { (clean(&phrases::node(report, node))) "." }
-                @if leaf { p { "A leaf node, by its " (clean(&node.leaf_marks.join(", "))) "." } }
-                ul.small {
-                    @for moment in moments {
-                        li {
-                            (time(moment.first)) " " b { (moment.word) } ": " (moment.what)
-                            @if moment.last > moment.first { ", the last at " (time(moment.last)) }
-                            "."
-                        }
+        section #words aria-labelledby="words-heading" {
+            h2 #words-heading { "What the words mean" }
+            dl.glossary {
+                @for word in &page.words {
+                    div id=(format!("{}-{}", word.of, word.code)) {
+                        dt { (word.code) " " span.quiet { "(" (word.of) ")" } }
+                        dd { (word.means) }
+                        @if !word.advice.is_empty() { dd { b { "What to do: " } (word.advice) } }
                     }
                 }
-                @if !node.volume_attachments.is_empty() { p { "Volumes still attached: " (clean(&phrases::attached(node))) "." } }
             }
         }
     }
 }
 
-/// The pods with a verdict that leaves a person little to do, a line each; what went wrong first. Many of a kind on a node
-/// are folded.
-fn rows(report: &Report, verdict: Verdict) -> Markup {
-    let kind = |pod: &&PodEntry| {
-        (
-            !phrases::went_wrong(pod),
-            pod.node.as_deref().map(natural),
-            phrases::tag(pod),
-        )
-    };
-    let mut pods = phrases::of(report, verdict);
-    pods.sort_by_cached_key(kind);
-    let kinds = pods.chunk_by(|one, other| kind(one) == kind(other)).map(|alike| {
-        let (pod, rows) = (alike[0], html! { @for pod in alike { (row(pod)) } });
-        if alike.len() <= MANY {
-            return rows;
+/// A long name may be broken after its namespace.
+fn name(entry: &Entry) -> Markup {
+    match entry.name.split_once('/') {
+        Some((namespace, name)) if entry.key.namespace.as_deref() == Some(namespace) => {
+            html! { (clean(namespace)) "/" wbr; b { (clean(name)) } }
         }
-        let summary = html! {
-            b { (alike.len()) " pods" } @if let Some(node) = &pod.node { " on " (clean(node)) } " "
-            @if phrases::tag(pod).is_some() { (chip(pod)) }
-        };
-        html! { li { details { summary { (summary) } ul.rows { (rows) } } } }
-    });
-    list(
-        verdict.as_str(),
-        OF_PODS,
-        &phrases::heading(report, verdict),
-        &kinds.collect::<Vec<_>>(),
-    )
-}
-
-fn row(pod: &PodEntry) -> Markup {
-    let node = pod.node.as_deref().map(clean);
-    html! {
-        li.pod data-namespace=(pod.namespace) data-verdict=(pod.verdict) data-node=[node] {
-            div.line {
-                span { (name(pod)) }
-                (origin(pod))
-                (place(pod))
-                span.end {
-                    @if pod.reason == ReasonCode::Scratch { span.harm { "Destroys scratch" } " " }
-                    @if pod.reason == ReasonCode::Answered { span.harm { "Answered" } " " }
-                    @if phrases::tag(pod).is_some() { (chip(pod)) }
-                }
-            }
-            @if let Some(sentence) = phrases::sentence(pod) { p.quiet.small { (clean(sentence)) } }
-            @if let Some(says) = phrases::replacement(pod) { p.small { b { "Replacement: " } (clean(&says)) } }
-        }
+        _ => html! { b { (clean(&entry.name)) } },
     }
-}
-
-/// What there is to know besides, what could not be read, and what could not be seen.
-fn besides(report: &Report) -> Markup {
-    let notices = report.notices.iter();
-    let notices = notices.map(
-        |notice| html! { li { (clean(&notice.detail)) " " span.quiet { "[" (notice.code) "]" } } },
-    );
-    let errors = report.errors.iter();
-    let errors =
-        errors.map(|error| html! { li { b { (clean(&error.what)) } ": " (clean(&error.cause)) } });
-    let unseen = report
-        .unseen
-        .iter()
-        .map(|sentence| html! { li { (clean(sentence)) } });
-    let unread = format!("Could not be read: {}", report.errors.len());
-    html! {
-        (list("notices", None, "Worth knowing", &notices.collect::<Vec<_>>()))
-        (list("unread", None, &unread, &errors.collect::<Vec<_>>()))
-        (list("unseen", None, "Could not be seen", &unseen.collect::<Vec<_>>()))
-    }
-}
-
-fn glossary(report: &Report) -> Markup {
-    let outcomes = report
-        .summary
-        .outcomes
-        .iter()
-        .map(|(code, count)| (code.as_str(), "outcome", code.means(), *count));
-    let states = report.summary.replacements.iter();
-    let states =
-        states.map(|(state, count)| (state.as_str(), "replacement", state.means(), *count));
-    let words = outcomes.chain(states).filter(|(.., count)| *count > 0);
-    let words = html! {
-        dl.glossary {
-            @for code in phrases::reasons(report) {
-                div id=(format!("reason-{code}")) {
-                    dt { (code) " " span.quiet { "(" (code.verdict()) ")" } }
-                    dd { (code.means()) }
-                    dd { b { "What to do: " } (code.advice()) }
-                }
-            }
-            @for (word, of, means, _) in words {
-                div id=(format!("{of}-{word}")) {
-                    dt { (word) " " span.quiet { "(" (of) ")" } }
-                    dd { (means) }
-                }
-            }
-        }
-    };
-    section("reasons", None, "What the words mean", &words)
-}
-
-fn name(pod: &PodEntry) -> Markup {
-    html! { (clean(&pod.namespace)) "/" wbr; b { (clean(&pod.name)) } }
 }
 
 fn time(moment: jiff::Timestamp) -> Markup {
     html! { time datetime=(moment) { (moment.strftime("%F %TZ")) } }
 }
 
-/// The outcome or the reason, which leads to what it means.
-fn chip(pod: &PodEntry) -> Markup {
-    let Some(outcome) = pod.outcome else {
-        return reason_chip(pod.reason);
+/// A code, which leads to what it means.
+fn chip(tag: Tag) -> Markup {
+    let colour = match tag.tone {
+        Tone::Bad => "bad",
+        Tone::Caution => "warn",
+        Tone::Good => "good",
+        Tone::Plain | Tone::Strong | Tone::Quiet => "neutral",
     };
-    let colour = match outcome {
-        _ if phrases::went_wrong(pod) => "bad",
-        OutcomeCode::WouldDelete => "neutral",
-        _ => "good",
-    };
-    html! { a.chip.(colour) href=(format!("#outcome-{outcome}")) { (outcome) } }
-}
-
-fn reason_chip(code: ReasonCode) -> Markup {
-    let colour = match code.verdict() {
-        Verdict::Manual => "bad",
-        Verdict::Wait => "warn",
-        Verdict::Reap | Verdict::Leave => "neutral",
-    };
-    html! { a.chip.(colour) href=(format!("#reason-{code}")) { (code) } }
+    html! { a.chip.(colour) href=(format!("#{}-{}", tag.of, tag.code)) { (tag.code) } }
 }
 
 #[cfg(test)]

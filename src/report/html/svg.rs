@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use crate::report::timeline::Moment;
+use crate::report::timeline::{Moment, NOT_READY};
 
 /// Room at both ends, in percent, so that no mark is cut.
 const MARGIN: f64 = 2.0;
@@ -68,13 +68,14 @@ impl Axis {
         }
     }
 
-    /// The row of a node that is NotReady `since` then.
-    pub fn row(&self, since: Option<Timestamp>, moments: &[Moment]) -> Markup {
+    /// A row; of a node its time without being Ready, up to the end.
+    pub fn row(&self, moments: &[Moment]) -> Markup {
+        let since = moments.iter().find(|moment| moment.word == NOT_READY);
         html! {
             svg.timeline aria-hidden="true" {
                 use href="#ticks" {}
-                @if let Some(since) = since { (self.stretch("down", since, self.judged_at)) }
-                @for moment in moments { (self.stretch("several", moment.first, moment.last)) }
+                @if let Some(since) = since { (self.stretch("down", since.first, self.judged_at)) }
+                @for moment in moments { (self.stretch("several", moment.first, moment.last.min(self.judged_at))) }
                 @for Moment { word, first, .. } in moments {
                     use href=(format!("#mark-{word}")) x=(self.place(*first)) y="12" {}
                 }
@@ -128,8 +129,7 @@ mod tests {
         ];
         let other = [moment("heartbeat", "31T01:30:00", "31T01:30:00")];
         let axis = Axis::over(first.iter().chain(&other), time("31T02:00:00"));
-        let drawn =
-            axis.draw().into_string() + &axis.row(Some(first[0].first), &first).into_string();
+        let drawn = axis.draw().into_string() + &axis.row(&first).into_string();
         for part in [
             r#"<text x="26.0%" y="15">01:15</text><text x="50.0%" y="15">01:30</text>"#,
             r##"<use href="#mark-NotReady" x="2.0%""##,
@@ -140,7 +140,7 @@ mod tests {
         ] {
             assert!(drawn.contains(part), "{part} is missing in {drawn}");
         }
-        let row = axis.row(None, &other).into_string();
+        let row = axis.row(&other).into_string();
         assert!(
             row.contains(r##"<use href="#mark-heartbeat" x="50.0%""##),
             "{row}"
@@ -178,11 +178,7 @@ mod tests {
     fn a_single_moment_is_drawn_too() {
         let judged = moment("judged", "31T01:00:00", "31T01:00:00");
         let axis = Axis::over([&judged].into_iter(), judged.first);
-        assert!(
-            axis.row(None, &[judged])
-                .into_string()
-                .contains(r#"x="98.0%""#)
-        );
+        assert!(axis.row(&[judged]).into_string().contains(r#"x="98.0%""#));
         axis.draw();
     }
 }

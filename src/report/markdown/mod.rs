@@ -4,202 +4,117 @@
 //! `#1`, and a formula of `$…$`, also where Markdown itself sees plain text. It does so nowhere in code, so a word with
 //! such a letter is shown as code.
 
-use super::{
-    PodEntry, Report,
-    phrases::{self, clean},
-};
-use crate::{advice::Step, decide::Verdict, outcome::OutcomeCode};
+use super::page::{Block, Entry, Fold, Page, Section};
+use super::phrases::{clean, command};
+use crate::advice::Step;
 
-/// Writes `report` as Markdown.
-pub fn write(report: &Report) -> String {
-    let mut page = String::new();
-    title(&mut page, report);
-    for_a_person(&mut page, report);
-    nodes(&mut page, report);
-    for verdict in [Verdict::Reap, Verdict::Wait, Verdict::Leave] {
-        table(&mut page, report, verdict);
+/// Writes `page` as Markdown.
+pub fn write(page: &Page) -> String {
+    let mut text = format!("# {}\n", prose(&page.about));
+    paragraph(&mut text, &prose(&page.settings));
+    blocks(&mut text, &[], &page.lead);
+    for Section {
+        heading,
+        columns,
+        blocks: all,
+        ..
+    } in &page.sections
+    {
+        text += &format!("\n## {}\n", prose(heading));
+        blocks(&mut text, columns, all);
     }
-    besides(&mut page, report);
-    page
+    if !page.words.is_empty() {
+        text += "\n## What the words mean\n\n";
+    }
+    for word in &page.words {
+        let advice = Some(prose(word.advice)).filter(|advice| !advice.is_empty());
+        let advice = advice
+            .map(|advice| format!(" *{advice}*"))
+            .unwrap_or_default();
+        text += &format!("- {}: {}{advice}\n", code(word.code), prose(word.means));
+    }
+    text
 }
 
-fn title(page: &mut String, report: &Report) {
-    let judged_at = report.judged_at.strftime("%F %TZ");
-    *page += &format!(
-        "# pod-reaper {}: {}\n\nJudged at {judged_at}. {}\n\n**Summary:** {}\n",
-        report.program_version,
-        prose(&phrases::run(report)),
-        prose(&phrases::settings(report)),
-        prose(&phrases::summary(report))
-    );
-    if let Some(breaker) = &report.breaker {
-        *page += &format!(
-            "\n> **Nothing is deleted** ({}). {}\n",
-            code(breaker.reason.as_str()),
-            phrases::breaker(breaker)
-                .iter()
-                .map(|says| prose(says))
-                .collect::<Vec<_>>()
-                .join("\n>\n> ")
-        );
+fn paragraph(text: &mut String, says: &str) {
+    if !says.is_empty() {
+        *text += &format!("\n{says}\n");
     }
 }
 
-fn for_a_person(page: &mut String, report: &Report) {
-    if report.groups.is_empty() {
-        return;
-    }
-    *page += &format!("\n## {}\n", phrases::heading(report, Verdict::Manual));
-    for group in &report.groups {
-        let pod = &report.pods[group.pods[0]];
-        if let Some((says, names)) = phrases::several(report, group) {
-            *page += &format!(
-                "\n### {}\n\n{}: {}\n",
-                prose(&says),
-                code(why(pod)),
-                prose(&names)
-            );
-        } else {
-            let mut facts = vec![code(why(pod))];
-            facts.extend(owner(pod));
-            facts.extend(pod.node.as_ref().map(|node| format!("on {}", code(node))));
-            facts.push(phrases::overdue(pod.overdue_seconds));
-            *page += &format!("\n### {}\n\n{}\n", name(pod), facts.join(", "));
-        }
-        *page += &format!("\n{}\n", prose(&group.detail));
-        if let Some(risk) = &group.risk {
-            *page += &format!("\n**Risk:** {}\n", prose(risk));
-        }
-        for (number, step) in group.steps.iter().enumerate() {
-            item(page, &format!("{}. ", number + 1), step);
+/// What is folded elsewhere is whole here. Entries that are no cards are rows of one table.
+fn blocks(text: &mut String, columns: &[&str], all: &[Block]) {
+    let mut rows = Vec::new();
+    all.iter().for_each(|block| block.entries(&mut rows));
+    if !rows.is_empty() && !columns.is_empty() {
+        let rule = " --- |".repeat(columns.len());
+        *text += &format!("\n| {} |\n|{rule}\n", columns.join(" | "));
+        for entry in &rows {
+            row(text, columns, entry);
         }
     }
-    if let Some(step) = &report.run_now {
-        item(page, "- ", step);
-    }
-}
-
-fn nodes(page: &mut String, report: &Report) {
-    *page += &format!("\n## {}\n", phrases::nodes(report));
-    if report.nodes.is_empty() {
-        return;
-    }
-    *page += "\n| Node | State | Terminating pods |\n| --- | --- | --- |\n";
-    for node in &report.nodes {
-        *page += &format!(
-            "| {} | {} | {} |\n",
-            code(&node.name),
-            prose(&phrases::node(report, node)),
-            phrases::terminating(node).as_deref().unwrap_or("none")
-        );
-    }
-    for node in &report.nodes {
-        for (words, names) in [
-            ("a leaf node, by its", node.leaf_marks.join(", ")),
-            ("volumes still attached:", phrases::attached(node)),
-        ] {
-            if !names.is_empty() {
-                *page += &format!("\n- {}: {words} {}\n", code(&node.name), prose(&names));
+    for block in all {
+        match block {
+            Block::Says {
+                label, text: says, ..
+            } => paragraph(text, &labelled(label, says)),
+            Block::Steps { ordered, steps, .. } => {
+                for (number, step) in steps.iter().enumerate() {
+                    let number = format!("{}. ", number + 1);
+                    item(text, if *ordered { &number } else { "- " }, step);
+                }
             }
+            Block::Entry(entry) if entry.is_card || columns.is_empty() => card(text, entry),
+            Block::Entry(_) => {}
+            Block::Fold(Fold { blocks: folded, .. }) if columns.is_empty() => {
+                blocks(text, columns, folded);
+            }
+            Block::Fold(_) => {}
         }
-        node.steps.iter().for_each(|step| item(page, "- ", step));
     }
 }
 
-/// The pods with a verdict that leaves a person little to do, a row each; what went wrong first.
-fn table(page: &mut String, report: &Report, verdict: Verdict) {
-    let mut pods = phrases::of(report, verdict);
-    if pods.is_empty() {
-        return;
-    }
-    *page += &format!("\n## {}\n", phrases::heading(report, verdict));
-    *page += "\n| Pod | Owner | Node | Overdue | Why | Remarks |\n| --- | --- | --- | --- | --- | --- |\n";
-    pods.sort_by_key(|pod| !phrases::went_wrong(pod));
-    for pod in pods {
-        let note = pod
-            .note
-            .as_ref()
-            .map(|note| format!("**Note:** {}", prose(note)));
-        let replacement =
-            phrases::replacement(pod).map(|says| format!("**Replacement:** {}", prose(&says)));
-        let remarks = phrases::sentence(pod)
-            .map(prose)
-            .into_iter()
-            .chain(replacement)
-            .chain(note)
-            .collect::<Vec<_>>();
-        *page += &format!(
-            "| {} | {} | {} | {} | {} | {} |\n",
-            name(pod),
-            owner(pod).unwrap_or_default(),
-            pod.node.as_deref().map(code).unwrap_or_default(),
-            phrases::overdue(pod.overdue_seconds).trim_start_matches("overdue "),
-            code(why(pod)),
-            remarks.join(" ")
-        );
-    }
-}
-
-/// What there is to know besides, what could not be read or seen, and what the reasons mean.
-fn besides(page: &mut String, report: &Report) {
-    let notices = report.notices.iter();
-    let notices =
-        notices.map(|notice| format!("{} ({})", prose(&notice.detail), code(notice.code.as_str())));
-    list(page, "Worth knowing", notices);
-    let errors = report.errors.iter();
-    let errors = errors.map(|error| format!("{}: {}", prose(&error.what), prose(&error.cause)));
-    list(
-        page,
-        &format!("Could not be read: {}", report.errors.len()),
-        errors,
-    );
-    list(
-        page,
-        "Could not be seen",
-        report.unseen.iter().map(|sentence| prose(sentence)),
-    );
-    let reasons = phrases::reasons(report).into_iter().map(|reason| {
-        format!(
-            "{}: {} *{}*",
-            code(reason.as_str()),
-            prose(reason.means()),
-            prose(reason.advice())
-        )
+fn row(text: &mut String, columns: &[&str], entry: &Entry) {
+    let remarks = entry.blocks.iter().filter_map(|block| match block {
+        Block::Says { label, text, .. } => Some(labelled(label, text)),
+        _ => None,
     });
-    list(page, "What the reasons mean", reasons);
+    let harm = entry.harm.map(|harm| format!("**{harm}.**"));
+    let remarks = harm
+        .into_iter()
+        .chain(remarks)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let mut cells = vec![code(&entry.name)];
+    cells.extend(entry.facts.iter().map(|fact| prose(fact)));
+    let tag = entry.tag.map(|tag| code(tag.code)).unwrap_or_default();
+    cells.extend((cells.len() + 1 < columns.len()).then_some(tag));
+    cells.push(remarks);
+    *text += &format!("| {} |\n", cells.join(" | "));
 }
 
-fn list(page: &mut String, heading: &str, items: impl Iterator<Item = String>) {
-    for (number, item) in items.enumerate() {
-        if number == 0 {
-            *page += &format!("\n## {heading}\n\n");
-        }
-        *page += &format!("- {item}\n");
+fn card(text: &mut String, entry: &Entry) {
+    let facts = entry.facts.iter().filter(|fact| !fact.is_empty());
+    let tag = entry.tag.map(|tag| code(tag.code));
+    let facts = tag.into_iter().chain(facts.map(|fact| prose(fact)));
+    let facts = facts.collect::<Vec<_>>().join(", ");
+    *text += &format!("\n### {}\n\n{facts}\n", code(&entry.name));
+    blocks(text, &[], &entry.blocks);
+}
+
+fn labelled(label: &str, says: &str) -> String {
+    match label {
+        "" => prose(says),
+        label => format!("**{label}:** {}", prose(says)),
     }
-}
-
-/// The outcome, else the reason.
-fn why(pod: &PodEntry) -> &'static str {
-    pod.outcome
-        .map_or_else(|| pod.reason.as_str(), OutcomeCode::as_str)
-}
-
-fn name(pod: &PodEntry) -> String {
-    code(&format!("{}/{}", pod.namespace, pod.name))
-}
-
-fn owner(pod: &PodEntry) -> Option<String> {
-    pod.owner
-        .as_ref()
-        .map(|owner| code(&format!("{}/{}", owner.kind, owner.name)))
 }
 
 /// A step in a list, its command in a fence that belongs to the item.
 fn item(page: &mut String, mark: &str, step: &Step) {
     *page += &format!("\n{mark}{}\n", prose(&step.what));
-    let Some(command) = &step.command else { return };
+    let Some(pasted) = &step.command else { return };
     let indent = " ".repeat(mark.len());
-    let command = phrases::command(command).replace('\n', &format!("\n{indent}"));
+    let command = command(pasted).replace('\n', &format!("\n{indent}"));
     // A fence that is longer than any run of backticks in it.
     let run = command
         .split(|letter| letter != '`')

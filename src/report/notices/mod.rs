@@ -41,6 +41,11 @@ codes! {
 }
 
 impl NoticeCode {
+    /// Whether it has to be read before anything else: what is below says nothing without it.
+    pub fn is_first(self) -> bool {
+        self == Self::NoNamespace
+    }
+
     /// Whether something is not as it should be, or may not be.
     pub fn asks_for_a_look(self) -> bool {
         !matches!(

@@ -474,6 +474,7 @@ fn of_many_names_the_first_are_listed() {
 /// Every format tells each notice, and none lets a name from the cluster become markup.
 #[test]
 fn every_format_tells_each_notice() {
+    use crate::report::Render as _;
     let pods = [
         running("<i>0", "ds06", "StatefulSet", for_ever()),
         stuck("db-0"),
@@ -491,9 +492,9 @@ fn every_format_tells_each_notice() {
         colour: false,
         columns: 2_000,
     };
-    let text = crate::report::text::write(&report, wide);
-    let markdown = crate::report::markdown::write(&report);
-    let html = crate::report::html::write(&report);
+    let text = crate::report::text::write(&report.page(), wide);
+    let markdown = crate::report::markdown::write(&report.page());
+    let html = crate::report::html::write(&report.page());
     for (code, marker) in [
         (NoticeCode::NeverEvicted, "Not evicted from"),
         (NoticeCode::LongWait, "Still waiting"),

@@ -20,7 +20,7 @@ use super::*;
 use crate::{
     decide::ReasonCode,
     outcome::Outcome,
-    report::samples::*,
+    report::{Render, samples::*},
     selector::Target,
     settings::{Mode, Settings, Task},
 };
@@ -31,121 +31,65 @@ fn an_audit_of_a_dead_node() {
     expect![[r#"
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
+        Next: power off ds06, then 2 decisions, 2 things to look at, 1 thing that could not be read below.
 
-        NODES NOT READY: 2 of 7
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)
-              Terminating pods: 4 to reap, 2 waiting, 1 left alone, 3 for you
-              volumes still attached: pvc-gone, pvc-zone
-              - If ds06 may only be cut off, power it off now: its containers may still be running beside
-                the pods that replace them.
-              - Volumes still attached to ds06: 2. Kubernetes detaches each 6 minutes after its pod is gone,
-                or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not
-                delete VolumeAttachments. Set this taint only if the machine is certainly powered off. From
-                1.26 on, Kubernetes then detaches them at once, and evicts and force-deletes every pod on
-                ds06 that does not tolerate the taint, including those that need you. Remove it when the
-                pods run elsewhere and the machine works again.
-                kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- uid-ds06/Unknown/2026-01-31T01:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
-          kosmos-cluster7  Ready is Unknown (NodeStatusUnknown) for 2h; its machine was never heard
-              a leaf node, by its label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name
-              prefix kosmos-
-              Terminating pods: 1 for you
+        NEEDS YOU: 4
+          and 4 other kinds
+          The log names each pod that is folded here, with its command; --output=markdown has all.
+
+        ONCE YOU HAVE ANSWERED
+          - The next run acts on what you answer, where it still belongs to the same failure. To have one at
+            once:
+            kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
 
         TO BE REAPED (nothing was changed): 4
-          compute-hive01/huebackend-0  StatefulSet/huebackend  on ds06  overdue 1h 55m
-          impala-impala01/catalogd-0  StatefulSet/catalogd  on ds06  overdue 1h 55m
-              Note: its replacement waits for a node that its volume allows: pvc-zone needs
-              topology.kubernetes.io/zone In (b); its replacement may have to wait until pvc-zone is
-              detached from ds06, 6 minutes after this pod is gone
-          impala-impala01/huebackend-0  StatefulSet/huebackend  on ds06  overdue 1h 55m
-          vault/vault-0  StatefulSet/vault  on ds06  overdue 1h 55m
-              Note: unseal Vault: vault operator unseal
+          4 pods of 3 workloads on ds06, overdue up to 1h 55m
+
+        TO REMEMBER ONCE THEY ARE REAPED
+          impala-impala01/catalogd-0: its replacement waits for a node that its volume allows: pvc-zone
+          needs topology.kubernetes.io/zone In (b); its replacement may have to wait until pvc-zone is
+          detached from ds06, 6 minutes after this pod is gone
+          vault/vault-0: unseal Vault: vault operator unseal
+
+        WHAT TO DO ABOUT THE NODES
+          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
+            pods that replace them.
+          and 1 more: see --output=markdown
 
         WAITING: 2
-          compute-hive01/recent-0  StatefulSet/recent  on ds06  overdue 4m 30s  [not-overdue]
+          compute-hive01/recent-0  StatefulSet  on ds06  overdue 4m 30s  [not-overdue]
               It is overdue by 4m 30s and counts as stuck from 10m on.
-          compute-hive01/within-grace-0  StatefulSet/within-grace  on ds06  due in 45s  [not-overdue]
+          compute-hive01/within-grace-0  StatefulSet  on ds06  due in 45s  [not-overdue]
               It is within its grace period for another 45s; it counts as stuck 10m after that.
 
         LEFT ALONE: 2
-          compute-hive01/slow-0  StatefulSet/slow  on ds01  overdue 1h 55m  [node-ready]
+          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
               Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
-          compute-hive01/quiet-0  StatefulSet/quiet  on ds06  overdue 1h 55m  [opted-out]
+          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
               The pod is opted out by pod-reaper.io/skip.
-
-        NEEDS YOU: 4
-          compute-hive01/held-0  StatefulSet/held  on ds06  overdue 1h 55m  [finalizers]
-              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
-              go.
-              Risk: Do not strip example.com/backup by hand: what its controller still has to clean up would
-              stay behind, unnoticed.
-              1. See what set them (under managedFields, the manager of each f:finalizers), and look at its
-                 log.
-                 kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
-              2. See what still holds the pod; a pod goes by itself with the last one, or at the next run.
-                 kubectl get pod held-0 -n compute-hive01 -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
-          impala-impala01/impala-executor-000-0  StatefulSet/impala-executor-000  on ds06  overdue 1h 55m
-              [local-volume]
-              Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to
-              volume pvc-scratch (local, at /opt/local-path).
-              Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
-              1. Give up claim scratch-cache-volume-impala-executor-000-0: the data of volume pvc-scratch is
-                 lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet
-                 creates both again, empty.
-                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
-          impala-impala01/statestored-0  StatefulSet/statestored  on ds06  overdue 1h 55m
-              [volume-unverified]
-              It is unverified whether its storage is on the dead node: claim statestored: its volume
-              pvc-gone does not exist.
-              Risk: If a volume is on ds06, the replacement waits for that node for ever.
-              1. Volume pvc-gone of claim statestored does not exist: bring it back, or a new pod cannot
-                 start.
-                 kubectl get pvc statestored -n impala-impala01 -o wide
-              2. Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the
-                 cluster says. Then say so; where fencing is automatic, have it mark the node (annotation
-                 fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is
-                 back.
-              3. ds06 is off, and I saw to it. A run then takes what waits for that.
-                 kubectl annotate node ds06 pod-reaper.io/powered-off=2026-01-31T03:00:00Z --overwrite
-              4. Let the pod go; every claim is kept. A run then does it.
-                 kubectl annotate pod statestored-0 -n impala-impala01 pod-reaper.io/reap=2026-01-31T03:00:00Z --overwrite
-          vault/web-0  StatefulSet/web  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
-              Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation
-              kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady mostly means that
-              the link is cut: the pod may well be running.
-              Risk: Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would
-              start a second copy, and Kosmos may never end the first; a ReplicaSet or Job has started its
-              second already; a pod without a controller is lost. Its deletion was requested, so Kosmos ends
-              it when the link is back: choose the moment.
-              1. See whether the link is cut: while Kosmos renews the lease, it is not.
-                 kubectl describe node kosmos-cluster7
-              2. See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.
-                 kubectl logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50
-              3. Look for the pod in leaf cluster cluster7. If the link is cut from here too, do so from
-                 within it.
-                 ( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&
-                 kubectl get clusters.kosmos.io cluster7 -o 'jsonpath={.spec.kubeconfig}' | base64 -d > "$creds" &&
-                 kubectl --kubeconfig "$creds" config current-context &&
-                 kubectl get pod web-0 -n vault -o wide --kubeconfig "$creds" )
-              4. Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node
-                 kosmos-cluster7, not its pods. What runs there after all may run on, beside its
-                 replacement.
-
-        The next run acts on what you answer, where it still belongs to the same failure. To have one at
-        once:
-          kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
 
         WORTH KNOWING
           Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
-              --now sets another time.  [time-of-the-file]
+          --now sets another time.  [time-of-the-file]
 
         COULD NOT BE READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
 
-        pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
-        deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        NODES NOT READY: 2 of 7
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)
+              4 to reap, 2 waiting, 1 left alone, 3 for you
+              Volumes still attached: pvc-gone, pvc-zone.
+          kosmos-cluster7  Ready is Unknown (NodeStatusUnknown) for 2h; its machine was never heard
+              1 for you
+              A leaf node, by its label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name
+              prefix kosmos-.
+
+        pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
+        means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
-    "#]].assert_eq(&write(&report, Screen::default()));
+        Next: power off ds06, then 2 decisions, 2 things to look at, 1 thing that could not be read below.
+    "#]].assert_eq(&write(&report.page(), Screen::default()));
 }
 
 #[test]
@@ -153,42 +97,45 @@ fn a_run_with_every_outcome() {
     expect![[r#"
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
         still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-
-        NODES NOT READY: 1 of 2
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)
-              Terminating pods: 10 to reap
-              - If ds06 may only be cut off, power it off now: its containers may still be running beside
-                the pods that replace them.
+        Next: power off ds06, then 8 pods that were not reaped below.
 
         REAPED: 2 of 10
-          app/a-0  StatefulSet/a  on ds06  overdue 1h 55m  [deleted]
-          app/b-0  StatefulSet/b  on ds06  overdue 1h 55m  [gone]
-              It was gone already, or went while it was about to be deleted: nothing is left to do.
-          app/c-0  StatefulSet/c  on ds06  overdue 1h 55m  [changed]
+          app/c-0  StatefulSet  on ds06  overdue 1h 55m  [changed]
               Its resource version is another. Not deleted.
-          app/d-0  StatefulSet/d  on ds06  overdue 1h 55m  [node-recovered]
-              The node was Ready again right before the delete: not deleted.
-          app/e-0  StatefulSet/e  on ds06  overdue 1h 55m  [node-changed]
-              Another node has registered under the name. Not deleted.
-          app/f-0  StatefulSet/f  on ds06  overdue 1h 55m  [denied]
+          app/f-0  StatefulSet  on ds06  overdue 1h 55m  [denied]
               The API server refused the delete: pods "f-0" is forbidden
-          app/g-0  StatefulSet/g  on ds06  overdue 1h 55m  [failed]
+          app/g-0  StatefulSet  on ds06  overdue 1h 55m  [failed]
               It could not be deleted: no answer within 10 s
-          app/h-0  StatefulSet/h  on ds06  overdue 1h 55m  [still-there]
+          app/j-0  StatefulSet  on ds06  overdue 1h 55m  [interrupted]
+              The run was ended before its turn, by SIGTERM; the next one takes it.
+          app/e-0  StatefulSet  on ds06  overdue 1h 55m  [node-changed]
+              Another node has registered under the name. Not deleted.
+          app/d-0  StatefulSet  on ds06  overdue 1h 55m  [node-recovered]
+              The node was Ready again right before the delete: not deleted.
+          app/h-0  StatefulSet  on ds06  overdue 1h 55m  [still-there]
               The API server accepted the delete, but the pod is still there: look for a finalizer on it.
-          app/i-0  StatefulSet/i  on ds06  overdue 1h 55m  [unverified]
+          app/i-0  StatefulSet  on ds06  overdue 1h 55m  [unverified]
               The API server accepted the delete, but whether it is gone could not be read: no connection:
               connection refused
-          app/j-0  StatefulSet/j  on ds06  overdue 1h 55m  [interrupted]
-              The run was ended before its turn, by SIGTERM; the next one takes it.
+          app/a-0  StatefulSet  on ds06  overdue 1h 55m  [deleted]
+          app/b-0  StatefulSet  on ds06  overdue 1h 55m  [gone]
+              It was gone already, or went while it was about to be deleted: nothing is left to do.
+
+        WHAT TO DO ABOUT THE NODES
+          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
+            pods that replace them.
+
+        NODES NOT READY: 1 of 2
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)  10 to reap
 
         pod-reaper 0.2.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
         on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
         account can delete.
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
         still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
+        Next: power off ds06, then 8 pods that were not reaped below.
     "#]]
-    .assert_eq(&write(&every_outcome(), Screen::default()));
+    .assert_eq(&write(&every_outcome().page(), Screen::default()));
 }
 
 #[test]
@@ -210,23 +157,29 @@ fn a_dry_run_names_what_would_be_deleted() {
     let outcomes = [("uid-app-a-0", Outcome::WouldDelete)];
     expect![[r#"
         1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
-
-        NODES NOT READY: 1 of 2
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)
-              Terminating pods: 1 to reap
-              - If ds06 may only be cut off, power it off now: its containers may still be running beside
-                the pods that replace them.
+        Next: power off ds06.
 
         TO BE REAPED (nothing was changed): 1
-          app/a-0  StatefulSet/a  on ds06  overdue 1h 55m  [would-delete]
-              Note: tell somebody
+          app/a-0  StatefulSet  on ds06  overdue 1h 55m  [would-delete]
 
-        pod-reaper 0.2.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Stuck means
-        10m past the deletion deadline, on a node NotReady for 10m. Namespaces: matching /^app/ but not
-        /-test$/. No guard is required: RBAC alone limits what this account can delete.
+        TO REMEMBER ONCE THEY ARE REAPED
+          app/a-0: tell somebody
+
+        WHAT TO DO ABOUT THE NODES
+          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
+            pods that replace them.
+
+        NODES NOT READY: 1 of 2
+          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)  1 to reap
+
+        pod-reaper 0.2.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Nothing was
+        changed. Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces:
+        matching /^app/ but not /-test$/. No guard is required: RBAC alone limits what this account can
+        delete.
         1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
+        Next: power off ds06.
     "#]]
-    .assert_eq(&write(&report(&settings, &objects, &outcomes), Screen::default()));
+    .assert_eq(&write(&report(&settings, &objects, &outcomes).page(), Screen::default()));
 }
 
 /// The report must not suggest to turn the breaker off, since that does not help where the count could not be read.
@@ -235,7 +188,7 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
     let mut objects = private_cloud();
     objects.push(json!({"kind": "Node", "metadata": {"name": "malformed", "labels": 5}}));
     let report = report(&audit(), &objects, &[]);
-    let text = write(&report, Screen::default());
+    let text = write(&report.page(), Screen::default());
     for wrong in [
         "--max-not-ready-percent",
         "so many nodes",
@@ -251,12 +204,49 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
         .find("NODES NOT READY")
         .expect("the nodes are reported");
     expect![[r#"
-        NOTHING IS DELETED, 4 held, 4 pods need you, 2 waiting, 2 left alone, 2 could not be
+        NOTHING IS DELETED, 4 held, 4 would need you, 2 waiting, 2 left alone, 2 could not be
         read. 2 of 7 nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
+        Next: run it again: how many nodes are NotReady could not be read.
 
         NOTHING IS DELETED (facts-unread)
           The nodes could not be counted: a node of the snapshot could not be read. 4 pods are held. Without
           that number, a dead node cannot be told from an outage. The next run tries again.
+          - See what the NotReady nodes have in common:
+            kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+
+        WOULD NEED YOU: 4
+          Nothing is asked of you about these while the breaker holds: they may all be running.
+          compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
+              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
+              go.
+              Risk: Do not strip example.com/backup by hand: what its controller still has to clean up would
+              stay behind, unnoticed.
+              1. See what set them (under managedFields, the manager of each f:finalizers), and look at its
+                 log.
+                 kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
+              2. See what still holds the pod; a pod goes by itself with the last one, or at the next run.
+                 kubectl get pod held-0 -n compute-hive01 -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
+          vault/web-0  StatefulSet  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
+          impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
+          impala-impala01/statestored-0  StatefulSet  on ds06  overdue 1h 55m  [volume-unverified]
+
+        WAITING: 6
+          4 pods of 3 workloads on ds06, overdue up to 1h 55m  [facts-unread]
+          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
+
+        LEFT ALONE: 2
+          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
+              Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
+          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
+              The pod is opted out by pod-reaper.io/skip.
+
+        WORTH KNOWING
+          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
+          --now sets another time.  [time-of-the-file]
+
+        COULD NOT BE READ: 2
+          Node malformed: a field has an unexpected type
+          Pod impala-impala01/odd-0: a field has an unexpected type
 
     "#]]
     .assert_eq(&text[start..end]);
@@ -269,7 +259,7 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
     for (number, object) in objects.iter_mut().take(5).enumerate() {
         *object = node(&format!("ds0{}", number + 1), "Unknown");
     }
-    let text = write(&report(&audit(), &objects, &[]), Screen::default());
+    let text = write(&report(&audit(), &objects, &[]).page(), Screen::default());
     for destroys in [
         "delete --raw",
         "delete -f",
@@ -285,8 +275,10 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
         .find("NODES NOT READY")
         .expect("the nodes are reported");
     expect![[r#"
-        NOTHING IS DELETED, 5 held, 4 pods need you, 2 waiting, 1 left alone, 1 could not be
+        NOTHING IS DELETED, 5 held, 4 would need you, 2 waiting, 1 left alone, 1 could not be
         read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
+        Next: find out what the NotReady nodes have in common; until then nothing is deleted, and nothing
+        asked of you.
 
         NOTHING IS DELETED (mass-outage)
           6 of 6 nodes are NotReady. 5 pods are held. When that many fail at once, the cause is more often
@@ -294,6 +286,38 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
           have in common can show what has failed. Once you are sure that they are dead, run with
           --max-not-ready-percent=100.
           6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on
+          - See what the NotReady nodes have in common:
+            kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+
+        WOULD NEED YOU: 4
+          Nothing is asked of you about these while the breaker holds: they may all be running.
+          compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
+              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
+              go.
+              Risk: Do not strip example.com/backup by hand: what its controller still has to clean up would
+              stay behind, unnoticed.
+              2 steps: see pod-reaper explain compute-hive01/held-0
+          vault/web-0  StatefulSet  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
+          impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
+          impala-impala01/statestored-0  StatefulSet  on ds06  overdue 1h 55m  [volume-unverified]
+
+        WAITING: 7
+          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [mass-outage]
+              6 of 6 nodes are NotReady: the cause is then more often the API server or the network. Nothing
+              is deleted.
+          4 pods of 3 workloads on ds06, overdue up to 1h 55m  [mass-outage]
+          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
+
+        LEFT ALONE: 1
+          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
+              The pod is opted out by pod-reaper.io/skip.
+
+        WORTH KNOWING
+          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
+          --now sets another time.  [time-of-the-file]
+
+        COULD NOT BE READ: 1
+          Pod impala-impala01/odd-0: a field has an unexpected type
 
     "#]]
     .assert_eq(&text[start..end]);
@@ -301,18 +325,38 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
         .find("impala-executor-000-0")
         .expect("the pod is reported");
     expect![[r#"
-        impala-executor-000-0  StatefulSet/impala-executor-000  on ds06  overdue 1h 55m
-              [local-volume]
-              Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to
-              volume pvc-scratch (local, at /opt/local-path).
-              1. No answer is asked for while so many nodes are NotReady: find out first what they have in
-                 common.
-          impala-impala01/statestored-0  StatefulSet/statestored  on ds06  overdue 1h 55m
-              [volume-unverified]
-              It is unverified whether its storage is on the dead node: claim statestored: its volume
-              pvc-gone does not exist.
-              1. No answer is asked for while so many nodes are NotReady: find out first what they have in
-                 common."#]]
+        impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
+          impala-impala01/statestored-0  StatefulSet  on ds06  overdue 1h 55m  [volume-unverified]
+
+        WAITING: 7
+          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [mass-outage]
+              6 of 6 nodes are NotReady: the cause is then more often the API server or the network. Nothing
+              is deleted.
+          4 pods of 3 workloads on ds06, overdue up to 1h 55m  [mass-outage]
+          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
+
+        LEFT ALONE: 1
+          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
+              The pod is opted out by pod-reaper.io/skip.
+
+        WORTH KNOWING
+          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
+          --now sets another time.  [time-of-the-file]
+
+        COULD NOT BE READ: 1
+          Pod impala-impala01/odd-0: a field has an unexpected type
+
+        NODES NOT READY: 7 of 7
+          6 nodes  Ready is Unknown (NodeStatusUnknown) for 2h: ds01, ds02, ds03, ds04, ds05, ds06
+          1 node, leaf nodes  Ready is Unknown (NodeStatusUnknown) for 2h: kosmos-cluster7
+
+        pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
+        means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        state.json: NOTHING IS DELETED, 5 held, 4 would need you, 2 waiting, 1 left alone, 1 could not be
+        read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
+        Next: find out what the NotReady nodes have in common; until then nothing is deleted, and nothing
+        asked of you.
+    "#]]
     .assert_eq(text[executor..].split("\n  vault").next().unwrap_or_default());
 }
 
@@ -323,24 +367,25 @@ fn a_quiet_cluster() {
     expect![[r#"
         state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
 
-        All 2 nodes are Ready.
-
         WORTH KNOWING
           Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
-              --now sets another time.  [time-of-the-file]
+          --now sets another time.  [time-of-the-file]
 
         COULD NOT BE SEEN
           The file lacks pods of other namespaces, if there are any (-A), namespaces (whether they are opted
           out), leases (whether a node lives). This saves all:
           kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
 
-        pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the
-        deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        NODES NOT READY: 0 of 2
+          All 2 nodes are Ready.
+
+        pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
+        means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
     "#]]
-    .assert_eq(&write(&report(&audit(), &quiet, &[]), Screen::default()));
+    .assert_eq(&write(&report(&audit(), &quiet, &[]).page(), Screen::default()));
     let one = write(
-        &report(&audit(), &[node("ds01", "True"), alive], &[]),
+        &report(&audit(), &[node("ds01", "True"), alive], &[]).page(),
         Screen::default(),
     );
     assert!(one.contains("\nThe only node is Ready.\n"), "{one}");
@@ -362,7 +407,7 @@ fn lines_keep_to_the_width_except_for_a_word_that_is_longer() {
         (audit(), 40),
     ] {
         let screen = Screen::of_terminal(false, columns);
-        let text = write(&report(&settings, &private_cloud(), &[]), screen);
+        let text = write(&report(&settings, &private_cloud(), &[]).page(), screen);
         for line in text.lines() {
             let words = line.split_whitespace().collect::<Vec<_>>();
             // A command stays on its line.
@@ -389,7 +434,7 @@ fn a_terminal_is_filled_as_far_as_a_line_is_readable() {
 fn colours_change_nothing_but_the_colour() {
     let report = report(&audit(), &private_cloud(), &[]);
     let painted = write(
-        &report,
+        &report.page(),
         Screen {
             colour: true,
             ..Screen::default()
@@ -402,7 +447,7 @@ fn colours_change_nothing_but_the_colour() {
     for part in parts {
         plain.push_str(part.split_once('m').expect("the end of an escape").1);
     }
-    assert_eq!(plain, write(&report, Screen::default()));
+    assert_eq!(plain, write(&report.page(), Screen::default()));
 }
 
 #[test]
@@ -452,7 +497,7 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
         ..audit()
     };
     let report = report(&settings, &objects, &outcomes);
-    let text = write(&report, Screen::default());
+    let text = write(&report.page(), Screen::default());
     let steering = text.chars().filter(|letter| {
         (letter.is_control() && *letter != '\n')
             || ('\u{200e}'..='\u{200f}').contains(letter)
@@ -464,7 +509,7 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
     assert!(text.contains("COULD NOT BE READ: 1"), "{text}");
     // With colours, the only escapes are the program's.
     let ours = write(
-        &report,
+        &report.page(),
         Screen {
             colour: true,
             ..Screen::default()
