@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::page::{
     self, Block, Count, Entry, FOLD_LINES, Fold, Key, NAMES, Page, Room, Section, Tag, Tone, Word,
-    by_kind, fill, fit, some_of,
+    by_kind, fill, first_of, fit, some_of,
 };
 use super::phrases::{self, clean, counted};
 use super::{Group, NodeEntry, PodEntry, Report, text, timeline};
@@ -25,6 +25,8 @@ const LINES: usize = 98;
 const FEW_LINES: usize = 60;
 /// Nodes that are few.
 const FEW_NODES: usize = 5;
+/// How many names are one line.
+const FEW_NAMES: usize = 3;
 /// How many cards are unfolded: they are tall.
 const FEW_CARDS: usize = 3;
 /// How many nodes a time axis has room for at once.
@@ -85,7 +87,6 @@ fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Sectio
         )
     };
     let notices = [asks(true), asks(false)].concat();
-    let ready = report.summary.nodes_not_ready == 0;
     let of_pods = |verdict| {
         let mut pods = phrases::of(report, verdict);
         pods.sort_by_cached_key(|pod| {
@@ -112,22 +113,14 @@ fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Sectio
         Tone::Bad
     };
     let for_you = Section::new(Verdict::Manual.as_str(), heading, alarm, groups.collect());
-    let mut nodes = report
+    let nodes = report
         .nodes
         .iter()
         .map(|it| Block::Entry(node(report, it)))
         .collect::<Vec<_>>();
-    if nodes.is_empty() {
-        nodes.push(Block::says(Tone::Good, phrases::all_ready(report)));
-    }
     let nodes = Section {
         columns: &["Node", "State", "Terminating pods", "Remarks"],
-        ..Section::new(
-            "nodes",
-            phrases::nodes(report),
-            if ready { Tone::Good } else { Tone::Strong },
-            nodes,
-        )
+        ..Section::new("nodes", phrases::nodes(report), Tone::Strong, nodes)
     };
     let plain =
         |id, heading: &str, tone, blocks| (Section::new(id, heading, tone, blocks), Room::First);
@@ -230,6 +223,7 @@ fn row(pod: &PodEntry) -> Entry {
                 .iter()
                 .map(|owner| format!("{}/{}", owner.kind, owner.name))
                 .collect(),
+            replacement: pod.replacement.as_ref().map(|it| it.state.as_str()),
             pods: 1,
             group: 0,
         },
@@ -287,6 +281,17 @@ enum Detail {
     Whole,
 }
 
+impl Detail {
+    /// How many pods it names.
+    fn names(self) -> usize {
+        match self {
+            Self::Folded => 0,
+            Self::Answers => FEW_NAMES,
+            Self::Why | Self::Whole => NAMES,
+        }
+    }
+}
+
 /// Pods that a person has to look at, with what there is to do about all of them.
 fn card(report: &Report, group: &Group, detail: Detail) -> Entry {
     let pods = group
@@ -308,7 +313,7 @@ fn card(report: &Report, group: &Group, detail: Detail) -> Entry {
         entry.name = format!("{}: {} pods", pods[0].namespace, pods.len());
         entry.facts[2] = entry.facts[2].replace("overdue ", "overdue up to ");
         let names = pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>();
-        let (names, rest) = some_of(&names);
+        let (names, rest) = first_of(&names, detail.names());
         blocks.push(Block::says(Tone::Plain, names));
         blocks.extend(rest);
     }
@@ -386,27 +391,33 @@ fn cards(report: &Report, lines: usize, unnamed: &mut Vec<String>) -> Vec<Block>
                 .any(|step| step.command.is_some())
         });
     }
-    let mut details = vec![Detail::Folded; groups.len()];
     let height = |place: usize, detail| match detail {
         Detail::Folded => 0,
         _ => text::lines(&[Block::Entry(entry(place, detail))]),
     };
-    // What is folded takes some lines, and says where it is to be found.
-    let mut left = lines.saturating_sub(FOLD_LINES * (first.len() + 1));
-    for (detail, places) in [
-        (Detail::Answers, &first),
-        (Detail::Why, &first),
-        (Detail::Answers, &decisions),
-        (Detail::Whole, &first),
-        (Detail::Why, &decisions),
-        (Detail::Whole, &decisions),
-    ] {
-        for place in places.iter().copied() {
-            let more = height(place, detail).saturating_sub(height(place, details[place]));
-            if let Some(rest) = left.checked_sub(more) {
-                (details[place], left) = (detail, rest);
+    let within = |mut left: usize| {
+        let mut details = vec![Detail::Folded; groups.len()];
+        for (detail, places) in [
+            (Detail::Answers, &first),
+            (Detail::Why, &first),
+            (Detail::Answers, &decisions),
+            (Detail::Whole, &first),
+            (Detail::Why, &decisions),
+            (Detail::Whole, &decisions),
+        ] {
+            for place in places.iter().copied() {
+                let more = height(place, detail).saturating_sub(height(place, details[place]));
+                if let Some(rest) = left.checked_sub(more) {
+                    (details[place], left) = (detail, rest);
+                }
             }
         }
+        details
+    };
+    let mut details = within(lines.saturating_sub(blocks.len()));
+    if details.contains(&Detail::Folded) {
+        // That takes some lines, too, and says where it is to be found.
+        details = within(lines.saturating_sub(FOLD_LINES * (first.len() + 1)));
     }
     let (folded, shown) =
         (0..groups.len()).partition::<Vec<_>, _>(|place| details[*place] == Detail::Folded);
@@ -425,12 +436,15 @@ fn cards(report: &Report, lines: usize, unnamed: &mut Vec<String>) -> Vec<Block>
         _ => None,
     });
     let named = named.collect::<BTreeSet<_>>();
-    for (place, group) in groups.iter().enumerate() {
-        let named = if named.contains(&place) { NAMES } else { 0 };
+    for (place, (group, detail)) in groups.iter().zip(details).enumerate() {
+        let shown = match named.contains(&place) {
+            true => detail.max(Detail::Answers).names(),
+            false => 0,
+        };
         let pods = group
             .pods
             .iter()
-            .skip(named)
+            .skip(shown)
             .map(|place| &report.pods[*place]);
         unnamed.extend(pods.map(|pod| clean(&phrases::for_a_person(pod))));
     }
@@ -629,7 +643,8 @@ fn counts(report: &Report) -> Vec<Count> {
         what: "nodes NotReady",
         is_bad: false,
     };
-    of_pods.chain([nodes]).collect()
+    let nodes = (!report.nodes.is_empty()).then_some(nodes);
+    of_pods.chain(nodes).collect()
 }
 
 /// What the codes of the report mean.

@@ -97,6 +97,8 @@ pub struct Key {
     pub workloads: Vec<String>,
     /// For how many seconds it is past its deadline.
     pub overdue: Option<i64>,
+    /// What became of its replacement, in a word.
+    pub replacement: Option<&'static str>,
     /// How many pods it is about; 0 where it is no pod.
     pub pods: usize,
     /// Its place among the report's groups.
@@ -238,7 +240,7 @@ pub enum Room<'a> {
 /// A blank line and the heading.
 const HEADING: usize = 2;
 /// How many lines every section is sure of.
-const LEAST: usize = 4;
+const LEAST: usize = 2;
 
 /// The sections that have something to say, in at most so many lines of text. What comes first matters more: it takes what
 /// it needs, but for the lines that every section is sure of.
@@ -301,8 +303,8 @@ pub const FOLD_LINES: usize = 2;
 /// How many names a line lists.
 pub const NAMES: usize = 10;
 
-/// The first of `names`, and where there are more, the others in a fold that has no line of its own.
-pub fn some_of<T: AsRef<str>>(names: &[T]) -> (String, Option<Block>) {
+/// The first `count` of `names`, and where there are more, the others in a fold that has no line of its own.
+pub fn first_of<T: AsRef<str>>(names: &[T], count: usize) -> (String, Option<Block>) {
     let joined = |names: &[T]| {
         names
             .iter()
@@ -310,8 +312,8 @@ pub fn some_of<T: AsRef<str>>(names: &[T]) -> (String, Option<Block>) {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    let (first, rest) = names.split_at(names.len().min(NAMES));
-    match and_more(names.len(), NAMES) {
+    let (first, rest) = names.split_at(names.len().min(count));
+    match and_more(names.len(), count) {
         None => (joined(first), None),
         Some(more) => {
             let rest = Block::says(Tone::Plain, format!("The others: {}", joined(rest)));
@@ -321,6 +323,11 @@ pub fn some_of<T: AsRef<str>>(names: &[T]) -> (String, Option<Block>) {
             )
         }
     }
+}
+
+/// As many of them as a line lists.
+pub fn some_of<T: AsRef<str>>(names: &[T]) -> (String, Option<Block>) {
+    first_of(names, NAMES)
 }
 
 /// How many pods `entries` are, of what and where; they have one tag.
@@ -351,6 +358,9 @@ pub fn summed<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> String {
     let tag = tag
         .map(|tag| format!("  [{}]", tag.code))
         .unwrap_or_default();
+    let replacement = entries.clone().find_map(|entry| entry.key.replacement);
+    let replacement = replacement.map(|state| format!("  replacement {state}"));
+    let tag = tag + &replacement.unwrap_or_default();
     // What went wrong is told by one of them.
     let wrong = entries.filter(|entry| entry.tone == Tone::Bad);
     let mut wrong = wrong
@@ -375,7 +385,7 @@ pub fn by_kind(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
         Block::Entry(entry) => Some(entry),
         _ => None,
     });
-    let tag = |entry: &Entry| entry.tag.map(|tag| tag.code);
+    let tag = |entry: &Entry| (entry.tag.map(|tag| tag.code), entry.key.replacement);
     // In the order in which they come first.
     let mut kinds = Vec::<Vec<Entry>>::new();
     let kind = |entry: &Entry| (tag(entry), entry.key.node.clone());

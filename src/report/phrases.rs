@@ -373,8 +373,10 @@ pub fn next(report: &Report) -> Option<String> {
     let cut_off = to_power_off(report);
     let more = and_more(cut_off.len(), NAMED_NODES).map(|more| format!(" {more}"));
     let named = cut_off[..cut_off.len().min(NAMED_NODES)].join(", ");
-    let cut_off =
-        (!cut_off.is_empty()).then(|| format!("power off {named}{}", more.unwrap_or_default()));
+    let cut_off = (!cut_off.is_empty()).then(|| {
+        let more = more.unwrap_or_default();
+        format!("power off {named}{more} (what ran there may still run)")
+    });
     let some = |count, one, many| (count > 0).then(|| counted(count, one, many));
     let asks = |group: &&Group| group.steps.iter().any(Step::asks);
     let (decide, look): (Vec<_>, Vec<_>) = report.groups.iter().partition(asks);

@@ -75,9 +75,10 @@ fn section(page: &Page, part: &Section) -> Markup {
         .iter()
         .flat_map(|entry| &entry.moments)
         .collect::<Vec<_>>();
+    let alarming = part.id == "breaker";
     let axis = (!moments.is_empty()).then(|| Axis::over(moments.into_iter(), page.judged_at));
     html! {
-        section.alarm[part.id == "breaker"] id=(part.id) aria-labelledby=(heading_id) {
+        section.card[alarming].alarm[alarming] id=(part.id) aria-labelledby=(heading_id) {
             h2 id=(heading_id) { (clean(&part.heading)) }
             @if let Some(axis) = &axis {
                 div.chart {

@@ -154,7 +154,15 @@ impl Text {
     fn entry(&mut self, indent: &str, entry: &Entry) {
         let facts = entry.facts.iter().filter(|fact| !fact.is_empty());
         let mut says = vec![entry.name.clone()];
-        says.extend(facts.map(|fact| together(fact)));
+        // A long one, such as a node's state, is broken all the same.
+        let is_short = |fact: &str| fact.len() < self.screen.columns / 2;
+        says.extend(facts.map(|fact| {
+            if is_short(fact) {
+                together(fact)
+            } else {
+                fact.clone()
+            }
+        }));
         says.extend(entry.tag.map(|tag| format!("[{}]", tag.code)));
         says.extend(entry.harm.filter(|_| !entry.is_card).map(together));
         self.paragraph(indent, DETAIL, entry.tone, &says.join("  "));
@@ -190,13 +198,8 @@ fn in_capitals(heading: &str) -> String {
 /// Stands for a space at which a line is not broken, until it is written.
 const TOGETHER: char = '\u{a0}';
 
-/// A long fact, such as a node's state, is broken all the same.
 fn together(fact: &str) -> String {
-    if fact.len() < COLUMNS / 2 {
-        fact.replace(' ', &TOGETHER.to_string())
-    } else {
-        fact.to_owned()
-    }
+    fact.replace(' ', &TOGETHER.to_string())
 }
 
 #[cfg(test)]

@@ -34,8 +34,18 @@ fn an_audit_of_a_dead_node() {
         Next: power off ds06, then 2 decisions, 2 things to look at, 1 thing that could not be read below.
 
         NEEDS YOU: 4
-          and 4 other kinds
-          The log names each pod that is folded here, with its command; --output=markdown has all.
+          compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
+          impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
+              - Give up claim scratch-cache-volume-impala-executor-000-0: the data of volume pvc-scratch is
+                lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet
+                creates both again, empty.
+                kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
+          impala-impala01/statestored-0  StatefulSet  on ds06  overdue 1h 55m  [volume-unverified]
+              3. ds06 is off, and I saw to it. A run then takes what waits for that.
+                 kubectl annotate node ds06 pod-reaper.io/powered-off=2026-01-31T03:00:00Z --overwrite
+              4. Let the pod go; every claim is kept. A run then does it.
+                 kubectl annotate pod statestored-0 -n impala-impala01 pod-reaper.io/reap=2026-01-31T03:00:00Z --overwrite
+          vault/web-0  StatefulSet  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
 
         ONCE YOU HAVE ANSWERED
           - The next run acts on what you answer, where it still belongs to the same failure. To have one at
@@ -52,15 +62,10 @@ fn an_audit_of_a_dead_node() {
           vault/vault-0: unseal Vault: vault operator unseal
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
-            pods that replace them.
-          and 1 more: see --output=markdown
+          and 2 more: see --output=markdown
 
         WAITING: 2
-          compute-hive01/recent-0  StatefulSet  on ds06  overdue 4m 30s  [not-overdue]
-              It is overdue by 4m 30s and counts as stuck from 10m on.
-          compute-hive01/within-grace-0  StatefulSet  on ds06  due in 45s  [not-overdue]
-              It is within its grace period for another 45s; it counts as stuck 10m after that.
+          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
 
         LEFT ALONE: 2
           compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
@@ -76,13 +81,8 @@ fn an_audit_of_a_dead_node() {
           Pod impala-impala01/odd-0: a field has an unexpected type
 
         NODES NOT READY: 2 of 7
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)
-              4 to reap, 2 waiting, 1 left alone, 3 for you
-              Volumes still attached: pvc-gone, pvc-zone.
-          kosmos-cluster7  Ready is Unknown (NodeStatusUnknown) for 2h; its machine was never heard
-              1 for you
-              A leaf node, by its label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name
-              prefix kosmos-.
+          1 node  Ready is Unknown (NodeStatusUnknown) for 2h: ds06
+          1 node, leaf nodes  Ready is Unknown (NodeStatusUnknown) for 2h: kosmos-cluster7
 
         pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
@@ -200,9 +200,7 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
     let start = text
         .find("NOTHING IS DELETED")
         .expect("the breaker is reported");
-    let end = text
-        .find("NODES NOT READY")
-        .expect("the nodes are reported");
+    let end = text.find("WOULD NEED YOU").expect("the pods are reported");
     expect![[r#"
         NOTHING IS DELETED, 4 held, 4 would need you, 2 waiting, 2 left alone, 2 could not be
         read. 2 of 7 nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
@@ -213,40 +211,6 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
           that number, a dead node cannot be told from an outage. The next run tries again.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
-
-        WOULD NEED YOU: 4
-          Nothing is asked of you about these while the breaker holds: they may all be running.
-          compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
-              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
-              go.
-              Risk: Do not strip example.com/backup by hand: what its controller still has to clean up would
-              stay behind, unnoticed.
-              1. See what set them (under managedFields, the manager of each f:finalizers), and look at its
-                 log.
-                 kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
-              2. See what still holds the pod; a pod goes by itself with the last one, or at the next run.
-                 kubectl get pod held-0 -n compute-hive01 -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
-          vault/web-0  StatefulSet  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
-          impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
-          impala-impala01/statestored-0  StatefulSet  on ds06  overdue 1h 55m  [volume-unverified]
-
-        WAITING: 6
-          4 pods of 3 workloads on ds06, overdue up to 1h 55m  [facts-unread]
-          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
-
-        LEFT ALONE: 2
-          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
-              Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
-          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
-              The pod is opted out by pod-reaper.io/skip.
-
-        WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
-          --now sets another time.  [time-of-the-file]
-
-        COULD NOT BE READ: 2
-          Node malformed: a field has an unexpected type
-          Pod impala-impala01/odd-0: a field has an unexpected type
 
     "#]]
     .assert_eq(&text[start..end]);
@@ -271,9 +235,7 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
     let start = text
         .find("NOTHING IS DELETED")
         .expect("the breaker is reported");
-    let end = text
-        .find("NODES NOT READY")
-        .expect("the nodes are reported");
+    let end = text.find("WOULD NEED YOU").expect("the pods are reported");
     expect![[r#"
         NOTHING IS DELETED, 5 held, 4 would need you, 2 waiting, 1 left alone, 1 could not be
         read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
@@ -289,75 +251,8 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
 
-        WOULD NEED YOU: 4
-          Nothing is asked of you about these while the breaker holds: they may all be running.
-          compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
-              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
-              go.
-              Risk: Do not strip example.com/backup by hand: what its controller still has to clean up would
-              stay behind, unnoticed.
-              2 steps: see pod-reaper explain compute-hive01/held-0
-          vault/web-0  StatefulSet  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
-          impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
-          impala-impala01/statestored-0  StatefulSet  on ds06  overdue 1h 55m  [volume-unverified]
-
-        WAITING: 7
-          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [mass-outage]
-              6 of 6 nodes are NotReady: the cause is then more often the API server or the network. Nothing
-              is deleted.
-          4 pods of 3 workloads on ds06, overdue up to 1h 55m  [mass-outage]
-          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
-
-        LEFT ALONE: 1
-          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
-              The pod is opted out by pod-reaper.io/skip.
-
-        WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
-          --now sets another time.  [time-of-the-file]
-
-        COULD NOT BE READ: 1
-          Pod impala-impala01/odd-0: a field has an unexpected type
-
     "#]]
     .assert_eq(&text[start..end]);
-    let executor = text
-        .find("impala-executor-000-0")
-        .expect("the pod is reported");
-    expect![[r#"
-        impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
-          impala-impala01/statestored-0  StatefulSet  on ds06  overdue 1h 55m  [volume-unverified]
-
-        WAITING: 7
-          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [mass-outage]
-              6 of 6 nodes are NotReady: the cause is then more often the API server or the network. Nothing
-              is deleted.
-          4 pods of 3 workloads on ds06, overdue up to 1h 55m  [mass-outage]
-          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
-
-        LEFT ALONE: 1
-          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
-              The pod is opted out by pod-reaper.io/skip.
-
-        WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
-          --now sets another time.  [time-of-the-file]
-
-        COULD NOT BE READ: 1
-          Pod impala-impala01/odd-0: a field has an unexpected type
-
-        NODES NOT READY: 7 of 7
-          6 nodes  Ready is Unknown (NodeStatusUnknown) for 2h: ds01, ds02, ds03, ds04, ds05, ds06
-          1 node, leaf nodes  Ready is Unknown (NodeStatusUnknown) for 2h: kosmos-cluster7
-
-        pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
-        means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
-        state.json: NOTHING IS DELETED, 5 held, 4 would need you, 2 waiting, 1 left alone, 1 could not be
-        read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
-        Next: find out what the NotReady nodes have in common; until then nothing is deleted, and nothing
-        asked of you.
-    "#]]
-    .assert_eq(text[executor..].split("\n  vault").next().unwrap_or_default());
 }
 
 #[test]
@@ -376,9 +271,6 @@ fn a_quiet_cluster() {
           out), leases (whether a node lives). This saves all:
           kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
 
-        NODES NOT READY: 0 of 2
-          All 2 nodes are Ready.
-
         pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
@@ -388,7 +280,7 @@ fn a_quiet_cluster() {
         &report(&audit(), &[node("ds01", "True"), alive], &[]).page(),
         Screen::default(),
     );
-    assert!(one.contains("\nThe only node is Ready.\n"), "{one}");
+    assert!(one.contains("The only node is Ready. Exit"), "{one}");
 }
 
 #[test]
@@ -505,7 +397,7 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
             || ('\u{2066}'..='\u{2069}').contains(letter)
     });
     assert_eq!(steering.collect::<Vec<_>>(), [], "{text}");
-    assert!(text.contains("Note: one two three"), "{text}");
+    assert!(text.contains("one two three"), "{text}");
     assert!(text.contains("COULD NOT BE READ: 1"), "{text}");
     // With colours, the only escapes are the program's.
     let ours = write(
