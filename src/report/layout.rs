@@ -122,6 +122,19 @@ fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Sectio
         columns: &["Node", "State", "Terminating pods", "Remarks"],
         ..Section::new("nodes", phrases::nodes(report), Tone::Strong, nodes)
     };
+    let of_notices = Room::Own(Box::new(|blocks: Vec<Block>, lines| {
+        fit(blocks, lines, |rest| {
+            let codes = rest.iter().filter_map(|block| match block {
+                Block::Says { text, .. } => text.rfind('[').map(|at| &text[at..]),
+                _ => None,
+            });
+            let codes = codes
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect::<String>();
+            format!("and {} more: {codes}; see --output=markdown", rest.len())
+        })
+    }));
     let plain =
         |id, heading: &str, tone, blocks| (Section::new(id, heading, tone, blocks), Room::First);
     let parts = [
@@ -154,7 +167,10 @@ fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Sectio
         ),
         of_pods(Verdict::Wait),
         of_pods(Verdict::Leave),
-        plain("notices", "Worth knowing", Tone::Caution, notices),
+        (
+            Section::new("notices", "Worth knowing", Tone::Caution, notices),
+            of_notices,
+        ),
     ];
     let by_state = Room::Own(Box::new(|nodes, lines| by_state(report, nodes, lines)));
     let unread = page::unread(&report.errors, &report.unseen);
