@@ -328,23 +328,6 @@ impl Entries<'_> {
     }
 }
 
-/// What is known of the node of `judged`, where it is not Ready.
-pub(crate) fn node_of(
-    judged: &Judged,
-    facts: &ClusterFacts,
-    settings: &Settings,
-) -> Option<NodeEntry> {
-    let entries = Entries {
-        facts,
-        policy: &settings.policy,
-        hold: None,
-        kubectl: settings.task.kubectl(),
-        replacements: &BTreeMap::new(),
-    };
-    let name = judged.pod.node.as_ref()?;
-    entries.node(name, facts.nodes.get(name)?, &[])
-}
-
 /// What people have answered about a pod of a node that is not Ready.
 pub(crate) fn answers_of(judged: &Judged, facts: &ClusterFacts, policy: &Policy) -> Vec<Answer> {
     let node = facts.node_of(&judged.pod).and_then(NodeRead::known);

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::page::{
-    self, Block, Count, Entry, FOLD_LINES, Fold, Key, NAMES, Page, Room, Section, Tag, Tone, Word,
-    by_kind, fill, first_of, fit, some_of,
+    self, Block, Entry, FOLD_LINES, Key, NAMES, Page, Room, Section, Tag, Tone, Word, by_kind,
+    fill, first_of,
 };
 use super::phrases::{self, clean, counted};
 use super::{Group, NodeEntry, PodEntry, Report, text, timeline};
@@ -15,7 +15,6 @@ use crate::{
     advice::{self, Step},
     decide::{ReasonCode, Verdict},
     exit::Exit,
-    limits::natural,
     outcome::OutcomeCode,
 };
 
@@ -29,12 +28,10 @@ const FEW_NODES: usize = 5;
 const FEW_NAMES: usize = 3;
 /// How many cards are unfolded: they are tall.
 const FEW_CARDS: usize = 3;
-/// How many nodes a time axis has room for at once.
-const FEW_ROWS: usize = 25;
 
 pub fn page(report: &Report) -> Page {
     let mut page = Page {
-        headline: headline(report),
+        headline: phrases::headline(report),
         about: phrases::about(report),
         place: report
             .cluster_name
@@ -43,7 +40,6 @@ pub fn page(report: &Report) -> Page {
             .unwrap_or_default(),
         settings: phrases::settings(report),
         lead: lead(report),
-        counts: counts(report),
         words: words(report),
         judged_at: report.judged_at,
         ..Page::default()
@@ -74,33 +70,19 @@ fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Sectio
         .notices
         .iter()
         .filter(|notice| !notice.code.is_first());
-    let asks = |asks: bool| {
-        let tone = if asks { Tone::Plain } else { Tone::Quiet };
-        let these = notices
-            .clone()
-            .filter(move |notice| notice.code.asks_for_a_look() == asks);
-        paragraphs(
-            tone,
-            these
-                .map(|it| format!("{}  [{}]", it.detail, it.code))
-                .collect(),
-        )
-    };
-    let notices = [asks(true), asks(false)].concat();
+    let mut notices = notices.collect::<Vec<_>>();
+    notices.sort_by_key(|notice| !notice.code.asks_for_a_look());
+    let notices = notices
+        .iter()
+        .map(|it| format!("{}  [{}]", it.detail, it.code));
+    let notices = paragraphs(Tone::Plain, notices.collect());
     let of_pods = |verdict| {
         let mut pods = phrases::of(report, verdict);
-        pods.sort_by_cached_key(|pod| {
-            (
-                !phrases::went_wrong(pod),
-                pod.node.as_deref().map(natural),
-                phrases::tag(pod),
-            )
-        });
+        pods.sort_by_key(|pod| !phrases::went_wrong(pod));
         let rows = pods.into_iter().map(|pod| Block::Entry(row(pod))).collect();
-        let columns = &["Pod", "Owner", "Where", "When", "Why", "Remarks"][..];
         let heading = phrases::heading(report, verdict);
         let section = Section::new(Verdict::as_str(verdict), heading, Tone::Strong, rows);
-        (Section { columns, ..section }, Room::Kinds)
+        (section, Room::Kinds)
     };
     let groups = report
         .groups
@@ -118,23 +100,7 @@ fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Sectio
         .iter()
         .map(|it| Block::Entry(node(report, it)))
         .collect::<Vec<_>>();
-    let nodes = Section {
-        columns: &["Node", "State", "Terminating pods", "Remarks"],
-        ..Section::new("nodes", phrases::nodes(report), Tone::Strong, nodes)
-    };
-    let of_notices = Room::Own(Box::new(|blocks: Vec<Block>, lines| {
-        fit(blocks, lines, |rest| {
-            let codes = rest.iter().filter_map(|block| match block {
-                Block::Says { text, .. } => text.rfind('[').map(|at| &text[at..]),
-                _ => None,
-            });
-            let codes = codes
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .collect::<String>();
-            format!("and {} more: {codes}; see --output=markdown", rest.len())
-        })
-    }));
+    let nodes = Section::new("nodes", phrases::nodes(report), Tone::Strong, nodes);
     let plain =
         |id, heading: &str, tone, blocks| (Section::new(id, heading, tone, blocks), Room::First);
     let parts = [
@@ -167,18 +133,11 @@ fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Sectio
         ),
         of_pods(Verdict::Wait),
         of_pods(Verdict::Leave),
-        (
-            Section::new("notices", "Worth knowing", Tone::Caution, notices),
-            of_notices,
-        ),
+        plain("notices", "Worth knowing", Tone::Caution, notices),
     ];
-    let by_state = Room::Own(Box::new(|nodes, lines| by_state(report, nodes, lines)));
     let unread = page::unread(&report.errors, &report.unseen);
-    parts
-        .into_iter()
-        .chain(unread)
-        .chain([(nodes, by_state)])
-        .collect()
+    let parts = parts.into_iter().chain(unread);
+    parts.chain([(nodes, Room::First)]).collect()
 }
 
 fn loose(step: Step) -> Block {
@@ -241,7 +200,6 @@ fn row(pod: &PodEntry) -> Entry {
                 .collect(),
             replacement: pod.replacement.as_ref().map(|it| it.state.as_str()),
             pods: 1,
-            group: 0,
         },
         blocks: says.into_iter().chain(replacement).collect(),
         ..Entry::default()
@@ -254,35 +212,19 @@ fn tone(pod: &PodEntry) -> Tone {
         (Some(outcome), _) if outcome.is_failure() => Tone::Bad,
         (Some(outcome), _) if outcome.acted() => Tone::Caution,
         (_, Verdict::Wait | Verdict::Leave) => Tone::Quiet,
-        _ => Tone::Strong,
+        (_, Verdict::Manual) => Tone::Bad,
+        (_, Verdict::Reap) => Tone::Strong,
     }
 }
 
 /// The outcome, else the reason; that a pod is stuck is what its section says.
 fn tag(pod: &PodEntry) -> Option<Tag> {
-    if let Some(outcome) = pod.outcome {
-        let tone = match outcome {
-            _ if phrases::went_wrong(pod) => Tone::Bad,
-            OutcomeCode::WouldDelete => Tone::Quiet,
-            _ => Tone::Good,
-        };
-        return Some(Tag {
-            of: "outcome",
-            code: outcome.as_str(),
-            tone,
-        });
-    }
-    let tone = match pod.verdict {
-        Verdict::Manual => Tone::Bad,
-        Verdict::Wait => Tone::Caution,
-        Verdict::Reap | Verdict::Leave => Tone::Quiet,
+    let (of, code) = match (pod.outcome, pod.verdict) {
+        (Some(outcome), _) => ("outcome", outcome.as_str()),
+        (None, Verdict::Reap) => return None,
+        (None, _) => ("reason", pod.reason.as_str()),
     };
-    let code = (pod.verdict != Verdict::Reap).then_some(pod.reason.as_str())?;
-    Some(Tag {
-        of: "reason",
-        code,
-        tone,
-    })
+    Some(Tag { of, code })
 }
 
 /// How much a text says of a card.
@@ -382,20 +324,15 @@ fn card(report: &Report, group: &Group, detail: Detail) -> Entry {
 fn cards(report: &Report, lines: usize, unnamed: &mut Vec<String>) -> Vec<Block> {
     let groups = &report.groups;
     let reason = |place: usize| report.pods[groups[place].pods[0]].reason;
-    let entry = |place: usize, detail| Entry {
-        key: Key {
-            group: place,
-            ..card(report, &groups[place], detail).key
-        },
-        ..card(report, &groups[place], detail)
-    };
+    let entry = |place: usize, detail| card(report, &groups[place], detail);
     let is_first = |place: &usize| !(0..*place).any(|other| reason(other) == reason(*place));
     let (first, others) = (0..groups.len()).partition::<Vec<_>, _>(is_first);
     let asks = |place: &usize| groups[*place].steps.iter().any(Step::asks);
     let decisions = others.into_iter().filter(asks).collect::<Vec<_>>();
+    let mut first = first;
+    first.sort_by_key(|place| !asks(place));
     // While the breaker holds, what has no command says nothing.
     let mut blocks = Vec::new();
-    let mut first = first;
     if report.breaker.is_some() {
         let says =
             "Nothing is asked of you about these while the breaker holds: they may all be running.";
@@ -433,7 +370,7 @@ fn cards(report: &Report, lines: usize, unnamed: &mut Vec<String>) -> Vec<Block>
     let mut details = within(lines.saturating_sub(blocks.len()));
     if details.contains(&Detail::Folded) {
         // That takes some lines, too, and says where it is to be found.
-        details = within(lines.saturating_sub(FOLD_LINES * (first.len() + 1)));
+        details = within(lines.saturating_sub(FOLD_LINES + 1));
     }
     let (folded, shown) =
         (0..groups.len()).partition::<Vec<_>, _>(|place| details[*place] == Detail::Folded);
@@ -447,22 +384,10 @@ fn cards(report: &Report, lines: usize, unnamed: &mut Vec<String>) -> Vec<Block>
         .map(|place| Block::Entry(entry(place, Detail::Folded)));
     let left = lines.saturating_sub(text::lines(&blocks) + 1);
     blocks.extend(by_kind(folded.collect(), left));
-    let named = blocks.iter().filter_map(|block| match block {
-        Block::Entry(entry) => Some(entry.key.group),
-        _ => None,
-    });
-    let named = named.collect::<BTreeSet<_>>();
-    for (place, (group, detail)) in groups.iter().zip(details).enumerate() {
-        let shown = match named.contains(&place) {
-            true => detail.max(Detail::Answers).names(),
-            false => 0,
-        };
-        let pods = group
-            .pods
-            .iter()
-            .skip(shown)
-            .map(|place| &report.pods[*place]);
-        unnamed.extend(pods.map(|pod| clean(&phrases::for_a_person(pod))));
+    for (group, detail) in groups.iter().zip(details) {
+        let pods = group.pods.iter().skip(detail.names());
+        let pods = pods.map(|place| phrases::for_a_person(&report.pods[*place]));
+        unnamed.extend(pods.map(|line| clean(&line)));
     }
     if !unnamed.is_empty() {
         let says = "The log names each pod that is folded here, with its command; --output=markdown has all.";
@@ -480,7 +405,7 @@ fn remember(report: &Report) -> Vec<Block> {
         }
     }
     let says = notes.into_iter().flat_map(|(note, pods)| {
-        let (names, rest) = some_of(&pods);
+        let (names, rest) = first_of(&pods, NAMES);
         [Block::says(Tone::Plain, format!("{names}: {note}"))]
             .into_iter()
             .chain(rest)
@@ -493,7 +418,7 @@ fn node_steps(report: &Report) -> Vec<Block> {
     let cut_off = phrases::to_power_off(report);
     let mut blocks = Vec::new();
     if let [first, more @ ..] = cut_off.as_slice() {
-        let (names, rest) = some_of(&cut_off);
+        let (names, rest) = first_of(&cut_off, NAMES);
         let which = if more.is_empty() {
             (*first).to_owned()
         } else {
@@ -539,128 +464,6 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
         moments: timeline::of(report, node),
         ..Entry::default()
     }
-}
-
-/// Where many nodes fail, mostly in one way: a line for each.
-fn by_state(report: &Report, blocks: Vec<Block>, lines: usize) -> Vec<Block> {
-    if text::lines(&blocks) <= lines {
-        return blocks;
-    }
-    // First without what is said of each.
-    let heads = |block: &Block| match block.clone() {
-        Block::Entry(entry) => Block::Entry(Entry {
-            blocks: vec![Block::fold("", entry.blocks)],
-            ..entry
-        }),
-        other => other,
-    };
-    let heads = blocks.iter().map(heads).collect::<Vec<_>>();
-    if text::lines(&heads) <= lines {
-        return heads;
-    }
-    let open = blocks.len() <= FEW_ROWS;
-    let mut states = BTreeMap::<_, (Vec<&str>, Vec<Block>)>::new();
-    for (node, block) in report.nodes.iter().zip(blocks) {
-        let leaf = if node.leaf_marks.is_empty() {
-            ""
-        } else {
-            ", leaf nodes"
-        };
-        let time = node.not_ready_seconds.map(|time| time / 60 * 60);
-        let state = phrases::state(node.ready, node.reason.as_deref(), time);
-        let (names, blocks) = states.entry((state, leaf)).or_default();
-        names.push(&node.name);
-        blocks.push(block);
-    }
-    let folds = states.into_iter().map(|((state, leaf), (names, blocks))| {
-        let count = counted(names.len(), "node", "nodes");
-        let says = format!("{count}{leaf}  {state}: {}", some_of(&names).0);
-        Block::Fold(Fold { says, open, blocks })
-    });
-    fit(folds.collect(), lines, |rest| {
-        format!("and nodes in {} other states", rest.len())
-    })
-}
-
-/// What matters most, in a few words.
-fn headline(report: &Report) -> String {
-    let plural = |count, one, many| (count > 0).then(|| counted(count, one, many));
-    let reap = phrases::of(report, Verdict::Reap);
-    let wrong = reap.iter().filter(|pod| phrases::went_wrong(pod)).count();
-    let told = report
-        .notices
-        .iter()
-        .filter(|notice| notice.code.asks_for_a_look());
-    let for_you = phrases::of(report, Verdict::Manual).len();
-    let for_you = match report.breaker {
-        None => plural(for_you, "pod needs you", "pods need you"),
-        Some(_) => plural(for_you, "pod would need you", "pods would need you"),
-    };
-    let parts = [
-        report
-            .breaker
-            .as_ref()
-            .map(|breaker| format!("nothing is deleted, {} held", breaker.held)),
-        for_you,
-        plural(wrong, "pod was not reaped", "pods were not reaped"),
-        (wrong < reap.len()).then(|| format!("{} {}", reap.len() - wrong, phrases::reaped(report))),
-        plural(
-            report.errors.len(),
-            "thing could not be read",
-            "things could not be read",
-        ),
-        plural(
-            told.count(),
-            "thing is worth knowing",
-            "things are worth knowing",
-        ),
-    ];
-    let parts = parts.into_iter().flatten().collect::<Vec<_>>();
-    if parts.is_empty() {
-        "nothing needs you".to_owned()
-    } else {
-        parts.join(", ")
-    }
-}
-
-fn counts(report: &Report) -> Vec<Count> {
-    let of_pods = [
-        (
-            Verdict::Manual,
-            if report.breaker.is_some() {
-                "would need you"
-            } else {
-                "need you"
-            },
-        ),
-        (Verdict::Reap, phrases::reaped(report)),
-        (Verdict::Wait, "waiting"),
-        (Verdict::Leave, "left alone"),
-    ];
-    let of_pods = of_pods.into_iter().filter_map(|(verdict, what)| {
-        let pods = phrases::of(report, verdict);
-        let wrong = verdict == Verdict::Reap && pods.iter().any(|pod| phrases::went_wrong(pod));
-        let is_bad = wrong || verdict == Verdict::Manual && report.breaker.is_none();
-        let (id, count) = (verdict.as_str(), phrases::count(&pods));
-        (!pods.is_empty()).then_some(Count {
-            id,
-            count,
-            what,
-            is_bad,
-        })
-    });
-    let count = format!(
-        "{} of {}",
-        report.summary.nodes_not_ready, report.summary.nodes
-    );
-    let nodes = Count {
-        id: "nodes",
-        count,
-        what: "nodes NotReady",
-        is_bad: false,
-    };
-    let nodes = (!report.nodes.is_empty()).then_some(nodes);
-    of_pods.chain(nodes).collect()
 }
 
 /// What the codes of the report mean.

@@ -24,8 +24,6 @@ pub struct Page {
     pub settings: String,
     /// What is said first, and once more at the end of a text.
     pub lead: Vec<Block>,
-    /// Numbers that lead to sections.
-    pub counts: Vec<Count>,
     pub sections: Vec<Section>,
     /// The codes on the page, explained where there is room.
     pub words: Vec<Word>,
@@ -42,8 +40,6 @@ pub struct Section {
     pub id: &'static str,
     pub heading: String,
     pub tone: Tone,
-    /// What the columns are called, where its entries are made a table.
-    pub columns: &'static [&'static str],
     pub blocks: Vec<Block>,
 }
 
@@ -101,8 +97,6 @@ pub struct Key {
     pub replacement: Option<&'static str>,
     /// How many pods it is about; 0 where it is no pod.
     pub pods: usize,
-    /// Its place among the report's groups.
-    pub group: usize,
 }
 
 /// Blocks that a text leaves out.
@@ -110,8 +104,6 @@ pub struct Key {
 pub struct Fold {
     /// The line that stands for them; none where it is empty.
     pub says: String,
-    /// Only a text lacks the room.
-    pub open: bool,
     pub blocks: Vec<Block>,
 }
 
@@ -121,7 +113,6 @@ pub struct Tag {
     /// What kind of code: see [`Word::of`].
     pub of: &'static str,
     pub code: &'static str,
-    pub tone: Tone,
 }
 
 /// What a code means.
@@ -132,15 +123,6 @@ pub struct Word {
     pub of: &'static str,
     pub means: &'static str,
     pub advice: &'static str,
-}
-
-/// A number, and the section that it counts.
-#[derive(Debug, Clone)]
-pub struct Count {
-    pub id: &'static str,
-    pub count: String,
-    pub what: &'static str,
-    pub is_bad: bool,
 }
 
 /// How something is meant.
@@ -167,7 +149,6 @@ impl Section {
             heading: heading.into(),
             tone,
             blocks,
-            columns: &[],
         }
     }
 }
@@ -186,7 +167,7 @@ impl Block {
     pub fn is_item(&self) -> bool {
         match self {
             Self::Entry(_) => true,
-            Self::Fold(fold) => !fold.open || fold.blocks.iter().any(Self::is_item),
+            Self::Fold(fold) => !fold.says.is_empty() && !fold.blocks.is_empty(),
             Self::Says { .. } | Self::Steps { .. } => false,
         }
     }
@@ -202,28 +183,42 @@ impl Block {
 
     pub fn fold(says: impl Into<String>, blocks: Vec<Self>) -> Self {
         let says = says.into();
-        let open = says.is_empty();
-        Self::Fold(Fold { says, open, blocks })
+        Self::Fold(Fold { says, blocks })
+    }
+
+    /// What it begins with.
+    fn begins(&self) -> &str {
+        match self {
+            Self::Says { text, .. } => text,
+            Self::Entry(entry) => &entry.name,
+            Self::Fold(fold) => &fold.says,
+            Self::Steps { steps, .. } => steps.first().map_or("", |step| &step.what),
+        }
     }
 }
 
-/// As many of `blocks` as so many lines of text can show; the others behind the line that `says` makes of how many they are.
-pub fn fit(mut blocks: Vec<Block>, lines: usize, says: impl Fn(&[Block]) -> String) -> Vec<Block> {
+/// As many of `blocks` as so many lines of text can show; a line says how many others there are, and what comes next.
+pub fn fit(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     if text::lines(&blocks) <= lines {
         return blocks;
     }
-    let mut shown = 0;
-    let mut left = lines.saturating_sub(FOLD_LINES);
-    for block in &blocks {
-        let Some(rest) = left.checked_sub(text::lines(std::slice::from_ref(block))) else {
-            break;
-        };
+    let (mut shown, mut left) = (0, lines.saturating_sub(FOLD_LINES));
+    while let Some(rest) = left.checked_sub(text::lines(&blocks[shown..=shown])) {
         (left, shown) = (rest, shown + 1);
     }
     let rest = blocks.split_off(shown);
-    blocks.push(Block::fold(says(&rest), rest));
+    let next = rest.first().map_or("", Block::begins);
+    let next = next.chars().take(WORDS).collect::<String>();
+    let says = format!(
+        "and {} more, which --output=markdown has: {next}…",
+        rest.len()
+    );
+    blocks.push(Block::fold(says, rest));
     blocks
 }
+
+/// How many letters of what is folded are shown.
+const WORDS: usize = 50;
 
 /// How a section gets along with fewer lines than it has.
 pub enum Room<'a> {
@@ -261,9 +256,7 @@ pub fn fill(mut parts: Vec<(Section, Room<'_>)>, mut lines: usize) -> Vec<Sectio
         let room_for = lines.saturating_sub(later + HEADING);
         let blocks = match room {
             Room::All => blocks,
-            Room::First => fit(blocks, room_for, |rest| {
-                format!("and {} more: see --output=markdown", rest.len())
-            }),
+            Room::First => fit(blocks, room_for),
             Room::Kinds => by_kind(blocks, room_for),
             Room::Own(own) => own(blocks, room_for),
         };
@@ -323,11 +316,6 @@ pub fn first_of<T: AsRef<str>>(names: &[T], count: usize) -> (String, Option<Blo
             )
         }
     }
-}
-
-/// As many of them as a line lists.
-pub fn some_of<T: AsRef<str>>(names: &[T]) -> (String, Option<Block>) {
-    first_of(names, NAMES)
 }
 
 /// How many pods `entries` are, of what and where; they have one tag.
@@ -418,7 +406,5 @@ pub fn by_kind(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
         let folds = nodes.iter().map(|entries| fold(entries));
         Block::fold(summed(nodes.iter().flatten()), folds.collect())
     });
-    fit(by_tag.collect(), lines, |rest| {
-        format!("and {} other kinds", rest.len())
-    })
+    fit(by_tag.collect(), lines)
 }

@@ -162,15 +162,6 @@ pub fn attached(node: &NodeEntry) -> String {
     volumes.collect::<Vec<_>>().join(", ")
 }
 
-/// What has become of the pods that should go.
-pub fn reaped(report: &Report) -> &'static str {
-    if any_acted(report) {
-        "reaped"
-    } else {
-        "to be reaped"
-    }
-}
-
 fn any_acted(report: &Report) -> bool {
     report.pods.iter().any(acted)
 }
@@ -223,14 +214,6 @@ pub fn overdue(overdue_seconds: i64) -> String {
     }
 }
 
-/// The code that says most about a pod: its outcome, else its reason. That it is stuck is what its section says.
-pub fn tag(pod: &PodEntry) -> Option<&'static str> {
-    let reason = (pod.verdict != Verdict::Reap).then_some(pod.reason);
-    pod.outcome
-        .map(OutcomeCode::as_str)
-        .or(reason.map(ReasonCode::as_str))
-}
-
 /// What is said about a pod. What went as it should needs no sentence a pod.
 pub fn sentence(pod: &PodEntry) -> Option<&str> {
     match (&pod.outcome_detail, pod.outcome) {
@@ -271,13 +254,8 @@ pub fn replacement(pod: &PodEntry) -> Option<String> {
     Some(says)
 }
 
-/// What matters most, in at most three lines: where, what needs a person, what went, and which nodes are down.
-pub fn summary(report: &Report) -> String {
-    let place = report
-        .cluster_name
-        .as_ref()
-        .or(report.cluster.as_ref())
-        .or(report.snapshot.as_ref());
+/// What needs a person, and what went, in a few words.
+pub fn headline(report: &Report) -> String {
     let with = |verdict| {
         report
             .summary
@@ -334,6 +312,16 @@ pub fn summary(report: &Report) -> String {
             .filter(|states| !states.is_empty())
             .map(|states| format!("replacements: {states}")),
     );
+    parts.join(", ")
+}
+
+/// What matters most, in at most three lines: where, the headline, and which nodes are down.
+pub fn summary(report: &Report) -> String {
+    let place = report
+        .cluster_name
+        .as_ref()
+        .or(report.cluster.as_ref())
+        .or(report.snapshot.as_ref());
     let down = report.nodes.iter().take(NAMED_NODES).map(|node| {
         let since = node
             .not_ready_seconds
@@ -354,7 +342,7 @@ pub fn summary(report: &Report) -> String {
     let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
     format!(
         "{place}{}. {nodes} Exit code {}.",
-        parts.join(", "),
+        headline(report),
         report.exit.code()
     )
 }

@@ -131,12 +131,8 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
                 .unnamed
                 .iter()
                 .any(|line| line.starts_with(&format!("{name} ")));
-            assert_eq!(
-                unnamed,
-                verdict == "manual" && !shown,
-                "{name}: {:?}",
-                page.unnamed
-            );
+            assert!(unnamed || shown || verdict != "manual", "{name}");
+            assert!(!unnamed || verdict == "manual", "{name}");
             if let Some(tag) = tag {
                 assert!(
                     markdown.contains(&format!("`{tag}`: ")),

@@ -16,7 +16,7 @@ use crate::facts::{Owner, PodSummary, ReadError};
 use crate::limits::{Judged, Limit, Plan};
 use crate::questions::{Judgement, near};
 use crate::report::page::Page;
-use crate::report::{NodeEntry, Render, VERSION, answers_of, node_of};
+use crate::report::{Render, VERSION, answers_of};
 use crate::settings::{Settings, Task};
 use crate::source::cluster::Live;
 use crate::source::snapshot::{self, Pods};
@@ -51,9 +51,6 @@ pub struct Explanation {
     pub errors: Vec<ReadError>,
     /// What the source does not show, as sentences.
     pub unseen: Vec<String>,
-    /// What is known of its node, where that is not Ready.
-    #[serde(skip)]
-    pub node: Option<NodeEntry>,
     /// Every rule is to be shown to people too.
     #[serde(skip)]
     pub all_rules: bool,
@@ -261,7 +258,6 @@ fn answer(
         return Ok(explanation);
     };
     explanation.limits = limits(&plan, judged);
-    explanation.node = node_of(judged, &facts, settings);
     explanation.answers = answers_of(judged, &facts, &settings.policy);
     explanation.judgement = Judgement::of(judged, &plan, &facts, settings);
     if judged.code() == ReasonCode::FactsUnread {

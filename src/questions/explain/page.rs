@@ -60,7 +60,12 @@ pub(super) fn page(answer: &Explanation) -> Page {
             Room::First,
         ),
         (
-            Section::new("facts", "What was seen", Tone::Strong, facts(answer)),
+            Section::new(
+                "facts",
+                "What was seen (--all-rules has what each rule asks)",
+                Tone::Strong,
+                facts(answer),
+            ),
             Room::First,
         ),
     ];
@@ -101,47 +106,31 @@ pub(super) fn page(answer: &Explanation) -> Page {
     }
 }
 
-/// What is known of its node, what people have answered, and which rules hold besides the one that decides.
+/// What people have answered, and what the rules saw; first those that hold besides the one that decides.
 fn facts(answer: &Explanation) -> Vec<Block> {
-    let node = answer.node.as_ref();
-    let node = node.map(|node| {
-        format!(
-            "Node {}: {}.",
-            node.name,
-            phrases::node(node, answer.judged_at)
-        )
+    let answers = answer.answers.iter().map(|answer| {
+        let Answer {
+            annotation,
+            on,
+            name,
+            value,
+            inert,
+        } = answer;
+        let counts = match inert {
+            None => "it counts".to_owned(),
+            Some(why) => format!("it counts for nothing: {why}"),
+        };
+        format!("Answer {annotation}={value} on {on} {name}: {counts}.")
     });
-    let answers = answer.answers.iter().map(
-        |Answer {
-             annotation,
-             on,
-             name,
-             value,
-             inert,
-         }| {
-            let counts = match inert {
-                None => "it counts".to_owned(),
-                Some(why) => format!("it counts for nothing: {why}"),
-            };
-            format!("Answer {annotation}={value} on {on} {name}: {counts}.")
-        },
-    );
-    let holds = answer.rules.iter().chain(&answer.limits);
-    let holds = holds.filter(|rule| rule.holds != Some(false) && !rule.decides);
-    let holds = holds.map(|rule| match rule.number {
-        Some(number) => format!(
-            "Rule {number} holds too, or may. {} {}",
-            rule.asks, rule.seen
-        ),
-        None => format!("{} {}", rule.asks, rule.seen),
-    });
-    let rest = (!answer.all_rules && !answer.rules.is_empty()).then(|| {
-        format!(
-            "--all-rules shows what each of the {} rules found.",
-            answer.rules.len()
-        )
-    });
-    let says = node.into_iter().chain(answers).chain(holds).chain(rest);
+    let mut rules = answer
+        .rules
+        .iter()
+        .chain(&answer.limits)
+        .collect::<Vec<_>>();
+    rules.retain(|rule| !rule.decides && !answer.all_rules);
+    rules.sort_by_key(|rule| rule.holds == Some(false));
+    let seen = rules.into_iter().map(|rule| rule.seen.clone());
+    let says = answers.chain(seen);
     says.map(|says| Block::says(Tone::Plain, says)).collect()
 }
 

@@ -153,7 +153,6 @@ fn entry(pod: &PodFate, many_nodes: bool) -> Entry {
         tag: reason.map(|reason| Tag {
             of: "reason",
             code: reason.as_str(),
-            tone: Tone::Quiet,
         }),
         key: Key {
             namespace: Some(pod.namespace.clone()),

@@ -43,11 +43,7 @@ pub fn write(page: &Page) -> String {
                 header {
                     h1 { (page.headline) }
                     p.quiet { (clean(&page.about)) }
-                    ul.counts {
-                        @for count in &page.counts {
-                            li { a.bad[count.is_bad] href=(format!("#{}", count.id)) { b { (count.count) } (count.what) } }
-                        }
-                    }
+                    ul.counts { @for part in &page.sections { li { a href=(format!("#{}", part.id)) { (clean(&part.heading)) } } } }
                     (blocks(&page.lead))
                 }
                 main #main {
@@ -120,13 +116,11 @@ fn drawn_one(block: &Block, axis: Option<&Axis>) -> Markup {
             None if entry.is_card => card(entry),
             None => row(entry),
         },
-        Block::Fold(Fold {
-            open: true, blocks, ..
-        }) => html! {
-            @for block in blocks { (drawn_one(block, axis)) }
-        },
-        Block::Fold(Fold { says, blocks, .. }) => html! {
-            li { details { summary { (clean(says)) } (drawn(blocks, axis)) } }
+        Block::Fold(Fold { says, blocks }) if says.is_empty() || blocks.is_empty() => {
+            drawn(blocks, axis)
+        }
+        Block::Fold(Fold { says, blocks }) => html! {
+            li { details open[axis.is_some()] { summary { (clean(says)) } (drawn(blocks, axis)) } }
         },
     }
 }
@@ -145,7 +139,7 @@ fn card(entry: &Entry) -> Markup {
         details open[entry.open] {
             summary {
                 h3 { (name(entry)) }
-                @if let Some(tag) = entry.tag { (chip(tag)) " " }
+                @if let Some(tag) = entry.tag { (chip(tag, entry.tone)) " " }
                 @if let Some(harm) = entry.harm { span.harm { (harm) } }
                 p.quiet.small { (clean(&facts(entry))) }
             }
@@ -162,7 +156,7 @@ fn row(entry: &Entry) -> Markup {
             @for (fact, place) in entry.facts.iter().zip(0..) { span.owner[place == 0] { (clean(fact)) } }
             span.end {
                 @if let Some(harm) = entry.harm { span.harm { (harm) } " " }
-                @if let Some(tag) = entry.tag { (chip(tag)) }
+                @if let Some(tag) = entry.tag { (chip(tag, entry.tone)) }
             }
         }
         div.small { (blocks(&entry.blocks)) }
@@ -257,8 +251,8 @@ fn time(moment: jiff::Timestamp) -> Markup {
 }
 
 /// A code, which leads to what it means.
-fn chip(tag: Tag) -> Markup {
-    let colour = match tag.tone {
+fn chip(tag: Tag, tone: Tone) -> Markup {
+    let colour = match tone {
         Tone::Bad => "bad",
         Tone::Caution => "warn",
         Tone::Good => "good",

@@ -35,6 +35,7 @@
   if (!pods.length) return;
   const others = document.querySelectorAll("main :is([data-namespace], [data-node]):not([data-verdict])");
   const folds = [...document.querySelectorAll("main details")].filter((fold) => fold.querySelector("[data-namespace], [data-node]"));
+  const unfolded = new Set(folds.filter((fold) => fold.open));
 
   const form = document.createElement("form");
   form.className = "filters";
@@ -76,7 +77,7 @@
       const inside = [...fold.querySelectorAll("[data-namespace], [data-node]")].filter((entry) => !entry.hidden).length;
       fold.hidden = !inside;
       // What is found is unfolded, unless that is too much for an eye.
-      fold.open = !all && inside <= 50;
+      fold.open = all ? unfolded.has(fold) : inside <= 50;
       fold.firstElementChild.dataset.found = all ? "" : `, ${inside} of them found`;
     }
     for (const part of document.querySelectorAll("section, ul.rows")) {

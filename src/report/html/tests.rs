@@ -295,18 +295,19 @@ fn the_headline_states_what_matters_most() {
     let audited = report(&audit(), &objects, &[]);
     assert_eq!(
         audited.page().headline,
-        "4 pods need you, 4 to be reaped, 1 thing could not be read"
+        "4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read"
     );
     assert_eq!(
         every_outcome().page().headline,
-        "8 pods were not reaped, 2 reaped"
+        "1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1 still there, \
+         1 unverified"
     );
     let calm = report(
         &audit(),
         &[node("ds01", "True"), pod("a", "b", "ds01")],
         &[],
     );
-    assert_eq!(calm.page().headline, "nothing needs you");
+    assert_eq!(calm.page().headline, "1 left alone");
     let mut held = ["ds01", "ds02", "ds03"]
         .map(|name| node(name, "Unknown"))
         .to_vec();
@@ -325,7 +326,7 @@ fn the_headline_states_what_matters_most() {
     let titles = texts(&pieces(&without_style_and_script(&page)), "title");
     assert_eq!(
         titles,
-        ["nothing is deleted, 2 held · dc-<west> · pod-reaper"]
+        ["NOTHING IS DELETED, 2 held · dc-<west> · pod-reaper"]
     );
 }
 

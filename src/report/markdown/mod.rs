@@ -4,7 +4,7 @@
 //! `#1`, and a formula of `$…$`, also where Markdown itself sees plain text. It does so nowhere in code, so a word with
 //! such a letter is shown as code.
 
-use super::page::{Block, Entry, Fold, Page, Section};
+use super::page::{Block, Entry, Page};
 use super::phrases::{clean, command};
 use crate::advice::Step;
 
@@ -12,16 +12,10 @@ use crate::advice::Step;
 pub fn write(page: &Page) -> String {
     let mut text = format!("# {}\n", prose(&page.about));
     paragraph(&mut text, &prose(&page.settings));
-    blocks(&mut text, &[], &page.lead);
-    for Section {
-        heading,
-        columns,
-        blocks: all,
-        ..
-    } in &page.sections
-    {
-        text += &format!("\n## {}\n", prose(heading));
-        blocks(&mut text, columns, all);
+    blocks(&mut text, &page.lead);
+    for section in &page.sections {
+        text += &format!("\n## {}\n", prose(&section.heading));
+        blocks(&mut text, &section.blocks);
     }
     if !page.words.is_empty() {
         text += "\n## What the words mean\n\n";
@@ -43,17 +37,9 @@ fn paragraph(text: &mut String, says: &str) {
 }
 
 /// What is folded elsewhere is whole here. Entries that are no cards are rows of one table.
-fn blocks(text: &mut String, columns: &[&str], all: &[Block]) {
-    let mut rows = Vec::new();
-    all.iter().for_each(|block| block.entries(&mut rows));
-    if !rows.is_empty() && !columns.is_empty() {
-        let rule = " --- |".repeat(columns.len());
-        *text += &format!("\n| {} |\n|{rule}\n", columns.join(" | "));
-        for entry in &rows {
-            row(text, columns, entry);
-        }
-    }
-    for block in all {
+fn blocks(text: &mut String, all: &[Block]) {
+    let mut rows = 0;
+    for block in unfolded(all) {
         match block {
             Block::Says {
                 label, text: says, ..
@@ -64,32 +50,44 @@ fn blocks(text: &mut String, columns: &[&str], all: &[Block]) {
                     item(text, if *ordered { &number } else { "- " }, step);
                 }
             }
-            Block::Entry(entry) if entry.is_card || columns.is_empty() => card(text, entry),
-            Block::Entry(_) => {}
-            Block::Fold(Fold { blocks: folded, .. }) if columns.is_empty() => {
-                blocks(text, columns, folded);
+            Block::Entry(entry) if entry.is_card => card(text, entry),
+            Block::Entry(entry) => {
+                if rows == 0 {
+                    let between = "  |".repeat(entry.facts.len() + 1);
+                    let rule = " --- |".repeat(entry.facts.len() + 3);
+                    *text += &format!("\n| Name |{between} Remarks |\n|{rule}\n");
+                }
+                rows += 1;
+                row(text, entry);
             }
             Block::Fold(_) => {}
         }
     }
 }
 
-fn row(text: &mut String, columns: &[&str], entry: &Entry) {
+fn unfolded(all: &[Block]) -> Vec<&Block> {
+    let whole = all.iter().flat_map(|block| match block {
+        Block::Fold(fold) => unfolded(&fold.blocks),
+        other => vec![other],
+    });
+    whole.collect()
+}
+
+fn row(text: &mut String, entry: &Entry) {
     let remarks = entry.blocks.iter().filter_map(|block| match block {
         Block::Says { label, text, .. } => Some(labelled(label, text)),
         _ => None,
     });
     let harm = entry.harm.map(|harm| format!("**{harm}.**"));
-    let remarks = harm
-        .into_iter()
-        .chain(remarks)
-        .collect::<Vec<_>>()
-        .join(" ");
     let mut cells = vec![code(&entry.name)];
     cells.extend(entry.facts.iter().map(|fact| prose(fact)));
-    let tag = entry.tag.map(|tag| code(tag.code)).unwrap_or_default();
-    cells.extend((cells.len() + 1 < columns.len()).then_some(tag));
-    cells.push(remarks);
+    cells.push(entry.tag.map(|tag| code(tag.code)).unwrap_or_default());
+    cells.push(
+        harm.into_iter()
+            .chain(remarks)
+            .collect::<Vec<_>>()
+            .join(" "),
+    );
     *text += &format!("| {} |\n", cells.join(" | "));
 }
 
@@ -99,7 +97,7 @@ fn card(text: &mut String, entry: &Entry) {
     let facts = tag.into_iter().chain(facts.map(|fact| prose(fact)));
     let facts = facts.collect::<Vec<_>>().join(", ");
     *text += &format!("\n### {}\n\n{facts}\n", code(&entry.name));
-    blocks(text, &[], &entry.blocks);
+    blocks(text, &entry.blocks);
 }
 
 fn labelled(label: &str, says: &str) -> String {

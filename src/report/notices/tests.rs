@@ -520,7 +520,6 @@ fn every_format_tells_each_notice() {
         html.contains("shop/&lt;i&gt;0") && !html.contains("<i>0"),
         "{html}"
     );
-    assert!(html.contains("things are worth knowing"), "{html}");
 }
 
 /// What a run on a cluster tells, by a simulated API server.

@@ -31,7 +31,8 @@ fn an_audit_of_a_dead_node() {
     expect![[r#"
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
-        Next: power off ds06, then 2 decisions, 2 things to look at, 1 thing that could not be read below.
+        Next: power off ds06 (what ran there may still run), then 2 decisions, 2 things to look at, 1 thing
+        that could not be read below.
 
         NEEDS YOU: 4
           compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
@@ -40,12 +41,9 @@ fn an_audit_of_a_dead_node() {
                 lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet
                 creates both again, empty.
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
-          impala-impala01/statestored-0  StatefulSet  on ds06  overdue 1h 55m  [volume-unverified]
-              3. ds06 is off, and I saw to it. A run then takes what waits for that.
-                 kubectl annotate node ds06 pod-reaper.io/powered-off=2026-01-31T03:00:00Z --overwrite
-              4. Let the pod go; every claim is kept. A run then does it.
-                 kubectl annotate pod statestored-0 -n impala-impala01 pod-reaper.io/reap=2026-01-31T03:00:00Z --overwrite
           vault/web-0  StatefulSet  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
+          1 pod of StatefulSet/statestored on ds06, overdue up to 1h 55m  [volume-unverified]
+          The log names each pod that is folded here, with its command; --output=markdown has all.
 
         ONCE YOU HAVE ANSWERED
           - The next run acts on what you answer, where it still belongs to the same failure. To have one at
@@ -53,25 +51,26 @@ fn an_audit_of_a_dead_node() {
             kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
 
         TO BE REAPED (nothing was changed): 4
-          4 pods of 3 workloads on ds06, overdue up to 1h 55m
+          compute-hive01/huebackend-0  StatefulSet  on ds06  overdue 1h 55m
+          impala-impala01/catalogd-0  StatefulSet  on ds06  overdue 1h 55m
+          impala-impala01/huebackend-0  StatefulSet  on ds06  overdue 1h 55m
+          vault/vault-0  StatefulSet  on ds06  overdue 1h 55m
 
         TO REMEMBER ONCE THEY ARE REAPED
-          impala-impala01/catalogd-0: its replacement waits for a node that its volume allows: pvc-zone
-          needs topology.kubernetes.io/zone In (b); its replacement may have to wait until pvc-zone is
-          detached from ds06, 6 minutes after this pod is gone
-          vault/vault-0: unseal Vault: vault operator unseal
+          and 2 more, which --output=markdown has: impala-impala01/catalogd-0: its replacement waits …
 
         WHAT TO DO ABOUT THE NODES
-          and 2 more: see --output=markdown
+          and 2 more, which --output=markdown has: If ds06 may only be cut off, power it off now: its…
 
         WAITING: 2
-          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
+          compute-hive01/recent-0  StatefulSet  on ds06  overdue 4m 30s  [not-overdue]
+              It is overdue by 4m 30s and counts as stuck from 10m on.
+          compute-hive01/within-grace-0  StatefulSet  on ds06  due in 45s  [not-overdue]
+              It is within its grace period for another 45s; it counts as stuck 10m after that.
 
         LEFT ALONE: 2
-          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
-              Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
-          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
-              The pod is opted out by pod-reaper.io/skip.
+          1 pod of StatefulSet/slow on ds01, overdue up to 1h 55m  [node-ready]
+          1 pod of StatefulSet/quiet on ds06, overdue up to 1h 55m  [opted-out]
 
         WORTH KNOWING
           Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
@@ -81,14 +80,14 @@ fn an_audit_of_a_dead_node() {
           Pod impala-impala01/odd-0: a field has an unexpected type
 
         NODES NOT READY: 2 of 7
-          1 node  Ready is Unknown (NodeStatusUnknown) for 2h: ds06
-          1 node, leaf nodes  Ready is Unknown (NodeStatusUnknown) for 2h: kosmos-cluster7
+          and 2 more, which --output=markdown has: ds06…
 
         pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
-        Next: power off ds06, then 2 decisions, 2 things to look at, 1 thing that could not be read below.
+        Next: power off ds06 (what ran there may still run), then 2 decisions, 2 things to look at, 1 thing
+        that could not be read below.
     "#]].assert_eq(&write(&report.page(), Screen::default()));
 }
 
@@ -97,26 +96,26 @@ fn a_run_with_every_outcome() {
     expect![[r#"
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
         still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-        Next: power off ds06, then 8 pods that were not reaped below.
+        Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped below.
 
         REAPED: 2 of 10
           app/c-0  StatefulSet  on ds06  overdue 1h 55m  [changed]
               Its resource version is another. Not deleted.
+          app/d-0  StatefulSet  on ds06  overdue 1h 55m  [node-recovered]
+              The node was Ready again right before the delete: not deleted.
+          app/e-0  StatefulSet  on ds06  overdue 1h 55m  [node-changed]
+              Another node has registered under the name. Not deleted.
           app/f-0  StatefulSet  on ds06  overdue 1h 55m  [denied]
               The API server refused the delete: pods "f-0" is forbidden
           app/g-0  StatefulSet  on ds06  overdue 1h 55m  [failed]
               It could not be deleted: no answer within 10 s
-          app/j-0  StatefulSet  on ds06  overdue 1h 55m  [interrupted]
-              The run was ended before its turn, by SIGTERM; the next one takes it.
-          app/e-0  StatefulSet  on ds06  overdue 1h 55m  [node-changed]
-              Another node has registered under the name. Not deleted.
-          app/d-0  StatefulSet  on ds06  overdue 1h 55m  [node-recovered]
-              The node was Ready again right before the delete: not deleted.
           app/h-0  StatefulSet  on ds06  overdue 1h 55m  [still-there]
               The API server accepted the delete, but the pod is still there: look for a finalizer on it.
           app/i-0  StatefulSet  on ds06  overdue 1h 55m  [unverified]
               The API server accepted the delete, but whether it is gone could not be read: no connection:
               connection refused
+          app/j-0  StatefulSet  on ds06  overdue 1h 55m  [interrupted]
+              The run was ended before its turn, by SIGTERM; the next one takes it.
           app/a-0  StatefulSet  on ds06  overdue 1h 55m  [deleted]
           app/b-0  StatefulSet  on ds06  overdue 1h 55m  [gone]
               It was gone already, or went while it was about to be deleted: nothing is left to do.
@@ -133,7 +132,7 @@ fn a_run_with_every_outcome() {
         account can delete.
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
         still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-        Next: power off ds06, then 8 pods that were not reaped below.
+        Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped below.
     "#]]
     .assert_eq(&write(&every_outcome().page(), Screen::default()));
 }
@@ -157,7 +156,7 @@ fn a_dry_run_names_what_would_be_deleted() {
     let outcomes = [("uid-app-a-0", Outcome::WouldDelete)];
     expect![[r#"
         1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
-        Next: power off ds06.
+        Next: power off ds06 (what ran there may still run).
 
         TO BE REAPED (nothing was changed): 1
           app/a-0  StatefulSet  on ds06  overdue 1h 55m  [would-delete]
@@ -177,7 +176,7 @@ fn a_dry_run_names_what_would_be_deleted() {
         matching /^app/ but not /-test$/. No guard is required: RBAC alone limits what this account can
         delete.
         1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
-        Next: power off ds06.
+        Next: power off ds06 (what ran there may still run).
     "#]]
     .assert_eq(&write(&report(&settings, &objects, &outcomes).page(), Screen::default()));
 }
