@@ -44,6 +44,10 @@ pub struct Section {
 }
 
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "where there are many, most are entries"
+)]
 pub enum Block {
     /// A paragraph, after a label where it has one, such as "Risk".
     Says {
@@ -241,12 +245,14 @@ const LEAST: usize = 2;
 /// it needs, but for the lines that every section is sure of.
 pub fn fill(mut parts: Vec<(Section, Room<'_>)>, mut lines: usize) -> Vec<Section> {
     parts.retain(|(section, _)| !section.blocks.is_empty());
-    let sure = |(section, room): &(Section, Room<'_>)| match room {
-        Room::All => HEADING + text::lines(&section.blocks),
-        _ => {
-            let first = &section.blocks[..section.blocks.len().min(LEAST)];
-            HEADING + LEAST.min(text::lines(first))
-        }
+    let sure = |(section, room): &(Section, Room<'_>)| {
+        let first = &section.blocks[..section.blocks.len().min(LEAST)];
+        HEADING
+            + if matches!(room, Room::All) {
+                text::lines(&section.blocks)
+            } else {
+                LEAST.min(text::lines(first))
+            }
     };
     let mut later = parts.iter().map(sure).sum::<usize>();
     let fill = parts.into_iter().map(|part| {

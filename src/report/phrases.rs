@@ -402,14 +402,11 @@ pub fn for_a_person(pod: &PodEntry) -> String {
     let (asks, looks): (Vec<_>, Vec<_>) = pod.steps.iter().partition(|step| step.asks());
     let steps = asks.iter().chain(looks.iter().take(1));
     let commands = steps.filter_map(|step| Some(step.command.as_ref()?.to_string()));
-    let mut does = commands.collect::<Vec<_>>().join("; ");
-    if does.is_empty() {
-        does = pod
-            .steps
-            .first()
-            .map_or(&pod.detail, |step| &step.what)
-            .clone();
-    }
+    let commands = commands.collect::<Vec<_>>().join("; ");
+    let does = match pod.steps.first() {
+        Some(step) if commands.is_empty() => &step.what,
+        _ => &commands,
+    };
     let node = pod.node.as_deref().unwrap_or("no node");
     format!(
         "{} on {node} needs a person [{}]: {does}",

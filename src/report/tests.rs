@@ -144,7 +144,7 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
     }
 }
 
-/// A pod of one of forty StatefulSets, which is held where it is told so.
+/// A pod of one of forty workloads, which is held where it is told so.
 fn one_of_many(number: usize, node: &str) -> Value {
     let name = format!("app-{}-{number}", number % 40);
     let mut pod = pod(&format!("team-{}", number % 12), &name, node);

@@ -122,7 +122,11 @@ impl Text {
     fn blocks(&mut self, indent: &str, blocks: &[Block]) {
         for block in blocks {
             match block {
-                Block::Says { tone, label, text } if label.is_empty() => {
+                Block::Says {
+                    tone,
+                    label: "",
+                    text,
+                } => {
                     self.paragraph(indent, indent, *tone, text);
                 }
                 Block::Says { tone, label, text } => {
