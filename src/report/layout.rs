@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::page::{
     self, Block, Entry, FOLD_LINES, Key, NAMES, Page, Room, Section, Tag, Tone, Word, by_kind,
-    fill, first_of,
+    fill, first_of, fit,
 };
 use super::phrases::{self, clean, counted};
 use super::{Group, NodeEntry, PodEntry, Report, text, timeline};
@@ -137,7 +137,8 @@ fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Sectio
     ];
     let unread = page::unread(&report.errors, &report.unseen);
     let parts = parts.into_iter().chain(unread);
-    parts.chain([(nodes, Room::First)]).collect()
+    let by_state = Room::Own(Box::new(|nodes, lines| by_state(report, nodes, lines)));
+    parts.chain([(nodes, by_state)]).collect()
 }
 
 fn loose(step: Step) -> Block {
@@ -464,6 +465,26 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
         moments: timeline::of(report, node),
         ..Entry::default()
     }
+}
+
+/// Where many nodes fail, mostly in one way: a line for each.
+fn by_state(report: &Report, blocks: Vec<Block>, lines: usize) -> Vec<Block> {
+    if text::lines(&blocks) <= lines {
+        return blocks;
+    }
+    let mut states = BTreeMap::<_, (Vec<&str>, Vec<Block>)>::new();
+    for (node, block) in report.nodes.iter().zip(blocks) {
+        let time = node.not_ready_seconds.map(|time| time / 60 * 60);
+        let state = phrases::state(node.ready, node.reason.as_deref(), time);
+        let (names, blocks) = states.entry(state).or_default();
+        names.push(&node.name);
+        blocks.push(block);
+    }
+    let folds = states.into_iter().map(|(state, (names, blocks))| {
+        let names = first_of(&names, NAMES).0;
+        Block::fold(format!("{state}: {names}"), blocks)
+    });
+    fit(folds.collect(), lines)
 }
 
 /// What the codes of the report mean.

@@ -213,10 +213,7 @@ pub fn fit(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     let rest = blocks.split_off(shown);
     let next = rest.first().map_or("", Block::begins);
     let next = next.chars().take(WORDS).collect::<String>();
-    let says = format!(
-        "and {} more, which --output=markdown has: {next}…",
-        rest.len()
-    );
+    let says = format!("and {} more, which --output=json has: {next}…", rest.len());
     blocks.push(Block::fold(says, rest));
     blocks
 }
@@ -356,7 +353,7 @@ pub fn summed<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> String {
     let replacement = replacement.map(|state| format!("  replacement {state}"));
     let tag = tag + &replacement.unwrap_or_default();
     // What went wrong is told by one of them.
-    let wrong = entries.filter(|entry| entry.tone == Tone::Bad);
+    let wrong = entries.filter(|entry| entry.tone == Tone::Bad && !entry.is_card);
     let mut wrong = wrong
         .flat_map(|entry| &entry.blocks)
         .filter_map(|block| match block {

@@ -57,10 +57,10 @@ fn an_audit_of_a_dead_node() {
           vault/vault-0  StatefulSet  on ds06  overdue 1h 55m
 
         TO REMEMBER ONCE THEY ARE REAPED
-          and 2 more, which --output=markdown has: impala-impala01/catalogd-0: its replacement waits …
+          and 2 more, which --output=json has: impala-impala01/catalogd-0: its replacement waits …
 
         WHAT TO DO ABOUT THE NODES
-          and 2 more, which --output=markdown has: If ds06 may only be cut off, power it off now: its…
+          and 2 more, which --output=json has: If ds06 may only be cut off, power it off now: its…
 
         WAITING: 2
           compute-hive01/recent-0  StatefulSet  on ds06  overdue 4m 30s  [not-overdue]
@@ -80,7 +80,7 @@ fn an_audit_of_a_dead_node() {
           Pod impala-impala01/odd-0: a field has an unexpected type
 
         NODES NOT READY: 2 of 7
-          and 2 more, which --output=markdown has: ds06…
+          Ready is Unknown (NodeStatusUnknown) for 2h: ds06, kosmos-cluster7
 
         pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
