@@ -72,3 +72,11 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
     let none = ["--namespace-regex=^hive", "--now=2026-01-31T03:00:00Z"];
     assert_eq!(codes(&none), ["no-namespace", "unknown-kind"]);
 }
+
+#[test]
+fn a_filter_that_matches_nothing_is_told_first() {
+    let run = reaper(&["--snapshot", "-", "--namespace-regex", "^misspelt$"]);
+    let text = run.input(with_a_pod_that_stays()).run().exits(0).out;
+    let first = text.lines().take(3).collect::<Vec<_>>().join(" ");
+    assert!(first.contains("namespaces is looked at"), "{text}");
+}

@@ -161,6 +161,60 @@ fn explain_reports_every_rule() {
 }
 
 #[test]
+fn explain_is_for_one_look_unless_all_rules_are_asked_for() {
+    let report = reaper(&["--snapshot", SIX, "-A", "-o", "json"])
+        .run()
+        .exits(0)
+        .report();
+    let pods = report["pods"].as_array().expect("pods");
+    assert!(pods.len() > 5, "{pods:?}");
+    for pod in pods {
+        let name = [&pod["namespace"], &pod["name"]].map(|part| part.as_str().expect("a name"));
+        let name = name.join("/");
+        let short = ask(SIX, &["explain", &name]).run().exits(0).out;
+        assert!(short.lines().count() <= 30, "{short}");
+        let verdict = format!("VERDICT: {} [{}], by ", pod["verdict"], pod["reason"]);
+        let first = short.lines().next().unwrap_or_default();
+        assert!(first.starts_with(&verdict.replace('"', "")), "{first}");
+        let whole = ask(SIX, &["explain", &name, "--all-rules"])
+            .run()
+            .exits(0)
+            .out;
+        for rule in 1..=18 {
+            assert!(
+                whole.contains(&format!("\n  {rule:>2}. ")),
+                "{rule}: {whole}"
+            );
+        }
+        assert_eq!(whole.matches("<- decides").count(), 1, "{whole}");
+    }
+}
+
+#[test]
+fn a_pod_that_is_not_there_is_looked_for_elsewhere() {
+    for (asked, hint) in [
+        (
+            "vault/vault-1",
+            "there is no pod vault/vault-1; did you mean vault-0?",
+        ),
+        (
+            "etl/vault-0",
+            "there is no pod etl/vault-0; there is vault/vault-0",
+        ),
+        (
+            "deploy/api",
+            "deploy was read as a namespace, and explain takes a pod",
+        ),
+        ("zzz/zzz", "kubectl get pods -n zzz"),
+    ] {
+        ask(SIX, &["explain", asked])
+            .run()
+            .exits(1)
+            .shows_on_stderr(&[hint]);
+    }
+}
+
+#[test]
 fn a_pod_that_could_not_be_read_is_not_reported_as_absent() {
     let asked = |change: &dyn Fn(&mut Value)| {
         let mut saved = small_cluster();
@@ -286,6 +340,17 @@ fn questions_are_asked_as_kubectl_is() {
         &[
             "what-if",
             "--node=ds06,ds05",
+            "--max-deletes=1",
+            "--snapshot",
+            SIX,
+        ],
+        &supposed,
+    );
+    same(
+        &[
+            "what-if",
+            "node/ds05",
+            "nodes/ds06",
             "--max-deletes=1",
             "--snapshot",
             SIX,
