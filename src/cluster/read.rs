@@ -514,7 +514,7 @@ impl Cluster {
     pub async fn namesakes(&self, name: &str) -> Result<Listed<PodSummary>, Failure> {
         let name = encode(name);
         let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=metadata.name%3D{name}");
-        self.list(&path, Form::Object, |pod: RawPod| Some(pod.summary()))
+        self.list(&path, Accept::Object, |pod: RawPod| Some(pod.summary()))
             .await
     }
 
