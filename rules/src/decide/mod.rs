@@ -85,12 +85,7 @@ impl Reason {
 
 /// Judges `pod` at `now`. `node` is what was read of the pod's node, `None` where nothing was.
 pub fn decide(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> Reason {
-    let case = Case {
-        now,
-        policy,
-        node,
-        pod,
-    };
+    let case = Case::new(now, policy, node, pod);
     // Of a rule that needs what is not known nothing follows but that a fact is missing.
     let decided = RULES.iter().find_map(|rule| match rule.finding(&case) {
         Finding::Holds(reason) => Some(reason),
@@ -110,12 +105,7 @@ pub fn needs_claims(
     node: Option<&NodeRead>,
     pod: &PodFacts,
 ) -> bool {
-    let case = Case {
-        now,
-        policy,
-        node,
-        pod,
-    };
+    let case = Case::new(now, policy, node, pod);
     let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Storage);
     pod.claims.named().next().is_some()
         && before.all(|rule| matches!(rule.finding(&case), Finding::Not))
@@ -137,12 +127,7 @@ pub fn asks_about_giving_up(
     node: Option<&NodeRead>,
     pod: &PodFacts,
 ) -> Option<GiveUp> {
-    let case = Case {
-        now,
-        policy,
-        node,
-        pod,
-    };
+    let case = Case::new(now, policy, node, pod);
     let mut rules = RULES.iter();
     let local = rules.find(|rule| rule.gives.contains(&ReasonCode::LocalVolume))?;
     let Finding::Holds(_) = local.finding(&case) else {
@@ -169,12 +154,7 @@ pub fn left_to_a_person(
     node: Option<&NodeRead>,
     pod: &PodFacts,
 ) -> Vec<Reason> {
-    let case = Case {
-        now,
-        policy,
-        node,
-        pod,
-    };
+    let case = Case::new(now, policy, node, pod);
     let rules = RULES.iter().filter(|rule| rule.stage == Stage::Storage);
     let holds = rules.filter_map(|rule| match rule.finding(&case) {
         Finding::Holds(reason) => Some(reason),
@@ -207,12 +187,7 @@ pub fn evaluate(
     node: Option<&NodeRead>,
     pod: &PodFacts,
 ) -> Vec<Evaluation> {
-    let case = Case {
-        now,
-        policy,
-        node,
-        pod,
-    };
+    let case = Case::new(now, policy, node, pod);
     let mut decides = None;
     let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
         let (holds, seen) = match (rule.finding(&case), decides) {

@@ -1,5 +1,7 @@
 //! The rules, in their order: each by itself, so that one that comes late can be asked although an early one holds.
 
+use std::cell::OnceCell;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::answer::Failure;
@@ -8,9 +10,7 @@ use super::life::certainly_off;
 use super::life::counts_for;
 use super::reason::{Optout, PinnedClaim, Reason, heard, seen, spoken};
 use super::{Policy, Verdict, decide, signs_of_life, volume};
-use crate::facts::{
-    ClaimFacts, ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy,
-};
+use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy};
 
 /// What a rule may look at.
 pub(super) struct Case<'a> {
@@ -18,6 +18,8 @@ pub(super) struct Case<'a> {
     pub policy: &'a Policy,
     pub node: Option<&'a NodeRead>,
     pub pod: &'a PodFacts,
+    /// What its claims bind it to, once that was asked.
+    claims: OnceCell<volume::Claims>,
 }
 
 /// What a rule found.
@@ -62,12 +64,12 @@ enum Holds {
     /// It needs the node, so that no such rule is ever passed without one.
     OnNode(fn(&Case<'_>, &NodeFacts) -> Option<Reason>),
     /// It needs what was found about the claims besides.
-    OnClaims(fn(&Case<'_>, &NodeFacts, &[ClaimFacts]) -> Option<Reason>),
+    OnClaims(fn(&Case<'_>, &NodeFacts, &volume::Claims) -> Option<Reason>),
 }
 
 impl Rule {
     pub fn finding(&self, case: &Case<'_>) -> Finding {
-        let reason = match (&self.holds, case.known(), case.pod.claims.known()) {
+        let reason = match (&self.holds, case.known(), case.claims()) {
             (Holds::Always(holds), ..) => holds(case),
             // It asks about a node that there is not.
             (_, None, _) if case.nowhere() => None,
@@ -81,6 +83,28 @@ impl Rule {
 }
 
 impl<'a> Case<'a> {
+    pub fn new(
+        now: Timestamp,
+        policy: &'a Policy,
+        node: Option<&'a NodeRead>,
+        pod: &'a PodFacts,
+    ) -> Self {
+        Self {
+            now,
+            policy,
+            node,
+            pod,
+            claims: OnceCell::new(),
+        }
+    }
+
+    /// What its claims bind it to; `None` where nothing was asked about them, or there is no look at the node.
+    fn claims(&self) -> Option<&volume::Claims> {
+        let (node, claims) = (self.known()?, self.pod.claims.known()?);
+        let check = || volume::check(&self.failure(node), claims);
+        Some(self.claims.get_or_init(check))
+    }
+
     fn known(&self) -> Option<&'a NodeFacts> {
         self.node.and_then(NodeRead::known)
     }
@@ -320,9 +344,8 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Storage,
         gives: &[ReasonCode::LocalVolume],
         asks: "Is its storage on the node?",
-        holds: Holds::OnClaims(|case, node, claims| {
-            let claims = volume::check(&case.failure(node), claims).pinned;
-            if claims.is_empty() {
+        holds: Holds::OnClaims(|case, _, claims| {
+            if claims.pinned.is_empty() {
                 return None;
             }
             // Claims are given up only where nothing else would keep the pod.
@@ -337,11 +360,12 @@ pub(super) static RULES: &[Rule] = &[
                     }
                     Finding::Not | Finding::NodeUnknown | Finding::ClaimsUnknown => None,
                 });
-            let not_given = claims.iter().find_map(|claim| claim.given_up.clone().err());
+            let mut pinned = claims.pinned.iter();
+            let not_given = pinned.find_map(|claim| claim.given_up.clone().err());
             let kept = not_given.or(other)?;
             let declared = case.policy.reap_scratch || volume::any_answer(case.pod);
             Some(Reason::LocalVolume {
-                claims,
+                claims: claims.pinned.clone(),
                 kept: Some(kept).filter(|_| declared),
             })
         }),
@@ -352,14 +376,14 @@ pub(super) static RULES: &[Rule] = &[
         gives: &[ReasonCode::VolumeConfined],
         asks: "Is its storage out of reach of every other node?",
         holds: Holds::OnClaims(|case, node, claims| {
-            let claims = volume::check(&case.failure(node), claims).confined;
             let answered = || case.failure(node).may_go() && !case.pod.may_own_a_claim();
-            (!claims.is_empty() && !answered()).then_some(Reason::VolumeConfined { claims })
+            (!claims.confined.is_empty() && !answered()).then(|| Reason::VolumeConfined {
+                claims: claims.confined.clone(),
+            })
         }),
         otherwise: |case| {
-            let confined = |claims: &volume::Claims| !claims.confined.is_empty();
             let seen = "No claim that could be read is confined to the node";
-            passed(case, confined).unwrap_or_else(|| of_claims(case, seen))
+            passed_or(case, |claims| claims.confined.is_empty(), seen)
         },
     },
     Rule {
@@ -367,16 +391,20 @@ pub(super) static RULES: &[Rule] = &[
         gives: &[ReasonCode::VolumeUnverified],
         asks: "Is a claim or its volume unverified?",
         holds: Holds::OnClaims(|case, node, claims| {
-            let claims = volume::check(&case.failure(node), claims).unverified;
             let answered = || {
                 let failure = case.failure(node);
                 failure.may_go() && !case.pod.may_own_a_claim() && certainly_off(&failure).is_some()
             };
-            (!claims.is_empty() && !answered()).then_some(Reason::VolumeUnverified { claims })
+            (!claims.unverified.is_empty() && !answered()).then(|| Reason::VolumeUnverified {
+                claims: claims.unverified.clone(),
+            })
         }),
         otherwise: |case| {
-            let unverified = |claims: &volume::Claims| !claims.unverified.is_empty();
-            passed(case, unverified).unwrap_or_else(|| of_claims(case, "Each claim was read"))
+            passed_or(
+                case,
+                |claims| claims.unverified.is_empty(),
+                "Each claim was read",
+            )
         },
     },
     Rule {
@@ -441,11 +469,7 @@ pub(super) static RULES: &[Rule] = &[
         gives: &[ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered],
         asks: "Does nothing bind it to its node?",
         holds: Holds::OnClaims(|case, node, claims| {
-            let volume::Claims {
-                pinned: given_up,
-                mut notes,
-                ..
-            } = volume::check(&case.failure(node), claims);
+            let (given_up, mut notes) = (claims.pinned.clone(), claims.notes.clone());
             notes.extend(given_up.iter().map(|PinnedClaim { claim, volume, reclaim_policy, .. }| {
                 let policy = reclaim_policy.as_deref().unwrap_or("none");
                 format!(
@@ -653,10 +677,13 @@ fn unheld(case: &Case<'_>) -> String {
 
 const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the pod.";
 
-/// That a rule does not hold because of a person's answer, where `claims` would have it hold.
-fn passed(case: &Case<'_>, claims: impl Fn(&volume::Claims) -> bool) -> Option<String> {
-    let failure = case.failure(case.known()?);
-    claims(&volume::check(&failure, case.pod.claims.known()?)).then(|| PASSED.to_owned())
+/// Why a rule about claims does not hold: by a person's answer, unless there was `none` to hold for.
+fn passed_or(case: &Case<'_>, none: fn(&volume::Claims) -> bool, seen: &str) -> String {
+    if case.claims().is_none_or(none) {
+        of_claims(case, seen)
+    } else {
+        PASSED.to_owned()
+    }
 }
 
 /// What was seen of its claims, with their names.
