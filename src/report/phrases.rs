@@ -370,7 +370,7 @@ pub fn next(report: &Report) -> Option<String> {
     let (decide, look): (Vec<_>, Vec<_>) = report.groups.iter().partition(asks);
     let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).count();
     let (errors, asked) = (report.errors.len(), decide.len());
-    let below = [
+    let then = [
         some(
             wrong,
             "pod that was not reaped",
@@ -384,9 +384,9 @@ pub fn next(report: &Report) -> Option<String> {
             "things that could not be read",
         ),
     ];
-    let below = below.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let below = (!below.is_empty()).then(|| format!("{below} below"));
-    let parts = cut_off.into_iter().chain(below).collect::<Vec<_>>();
+    let then = then.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let then = Some(then).filter(|then| !then.is_empty());
+    let parts = cut_off.into_iter().chain(then).collect::<Vec<_>>();
     (!parts.is_empty()).then(|| parts.join(", then ") + ".")
 }
 

@@ -110,8 +110,15 @@ fn a_report_of_two_thousand_pods_is_for_one_look() {
         let items = executors(dead, all, 1_000 / dead);
         let report = lines(&items);
         assert!(report.len() <= most, "{dead}: {} lines", report.len());
+        // Only a command is long.
+        let short = report
+            .iter()
+            .map(|line| match line.char_indices().nth(200) {
+                Some((end, _)) => format!("{} [...]\n", &line[..end]),
+                None => format!("{line}\n"),
+            });
         expect_file![format!("../data/golden/night-{dead}.txt")]
-            .assert_eq(&(report.join("\n") + "\n"));
+            .assert_eq(&short.collect::<String>());
         let audit = reaper(&["--snapshot", "-", "--now", NOW, "--log-level", "warn"]);
         let namespace = samples::namespace("impala");
         let items = items.into_iter().chain([namespace]);
@@ -197,7 +204,7 @@ fn one_dead_node_with_two_pods_fits_on_a_screen() {
     let report = lines(&items);
     assert!(report.len() <= 50, "{} lines: {report:#?}", report.len());
     let summary = "prod-eu: 1 pod needs you, 1 to be reaped. 1 of 3 nodes not Ready: ds02 for 30m. Exit code 0.";
-    let next = "Next: power off ds02 (what ran there may still run), then 1 decision below.";
+    let next = "Next: power off ds02 (what ran there may still run), then 1 decision.";
     assert_eq!(report[..2], [summary, next]);
     assert_eq!(report[report.len() - 2..], [summary, next]);
 }

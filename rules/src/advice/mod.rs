@@ -4,10 +4,7 @@
 //! everything anew, and does it where the answer still belongs to the same failure. No command destroys anything by itself,
 //! the out-of-service taint aside, which is bound to the node as it was judged.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -18,7 +15,7 @@ use crate::decide::{
     would_be_inert,
 };
 use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
-use crate::limits::{Hold, HoldReason, Judged};
+use crate::limits::{Hold, HoldReason, Judged, natural};
 use crate::selector::{Target, is_name};
 
 /// What a person should know and do.
@@ -465,10 +462,9 @@ fn give_up(
 ) -> (String, Step) {
     let claims = alike.all.iter().flat_map(|judged| pinned(judged));
     let names = claims.clone().map(|claim| claim.claim.as_str());
-    let names = names
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect::<Vec<_>>();
+    let mut names = names.collect::<Vec<_>>();
+    names.sort_by_cached_key(|name| natural(name));
+    names.dedup();
     let mut volumes = BTreeMap::<_, Vec<_>>::new();
     for claim in claims.clone() {
         volumes

@@ -32,7 +32,7 @@ fn an_audit_of_a_dead_node() {
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
         Next: power off ds06 (what ran there may still run), then 2 decisions, 2 things to look at, 1 thing
-        that could not be read below.
+        that could not be read.
 
         NEEDS YOU: 4
           compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
@@ -87,7 +87,7 @@ fn an_audit_of_a_dead_node() {
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
         Next: power off ds06 (what ran there may still run), then 2 decisions, 2 things to look at, 1 thing
-        that could not be read below.
+        that could not be read.
     "#]].assert_eq(&write(&report.page(), Screen::default()));
 }
 
@@ -96,7 +96,7 @@ fn a_run_with_every_outcome() {
     expect![[r#"
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
         still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-        Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped below.
+        Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped.
 
         REAPED: 2 of 10
           app/c-0  StatefulSet  on ds06  overdue 1h 55m  [changed]
@@ -132,7 +132,7 @@ fn a_run_with_every_outcome() {
         account can delete.
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
         still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-        Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped below.
+        Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped.
     "#]]
     .assert_eq(&write(&every_outcome().page(), Screen::default()));
 }
