@@ -99,7 +99,7 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
     notices.extend(inert_answers(settings, facts, plan));
     if let (Some(count), true) = (facts.unmatched_namespaces, plan.pods.is_empty()) {
         let detail = format!(
-            "None of the {count} namespaces is looked at. The options select namespaces {}.",
+            "Nothing was looked at: no namespace is selected (the cluster has {count}; the filter is: {}).",
             settings.namespaces
         );
         notices.push(Notice {

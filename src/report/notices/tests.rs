@@ -397,7 +397,7 @@ fn a_filter_that_matches_no_namespace_is_told_of() {
         &matching("^shpo$"),
         &objects,
         &expect![[r#"
-            no-namespace - 1: None of the 2 namespaces is looked at. The options select namespaces matching "^shpo$".
+            no-namespace - 1: Nothing was looked at: no namespace is selected (the cluster has 2; the filter is: matching "^shpo$").
         "#]],
     );
     assert_eq!(codes(&matching("^data$"), &objects), [""; 0]);
