@@ -5,7 +5,7 @@
 //! readable from top to bottom. [`questions`] are put to the same rules. A room imports only rooms below it:
 //! `tests/rooms.rs` has their order, and checks it.
 
-pub use rules::{advice, codes, decide, facts, limits, outcome, selector};
+pub use rules::{advice, codes, decide, facts, limits, outcome, selector, words};
 
 pub mod cli;
 pub mod cluster;

@@ -10,7 +10,6 @@ use crate::cli::RequireGuard;
 use crate::cluster::{Cluster, NODE_REFUSAL, REFUSAL, WriteMode};
 use crate::console::prompt;
 use crate::console::terminal::status;
-use crate::decide::spoken;
 use crate::execute::{execute, replacements};
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{ClusterFacts, PodFacts, Uid};
@@ -24,6 +23,7 @@ use crate::source::cluster::Live;
 use crate::source::gather;
 use crate::source::snapshot::{self, Pods};
 use crate::stop::Stop;
+use crate::words::spoken;
 
 /// Runs as `settings` say, until `stop` says otherwise.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {

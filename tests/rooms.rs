@@ -14,7 +14,11 @@ use std::{
 };
 
 /// The rooms and their contents, bottom first.
-const ROOMS: [(&str, &str); 21] = [
+const ROOMS: [(&str, &str); 22] = [
+    (
+        "words",
+        "how things are said: durations, counts, the order of names, text of others",
+    ),
     (
         "codes",
         "words of the contract: an enum whose variants each have one spelling",

@@ -17,6 +17,7 @@ pub mod outcome;
 )]
 pub mod samples;
 pub mod selector;
+pub mod words;
 
 #[cfg(feature = "testing")]
 #[doc(hidden)]

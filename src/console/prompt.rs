@@ -9,11 +9,12 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    decide::{Verdict, spoken},
-    limits::{Judged, Plan, and_more},
+    decide::Verdict,
+    limits::{Judged, Plan},
     report::page::Tone,
     report::text::{Screen, Text},
     stop::Stop,
+    words::{and_more, spoken},
 };
 
 /// How many workloads, and how many pods of each, are listed before the question; the rest are counted.

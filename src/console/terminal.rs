@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::report::{phrases::clean, text::Screen};
+use crate::{report::text::Screen, words::clean};
 
 /// No status is longer.
 const STATUS_WIDTH: usize = 40;

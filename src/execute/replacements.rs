@@ -7,11 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, timeout};
 
 use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, Reference};
-use crate::decide::spoken;
 use crate::facts::{CLOCK_SKEW, PodFacts, Uid};
 use crate::kubernetes::{NOT_MADE, RawPod};
 use crate::outcome::{Replacement, ReplacementState as State};
 use crate::stop::Stop;
+use crate::words::spoken;
 
 /// The first pause between two rounds, and the longest. The longest also limits a look at one workload, for which the round
 /// waits.

@@ -11,10 +11,11 @@ use crate::{
     decide::{Answer, Policy, Reason, ReasonCode, Verdict, answers, fenced, signs_of_life},
     exit::Exit,
     facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
-    limits::{Hold, HoldReason, Judged, Plan, in_common, natural},
+    limits::{Hold, HoldReason, Judged, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
     settings::Settings,
+    words::natural,
 };
 
 /// Version of the JSON form. A field may be added; none changes its meaning without another number.

@@ -9,13 +9,14 @@ use super::page::{
     self, Block, Entry, FOLD_LINES, Key, NAMES, Page, Room, Section, Tag, Tone, Word, by_kind,
     fill, first_of, fit,
 };
-use super::phrases::{self, clean, counted};
+use super::phrases;
 use super::{Group, NodeEntry, PodEntry, Report, text, timeline};
 use crate::{
     advice::{self, Step},
     decide::{ReasonCode, Verdict},
     exit::Exit,
     outcome::OutcomeCode,
+    words::{clean, counted},
 };
 
 /// The lines of a text: `kubectl logs --tail=100` shows them all, and a warning that follows.

@@ -7,9 +7,14 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::phrases::{counted, overdue};
+use super::phrases::overdue;
 use super::{text, timeline::Moment};
-use crate::{advice::Step, decide::Verdict, facts::ReadError, limits::and_more};
+use crate::{
+    advice::Step,
+    decide::Verdict,
+    facts::ReadError,
+    words::{and_more, counted},
+};
 
 /// What is drawn.
 #[derive(Debug, Clone, Default)]

@@ -5,11 +5,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary};
 use crate::{
     advice::{Command, Step, power_off},
-    decide::{ReasonCode, Verdict, heard, seen, spoken},
+    decide::{ReasonCode, Verdict, heard, seen},
     facts::{Owner, Ready},
-    limits::and_more,
     outcome::{OutcomeCode, Replacement},
     settings::{GuardCode, ModeCode},
+    words::{and_more, clean, counted, spoken},
 };
 
 /// What kind of run it was, where and when, and whether it could change anything.
@@ -435,31 +435,6 @@ const NAMED_NODES: usize = 3;
 pub fn command(command: &Command) -> String {
     let lines = command.lines().map(|words| clean(&words.join(" ")));
     lines.collect::<Vec<_>>().join(Command::NEXT)
-}
-
-/// Text from the cluster must not steer what shows it, nor pass for another text: control characters, and Unicode's
-/// format characters (which reorder text, or show nothing), are shown as a replacement.
-pub fn clean(text: &str) -> String {
-    let steers = |letter: char| {
-        letter.is_control()
-            || matches!(
-                letter,
-                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            )
-    };
-    text.chars()
-        .map(|letter| match letter {
-            '\n' | '\t' => ' ',
-            letter if steers(letter) => char::REPLACEMENT_CHARACTER,
-            letter => letter,
-        })
-        .collect()
-}
-
-/// A number with the words that go with it.
-pub fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Seconds as people say them.

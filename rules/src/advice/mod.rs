@@ -15,8 +15,9 @@ use crate::decide::{
     would_be_inert,
 };
 use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
-use crate::limits::{Hold, HoldReason, Judged, natural};
+use crate::limits::{Hold, HoldReason, Judged};
 use crate::selector::{Target, is_name};
+use crate::words::natural;
 
 /// What a person should know and do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

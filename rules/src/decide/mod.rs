@@ -19,7 +19,7 @@ pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP, answers, would_be_ine
 pub use self::code::{ReasonCode, Verdict};
 pub use self::life::{fenced, fenced_for, may_live, signs_of_life};
 pub use self::reason::{
-    ConfinedClaim, Optout, PinnedClaim, Reason, UnverifiedClaim, heard, seen, spoken, unread,
+    ConfinedClaim, Optout, PinnedClaim, Reason, UnverifiedClaim, heard, seen, unread,
 };
 use self::rules::{Case, Finding, RULES, Stage};
 pub use self::rules::{last_heard, shared_disk};

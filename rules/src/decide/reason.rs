@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::code::{ReasonCode, Verdict};
 use crate::facts::{Doubt, Leaf, LeafKind, Owner, Ready, ResourceVersion, Sign, SignBy, Uid};
+use crate::words::spoken;
 
 /// Why a pod got its verdict, with what was seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -352,30 +353,4 @@ fn listed(finalizers: &[String]) -> String {
         "finalizers"
     };
     format!("{noun} {}", finalizers.join(", "))
-}
-
-/// A duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" for one that lies ahead.
-pub fn spoken(duration: SignedDuration) -> String {
-    let mut rest = duration.as_secs().unsigned_abs();
-    let minus = if duration.as_secs() < 0 { "minus " } else { "" };
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)]
-        .into_iter()
-        .map(|(unit, length)| {
-            let count = rest / length;
-            rest %= length;
-            (count, unit)
-        });
-    let units = units
-        .skip_while(|(count, _)| *count == 0)
-        .take(2)
-        .filter(|(count, _)| *count > 0);
-    let said = units
-        .map(|(count, unit)| format!("{count}{unit}"))
-        .collect::<Vec<_>>()
-        .join(" ");
-    if said.is_empty() {
-        "0s".to_owned()
-    } else {
-        format!("{minus}{said}")
-    }
 }

@@ -8,9 +8,10 @@ use super::answer::Failure;
 use super::code::ReasonCode;
 use super::life::certainly_off;
 use super::life::counts_for;
-use super::reason::{Optout, PinnedClaim, Reason, heard, seen, spoken};
+use super::reason::{Optout, PinnedClaim, Reason, heard, seen};
 use super::{Policy, Verdict, decide, signs_of_life, volume};
 use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy};
+use crate::words::spoken;
 
 /// What a rule may look at.
 pub(super) struct Case<'a> {

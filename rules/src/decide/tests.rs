@@ -10,6 +10,7 @@ use crate::{
         ResourceVersion, SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
+    words::spoken,
 };
 
 const FOREIGN: &str = "example.com/backup";

@@ -4,10 +4,9 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use jiff::SignedDuration;
 
-use super::and_more;
 use crate::{
-    decide::spoken,
     facts::{Census, ClusterFacts, NodeRead, Ready},
+    words::{and_more, spoken},
 };
 
 /// The number of lines that say what they have, in addition to the one that says when they failed.

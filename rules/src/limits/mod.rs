@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::{
     decide::{Policy, Reason, ReasonCode, Verdict, decide, unread},
     facts::{Census, ClusterFacts, PodFacts, Tally, Uid},
+    words::natural,
 };
 
 /// What the operator chose for a run as a whole.
@@ -193,29 +194,6 @@ fn order(pod: &PodFacts) -> (Timestamp, String, String, Uid) {
         natural(&pod.name),
         pod.uid.clone(),
     )
-}
-
-/// What ends a list of which only `shown` of `all` are named; `None` where that is all.
-pub fn and_more(all: usize, shown: usize) -> Option<String> {
-    all.checked_sub(shown)
-        .filter(|more| *more > 0)
-        .map(|more| format!("and {more} more"))
-}
-
-/// Sorts as people count, `web-2` before `web-10`: each number has its length before it.
-pub fn natural(name: &str) -> String {
-    let runs = name
-        .as_bytes()
-        .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
-    let keys = runs.map(|run| {
-        let length = u8::try_from(run.len()).unwrap_or(u8::MAX);
-        let length = run[0].is_ascii_digit().then(|| char::from(length));
-        length
-            .into_iter()
-            .chain(String::from_utf8_lossy(run).chars())
-            .collect::<String>()
-    });
-    keys.collect()
 }
 
 /// What holds a run by the number of NotReady nodes and the permitted share.

@@ -17,8 +17,8 @@ use crate::decide::{Reason, ReasonCode, Verdict};
 use crate::facts::{ClusterFacts, NodeRead, PodFacts, Uid};
 use crate::limits::{Judged, Plan};
 use crate::outcome::{Outcome, OutcomeCode};
-use crate::report::phrases::{clean, counted};
 use crate::stop::Stop;
+use crate::words::{clean, counted};
 
 /// The API's limit of a note, in bytes.
 const NOTE_LIMIT: usize = 1_024;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::PodName;
 use crate::cluster::Cluster;
-use crate::decide::{Answer, Evaluation, ReasonCode, evaluate, spoken};
+use crate::decide::{Answer, Evaluation, ReasonCode, evaluate};
 use crate::exit::{CouldNotRun, Exit, Result};
 use crate::facts::{Owner, PodSummary, ReadError};
 use crate::limits::{Judged, Limit, Plan};
@@ -22,6 +22,7 @@ use crate::source::cluster::Live;
 use crate::source::snapshot::{self, Pods};
 use crate::source::{Gathered, Source, gather};
 use crate::stop::Stop;
+use crate::words::spoken;
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -2,8 +2,9 @@
 
 use super::{Fate, PodFate, WhatIf, Workload};
 use crate::report::page::{Block, Entry, Key, Page, Room, Section, Tag, Tone, fill, unread};
-use crate::report::phrases::{self, counted};
+use crate::report::phrases;
 use crate::report::text;
+use crate::words::counted;
 
 /// The lines of a text.
 const LINES: usize = 98;

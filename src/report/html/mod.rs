@@ -11,8 +11,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use self::svg::Axis;
 use super::page::{Block, Entry, Fold, Page, Section, Tag, Tone};
-use super::phrases::{self, clean};
+use super::phrases;
 use crate::advice::Step;
+use crate::words::clean;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");

@@ -5,8 +5,9 @@
 //! such a letter is shown as code.
 
 use super::page::{Block, Entry, Page};
-use super::phrases::{clean, command};
+use super::phrases::command;
 use crate::advice::Step;
+use crate::words::clean;
 
 /// Writes `page` as Markdown.
 pub fn write(page: &Page) -> String {

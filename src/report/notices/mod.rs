@@ -7,13 +7,12 @@ use serde::Serialize;
 
 use crate::{
     codes::codes,
-    decide::{
-        Answer, Policy, Reason, ReasonCode, Verdict, last_heard, same_kind, signs_of_life, spoken,
-    },
+    decide::{Answer, Policy, Reason, ReasonCode, Verdict, last_heard, same_kind, signs_of_life},
     facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
-    limits::{HoldReason, Judged, Limit, Plan, and_more},
+    limits::{HoldReason, Judged, Limit, Plan},
     report::build::answers_of,
     settings::{Settings, Task},
+    words::{and_more, spoken},
 };
 
 codes! {

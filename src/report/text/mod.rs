@@ -7,8 +7,10 @@ use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::page::{Block, Entry, Fold, Page, Tone};
-use super::phrases::clean;
-use crate::advice::{Command, Step};
+use crate::{
+    advice::{Command, Step},
+    words::clean,
+};
 
 /// Width that a text keeps to where nothing is narrower: longer lines are hard to read.
 const COLUMNS: usize = 100;

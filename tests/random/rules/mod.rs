@@ -8,8 +8,9 @@ use pod_reaper::{
     advice::{Command, Step},
     decide::{GIVE_UP, decide, evaluate, to_ask},
     facts::KubeletAlive,
-    limits::{Limits, natural},
+    limits::Limits,
     report::Render as _,
+    words::natural,
 };
 use pod_reaper_test_support::oracle::{
     Place, alive, certainly_off, is_unverified, shares_a_disk, two_must_not_run,

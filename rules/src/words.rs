@@ -1,0 +1,77 @@
+//! How things are said, wherever they are said: durations, counts, the order of names, and text of others.
+
+use jiff::SignedDuration;
+
+/// A duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" for one that lies ahead.
+pub fn spoken(duration: SignedDuration) -> String {
+    let mut rest = duration.as_secs().unsigned_abs();
+    let minus = if duration.as_secs() < 0 { "minus " } else { "" };
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)]
+        .into_iter()
+        .map(|(unit, length)| {
+            let count = rest / length;
+            rest %= length;
+            (count, unit)
+        });
+    let units = units
+        .skip_while(|(count, _)| *count == 0)
+        .take(2)
+        .filter(|(count, _)| *count > 0);
+    let said = units
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect::<Vec<_>>()
+        .join(" ");
+    if said.is_empty() {
+        "0s".to_owned()
+    } else {
+        format!("{minus}{said}")
+    }
+}
+
+/// How many of a list are not named, where only `shown` of `all` are: "and 3 more"; `None` where that is all.
+pub fn and_more(all: usize, shown: usize) -> Option<String> {
+    all.checked_sub(shown)
+        .filter(|more| *more > 0)
+        .map(|more| format!("and {more} more"))
+}
+
+/// Sorts as people count, `web-2` before `web-10`: each number has its length before it.
+pub fn natural(name: &str) -> String {
+    let runs = name
+        .as_bytes()
+        .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
+    let keys = runs.map(|run| {
+        let length = u8::try_from(run.len()).unwrap_or(u8::MAX);
+        let length = run[0].is_ascii_digit().then(|| char::from(length));
+        length
+            .into_iter()
+            .chain(String::from_utf8_lossy(run).chars())
+            .collect::<String>()
+    });
+    keys.collect()
+}
+
+/// Text from the cluster must not steer what shows it, nor pass for another text: control characters, and Unicode's
+/// format characters (which reorder text, or show nothing), are shown as a replacement.
+pub fn clean(text: &str) -> String {
+    let steers = |letter: char| {
+        letter.is_control()
+            || matches!(
+                letter,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            )
+    };
+    text.chars()
+        .map(|letter| match letter {
+            '\n' | '\t' => ' ',
+            letter if steers(letter) => char::REPLACEMENT_CHARACTER,
+            letter => letter,
+        })
+        .collect()
+}
+
+/// A number with the words that go with it.
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
