@@ -393,7 +393,7 @@ fn cards(report: &Report, lines: usize, unnamed: &mut Vec<String>) -> Vec<Block>
     }
     if !unnamed.is_empty() {
         let says = "The log names each pod that is folded here, with its command; --output=markdown has all.";
-        blocks.push(Block::says(Tone::Quiet, says));
+        blocks.push(Block::fold(says, Vec::new()));
     }
     blocks
 }

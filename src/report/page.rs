@@ -108,7 +108,7 @@ pub struct Key {
     pub pods: usize,
 }
 
-/// Blocks that a text leaves out.
+/// Blocks that a text leaves out. Without any, it is a line that nothing but a text needs.
 #[derive(Debug, Clone)]
 pub struct Fold {
     /// The line that stands for them; none where it is empty.

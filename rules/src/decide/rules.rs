@@ -173,7 +173,7 @@ pub(super) static RULES: &[Rule] = &[
         asks: "Is the pod, its namespace or its node opted out?",
         holds: Holds::Always(opted_out),
         otherwise: |_| {
-            "None of those that could be read is opted out by pod-reaper.io/skip.".to_owned()
+            "Nothing opts it out by pod-reaper.io/skip, as far as could be read.".to_owned()
         },
     },
     Rule {
@@ -309,7 +309,7 @@ pub(super) static RULES: &[Rule] = &[
                 KubeletAlive::Reap => {
                     format!("--kubelet-alive=reap protects no pod, although {signs}.")
                 }
-                _ => format!("Another of it may run beside it, although {signs}."),
+                _ => format!("A second copy may run beside it, although {signs}."),
             }
         },
     },

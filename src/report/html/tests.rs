@@ -401,6 +401,10 @@ fn data_that_stays_is_not_said_to_be_destroyed() {
 #[test]
 fn a_command_that_destroys_data_says_so() {
     let page = write(&report(&audit(), &private_cloud(), &[]).page());
+    assert!(
+        !page.contains("The log names"),
+        "here a reader unfolds what is folded"
+    );
     let pieces = pieces(&without_style_and_script(&page));
     let words = pieces
         .windows(2)
