@@ -75,8 +75,8 @@ async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> 
             metrics.take(&report);
             if form.output == Output::Text {
                 // The text has no room for each pod, and it comes last.
-                for pod in report.page().unnamed {
-                    tracing::warn!("{pod}");
+                for line in report.page().unnamed {
+                    tracing::warn!("{line}");
                 }
             }
             output::write(report, form, stop).await

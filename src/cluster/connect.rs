@@ -117,7 +117,9 @@ fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
         return Some(("KUBECONFIG", env::split_paths(&paths).collect()));
     }
     let default = Path::new(&set("HOME")?).join(".kube").join("config");
-    default.exists().then(|| ("kubeconfig", vec![default]))
+    // One that may not be looked at is an error, not a reason to act as somebody else.
+    let may_exist = default.try_exists().unwrap_or(true);
+    may_exist.then(|| ("kubeconfig", vec![default]))
 }
 
 /// The credentials, and the context that they are of; none of the pod's ServiceAccount.

@@ -57,8 +57,8 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// Lists what would be deleted, a line for each workload. Pods that nothing brings back come first, then those of which two
-/// must not run at once.
+/// Lists what would be deleted, a line for each workload. Those whose claims are given up come first, then pods that nothing
+/// brings back, then those of which two must not run at once.
 fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
     let mut workloads = BTreeMap::<_, Vec<&Judged>>::new();
     let mut nodes = BTreeSet::new();
@@ -68,8 +68,9 @@ fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
         let pod = &judged.pod;
         let workload = pod.workload.as_ref().or(pod.owner.as_ref());
         let workload = workload.map_or("Pods".to_owned(), |it| format!("{} {}", it.kind, it.name));
-        let marks = (pod.controller.is_some(), pod.interchangeable());
-        nodes.extend(pod.node.as_deref().filter(|_| !marks.1));
+        let keeps = judged.reason.given_up().is_empty();
+        let marks = (keeps, pod.controller.is_some(), pod.interchangeable());
+        nodes.extend(pod.node.as_deref().filter(|_| !marks.2));
         workloads
             .entry((marks, &pod.namespace, workload))
             .or_default()
@@ -77,7 +78,7 @@ fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
     }
     let mut page = Text::new(Screen::default());
     let joined = |names: Vec<String>| names.join(", ");
-    for (((comes_back, interchangeable), namespace, workload), pods) in
+    for (((_, comes_back, interchangeable), namespace, workload), pods) in
         workloads.iter().take(PREVIEW)
     {
         let named = pods.iter().take(NAMES).map(|Judged { pod, .. }| {

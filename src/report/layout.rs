@@ -51,8 +51,35 @@ pub fn page(report: &Report) -> Page {
     let fixed = 2 * text::lines(&page.lead) + text::lines(&[about]) + 1;
     let mut unnamed = Vec::new();
     page.sections = fill(sections(report, &mut unnamed), lines.saturating_sub(fixed));
+    // Notes are for this run alone, and what was not read or not evicted may be down: nothing else may name them.
+    let logged = page.sections.iter();
+    let logged = logged.filter(|section| LOGGED.contains(&section.id));
+    for block in logged.flat_map(|section| &section.blocks) {
+        if let Block::Fold(fold) = block {
+            said(&fold.blocks, &mut unnamed);
+        }
+    }
+    let quiet = report.notices.iter();
+    let quiet = quiet.filter(|notice| !notice.code.asks_for_a_look());
+    let quiet = quiet
+        .map(|notice| clean(&notice.detail))
+        .collect::<Vec<_>>();
+    unnamed.retain(|line| !quiet.iter().any(|quiet| line.starts_with(quiet)));
     Page { unnamed, ..page }
 }
+
+fn said(blocks: &[Block], lines: &mut Vec<String>) {
+    for block in blocks {
+        match block {
+            Block::Says { text, .. } => lines.push(clean(text)),
+            Block::Fold(fold) => said(&fold.blocks, lines),
+            Block::Steps { .. } | Block::Entry(_) => {}
+        }
+    }
+}
+
+/// The sections whose folded lines go to the log.
+const LOGGED: [&str; 3] = ["remember", "notices", "unread"];
 
 /// What matters most comes first.
 fn sections<'a>(report: &'a Report, unnamed: &'a mut Vec<String>) -> Vec<(Section, Room<'a>)> {
@@ -392,7 +419,7 @@ fn cards(report: &Report, lines: usize, unnamed: &mut Vec<String>) -> Vec<Block>
         unnamed.extend(pods.map(|line| clean(&line)));
     }
     if !unnamed.is_empty() {
-        let says = "The log names each pod that is folded here, with its command; --output=markdown has all.";
+        let says = "The log, at warn, names each pod that is folded here, with its command; --output=markdown has all.";
         blocks.push(Block::fold(says, Vec::new()));
     }
     blocks
@@ -476,7 +503,13 @@ fn by_state(report: &Report, blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     let mut states = BTreeMap::<_, (Vec<&str>, Vec<Block>)>::new();
     for (node, block) in report.nodes.iter().zip(blocks) {
         let time = node.not_ready_seconds.map(|time| time / 60 * 60);
-        let state = phrases::state(node.ready, node.reason.as_deref(), time);
+        let mut state = phrases::state(node.ready, node.reason.as_deref(), time);
+        for (is, mark) in [
+            (!node.leaf_marks.is_empty(), "; leaf nodes"),
+            (!node.signs_of_life.is_empty(), "; with signs of life"),
+        ] {
+            state += if is { mark } else { "" };
+        }
         let (names, blocks) = states.entry(state).or_default();
         names.push(&node.name);
         blocks.push(block);

@@ -34,7 +34,7 @@ pub struct Page {
     pub words: Vec<Word>,
     /// The moment of the facts.
     pub judged_at: Timestamp,
-    /// A line for each pod that needs a person and that a text of the page does not name.
+    /// What a text of the page leaves out although nothing else may say it, each in a line: mostly a pod that needs a person.
     pub unnamed: Vec<String>,
 }
 
@@ -218,7 +218,16 @@ pub fn fit(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     let rest = blocks.split_off(shown);
     let next = rest.first().map_or("", Block::begins);
     let next = next.chars().take(WORDS).collect::<String>();
-    let says = format!("and {} more, which --output=json has: {next}…", rest.len());
+    let mut entries = Vec::new();
+    for block in &rest {
+        block.entries(&mut entries);
+    }
+    let pods = entries.iter().map(|entry| entry.key.pods).sum::<usize>();
+    let count = match pods {
+        0 => rest.len().to_string(),
+        pods => counted(pods, "pod", "pods"),
+    };
+    let says = format!("and {count} more, which --output=json has: {next}…");
     blocks.push(Block::fold(says, rest));
     blocks
 }

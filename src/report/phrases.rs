@@ -397,16 +397,15 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
     nodes.map(|node| node.name.as_str()).collect()
 }
 
-/// A pod that needs a person, in a line: why, and what to paste.
+/// A pod that needs a person, in a line: why, and what to do, each command after what it is for.
 pub fn for_a_person(pod: &PodEntry) -> String {
     let (asks, looks): (Vec<_>, Vec<_>) = pod.steps.iter().partition(|step| step.asks());
     let steps = asks.iter().chain(looks.iter().take(1));
-    let commands = steps.filter_map(|step| Some(step.command.as_ref()?.to_string()));
-    let commands = commands.collect::<Vec<_>>().join("; ");
-    let does = match pod.steps.first() {
-        Some(step) if commands.is_empty() => &step.what,
-        _ => &commands,
-    };
+    let steps = steps.map(|step| match &step.command {
+        Some(command) => format!("{} {command}", step.what),
+        None => step.what.clone(),
+    });
+    let does = steps.collect::<Vec<_>>().join(" ");
     let node = pod.node.as_deref().unwrap_or("no node");
     format!(
         "{} on {node} needs a person [{}]: {does}",

@@ -213,6 +213,20 @@ fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
             .iter()
             .filter_map(|line| line.split_once(" on "));
         let logged = logged.map(|(name, _)| name).collect::<BTreeSet<_>>();
+        let told = format!("{text}{}", page.unnamed.join("\n"));
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        let noted = report.pods.iter().filter(|pod| pod.note.is_some());
+        let noted = noted.map(phrases::name).filter(|name| !told.contains(name));
+        let unread = report.errors.iter().map(|error| error.what.clone());
+        let unread = unread.filter(|what| !told.contains(what));
+        let looks = report.notices.iter();
+        let looks = looks.filter(|it| it.code.asks_for_a_look() && !told.contains(&it.detail));
+        let looks = looks.map(|notice| notice.detail.clone());
+        let lost = noted.chain(unread).chain(looks).collect::<Vec<_>>();
+        assert!(
+            lost.is_empty(),
+            "{dead}: neither shown nor logged: {lost:?}"
+        );
         for pod in &report.pods {
             assert!(
                 others.iter().all(|all| all.contains(&pod.name)),

@@ -419,7 +419,7 @@ fn ask(
         }
         let is_open = |pod| fenced_for(at, policy, node, pod).is_none();
         if alike.pods().any(is_open) {
-            steps.extend(powered_off(node, at, kubectl));
+            steps.push(powered_off(node, at, kubectl));
         }
     }
     if kept || is(ReasonCode::OwnerKind) {
@@ -521,21 +521,19 @@ fn give_up(
     )
 }
 
-/// Asks whether `node` is off.
-fn powered_off(node: &NodeFacts, at: Timestamp, kubectl: &Kubectl) -> [Step; 2] {
+/// Asks whether `node` is off: in one step, so that nobody says so who was not told to see to it.
+fn powered_off(node: &NodeFacts, at: Timestamp, kubectl: &Kubectl) -> Step {
     let name = node.name.as_str();
     let what = format!(
-        "Power {name} off, or cut off its disks, and check that at the machine itself, not by what the cluster says. Then \
-         say so; where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what \
-         --fenced-node-selector selects) and unmark it when it is back."
+        "Power {name} off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what \
+         still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is \
+         automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and \
+         unmark it when it is back."
     );
-    [
-        remark(what),
-        step(
-            format!("{name} is off, and I saw to it. A run then takes what waits for that."),
-            kubectl.answer("node", vec![name], None, POWERED_OFF, at),
-        ),
-    ]
+    step(
+        what,
+        kubectl.answer("node", vec![name], None, POWERED_OFF, at),
+    )
 }
 
 /// The things of that noun, by name; of many only how many there are.

@@ -43,7 +43,7 @@ fn an_audit_of_a_dead_node() {
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
           vault/web-0  StatefulSet  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
           1 pod of StatefulSet/statestored on ds06, overdue up to 1h 55m  [volume-unverified]
-          The log names each pod that is folded here, with its command; --output=markdown has all.
+          The log, at warn, names each pod that is folded here, with its command; --output=markdown has all.
 
         ONCE YOU HAVE ANSWERED
           - The next run acts on what you answer, where it still belongs to the same failure. To have one at
@@ -80,7 +80,8 @@ fn an_audit_of_a_dead_node() {
           Pod impala-impala01/odd-0: a field has an unexpected type
 
         NODES NOT READY: 2 of 7
-          Ready is Unknown (NodeStatusUnknown) for 2h: ds06, kosmos-cluster7
+          Ready is Unknown (NodeStatusUnknown) for 2h: ds06
+          Ready is Unknown (NodeStatusUnknown) for 2h; leaf nodes: kosmos-cluster7
 
         pod-reaper 0.2.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.

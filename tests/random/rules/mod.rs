@@ -652,6 +652,7 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
         let steps = steps.chain(report.groups.iter().flat_map(|group| &group.steps));
         let steps = steps.chain(report.nodes.iter().flat_map(|node| &node.steps));
         let steps = steps.chain(&report.run_now);
+        let steps = steps.chain(report.breaker.iter().filter_map(|it| it.compare.as_ref()));
         let commands = steps.flat_map(|step| step.command.iter());
         let lines = commands.flat_map(Command::lines);
         let words = lines.flat_map(|words| words.iter().cloned().chain([words.join(" ")]));
