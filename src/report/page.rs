@@ -366,8 +366,10 @@ pub fn summed<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> String {
     let replacement = entries.clone().find_map(|entry| entry.key.replacement);
     let replacement = replacement.map(|state| format!("  replacement {state}"));
     let tag = tag + &replacement.unwrap_or_default();
-    // What went wrong is told by one of them.
-    let wrong = entries.filter(|entry| entry.tone == Tone::Bad && !entry.is_card);
+    // What went wrong, and why a replacement is not back, is told by one of them.
+    let is_back = |entry: &Entry| entry.key.replacement.is_none_or(|state| state == "back");
+    let wrong =
+        entries.filter(|entry| !entry.is_card && (entry.tone == Tone::Bad || !is_back(entry)));
     let mut wrong = wrong
         .flat_map(|entry| &entry.blocks)
         .filter_map(|block| match block {
