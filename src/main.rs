@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use pod_reaper::cli::{self, Cli, Command, Output};
+use pod_reaper::cli::{self, Cli, Command};
 use pod_reaper::console::{log, output, terminal};
 use pod_reaper::exit::{CouldNotRun, Exit, Result};
 use pod_reaper::notify::metrics::Metrics;
 use pod_reaper::questions::explain::{self, Explanation};
 use pod_reaper::questions::what_if;
-use pod_reaper::report::Render;
 use pod_reaper::run;
 use pod_reaper::settings::Settings;
 use pod_reaper::stop::Stop;
@@ -73,12 +72,6 @@ async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> 
         _ => {
             let report = run::run(settings, stop).await?;
             metrics.take(&report);
-            if form.output == Output::Text {
-                // The text has no room for each pod, and it comes last.
-                for line in report.page().unnamed {
-                    tracing::warn!("{line}");
-                }
-            }
             output::write(report, form, stop).await
         }
     })

@@ -4,7 +4,11 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 
 use super::terminal;
 use crate::cli::{Form, LogFormat, Output};
-use crate::{exit::Exit, report::Render, stop::Stop};
+use crate::{
+    exit::Exit,
+    report::{Render, text},
+    stop::Stop,
+};
 
 /// Writes `answer`, for as long as its reader takes, unless a signal ends the wait. Returns the answer's exit code, or the one
 /// that says that it could not be written.
@@ -20,6 +24,13 @@ pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Sto
             // Whatever collects the log collects this too, line by line.
             serde_json::to_writer(&mut out, &answer)?;
             out.write_all(b"\n")?;
+        } else if output == Output::Text {
+            let page = answer.page();
+            // The text has no room for each of these, and it comes last.
+            for line in &page.unnamed {
+                tracing::warn!("{line}");
+            }
+            out.write_all(text::write(&page, terminal::screen()).as_bytes())?;
         } else {
             answer.write(output, terminal::screen(), &mut out)?;
         }

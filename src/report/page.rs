@@ -3,7 +3,7 @@
 //! What is folded or summed up is decided where a page is made, by the lines that a text of it has. Text shows the line that
 //! stands for a fold, HTML lets the reader unfold it, and Markdown shows all that is in it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -395,15 +395,12 @@ pub fn by_kind(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     let tag = |entry: &Entry| (entry.tag.map(|tag| tag.code), entry.key.replacement);
     // In the order in which they come first.
     let mut kinds = Vec::<Vec<Entry>>::new();
-    let kind = |entry: &Entry| (tag(entry), entry.key.node.clone());
+    let mut places = BTreeMap::new();
     for entry in entries {
-        match kinds
-            .iter_mut()
-            .find(|alike| kind(&alike[0]) == kind(&entry))
-        {
-            Some(alike) => alike.push(entry),
-            None => kinds.push(vec![entry]),
-        }
+        let kind = (tag(&entry), entry.key.node.clone());
+        let place = *places.entry(kind).or_insert(kinds.len());
+        kinds.resize(kinds.len().max(place + 1), Vec::new());
+        kinds[place].push(entry);
     }
     kinds.sort_by_key(|alike| tag(&alike[0]));
     let fold = |entries: &[Entry]| match entries {
