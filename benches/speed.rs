@@ -11,7 +11,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 use pod_reaper::{
     cli::Cli,
-    decide::{ReasonCode, decide},
+    decide::{Case, ReasonCode},
     facts::{NodeRead, PodFacts},
     settings::Settings,
     source::snapshot::{Options, Pods, Saved},
@@ -56,19 +56,17 @@ fn stuck() -> (Timestamp, NodeRead, PodFacts) {
 fn deciding(criterion: &mut Criterion) {
     let settings = settings();
     let (now, node, pod) = stuck();
-    let verdict = decide(now, &settings.policy, Some(&node), &pod).code();
+    let verdict = Case::new(now, &settings.policy, Some(&node), &pod)
+        .decide()
+        .code();
     assert_eq!(verdict, ReasonCode::Stuck, "every rule is evaluated");
     let mut group = criterion.benchmark_group("decide");
     group.throughput(Throughput::Elements(PODS));
     group.bench_function("pods to be reaped", |bencher| {
         bencher.iter(|| {
             for _ in 0..PODS {
-                black_box(decide(
-                    now,
-                    &settings.policy,
-                    black_box(Some(&node)),
-                    black_box(&pod),
-                ));
+                let (node, pod) = (black_box(Some(&node)), black_box(&pod));
+                black_box(Case::new(now, &settings.policy, node, pod).decide());
             }
         });
     });

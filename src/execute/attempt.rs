@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Look, Node, Run, Sent, log_outcome};
 use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
-use crate::decide::{PinnedClaim, Reason, Verdict, decide};
+use crate::decide::{Case, PinnedClaim, Reason, Verdict};
 use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
 use crate::outcome::Outcome;
 use crate::source::wanted_again;
@@ -300,12 +300,8 @@ impl Run<'_> {
             .as_ref()
             .ok_or_else(gone)?;
         let proof = StillDown::prove(look, node.judged)?;
-        match decide(
-            look.now,
-            self.policy,
-            Some(&NodeRead::Known(look.facts.clone())),
-            pod,
-        ) {
+        let known = NodeRead::Known(look.facts.clone());
+        match Case::new(look.now, self.policy, Some(&known), pod).decide() {
             Reason::Stuck { given_up, .. } => Ok((proof, given_up)),
             // What could not be read has not changed.
             Reason::FactsUnread(what) => Err(Outcome::Failed(format!(
@@ -344,12 +340,8 @@ impl Run<'_> {
         if again.claims.named().eq(judged.claims.named()) {
             again.claims.clone_from(&judged.claims);
         }
-        let reason = decide(
-            self.now,
-            self.policy,
-            Some(&NodeRead::Known(node.judged.clone())),
-            &again,
-        );
+        let known = NodeRead::Known(node.judged.clone());
+        let reason = Case::new(self.now, self.policy, Some(&known), &again).decide();
         if reason.verdict() == Verdict::Reap {
             Ok(Some(again))
         } else {

@@ -8,7 +8,7 @@ use super::notices;
 use super::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{
     advice::{self, Advice, Kubectl, Step},
-    decide::{Answer, Policy, Reason, ReasonCode, Verdict, answers, fenced, signs_of_life},
+    decide::{Answer, Case, Failure, Policy, Reason, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
     limits::{Hold, HoldReason, Judged, Plan, in_common},
@@ -292,6 +292,7 @@ impl Entries<'_> {
             .and_then(|node| node.heard_by(SignBy::Lease))
             .map(|lease| heard(lease).at);
         let not_ready_since = known.and_then(|node| node.not_ready_since(self.facts.now));
+        let failure = known.map(|node| Failure::of(self.facts, self.policy, node));
         Some(NodeEntry {
             name: name.to_owned(),
             ready: known.map(|node| node.ready),
@@ -300,12 +301,10 @@ impl Entries<'_> {
             not_ready_seconds: not_ready_since.map(since),
             lease_renewed: lease,
             lease_age_seconds: lease.map(since),
-            signs_of_life: known.map_or_else(Vec::new, |node| {
-                signs_of_life(self.facts.now, self.policy, node)
-            }),
+            signs_of_life: failure.map_or_else(Vec::new, |failure| failure.signs_of_life()),
             last_heard: known.and_then(NodeFacts::last_heard).map(heard),
-            fenced: known
-                .and_then(|node| fenced(self.facts.now, self.policy, node))
+            fenced: failure
+                .and_then(|failure| failure.fenced())
                 .map(str::to_owned),
             out_of_service: known.is_some_and(|node| node.out_of_service),
             leaf_marks: known
@@ -313,17 +312,8 @@ impl Entries<'_> {
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
             pods: by_verdict(here().map(Judged::verdict)),
             volume_attachments: attachments.to_vec(),
-            steps: known.map_or_else(Vec::new, |node| {
-                let (now, attached) = (self.facts.now, attachments.len());
-                advice::advise_node(
-                    node,
-                    now,
-                    self.policy,
-                    reaped,
-                    dead,
-                    attached,
-                    &self.kubectl,
-                )
+            steps: failure.map_or_else(Vec::new, |failure| {
+                advice::advise_node(&failure, reaped, dead, attachments.len(), &self.kubectl)
             }),
         })
     }
@@ -331,11 +321,9 @@ impl Entries<'_> {
 
 /// What people have answered about a pod of a node that is not Ready.
 pub(crate) fn answers_of(judged: &Judged, facts: &ClusterFacts, policy: &Policy) -> Vec<Answer> {
-    let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
-    let node = node.filter(|node| node.ready != Ready::True);
-    node.map_or_else(Vec::new, |node| {
-        answers(facts.now, policy, node, &judged.pod)
-    })
+    let failure = Case::of(facts, policy, &judged.pod).failure();
+    let failure = failure.filter(|failure| failure.node.ready != Ready::True);
+    failure.map_or_else(Vec::new, |failure| failure.answers())
 }
 
 /// What to remember once the pod is reaped.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Source, each};
 use crate::cluster::{Cluster, Failure};
-use crate::decide::{GiveUp, Policy, asks_about_giving_up, needs_claims, to_ask};
+use crate::decide::{Case, GiveUp, Policy, to_ask};
 use crate::facts::{
     ClaimFacts, ClaimLook, ClaimState, Claims, ClusterFacts, Doubt, NodeRead, Owned, PodFacts,
     PodSummary, Read, Unread,
@@ -36,8 +36,7 @@ pub(super) async fn look_up(
     mut pods: Vec<PodFacts>,
     also: impl Fn(&PodFacts) -> bool,
 ) -> Vec<PodFacts> {
-    let needed =
-        |pod: &&mut PodFacts| also(pod) || needs_claims(facts.now, policy, facts.node_of(pod), pod);
+    let needed = |pod: &&mut PodFacts| also(pod) || Case::of(facts, policy, pod).needs_claims();
     let mut found = Found {
         on_node: users_on_node(facts, &pods),
         ..Found::default()
@@ -65,7 +64,7 @@ pub(super) async fn look_up(
         pod.claims = found.claims_of(pod, None);
     }
     // Of claims that may be given up with their pods, more has to be known.
-    let asks = |pod: &PodFacts| asks_about_giving_up(facts.now, policy, facts.node_of(pod), pod);
+    let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
     let due = due.into_iter();
     let due = due.filter_map(|pod| Some((asks(pod)?, pod)));
     let due = due.collect::<Vec<_>>();

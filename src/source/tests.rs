@@ -23,7 +23,7 @@ use super::{
     *,
 };
 use crate::{
-    decide::{ReasonCode, decide, may_live},
+    decide::{Case, Failure, ReasonCode},
     facts::{Census, ClaimFacts, ClaimState, ClusterFacts, NodeFacts},
     limits::Plan,
     report::samples::audit,
@@ -294,7 +294,7 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
                 .iter()
                 .find(|pod| pod.name == "cache-0")
                 .expect("it is there");
-            let reason = decide(facts.now, &settings.policy, facts.node_of(pod), pod).code();
+            let reason = Case::of(&facts, &settings.policy, pod).decide().code();
             let expected = if scratch {
                 expected
             } else {
@@ -883,11 +883,13 @@ fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_m
         Lease ds06: {metadata: {managedFields: [{time: '2026-01-31T03:00:01Z', fieldsV1: {'f:spec': {'f:renewTime': {}}}}]}}
     ";
     let node = node_by(&audit(), "ds06", more);
-    assert!(may_live(
-        NOW.parse().expect("a moment"),
-        &audit().policy,
-        &node
-    ));
+    let failure = Failure {
+        now: NOW.parse().expect("a moment"),
+        policy: &audit().policy,
+        node: &node,
+        pod: None,
+    };
+    assert!(failure.may_live());
 }
 
 /// Annotation or label, and any value but `false`: a slip of the key must not delete.

@@ -1,7 +1,7 @@
 //! Which answers a random run has seen: without many, it proves nothing of them.
 
 use crate::prelude::*;
-use pod_reaper::decide::{Answer, answers};
+use pod_reaper::decide::{Answer, Case};
 
 /// What an inert answer may say of itself.
 const INERT: [&str; 9] = [
@@ -28,9 +28,8 @@ impl Answers {
     /// Notes those of a plan.
     pub fn note(&mut self, facts: &ClusterFacts, policy: &Policy, plan: &Plan) {
         for judged in &plan.pods {
-            if let Some(node) = facts.node_of(&judged.pod).and_then(NodeRead::known) {
-                let all = answers(facts.now, policy, node, &judged.pod);
-                self.note_of(judged.code(), &all);
+            if let Some(failure) = Case::of(facts, policy, &judged.pod).failure() {
+                self.note_of(judged.code(), &failure.answers());
             }
         }
     }

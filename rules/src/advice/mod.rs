@@ -10,11 +10,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::decide::{
-    Answer, ConfinedClaim, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP, Reason, ReasonCode,
-    UnverifiedClaim, Verdict, fenced, fenced_for, left_to_a_person, may_live, signs_of_life,
-    would_be_inert,
+    Answer, Case, ConfinedClaim, Failure, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP, Reason,
+    ReasonCode, UnverifiedClaim, Verdict,
 };
-use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, NodeRead, PodFacts, Ready};
+use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, PodFacts, Ready};
 use crate::limits::{Hold, HoldReason, Judged};
 use crate::selector::{Target, is_name};
 use crate::words::natural;
@@ -33,13 +32,6 @@ impl Advice {
         Self {
             risk: Some(risk.into()),
             steps,
-        }
-    }
-
-    fn not_asked(why: &str) -> Self {
-        Self {
-            risk: None,
-            steps: vec![remark(format!("No answer is asked for {why}."))],
         }
     }
 }
@@ -139,31 +131,6 @@ impl Kubectl {
         Command(self.words(words))
     }
 
-    /// The line by which a person answers.
-    fn answer(
-        &self,
-        on: &str,
-        names: Vec<&str>,
-        namespace: Option<&str>,
-        annotation: &str,
-        at: Timestamp,
-    ) -> Command {
-        let answer = format!("{annotation}={}", at.strftime("%FT%TZ"));
-        let within = namespace.map(|namespace| ["-n", namespace]);
-        let words = ["annotate", on].into_iter().chain(names);
-        let words = words.chain(within.into_iter().flatten());
-        self.ends_with_target(words.chain([answer.as_str(), OVERWRITE]))
-    }
-
-    fn get_pods(&self, alike: &Alike<'_>, options: &[&str]) -> Command {
-        let names = alike.pods().map(|pod| pod.name.as_str());
-        let words = ["get", "pod"]
-            .into_iter()
-            .chain(names)
-            .chain(["-n", alike.namespace]);
-        self.command(words.chain(options.iter().copied()))
-    }
-
     /// Holds while the node is the one that was judged, and its Ready has not changed since.
     fn still_as_judged(&self, node: &NodeFacts) -> Vec<String> {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
@@ -181,45 +148,29 @@ impl Kubectl {
 }
 
 /// Pods of one namespace to which the same advice is given, at least one; their node, where there is one, is the same.
-#[derive(Clone, Copy)]
 struct Alike<'a> {
-    namespace: &'a str,
     all: &'a [&'a Judged],
-}
-
-impl<'a> Alike<'a> {
-    fn pods(&self) -> impl Iterator<Item = &'a PodFacts> {
-        self.all.iter().map(|judged| &judged.pod)
-    }
-
-    /// "the pod", or "the pods".
-    fn them(&self) -> &'static str {
-        if self.all.len() == 1 {
-            "the pod"
-        } else {
-            "the pods"
-        }
-    }
+    first: &'a Judged,
+    facts: &'a ClusterFacts,
+    policy: &'a Policy,
+    kubectl: &'a Kubectl,
 }
 
 /// What stands against asking for an answer, as a phrase.
-fn against(
-    judged: &Judged,
-    node: &NodeFacts,
-    facts: &ClusterFacts,
-    policy: &Policy,
-) -> Option<String> {
+fn against(judged: &Judged, failure: &Failure<'_>) -> Option<String> {
     let pod = &judged.pod;
     let claims = pinned(judged);
     let asked = claims.clone().map(|claim| claim.claim.as_str());
     let asked = asked.collect::<Vec<_>>();
-    let of_objects = [pod.namespace.as_str(), &pod.name, &node.name];
+    let of_objects = [pod.namespace.as_str(), &pod.name, &failure.node.name];
     if !asked.iter().copied().chain(of_objects).all(is_name) {
         return Some("one of the names is not one that an API server gives".to_owned());
     }
     let mut doubts = claims.filter_map(|claim| claim.doubt.as_ref());
     let doubt = doubts.find(|doubt| doubt.proved);
-    let inert = would_be_inert(facts.now, policy, node, pod, &asked).filter(|_| !pod.is_supposed());
+    let inert = failure
+        .would_be_inert(&asked)
+        .filter(|_| !pod.is_supposed());
     inert.or(doubt.map(|doubt| doubt.why.clone()))
 }
 
@@ -256,14 +207,14 @@ pub fn alike(all: &[Judged], facts: &ClusterFacts, policy: &Policy) -> Vec<Vec<u
         .filter(|(_, judged)| judged.verdict() == Verdict::Manual)
     {
         let pod = &judged.pod;
-        let node = facts.node_of(pod).and_then(NodeRead::known);
         let decides = judged.reason.asks_a_person();
         // What is said of volumes and owners differs in their names alone.
         let says = Some(judged.sentence()).filter(|_| !decides);
         let of = decides.then(|| {
-            let others = left_to_a_person(facts.now, policy, facts.node_of(pod), pod);
+            let case = Case::of(facts, policy, pod);
+            let others = case.left_to_a_person();
             let others = others.iter().map(Reason::code);
-            let against = node.and_then(|node| against(judged, node, facts, policy));
+            let against = case.failure().and_then(|failure| against(judged, &failure));
             (workload(pod), others.collect::<Vec<_>>(), against)
         });
         let key = (judged.code(), &pod.namespace, &pod.node, says, of);
@@ -308,48 +259,50 @@ pub fn advise(
     hold: Option<&Hold>,
     kubectl: &Kubectl,
 ) -> Advice {
-    let Some(Judged { pod, reason, .. }) = all.first() else {
+    let Some(&first) = all.first() else {
         return Advice::default();
     };
     let alike = Alike {
-        namespace: &pod.namespace,
         all,
+        first,
+        facts,
+        policy,
+        kubectl,
     };
+    let reason = &first.reason;
     // Finalizers are for a person where the node is gone, too.
     if let Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } = reason {
-        return held_by_finalizers(&alike, finalizers, kubectl);
+        return alike.held_by(finalizers);
     }
     // The other rules that are for a person hold on a node that was read.
-    let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
+    let Some(failure) = Case::of(facts, policy, &first.pod).failure() else {
         return Advice::default();
     };
     match reason {
-        Reason::LeafNode(leaf) => return leaf_node(&alike, &node.name, leaf, kubectl),
-        Reason::KubeletAlive { .. } => return kubelet_alive(node, kubectl),
+        Reason::LeafNode(leaf) => return alike.leaf_node(&failure.node.name, leaf),
+        Reason::KubeletAlive { .. } => return kubelet_alive(failure.node, kubectl),
         reason if reason.asks_a_person() => {}
         _ => return Advice::default(),
     }
-    let (risk, steps) = match hold.map(|hold| &hold.reason) {
+    let held = match hold.map(|hold| &hold.reason) {
         Some(HoldReason::MassOutage(_)) => {
-            return Advice::not_asked(
-                "while so many nodes are NotReady: find out first what they have in common",
-            );
+            "while so many nodes are NotReady: find out first what they have in common"
         }
         Some(HoldReason::CensusUnread(_)) => {
-            return Advice::not_asked(
-                "while it is not known how many nodes are NotReady: run it again",
-            );
+            "while it is not known how many nodes are NotReady: run it again"
         }
-        None if may_live(facts.now, policy, node) => {
-            return Advice::not_asked(
-                "while the node is alive, or may be: repair it, or power it off",
-            );
+        None if failure.may_live() => {
+            "while the node is alive, or may be: repair it, or power it off"
         }
-        None => ask(&alike, node, facts, policy, kubectl),
+        None => {
+            let (risk, steps) = alike.ask(&failure);
+            let risk = Some(risk.join(" ")).filter(|risk| !risk.is_empty());
+            return Advice { risk, steps };
+        }
     };
     Advice {
-        risk: Some(risk.join(" ")).filter(|risk| !risk.is_empty()),
-        steps,
+        risk: None,
+        steps: vec![remark(format!("No answer is asked for {held}."))],
     }
 }
 
@@ -372,168 +325,325 @@ pub fn run_now(now: Timestamp, kubectl: &Kubectl) -> Step {
     )
 }
 
-/// Asks for the answers that let the pods of `alike` go: the risks, and the steps.
-fn ask(
-    alike: &Alike<'_>,
-    node: &NodeFacts,
-    facts: &ClusterFacts,
-    policy: &Policy,
-    kubectl: &Kubectl,
-) -> (Vec<String>, Vec<Step>) {
-    let (mut risks, mut steps) = (Vec::new(), Vec::new());
-    let first = &alike.all[0];
-    let at = facts.now;
-    if let Some(why) = against(first, node, facts, policy) {
-        steps.push(remark(format!(
-            "No answer is asked for: {why}. docs/by-hand.md has the steps."
-        )));
-        return (risks, steps);
+impl Alike<'_> {
+    fn pods(&self) -> impl Iterator<Item = &PodFacts> {
+        self.all.iter().map(|judged| &judged.pod)
     }
-    let reasons = left_to_a_person(at, policy, facts.node_of(&first.pod), &first.pod);
-    let is = |code| reasons.iter().any(|reason| reason.code() == code);
-    if is(ReasonCode::VolumeConfined) {
-        steps.extend(volume_confined(alike, facts, policy, kubectl));
+
+    fn namespace(&self) -> &str {
+        &self.first.pod.namespace
     }
-    if is(ReasonCode::VolumeUnverified) {
-        steps.extend(volume_unverified(alike, facts, policy, kubectl));
-        risks.push(format!(
-            "If a volume is on {}, the replacement waits for that node for ever.",
-            node.name
-        ));
+
+    /// "the pod", or "the pods".
+    fn them(&self) -> &'static str {
+        if self.all.len() == 1 {
+            "the pod"
+        } else {
+            "the pods"
+        }
     }
-    // No answer lets a claim go with its pod that may be wanted.
-    let kept = is(ReasonCode::VolumeConfined) || is(ReasonCode::VolumeUnverified);
-    if kept && alike.pods().any(PodFacts::may_own_a_claim) {
-        steps.push(remark(
-            "No answer is asked for: the pod owns a claim, or may, which would go with it. docs/by-hand.md has the steps.",
-        ));
-        return (risks, steps);
+
+    fn get_pods(&self, kubectl: &Kubectl, options: &[&str]) -> Command {
+        let names = self.pods().map(|pod| pod.name.as_str());
+        let words = ["get", "pod"].into_iter().chain(names);
+        let words = words.chain(["-n", self.namespace()]);
+        kubectl.command(words.chain(options.iter().copied()))
     }
-    if is(ReasonCode::SharedDisk) || is(ReasonCode::VolumeUnverified) {
+
+    /// The line by which a person answers.
+    fn answer(&self, on: &str, names: Vec<&str>, annotation: &str) -> Command {
+        let at = self.facts.now.strftime("%FT%TZ");
+        let answer = format!("{annotation}={at}");
+        let within = ["-n", self.namespace()]
+            .into_iter()
+            .filter(|_| on != "node");
+        let words = ["annotate", on].into_iter().chain(names).chain(within);
+        let kubectl = self.kubectl;
+        kubectl.ends_with_target(words.chain([answer.as_str(), OVERWRITE]))
+    }
+
+    /// Asks for the answers that let the pods go: the risks, and the steps.
+    fn ask(&self, failure: &Failure<'_>) -> (Vec<String>, Vec<Step>) {
+        let (mut risks, mut steps) = (Vec::new(), Vec::new());
+        let node = &failure.node.name;
+        if let Some(why) = against(self.first, failure) {
+            let no = format!("No answer is asked for: {why}. docs/by-hand.md has the steps.");
+            return (risks, vec![remark(no)]);
+        }
+        let reasons = Case::of(self.facts, self.policy, &self.first.pod).left_to_a_person();
+        let is = |code| reasons.iter().any(|reason| reason.code() == code);
+        let (confined, unverified) = (
+            is(ReasonCode::VolumeConfined),
+            is(ReasonCode::VolumeUnverified),
+        );
+        if confined {
+            steps.extend(self.volume_confined());
+        }
+        if unverified {
+            steps.extend(self.volume_unverified());
+            risks.push(format!(
+                "If a volume is on {node}, the replacement waits for that node for ever."
+            ));
+        }
+        // No answer lets a claim go with its pod that may be wanted.
+        let kept = confined || unverified;
+        if kept && self.pods().any(PodFacts::may_own_a_claim) {
+            steps.push(remark(
+                "No answer is asked for: the pod owns a claim, or may, which would go with it. docs/by-hand.md has the steps.",
+            ));
+            return (risks, steps);
+        }
         if is(ReasonCode::SharedDisk) {
             risks.push(format!(
-                "If {} still runs, its machine and the replacement's would write to one disk at once, which destroys \
-                 its data.",
-                node.name
+                "If {node} still runs, its machine and the replacement's would write to one disk at once, which destroys \
+                 its data."
             ));
         }
-        let is_open = |pod| fenced_for(at, policy, node, pod).is_none();
-        if alike.pods().any(is_open) {
-            steps.push(powered_off(node, at, kubectl));
+        if is(ReasonCode::SharedDisk) || unverified {
+            let is_open = |pod| {
+                let pod = Some(pod);
+                Failure { pod, ..*failure }.fenced().is_none()
+            };
+            if self.pods().any(is_open) {
+                steps.push(self.powered_off(node));
+            }
         }
-    }
-    if kept || is(ReasonCode::OwnerKind) {
         if is(ReasonCode::OwnerKind) {
             risks.push(format!(
-                "If {} is only cut off, what it ran may still be running there, and a replacement would be a second \
-                 copy: make sure that the machine is powered off.",
-                node.name
+                "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second \
+                 copy: make sure that the machine is powered off."
             ));
         }
-        let what = format!(
-            "Let {} go; every claim is kept. A run then does it.",
-            alike.them()
-        );
-        let names = alike.pods().map(|pod| pod.name.as_str()).collect();
-        steps.push(step(
-            what,
-            kubectl.answer("pod", names, Some(alike.namespace), REAP, at),
-        ));
-    }
-    if pinned(first).next().is_some() {
-        let (risk, step) = give_up(alike, node, at, kubectl);
-        risks.push(risk);
-        steps.push(step);
-    }
-    if alike.pods().any(|pod| pod.controller.is_none()) {
-        risks.push(format!(
-            "Nothing brings {} back: there is no controller.",
-            alike.them()
-        ));
-    }
-    (risks, steps)
-}
-
-/// Asks to give up the claims that bind the pods of `alike` to `node`: the risk, and the step.
-fn give_up(
-    alike: &Alike<'_>,
-    node: &NodeFacts,
-    at: Timestamp,
-    kubectl: &Kubectl,
-) -> (String, Step) {
-    let claims = alike.all.iter().flat_map(|judged| pinned(judged));
-    let names = claims.clone().map(|claim| claim.claim.as_str());
-    let mut names = names.collect::<Vec<_>>();
-    names.sort_by_cached_key(|name| natural(name));
-    names.dedup();
-    let mut volumes = BTreeMap::<_, Vec<_>>::new();
-    for claim in claims.clone() {
-        volumes
-            .entry(claim.reclaim_policy.as_deref())
-            .or_default()
-            .push(claim.volume.as_str());
-    }
-    let node = &node.name;
-    let lost = volumes.into_iter().map(|(policy, volumes)| {
-        let data = format!("the data of {}", named("volume", &volumes));
-        match policy {
-            Some("Retain") => {
-                format!("{data} stays on {node}'s disk (policy Retain), but the new pod starts without it")
-            }
-            Some(policy) => format!("{data} is lost for good (policy {policy})"),
-            None => format!("{data} must be considered lost (it names no reclaim policy)"),
+        if kept || is(ReasonCode::OwnerKind) {
+            let them = self.them();
+            let names = self.pods().map(|pod| pod.name.as_str()).collect();
+            steps.push(step(
+                format!("Let {them} go; every claim is kept. A run then does it."),
+                self.answer("pod", names, REAP),
+            ));
         }
-    });
-    let lost = lost.collect::<Vec<_>>().join("; ");
-    let is_lost = claims
-        .clone()
-        .any(|claim| claim.reclaim_policy.as_deref() != Some("Retain"));
-    let mut doubts = claims.filter_map(|claim| claim.doubt.as_ref());
-    let doubt = doubts.next().map(|doubt| {
-        format!(
-            " Whether it would come back is not known ({}): the run asks again.",
-            doubt.why
-        )
-    });
-    let what = format!(
-        "Give up {}: {lost}. A run then deletes {} with {}, and {}, empty.{}",
-        named("claim", &names),
-        if names.len() == 1 { "it" } else { "them" },
-        alike.them(),
-        if alike.all.len() == 1 {
-            "its StatefulSet creates both again"
-        } else {
-            "their StatefulSets create them all again"
-        },
-        doubt.unwrap_or_default()
-    );
-    let risk = format!(
-        "If {node} can come back, wait for it: what it ran then starts again, with its data."
-    );
-    let harm = is_lost.then_some("Destroys data");
-    let command = kubectl.answer("pvc", names, Some(alike.namespace), GIVE_UP, at);
-    (
-        risk,
+        if pinned(self.first).next().is_some() {
+            risks.push(format!(
+                "If {node} can come back, wait for it: what it ran then starts again, with its data."
+            ));
+            steps.push(self.give_up(node));
+        }
+        if self.pods().any(|pod| pod.controller.is_none()) {
+            let them = self.them();
+            risks.push(format!(
+                "Nothing brings {them} back: there is no controller."
+            ));
+        }
+        (risks, steps)
+    }
+
+    /// Asks to give up the claims that bind the pods to `node`.
+    fn give_up(&self, node: &str) -> Step {
+        let claims = self.all.iter().flat_map(|judged| pinned(judged));
+        let names = claims.clone().map(|claim| claim.claim.as_str());
+        let mut names = names.collect::<Vec<_>>();
+        names.sort_by_cached_key(|name| natural(name));
+        names.dedup();
+        let mut volumes = BTreeMap::<_, Vec<_>>::new();
+        for claim in claims.clone() {
+            let policy = claim.reclaim_policy.as_deref();
+            volumes.entry(policy).or_default().push(&*claim.volume);
+        }
+        let is_lost = volumes.keys().any(|policy| *policy != Some("Retain"));
+        let lost = volumes.into_iter().map(|(policy, volumes)| {
+            let data = format!("the data of {}", named("volume", &volumes));
+            match policy {
+                Some("Retain") => {
+                    format!("{data} stays on {node}'s disk (policy Retain), but the new pod starts without it")
+                }
+                Some(policy) => format!("{data} is lost for good (policy {policy})"),
+                None => format!("{data} must be considered lost (it names no reclaim policy)"),
+            }
+        });
+        let lost = lost.collect::<Vec<_>>().join("; ");
+        let doubt = claims.clone().find_map(|claim| claim.doubt.as_ref());
+        let doubt = doubt.map_or_else(String::new, |doubt| {
+            format!(
+                " Whether it would come back is not known ({}): the run asks again.",
+                doubt.why
+            )
+        });
+        let what = format!(
+            "Give up {}: {lost}. A run then deletes {} with {}, and {}, empty.{doubt}",
+            named("claim", &names),
+            if names.len() == 1 { "it" } else { "them" },
+            self.them(),
+            if self.all.len() == 1 {
+                "its StatefulSet creates both again"
+            } else {
+                "their StatefulSets create them all again"
+            },
+        );
+        let harm = is_lost.then_some("Destroys data");
         Step {
             harm,
-            ..step(what, command)
-        },
-    )
-}
+            ..step(what, self.answer("pvc", names, GIVE_UP))
+        }
+    }
 
-/// Asks whether `node` is off: in one step, so that nobody says so who was not told to see to it.
-fn powered_off(node: &NodeFacts, at: Timestamp, kubectl: &Kubectl) -> Step {
-    let name = node.name.as_str();
-    let what = format!(
-        "Power {name} off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what \
-         still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is \
-         automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and \
-         unmark it when it is back."
-    );
-    step(
-        what,
-        kubectl.answer("node", vec![name], None, POWERED_OFF, at),
-    )
+    /// Asks whether `node` is off: in one step, so that nobody says so who was not told to see to it.
+    fn powered_off(&self, node: &str) -> Step {
+        let what = format!(
+            "Power {node} off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what \
+             still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is \
+             automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and \
+             unmark it when it is back."
+        );
+        step(what, self.answer("node", vec![node], POWERED_OFF))
+    }
+
+    /// What each pod is left to a person for, by the rules that `pick` picks from.
+    fn each_claim<T>(&self, pick: fn(Reason) -> Option<Vec<T>>) -> Vec<T> {
+        let reasons = self
+            .pods()
+            .flat_map(|pod| Case::of(self.facts, self.policy, pod).left_to_a_person());
+        reasons.filter_map(pick).flatten().collect()
+    }
+
+    fn volume_confined(&self) -> Vec<Step> {
+        let claims = self.each_claim(|reason| match reason {
+            Reason::VolumeConfined { claims } => Some(claims),
+            _ => None,
+        });
+        let see = claims.iter().map(|it| {
+            let ConfinedClaim {
+                claim,
+                volume,
+                place,
+            } = it;
+            step(
+                format!("See where the data of claim {claim} is: volume {volume} needs {place}."),
+                self.kubectl.command(["describe", "pv", volume]),
+            )
+        });
+        let bring = remark(format!(
+            "If the data is elsewhere, bring up a node that the volume allows: the next run then takes {}. A replacement would \
+             wait for such a node.",
+            self.them()
+        ));
+        see.chain([bring]).collect()
+    }
+
+    fn volume_unverified(&self) -> Vec<Step> {
+        let claims = self.each_claim(|reason| match reason {
+            Reason::VolumeUnverified { claims } => Some(claims),
+            _ => None,
+        });
+        let see = claims.iter().map(|it| {
+            let UnverifiedClaim {
+                claim,
+                missing_volume,
+                cause,
+            } = it;
+            let what = match missing_volume {
+                Some(volume) => format!(
+                    "Volume {volume} of claim {claim} does not exist: bring it back, or a new pod cannot start."
+                ),
+                None => format!("See claim {claim}, and where its volume is: {cause}."),
+            };
+            let get = ["get", "pvc", claim, "-n", self.namespace(), "-o", "wide"];
+            step(what, self.kubectl.command(get))
+        });
+        see.collect()
+    }
+
+    fn held_by(&self, finalizers: &[String]) -> Advice {
+        let who = "See what set them (under managedFields, the manager of each f:finalizers), and look at its log.";
+        let held = format!(
+            "See what still holds {}; a pod goes by itself with the last one, or at the next run.",
+            self.them()
+        );
+        let columns = "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers";
+        let get = |options: &[&str]| self.get_pods(self.kubectl, options);
+        let risk = format!(
+            "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
+            finalizers.join(", ")
+        );
+        let steps = vec![
+            step(who, get(&["--show-managed-fields", "-o", "yaml"])),
+            step(held, get(&["-o", columns])),
+        ];
+        Advice::new(risk, steps)
+    }
+
+    fn leaf_node(&self, node: &str, leaf: &Leaf) -> Advice {
+        let describe = self.kubectl.command(["describe", "node", node]);
+        let look = step(
+            "See what this cluster knows about the leaf node.",
+            describe.clone(),
+        );
+        let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
+                      start a second copy.";
+        let maker = leaf.maker;
+        match leaf.kind {
+            LeafKind::Kosmos => self.kosmos_leaf(node, leaf, describe),
+            LeafKind::Selected => Advice::new(unseen, vec![look]),
+            LeafKind::Virtual => {
+                let repair = format!(
+                    "See why the program that runs the pods of {node} ({maker}) does not report: its process, its \
+                     credentials, its provider. When it is back, it ends by itself the pods whose deletion was requested."
+                );
+                let risk = format!(
+                    "{unseen} When it is back, the node may delete the first copy by name."
+                );
+                Advice::new(risk, vec![look, remark(repair)])
+            }
+            LeafKind::Edge => {
+                let repair = format!(
+                    "See whether the machine {node} runs, and repair its link; its agent ({maker}) then ends the pods \
+                     whose deletion was requested."
+                );
+                Advice::new(unseen, vec![look, remark(repair)])
+            }
+        }
+    }
+
+    fn kosmos_leaf(&self, node: &str, leaf: &Leaf, describe: Command) -> Advice {
+        let look = "See whether the link is cut: while Kosmos renews the lease, it is not.";
+        let log =
+            "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
+        let see = "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
+        let mut steps = vec![step(look, describe), step(see, self.kubectl.command(log))];
+        if let Some(cluster) = &leaf.cluster {
+            let kubeconfig = "jsonpath={.spec.kubeconfig}";
+            let get = ["get", "clusters.kosmos.io", cluster, "-o", kubeconfig];
+            let there = self.get_pods(&Kubectl::default(), &["-o", "wide"]);
+            // With an empty kubeconfig kubectl would ask the cluster that it runs in; with one that names a context it does not.
+            let words = [
+                vec![
+                    r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&"#.to_owned(),
+                    Command::NEXT.to_owned(),
+                ],
+                self.kubectl.words(get),
+                vec![
+                    r#"| base64 -d > "$creds" &&"#.to_owned(),
+                    Command::NEXT.to_owned(),
+                    r#"kubectl --kubeconfig "$creds" config current-context &&"#.to_owned(),
+                    Command::NEXT.to_owned(),
+                ],
+                there.0,
+                vec![r#"--kubeconfig "$creds" )"#.to_owned()],
+            ];
+            let what = format!(
+                "Look for {} in leaf cluster {cluster}. If the link is cut from here too, do so from within it.",
+                self.them()
+            );
+            steps.push(step(what, Command(words.concat())));
+        }
+        steps.push(remark(format!(
+            "Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node {node}, not its pods. \
+             What runs there after all may run on, beside its replacement."
+        )));
+        let risk = "Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would start a second copy, \
+                    and Kosmos may never end the first; a ReplicaSet or Job has started its second already; a pod without a \
+                    controller is lost. Its deletion was requested, so Kosmos ends it when the link is back: choose the moment.";
+        Advice::new(risk, steps)
+    }
 }
 
 /// The things of that noun, by name; of many only how many there are.
@@ -582,184 +692,6 @@ fn kubelet_alive(
     Advice::new(risk, steps)
 }
 
-/// What each pod of `alike` is left to a person for, by the rules that `pick` picks from.
-fn each_claim<T>(
-    alike: &Alike<'_>,
-    facts: &ClusterFacts,
-    policy: &Policy,
-    pick: impl Fn(Reason) -> Option<Vec<T>>,
-) -> Vec<T> {
-    let reasons = alike
-        .pods()
-        .flat_map(|pod| left_to_a_person(facts.now, policy, facts.node_of(pod), pod));
-    reasons.filter_map(pick).flatten().collect()
-}
-
-fn volume_confined(
-    alike: &Alike<'_>,
-    facts: &ClusterFacts,
-    policy: &Policy,
-    kubectl: &Kubectl,
-) -> Vec<Step> {
-    let claims = each_claim(alike, facts, policy, |reason| match reason {
-        Reason::VolumeConfined { claims } => Some(claims),
-        _ => None,
-    });
-    let see = claims.iter().map(
-        |ConfinedClaim {
-             claim,
-             volume,
-             place,
-         }| {
-            let what =
-                format!("See where the data of claim {claim} is: volume {volume} needs {place}.");
-            step(what, kubectl.command(["describe", "pv", volume]))
-        },
-    );
-    let bring = remark(format!(
-        "If the data is elsewhere, bring up a node that the volume allows: the next run then takes {}. A replacement would \
-         wait for such a node.",
-        alike.them()
-    ));
-    see.chain([bring]).collect()
-}
-
-fn volume_unverified(
-    alike: &Alike<'_>,
-    facts: &ClusterFacts,
-    policy: &Policy,
-    kubectl: &Kubectl,
-) -> Vec<Step> {
-    let claims = each_claim(alike, facts, policy, |reason| match reason {
-        Reason::VolumeUnverified { claims } => Some(claims),
-        _ => None,
-    });
-    let see = claims.iter().map(
-        |UnverifiedClaim {
-             claim,
-             missing_volume,
-             cause,
-         }| {
-            let what = match missing_volume {
-                Some(volume) => format!(
-                    "Volume {volume} of claim {claim} does not exist: bring it back, or a new pod cannot start."
-                ),
-                None => format!("See claim {claim}, and where its volume is: {cause}."),
-            };
-            let get = ["get", "pvc", claim, "-n", alike.namespace, "-o", "wide"];
-            step(what, kubectl.command(get))
-        },
-    );
-    see.collect()
-}
-
-fn held_by_finalizers(alike: &Alike<'_>, finalizers: &[String], kubectl: &Kubectl) -> Advice {
-    let what = "See what set them (under managedFields, the manager of each f:finalizers), and look at its log.";
-    let who = step(
-        what,
-        kubectl.get_pods(alike, &["--show-managed-fields", "-o", "yaml"]),
-    );
-    let them = alike.them();
-    let what = format!(
-        "See what still holds {them}; a pod goes by itself with the last one, or at the next run."
-    );
-    let columns = "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers";
-    let risk = format!(
-        "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
-        finalizers.join(", ")
-    );
-    Advice::new(
-        risk,
-        vec![who, step(what, kubectl.get_pods(alike, &["-o", columns]))],
-    )
-}
-
-fn leaf_node(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let look = step(
-        "See what this cluster knows about the leaf node.",
-        kubectl.command(["describe", "node", node]),
-    );
-    let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
-                  start a second copy.";
-    let maker = leaf.maker;
-    match leaf.kind {
-        LeafKind::Kosmos => kosmos_leaf(alike, node, leaf, kubectl),
-        LeafKind::Selected => Advice::new(unseen, vec![look]),
-        LeafKind::Virtual => {
-            let repair = format!(
-                "See why the program that runs the pods of {node} ({maker}) does not report: its process, its \
-                 credentials, its provider. When it is back, it ends by itself the pods whose deletion was requested."
-            );
-            let risk =
-                format!("{unseen} When it is back, the node may delete the first copy by name.");
-            Advice::new(risk, vec![look, remark(repair)])
-        }
-        LeafKind::Edge => {
-            let repair = format!(
-                "See whether the machine {node} runs, and repair its link; its agent ({maker}) then ends the pods \
-                 whose deletion was requested."
-            );
-            Advice::new(unseen, vec![look, remark(repair)])
-        }
-    }
-}
-
-fn kosmos_leaf(alike: &Alike<'_>, node: &str, leaf: &Leaf, kubectl: &Kubectl) -> Advice {
-    let look = "See whether the link is cut: while Kosmos renews the lease, it is not.";
-    let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
-    let see =
-        "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
-    let mut steps = vec![
-        step(look, kubectl.command(["describe", "node", node])),
-        step(see, kubectl.command(log)),
-    ];
-    if let Some(cluster) = &leaf.cluster {
-        // With an empty kubeconfig kubectl would ask the cluster that it runs in; with one that names a context it does not.
-        let begin = [
-            r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&"#,
-            Command::NEXT,
-        ];
-        let get = kubectl.words([
-            "get",
-            "clusters.kosmos.io",
-            cluster,
-            "-o",
-            "jsonpath={.spec.kubeconfig}",
-        ]);
-        let check = r#"kubectl --kubeconfig "$creds" config current-context &&"#;
-        let check = [
-            r#"| base64 -d > "$creds" &&"#,
-            Command::NEXT,
-            check,
-            Command::NEXT,
-        ];
-        let there = Kubectl::default().get_pods(alike, &["-o", "wide"]).0;
-        let owned = |words: &[&str]| {
-            words
-                .iter()
-                .map(|&word| word.to_owned())
-                .collect::<Vec<_>>()
-        };
-        let end = owned(&[r#"--kubeconfig "$creds" )"#]);
-        let what = format!(
-            "Look for {} in leaf cluster {cluster}. If the link is cut from here too, do so from within it.",
-            alike.them()
-        );
-        steps.push(step(
-            what,
-            Command([owned(&begin), get, owned(&check), there, end].concat()),
-        ));
-    }
-    steps.push(remark(format!(
-        "Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node {node}, not its pods. \
-         What runs there after all may run on, beside its replacement."
-    )));
-    let risk = "Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would start a second copy, \
-                and Kosmos may never end the first; a ReplicaSet or Job has started its second already; a pod without a \
-                controller is lost. Its deletion was requested, so Kosmos ends it when the link is back: choose the moment.";
-    Advice::new(risk, steps)
-}
-
 /// How to see what the nodes that are not Ready have in common.
 pub fn compare_nodes(kubectl: &Kubectl) -> Step {
     let labels = "topology.kubernetes.io/zone,node.kubernetes.io/instance-type";
@@ -780,18 +712,16 @@ pub fn power_off(name: &str) -> Step {
 /// What to do about a node, besides its pods. `reaped`: pods of it were, or would be, force-deleted. `dead`: it is not
 /// expected back, and nothing holds the run.
 pub fn advise_node(
-    node: &NodeFacts,
-    now: Timestamp,
-    policy: &Policy,
+    failure: &Failure<'_>,
     reaped: bool,
     dead: bool,
     attached: usize,
     kubectl: &Kubectl,
 ) -> Vec<Step> {
+    let node = failure.node;
     let name = node.name.as_str();
     let mut steps = Vec::new();
-    if reaped && signs_of_life(now, policy, node).is_empty() && fenced(now, policy, node).is_none()
-    {
+    if reaped && failure.signs_of_life().is_empty() && failure.fenced().is_none() {
         steps.push(power_off(name));
     }
     if attached > 0 && node.out_of_service {
@@ -799,7 +729,7 @@ pub fn advise_node(
             "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches \
              its volumes at once. Remove it when its pods run elsewhere and the machine works again."
         )));
-    } else if attached > 0 && dead && !may_live(now, policy, node) {
+    } else if attached > 0 && dead && !failure.may_live() {
         let mut taint = kubectl.still_as_judged(node);
         taint.push("&&".to_owned());
         let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";

@@ -6,10 +6,9 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    decide::decide,
     facts::{
-        Census, ClaimFacts, ClaimState, Claims, Doubt, FencingMark, Heard, KubeletAlive, Owned,
-        Owner, SignBy, Storage, Unread, VolumeFacts,
+        Census, ClaimFacts, ClaimState, Claims, Doubt, FencingMark, Heard, KubeletAlive, NodeRead,
+        Owned, Owner, SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
 };
@@ -79,10 +78,17 @@ fn with_local_volume(more: Option<ClaimFacts>) -> PodFacts {
     }
 }
 
+/// What is advised about `node`, which a volume is still attached to and which is not expected back.
+fn attached(node: &NodeFacts) -> Vec<Step> {
+    let policy = policy();
+    let failure = Failure::of(&facts(node.clone()), &policy, node);
+    advise_node(&failure, false, true, 1, &Kubectl::default())
+}
+
 /// What is advised about `pod` on `node`, by the reason that its facts give.
 fn advised(pod: PodFacts, node: NodeFacts) -> (Option<String>, Vec<Step>) {
     let facts = facts(node);
-    let reason = decide(facts.now, &policy(), facts.node_of(&pod), &pod);
+    let reason = Case::of(&facts, &policy(), &pod).decide();
     let judged = Judged {
         pod,
         reason,
@@ -138,34 +144,18 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
         ),
     ];
     for (name, node) in nodes {
-        let steps = advise_node(&node, now(), &policy(), false, true, 1, &Kubectl::default());
+        let steps = attached(&node);
         assert_eq!(steps, [], "{name}");
         let (_, steps) = advised(with_local_volume(None), node);
         assert_eq!(answers(&steps), [""; 0], "{name}: {steps:?}");
     }
-    let dead = advise_node(
-        &samples::node(),
-        now(),
-        &policy(),
-        false,
-        true,
-        1,
-        &Kubectl::default(),
-    );
+    let dead = attached(&samples::node());
     assert!(dead[0].command.is_some(), "{dead:?}");
     let out_of_service = NodeFacts {
         out_of_service: true,
         ..samples::node()
     };
-    let steps = advise_node(
-        &out_of_service,
-        now(),
-        &policy(),
-        false,
-        true,
-        1,
-        &Kubectl::default(),
-    );
+    let steps = attached(&out_of_service);
     assert!(
         steps[0].command.is_none() && steps[0].what.contains("Remove it"),
         "{steps:?}"
@@ -337,12 +327,8 @@ fn only_siblings_share_an_answer() {
         (pod.owner, pod.workload) = (Some(named.clone()), Some(named));
         pod.templates = templates.map(str::to_owned);
         pod.uid = format!("u-{owner}").into();
-        let reason = decide(
-            now(),
-            &policy(),
-            Some(&NodeRead::Known(samples::node())),
-            &pod,
-        );
+        let node = NodeRead::Known(samples::node());
+        let reason = Case::new(now(), &policy(), Some(&node), &pod).decide();
         Judged {
             pod,
             reason,

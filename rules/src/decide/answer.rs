@@ -6,8 +6,8 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Policy, may_live};
-use crate::facts::{ClaimFacts, ClaimState, NodeFacts, PodFacts};
+use super::Policy;
+use crate::facts::{ClaimFacts, ClaimState, ClusterFacts, NodeFacts, PodFacts};
 
 /// On a claim: its data may be lost with the pod that is stuck now.
 pub const GIVE_UP: &str = "pod-reaper.io/give-up";
@@ -36,11 +36,14 @@ pub struct Answer {
     pub inert: Option<String>,
 }
 
-/// The failure that an answer has to belong to.
+/// A node that failed, or may have, as it is judged at a moment: what an answer has to belong to.
 #[derive(Clone, Copy)]
-pub(super) struct Failure<'a> {
+pub struct Failure<'a> {
+    /// The moment.
     pub now: Timestamp,
+    /// What the operator chose.
     pub policy: &'a Policy,
+    /// The node.
     pub node: &'a NodeFacts,
     /// The pod that is stuck; `None` where only the node is asked about.
     pub pod: Option<&'a PodFacts>,
@@ -54,9 +57,19 @@ pub(super) fn made(created: Option<Timestamp>) -> Moment {
     ("the claim was made", created)
 }
 
-impl Failure<'_> {
+impl<'a> Failure<'a> {
+    /// Of `node`, whichever pod is asked about.
+    pub fn of(facts: &ClusterFacts, policy: &'a Policy, node: &'a NodeFacts) -> Self {
+        Self {
+            now: facts.now,
+            policy,
+            node,
+            pod: None,
+        }
+    }
+
     /// Why an answer of that value counts for nothing, as a phrase. It has to be later than `also`, too.
-    pub fn inert(&self, value: &str, also: Option<Moment>) -> Option<String> {
+    pub(super) fn inert(&self, value: &str, also: Option<Moment>) -> Option<String> {
         let Ok(at) = value.parse::<Timestamp>() else {
             return Some("its value is no time, such as 2026-01-31T03:00:00Z".to_owned());
         };
@@ -87,86 +100,71 @@ impl Failure<'_> {
             (last.at > at).then(|| "the node's machine was heard after it".to_owned())
         };
         let lives = || {
-            may_live(self.now, self.policy, node)
+            self.may_live()
                 .then(|| "the node's machine lives, or may".to_owned())
         };
         not_before.or_else(heard).or_else(lives)
     }
 
     /// Whether the answer on the node counts.
-    pub fn is_powered_off(&self) -> bool {
-        let value = self.node.powered_off.as_ref();
-        value.is_some_and(|value| self.inert(value, None).is_none())
+    pub(super) fn is_powered_off(&self) -> bool {
+        self.counts(self.node.powered_off.as_ref())
     }
 
     /// Whether the answer on the pod counts.
-    pub fn may_go(&self) -> bool {
-        let value = self.pod.and_then(|pod| pod.reap.as_ref());
-        value.is_some_and(|value| self.inert(value, None).is_none())
+    pub(super) fn may_go(&self) -> bool {
+        self.counts(self.pod.and_then(|pod| pod.reap.as_ref()))
     }
-}
 
-/// Why an answer that is given at `now`, on the pod or on those of its claims, would count for nothing, as a phrase.
-pub fn would_be_inert(
-    now: Timestamp,
-    policy: &Policy,
-    node: &NodeFacts,
-    pod: &PodFacts,
-    claims: &[&str],
-) -> Option<String> {
-    let failure = Failure {
-        now,
-        policy,
-        node,
-        pod: Some(pod),
-    };
-    let value = now.to_string();
-    let known = pod.claims.known().into_iter().flatten();
-    let asked = known.filter(|claim| claims.contains(&claim.name.as_str()));
-    let mut of_claims = asked.filter_map(|claim| match claim.state {
-        ClaimState::Bound { created, .. } => failure.inert(&value, Some(made(created))),
-        _ => None,
-    });
-    failure.inert(&value, None).or_else(|| of_claims.next())
-}
+    fn counts(&self, answer: Option<&String>) -> bool {
+        answer.is_some_and(|value| self.inert(value, None).is_none())
+    }
 
-/// The answers on `pod`, its claims and its node.
-pub fn answers(now: Timestamp, policy: &Policy, node: &NodeFacts, pod: &PodFacts) -> Vec<Answer> {
-    let failure = Failure {
-        now,
-        policy,
-        node,
-        pod: Some(pod),
-    };
-    let answer = |annotation, on, name: &str, value: &String, claim| Answer {
-        annotation,
-        on,
-        name: name.to_owned(),
-        value: value.clone(),
-        inert: failure.inert(value, claim),
-    };
-    let of_node = node
-        .powered_off
-        .iter()
-        .map(|value| answer(POWERED_OFF, "node", &node.name, value, None));
-    let of_pod = pod
-        .reap
-        .iter()
-        .map(|value| answer(REAP, "pod", &pod.name, value, None));
-    let claims = pod.claims.known().into_iter().flatten();
-    let of_claims = claims.filter_map(|claim: &ClaimFacts| match &claim.state {
-        ClaimState::Bound {
-            give_up: Some(value),
-            created,
-            ..
-        } => Some(answer(
-            GIVE_UP,
-            "pvc",
-            &claim.name,
-            value,
-            Some(made(*created)),
-        )),
-        _ => None,
-    });
-    of_node.chain(of_pod).chain(of_claims).collect()
+    fn claims(&self) -> impl Iterator<Item = &ClaimFacts> {
+        let claims = self.pod.and_then(|pod| pod.claims.known());
+        claims.into_iter().flatten()
+    }
+
+    /// Why an answer that is given now, on the pod or on those of its claims, would count for nothing, as a phrase.
+    pub fn would_be_inert(&self, claims: &[&str]) -> Option<String> {
+        let value = self.now.to_string();
+        let asked = self
+            .claims()
+            .filter(|claim| claims.contains(&claim.name.as_str()));
+        let mut of_claims = asked.filter_map(|claim| match claim.state {
+            ClaimState::Bound { created, .. } => self.inert(&value, Some(made(created))),
+            _ => None,
+        });
+        self.inert(&value, None).or_else(|| of_claims.next())
+    }
+
+    /// The answers on the pod, its claims and its node.
+    pub fn answers(&self) -> Vec<Answer> {
+        let answer = |annotation, on, name: &str, value: &String, claim| Answer {
+            annotation,
+            on,
+            name: name.to_owned(),
+            value: value.clone(),
+            inert: self.inert(value, claim),
+        };
+        let of_node = self.node.powered_off.iter();
+        let of_node =
+            of_node.map(|value| answer(POWERED_OFF, "node", &self.node.name, value, None));
+        let of_pod = self
+            .pod
+            .and_then(|pod| pod.reap.as_ref().zip(Some(&pod.name)));
+        let of_pod = of_pod.map(|(value, name)| answer(REAP, "pod", name, value, None));
+        let of_claims = self.claims().filter_map(|claim| match &claim.state {
+            ClaimState::Bound {
+                give_up: Some(value),
+                created,
+                ..
+            } => {
+                let made = Some(made(*created));
+                Some(answer(GIVE_UP, "pvc", &claim.name, value, made))
+            }
+            _ => None,
+        });
+        of_node.chain(of_pod).chain(of_claims).collect()
+    }
 }

@@ -2,11 +2,12 @@
 //!
 //! Silence may be death; a heartbeat is not. A dead machine was last heard before its node became NotReady.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::Policy;
 use super::answer::Failure;
-use crate::facts::{Heard, NodeFacts, PodFacts, Ready, Sign, SignBy};
+use super::reason::{heard, seen};
+use crate::facts::{Heard, Ready, Sign, SignBy};
 
 /// For how long something that was heard counts as a sign of life. With a patience shorter than the source's period, a
 /// verdict would depend on the moment of the run.
@@ -14,69 +15,63 @@ pub(super) fn counts_for(heard: &Heard, policy: &Policy) -> SignedDuration {
     heard.period.max(policy.node_not_ready_for)
 }
 
-/// What shows at `now` that the machine of `node`, which is not Ready, lives: of each source the last.
-pub fn signs_of_life(now: Timestamp, policy: &Policy, node: &NodeFacts) -> Vec<Sign> {
-    if node.ready == Ready::True {
-        return Vec::new();
+impl<'a> Failure<'a> {
+    /// What shows that the machine of the node, unless it is Ready, lives: of each source the last.
+    pub fn signs_of_life(&self) -> Vec<Sign> {
+        let Self {
+            now, policy, node, ..
+        } = *self;
+        if node.ready == Ready::True {
+            return Vec::new();
+        }
+        let since = node.not_ready_since(now);
+        let shows = |heard: &&Heard| {
+            since.is_none_or(|since| heard.at > since)
+                && now.duration_since(heard.at) < counts_for(heard, policy)
+        };
+        let heard = node.heard.iter().filter(shows).map(|heard| heard.sign(now));
+        // Kubernetes makes Unknown of it as soon as the kubelet falls silent.
+        let kubelet = (node.ready == Ready::False).then_some(Sign {
+            by: SignBy::Kubelet,
+            at: now,
+        });
+        heard.chain(kubelet).collect()
     }
-    let since = node.not_ready_since(now);
-    let shows = |heard: &&Heard| {
-        since.is_none_or(|since| heard.at > since)
-            && now.duration_since(heard.at) < counts_for(heard, policy)
-    };
-    let heard = node.heard.iter().filter(shows).map(|heard| heard.sign(now));
-    // Kubernetes makes Unknown of it as soon as the kubelet falls silent.
-    let kubelet = (node.ready == Ready::False).then_some(Sign {
-        by: SignBy::Kubelet,
-        at: now,
-    });
-    heard.chain(kubelet).collect()
-}
 
-/// Whether its machine lives, or may, as far as reports tell: one that could not be read may be a sign of life.
-pub fn may_live(now: Timestamp, policy: &Policy, node: &NodeFacts) -> bool {
-    node.unheard.is_some() || !signs_of_life(now, policy, node).is_empty()
-}
+    /// The same as phrases.
+    pub(super) fn signs(&self) -> Vec<String> {
+        let signs = self.signs_of_life();
+        signs.iter().map(|sign| seen(sign, self.now)).collect()
+    }
 
-/// The mark by which it is certainly off.
-pub fn fenced<'a>(now: Timestamp, policy: &'a Policy, node: &'a NodeFacts) -> Option<&'a str> {
-    certainly_off(&Failure {
-        now,
-        policy,
-        node,
-        pod: None,
-    })
-}
+    /// Whether its machine lives, or may, as far as reports tell: one that could not be read may be a sign of life.
+    pub fn may_live(&self) -> bool {
+        self.node.unheard.is_some() || !self.signs_of_life().is_empty()
+    }
 
-/// The same for `pod`, for which an answer on the node may be too old.
-pub fn fenced_for<'a>(
-    now: Timestamp,
-    policy: &'a Policy,
-    node: &'a NodeFacts,
-    pod: &'a PodFacts,
-) -> Option<&'a str> {
-    certainly_off(&Failure {
-        now,
-        policy,
-        node,
-        pod: Some(pod),
-    })
-}
+    /// The mark by which the node is certainly off, a person's answer among them: one that is not too old for the pod,
+    /// where one is asked about. A machine that lives is not off, whatever the mark says.
+    pub fn fenced(&self) -> Option<&'a str> {
+        let heard = self.node.last_heard().map(|heard| heard.at);
+        let mark = self.node.fenced.iter().find(|mark| mark.stands(heard));
+        let mark = mark.map(|mark| mark.mark.as_str());
+        let answer = || {
+            self.is_powered_off()
+                .then_some("answer pod-reaper.io/powered-off")
+        };
+        mark.or_else(answer).filter(|_| !self.may_live())
+    }
 
-/// The mark by which its node is certainly off, a person's answer among them. A machine that lives is not, whatever the
-/// mark says.
-pub(super) fn certainly_off<'a>(failure: &Failure<'a>) -> Option<&'a str> {
-    let Failure {
-        now, policy, node, ..
-    } = *failure;
-    let heard = node.last_heard().map(|heard| heard.at);
-    let mark = node.fenced.iter().find(|mark| mark.stands(heard));
-    let mark = mark.map(|mark| mark.mark.as_str());
-    let answer = || {
-        failure
-            .is_powered_off()
-            .then_some("answer pod-reaper.io/powered-off")
-    };
-    mark.or_else(answer)
-        .filter(|_| !may_live(now, policy, node))
+    /// When, and by what, the machine was last heard, as a sentence.
+    pub fn last_heard(&self) -> String {
+        self.node.last_heard().map_or_else(
+            || "Nothing was ever heard of its machine.".to_owned(),
+            |last| {
+                format!(
+                    "Its machine was last heard {}.",
+                    heard(&last.sign(self.now), self.now)
+                )
+            },
+        )
+    }
 }

@@ -12,19 +12,18 @@ mod reason;
 mod rules;
 mod volume;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde::Serialize;
 
-pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP, answers, would_be_inert};
+pub use self::answer::{Answer, Failure, GIVE_UP, POWERED_OFF, REAP};
 pub use self::code::{ReasonCode, Verdict};
-pub use self::life::{fenced, fenced_for, may_live, signs_of_life};
 pub use self::reason::{
     ConfinedClaim, Optout, PinnedClaim, Reason, UnverifiedClaim, heard, seen, unread,
 };
-use self::rules::{Case, Finding, RULES, Stage};
-pub use self::rules::{last_heard, shared_disk};
+pub use self::rules::{Case, shared_disk};
+use self::rules::{Finding, RULES, Stage};
 pub use self::volume::to_ask;
-use crate::facts::{ClaimFacts, ClaimState, KubeletAlive, NodeRead, PodFacts};
+use crate::facts::{ClaimFacts, ClaimState, KubeletAlive, PodFacts};
 
 /// What the operator chose, as far as it bears on a single pod.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,34 +82,6 @@ impl Reason {
     }
 }
 
-/// Judges `pod` at `now`. `node` is what was read of the pod's node, `None` where nothing was.
-pub fn decide(now: Timestamp, policy: &Policy, node: Option<&NodeRead>, pod: &PodFacts) -> Reason {
-    let case = Case::new(now, policy, node, pod);
-    // Of a rule that needs what is not known nothing follows but that a fact is missing.
-    let decided = RULES.iter().find_map(|rule| match rule.finding(&case) {
-        Finding::Holds(reason) => Some(reason),
-        Finding::Not => None,
-        Finding::NodeUnknown => Some(case.node_unread()),
-        Finding::ClaimsUnknown => Some(Reason::FactsUnread(
-            "its claims: nothing was asked about them".to_owned(),
-        )),
-    });
-    decided.unwrap_or_else(|| case.node_unread())
-}
-
-/// Whether the rules before the volume rules let the pod through, so that its claims have to be looked up.
-pub fn needs_claims(
-    now: Timestamp,
-    policy: &Policy,
-    node: Option<&NodeRead>,
-    pod: &PodFacts,
-) -> bool {
-    let case = Case::new(now, policy, node, pod);
-    let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Storage);
-    pod.claims.named().next().is_some()
-        && before.all(|rule| matches!(rule.finding(&case), Finding::Not))
-}
-
 /// What has to be known of a pod whose claims may be given up with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GiveUp {
@@ -118,49 +89,6 @@ pub enum GiveUp {
     MayBeAsked,
     /// Every pod that uses the claims as well: they are scratch, or answered.
     Declared,
-}
-
-/// Whether `pod` is one whose pinned claims may be given up with it, so that more has to be known.
-pub fn asks_about_giving_up(
-    now: Timestamp,
-    policy: &Policy,
-    node: Option<&NodeRead>,
-    pod: &PodFacts,
-) -> Option<GiveUp> {
-    let case = Case::new(now, policy, node, pod);
-    let mut rules = RULES.iter();
-    let local = rules.find(|rule| rule.gives.contains(&ReasonCode::LocalVolume))?;
-    let Finding::Holds(_) = local.finding(&case) else {
-        return None;
-    };
-    let declared = |claim: &ClaimFacts| match &claim.state {
-        ClaimState::Bound {
-            scratch, give_up, ..
-        } => give_up.is_some() || *scratch && policy.reap_scratch,
-        _ => false,
-    };
-    let any = pod.claims.known().into_iter().flatten().any(declared);
-    Some(if any {
-        GiveUp::Declared
-    } else {
-        GiveUp::MayBeAsked
-    })
-}
-
-/// Each reason for which a person has to decide about `pod`, which only such reasons keep.
-pub fn left_to_a_person(
-    now: Timestamp,
-    policy: &Policy,
-    node: Option<&NodeRead>,
-    pod: &PodFacts,
-) -> Vec<Reason> {
-    let case = Case::new(now, policy, node, pod);
-    let rules = RULES.iter().filter(|rule| rule.stage == Stage::Storage);
-    let holds = rules.filter_map(|rule| match rule.finding(&case) {
-        Finding::Holds(reason) => Some(reason),
-        Finding::Not | Finding::NodeUnknown | Finding::ClaimsUnknown => None,
-    });
-    holds.collect()
 }
 
 /// What one rule or limit says about a pod.
@@ -179,39 +107,89 @@ pub struct Evaluation {
     pub seen: String,
 }
 
-/// Evaluates every rule on a pod, in order. The first that holds, or needs a node that is not known, is the one by which
-/// [`decide`] decides: both go over the same rules. The last holds wherever it is asked, so it is not evaluated after that.
-pub fn evaluate(
-    now: Timestamp,
-    policy: &Policy,
-    node: Option<&NodeRead>,
-    pod: &PodFacts,
-) -> Vec<Evaluation> {
-    let case = Case::new(now, policy, node, pod);
-    let mut decides = None;
-    let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
-        let (holds, seen) = match (rule.finding(&case), decides) {
-            (_, Some(decides)) if rule.stage == Stage::Reap => {
-                (Some(false), format!("Rule {decides} decides."))
-            }
-            (Finding::Holds(reason), _) => (Some(true), reason.sentence()),
-            (Finding::Not, _) => (Some(false), (rule.otherwise)(&case)),
-            (Finding::NodeUnknown, _) => (None, "Its node could not be read.".to_owned()),
-            (Finding::ClaimsUnknown, _) => (None, "Nothing was asked about its claims.".to_owned()),
+impl Case<'_> {
+    /// Judges the pod.
+    pub fn decide(&self) -> Reason {
+        // Of a rule that needs what is not known nothing follows but that a fact is missing.
+        let decided = RULES.iter().find_map(|rule| match rule.finding(self) {
+            Finding::Holds(reason) => Some(reason),
+            Finding::Not => None,
+            Finding::NodeUnknown => Some(self.node_unread()),
+            Finding::ClaimsUnknown => Some(Reason::FactsUnread(
+                "its claims: nothing was asked about them".to_owned(),
+            )),
+        });
+        decided.unwrap_or_else(|| self.node_unread())
+    }
+
+    /// Whether the rules before the volume rules let the pod through, so that its claims have to be looked up.
+    pub fn needs_claims(&self) -> bool {
+        let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Storage);
+        self.pod.claims.named().next().is_some()
+            && before.all(|rule| matches!(rule.finding(self), Finding::Not))
+    }
+
+    /// Whether the pod's pinned claims may be given up with it, so that more has to be known.
+    pub fn asks_about_giving_up(&self) -> Option<GiveUp> {
+        let mut rules = RULES.iter();
+        let local = rules.find(|rule| rule.gives.contains(&ReasonCode::LocalVolume))?;
+        let Finding::Holds(_) = local.finding(self) else {
+            return None;
         };
-        if holds != Some(false) {
-            decides.get_or_insert(number);
-        }
-        let number = Some(number);
-        Evaluation {
-            number,
-            asks: rule.asks,
-            holds,
-            decides: decides == number,
-            seen,
-        }
-    });
-    evaluations.collect()
+        let declared = |claim: &ClaimFacts| match &claim.state {
+            ClaimState::Bound {
+                scratch, give_up, ..
+            } => give_up.is_some() || *scratch && self.policy.reap_scratch,
+            _ => false,
+        };
+        let any = self.pod.claims.known().into_iter().flatten().any(declared);
+        Some(if any {
+            GiveUp::Declared
+        } else {
+            GiveUp::MayBeAsked
+        })
+    }
+
+    /// Each reason for which a person has to decide about the pod, which only such reasons keep.
+    pub fn left_to_a_person(&self) -> Vec<Reason> {
+        let rules = RULES.iter().filter(|rule| rule.stage == Stage::Storage);
+        let holds = rules.filter_map(|rule| match rule.finding(self) {
+            Finding::Holds(reason) => Some(reason),
+            Finding::Not | Finding::NodeUnknown | Finding::ClaimsUnknown => None,
+        });
+        holds.collect()
+    }
+
+    /// Evaluates every rule, in order. The first that holds, or needs a node that is not known, is the one by which
+    /// [`Case::decide`] decides: both go over the same rules. The last holds wherever it is asked, so it is not evaluated
+    /// after that.
+    pub fn evaluate(&self) -> Vec<Evaluation> {
+        let mut decides = None;
+        let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
+            let (holds, seen) = match (rule.finding(self), decides) {
+                (_, Some(decides)) if rule.stage == Stage::Reap => {
+                    (Some(false), format!("Rule {decides} decides."))
+                }
+                (Finding::Holds(reason), _) => (Some(true), reason.sentence()),
+                (Finding::Not, _) => (Some(false), (rule.otherwise)(self)),
+                (Finding::NodeUnknown, _) => (None, "Its node could not be read.".to_owned()),
+                (Finding::ClaimsUnknown, _) => {
+                    (None, "Nothing was asked about its claims.".to_owned())
+                }
+            };
+            if holds != Some(false) {
+                decides.get_or_insert(number);
+            }
+            Evaluation {
+                number: Some(number),
+                asks: rule.asks,
+                holds,
+                decides: decides == Some(number),
+                seen,
+            }
+        });
+        evaluations.collect()
+    }
 }
 
 #[cfg(test)]

@@ -6,19 +6,20 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::answer::Failure;
 use super::code::ReasonCode;
-use super::life::certainly_off;
 use super::life::counts_for;
-use super::reason::{Optout, PinnedClaim, Reason, heard, seen};
-use super::{Policy, Verdict, decide, signs_of_life, volume};
-use crate::facts::{ClaimState, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy};
+use super::reason::{Optout, PinnedClaim, Reason};
+use super::{Policy, Verdict, volume};
+use crate::facts::{
+    ClaimState, ClusterFacts, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy,
+};
 use crate::words::spoken;
 
-/// What a rule may look at.
-pub(super) struct Case<'a> {
-    pub now: Timestamp,
-    pub policy: &'a Policy,
-    pub node: Option<&'a NodeRead>,
-    pub pod: &'a PodFacts,
+/// A pod on its node at a moment: what the rules are asked about.
+pub struct Case<'a> {
+    now: Timestamp,
+    pub(super) policy: &'a Policy,
+    node: Option<&'a NodeRead>,
+    pub(super) pod: &'a PodFacts,
     /// What its claims bind it to, once that was asked.
     claims: OnceCell<volume::Claims>,
 }
@@ -63,20 +64,20 @@ enum Holds {
     /// It can be asked whatever is known about the node.
     Always(fn(&Case<'_>) -> Option<Reason>),
     /// It needs the node, so that no such rule is ever passed without one.
-    OnNode(fn(&Case<'_>, &NodeFacts) -> Option<Reason>),
+    OnNode(fn(&Failure<'_>) -> Option<Reason>),
     /// It needs what was found about the claims besides.
-    OnClaims(fn(&Case<'_>, &NodeFacts, &volume::Claims) -> Option<Reason>),
+    OnClaims(fn(&Case<'_>, &Failure<'_>, &volume::Claims) -> Option<Reason>),
 }
 
 impl Rule {
     pub fn finding(&self, case: &Case<'_>) -> Finding {
-        let reason = match (&self.holds, case.known(), case.claims()) {
+        let reason = match (&self.holds, case.failure(), case.claims()) {
             (Holds::Always(holds), ..) => holds(case),
             // It asks about a node that there is not.
             (_, None, _) if case.nowhere() => None,
             (_, None, _) => return Finding::NodeUnknown,
-            (Holds::OnNode(holds), Some(node), _) => holds(case, node),
-            (Holds::OnClaims(holds), Some(node), Some(claims)) => holds(case, node, claims),
+            (Holds::OnNode(holds), Some(failure), _) => holds(&failure),
+            (Holds::OnClaims(holds), Some(failure), Some(claims)) => holds(case, &failure, claims),
             (Holds::OnClaims(_), _, None) => return Finding::ClaimsUnknown,
         };
         reason.map_or(Finding::Not, Finding::Holds)
@@ -84,6 +85,12 @@ impl Rule {
 }
 
 impl<'a> Case<'a> {
+    /// `pod` as it is judged by `facts`.
+    pub fn of(facts: &'a ClusterFacts, policy: &'a Policy, pod: &'a PodFacts) -> Self {
+        Self::new(facts.now, policy, facts.node_of(pod), pod)
+    }
+
+    /// `pod` as it is judged at `now`. `node` is what was read of the pod's node, `None` where nothing was.
     pub fn new(
         now: Timestamp,
         policy: &'a Policy,
@@ -101,8 +108,8 @@ impl<'a> Case<'a> {
 
     /// What its claims bind it to; `None` where nothing was asked about them, or there is no look at the node.
     fn claims(&self) -> Option<&volume::Claims> {
-        let (node, claims) = (self.known()?, self.pod.claims.known()?);
-        let check = || volume::check(&self.failure(node), claims);
+        let (failure, claims) = (self.failure()?, self.pod.claims.known()?);
+        let check = || volume::check(&failure, claims);
         Some(self.claims.get_or_init(check))
     }
 
@@ -115,20 +122,18 @@ impl<'a> Case<'a> {
         self.pod.node.is_none() || matches!(self.node, Some(NodeRead::Gone))
     }
 
-    fn failure(&self, node: &'a NodeFacts) -> Failure<'a> {
-        let Self {
-            now, policy, pod, ..
-        } = *self;
-        Failure {
-            now,
-            policy,
-            node,
-            pod: Some(pod),
-        }
+    /// Its node's failure, where there is a look at the node.
+    pub fn failure(&self) -> Option<Failure<'a>> {
+        Some(Failure {
+            now: self.now,
+            policy: self.policy,
+            node: self.known()?,
+            pod: Some(self.pod),
+        })
     }
 
     /// The reason where there is no look at the node.
-    pub fn node_unread(&self) -> Reason {
+    pub(super) fn node_unread(&self) -> Reason {
         let why = match self.node {
             Some(NodeRead::Unread(unread)) => &unread.0,
             _ => "it was not looked up",
@@ -300,12 +305,12 @@ pub(super) static RULES: &[Rule] = &[
         asks: "Does its node show a sign of life that protects it?",
         holds: Holds::OnNode(kubelet_alive),
         otherwise: |case| {
-            let Some(node) = case.known() else {
+            let Some(failure) = case.failure() else {
                 return NOWHERE.to_owned();
             };
-            let signs = signs(case, node).join(", ");
+            let signs = failure.signs().join(", ");
             match case.policy.kubelet_alive {
-                _ if signs.is_empty() => last_heard(case.now, node),
+                _ if signs.is_empty() => failure.last_heard(),
                 KubeletAlive::Reap => {
                     format!("--kubelet-alive=reap protects no pod, although {signs}.")
                 }
@@ -376,8 +381,8 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Storage,
         gives: &[ReasonCode::VolumeConfined],
         asks: "Is its storage out of reach of every other node?",
-        holds: Holds::OnClaims(|case, node, claims| {
-            let answered = || case.failure(node).may_go() && !case.pod.may_own_a_claim();
+        holds: Holds::OnClaims(|case, failure, claims| {
+            let answered = || failure.may_go() && !case.pod.may_own_a_claim();
             (!claims.confined.is_empty() && !answered()).then(|| Reason::VolumeConfined {
                 claims: claims.confined.clone(),
             })
@@ -391,11 +396,9 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Storage,
         gives: &[ReasonCode::VolumeUnverified],
         asks: "Is a claim or its volume unverified?",
-        holds: Holds::OnClaims(|case, node, claims| {
-            let answered = || {
-                let failure = case.failure(node);
-                failure.may_go() && !case.pod.may_own_a_claim() && certainly_off(&failure).is_some()
-            };
+        holds: Holds::OnClaims(|case, failure, claims| {
+            let answered =
+                || failure.may_go() && !case.pod.may_own_a_claim() && failure.fenced().is_some();
             (!claims.unverified.is_empty() && !answered()).then(|| Reason::VolumeUnverified {
                 claims: claims.unverified.clone(),
             })
@@ -412,20 +415,18 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Storage,
         gives: &[ReasonCode::SharedDisk],
         asks: "Could two machines write to its disk, and is its node not fenced?",
-        holds: Holds::OnClaims(|case, node, _| {
+        holds: Holds::OnClaims(|case, failure, _| {
             let what = shared_disk(case.pod)?;
-            certainly_off(&case.failure(node))
-                .is_none()
-                .then_some(Reason::SharedDisk(what))
+            let open = failure.fenced().is_none();
+            open.then_some(Reason::SharedDisk(what))
         }),
-        otherwise: |case| match (
-            shared_disk(case.pod),
-            case.known().map(|node| certainly_off(&case.failure(node))),
-        ) {
-            (None, _) => "It has no disk that several machines could write to at once.".to_owned(),
-            (Some(_), Some(Some(mark))) => format!("Its node is certainly off: {mark}."),
-            (Some(_), Some(None)) => "Its node is not fenced.".to_owned(),
-            (Some(_), None) => NOWHERE.to_owned(),
+        otherwise: |case| match case.failure().map(|failure| failure.fenced()) {
+            _ if shared_disk(case.pod).is_none() => {
+                "It has no disk that several machines could write to at once.".to_owned()
+            }
+            Some(Some(mark)) => format!("Its node is certainly off: {mark}."),
+            Some(None) => "Its node is not fenced.".to_owned(),
+            None => NOWHERE.to_owned(),
         },
     },
     Rule {
@@ -435,11 +436,8 @@ pub(super) static RULES: &[Rule] = &[
         holds: Holds::Always(|case| {
             let mut owners = owners(case.pod);
             let owner = owners.find(|owner| case.policy.flags(&owner.kind))?;
-            let mut node = case.known().into_iter();
-            if node.any(|node| case.failure(node).may_go()) {
-                return None;
-            }
-            Some(Reason::OwnerKind {
+            let answered = case.failure().is_some_and(|failure| failure.may_go());
+            (!answered).then(|| Reason::OwnerKind {
                 owner: owner.clone(),
             })
         }),
@@ -469,27 +467,26 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Reap,
         gives: &[ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered],
         asks: "Does nothing bind it to its node?",
-        holds: Holds::OnClaims(|case, node, claims| {
+        holds: Holds::OnClaims(|case, failure, claims| {
+            let node = &failure.node.name;
             let (given_up, mut notes) = (claims.pinned.clone(), claims.notes.clone());
             notes.extend(given_up.iter().map(|PinnedClaim { claim, volume, reclaim_policy, .. }| {
                 let policy = reclaim_policy.as_deref().unwrap_or("none");
                 format!(
                     "claim {claim} is deleted and recreated, empty; its volume {volume} stays behind, Released, until it is \
-                     cleaned up (reclaim policy {policy}), and a storage class that binds at once may choose {} again",
-                    node.name
+                     cleaned up (reclaim policy {policy}), and a storage class that binds at once may choose {node} again"
                 )
             }));
             if case.pod.controller.is_none() {
                 notes.push("nothing brings it back: it has no controller".to_owned());
             }
-            let signs = signs(case, node).join(", ");
+            let signs = failure.signs().join(", ");
             if !signs.is_empty() {
                 notes.push(format!(
-                    "its containers there may still run until node {} is repaired or powered off: {signs}",
-                    node.name
+                    "its containers there may still run until node {node} is repaired or powered off: {signs}"
                 ));
             }
-            let answered = answered(case, node, &given_up);
+            let answered = answered(case, failure, &given_up);
             Some(Reason::Stuck {
                 given_up,
                 answered,
@@ -501,24 +498,20 @@ pub(super) static RULES: &[Rule] = &[
 ];
 
 /// Whether a person's answer let `case` pass a rule: without its answers, one would hold.
-fn answered(case: &Case<'_>, node: &NodeFacts, given_up: &[PinnedClaim]) -> bool {
-    let any_counts = || {
-        let failure = case.failure(node);
-        failure.may_go() || failure.is_powered_off()
-    };
+fn answered(case: &Case<'_>, failure: &Failure<'_>, given_up: &[PinnedClaim]) -> bool {
     let without = || {
-        let node = NodeFacts {
+        let node = NodeRead::Known(NodeFacts {
             powered_off: None,
-            ..node.clone()
-        };
+            ..failure.node.clone()
+        });
         let pod = PodFacts {
             reap: None,
             ..case.pod.clone()
         };
-        decide(case.now, case.policy, Some(&NodeRead::Known(node)), &pod)
+        Case::new(case.now, case.policy, Some(&node), &pod).decide()
     };
     given_up.iter().any(|claim| claim.answered)
-        || any_counts() && without().verdict() != Verdict::Reap
+        || (failure.may_go() || failure.is_powered_off()) && without().verdict() != Verdict::Reap
 }
 
 fn opted_out(case: &Case<'_>) -> Option<Reason> {
@@ -561,30 +554,32 @@ const SILENT: [Ready; 2] = [Ready::Unknown, Ready::Absent];
 /// renewal counts will not.
 const RECOVERS_WITHIN: i32 = 12;
 
-fn node_recovering(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
+fn node_recovering(failure: &Failure<'_>) -> Option<Reason> {
+    let Failure {
+        now, policy, node, ..
+    } = *failure;
     let (lease, since) = node
         .heard_by(SignBy::Lease)
-        .zip(node.not_ready_since(case.now))?;
-    let (age, counts) = (
-        case.now.duration_since(lease.at),
-        counts_for(lease, case.policy),
-    );
+        .zip(node.not_ready_since(now))?;
+    let (age, counts) = (now.duration_since(lease.at), counts_for(lease, policy));
     let recovers = SILENT.contains(&node.ready)
         && lease.at > since
         && age < counts
-        && case.now.duration_since(since) < counts.saturating_mul(RECOVERS_WITHIN);
+        && now.duration_since(since) < counts.saturating_mul(RECOVERS_WITHIN);
     recovers.then_some(Reason::NodeRecovering { lease_age: age })
 }
 
-fn node_just_failed(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
+fn node_just_failed(failure: &Failure<'_>) -> Option<Reason> {
+    let Failure {
+        now, policy, node, ..
+    } = *failure;
     if node.ready == Ready::True {
         // Since when it is Ready says nothing here.
         return None;
     }
-    let threshold = case.policy.node_not_ready_for;
-    let not_ready_for = node
-        .not_ready_since(case.now)
-        .map(|since| case.now.duration_since(since));
+    let threshold = policy.node_not_ready_for;
+    let since = node.not_ready_since(now);
+    let not_ready_for = since.map(|since| now.duration_since(since));
     let just = not_ready_for.is_none_or(|not_ready_for| not_ready_for < threshold);
     just.then_some(Reason::NodeJustFailed {
         not_ready_for,
@@ -592,34 +587,13 @@ fn node_just_failed(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
     })
 }
 
-/// What shows that the node's machine lives, as phrases.
-fn signs(case: &Case<'_>, node: &NodeFacts) -> Vec<String> {
-    signs_of_life(case.now, case.policy, node)
-        .iter()
-        .map(|sign| seen(sign, case.now))
-        .collect()
-}
-
-fn kubelet_alive(case: &Case<'_>, node: &NodeFacts) -> Option<Reason> {
-    let signs = signs(case, node);
-    let protected = case.policy.protects(case.pod) && !signs.is_empty();
+fn kubelet_alive(failure: &Failure<'_>) -> Option<Reason> {
+    let (signs, pod) = (failure.signs(), failure.pod?);
+    let protected = failure.policy.protects(pod) && !signs.is_empty();
     protected.then_some(Reason::KubeletAlive {
-        ready: node.ready,
+        ready: failure.node.ready,
         signs,
     })
-}
-
-/// When, and by what, the machine of `node` was last heard, as a sentence.
-pub fn last_heard(now: Timestamp, node: &NodeFacts) -> String {
-    node.last_heard().map_or_else(
-        || "Nothing was ever heard of its machine.".to_owned(),
-        |last| {
-            format!(
-                "Its machine was last heard {}.",
-                heard(&last.sign(now), now)
-            )
-        },
-    )
 }
 
 /// What of `pod` two machines could write at once, as a phrase.

@@ -2,12 +2,14 @@
 
 use expect_test::expect;
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::{
     facts::{
         AffinityTerm, ClaimFacts, ClaimState, ClaimUse, Claims, Doubt, FencingMark, Heard,
-        Identity, JOB_TRACKING, Leaf, LeafKind, NodeFacts, Owned, Owner, Ready, Requirement,
-        ResourceVersion, SignBy, Storage, Unread, VolumeFacts,
+        Identity, JOB_TRACKING, Leaf, LeafKind, NodeFacts, NodeRead, Owned, Owner, Ready,
+        Requirement, ResourceVersion, SignBy, Storage, Unread, VolumeFacts,
     },
     samples::{self, now},
     words::spoken,
@@ -64,7 +66,7 @@ impl Pod {
     }
 
     fn judged_by(&self, policy: &Policy) -> Reason {
-        decide(now(), policy, self.1.as_ref(), &self.0)
+        Case::new(now(), policy, self.1.as_ref(), &self.0).decide()
     }
 
     fn overdue(mut self, by: &str) -> Self {
@@ -1910,7 +1912,13 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
     // Whether it lives is not known, so it is not known to be off.
     let unread = fenced().lease_unread().0;
     assert_eq!(
-        super::fenced(now(), &reap, &unread),
+        Failure {
+            now: now(),
+            policy: &reap,
+            node: &unread,
+            pod: None
+        }
+        .fenced(),
         None,
         "its lease unread"
     );
@@ -2130,14 +2138,9 @@ fn code_under(triggers: &[Trigger]) -> &'static str {
     for (_, _, set) in triggers {
         set(&mut scene);
     }
-    decide(
-        now(),
-        &scene.policy,
-        Some(&NodeRead::Known(scene.node)),
-        &scene.pod,
-    )
-    .code()
-    .as_str()
+    let node = NodeRead::Known(scene.node);
+    let case = Case::new(now(), &scene.policy, Some(&node), &scene.pod);
+    case.decide().code().as_str()
 }
 
 #[test]
@@ -2258,7 +2261,7 @@ fn claims_are_asked_for_only_where_they_can_matter() {
     ];
     for (name, Pod(facts, look), needed) in rows {
         assert_eq!(
-            needs_claims(now(), &policy(), look.as_ref(), &facts),
+            Case::new(now(), &policy(), look.as_ref(), &facts).needs_claims(),
             needed,
             "{name}"
         );
@@ -2269,7 +2272,7 @@ fn claims_are_asked_for_only_where_they_can_matter() {
     };
     let Pod(facts, look) = with_claim();
     assert!(
-        needs_claims(now(), &manual, look.as_ref(), &facts),
+        Case::new(now(), &manual, look.as_ref(), &facts).needs_claims(),
         "rule 13 is before rule 17"
     );
 }
@@ -2283,7 +2286,7 @@ fn a_pod_about_whose_claims_nothing_was_asked_is_not_reaped() {
         ephemeral: false,
     }]);
     let Pod(facts, look) = &pod;
-    let unasked = evaluate(now(), &policy(), look.as_ref(), facts);
+    let unasked = Case::new(now(), &policy(), look.as_ref(), facts).evaluate();
     let unasked = unasked.iter().filter(|rule| rule.holds.is_none());
     let numbers = unasked.filter_map(|rule| rule.number).collect::<Vec<_>>();
     assert_eq!(numbers, [13, 14, 15, 16]);

@@ -7,7 +7,7 @@ pub use self::common::in_common;
 use jiff::Timestamp;
 
 use crate::{
-    decide::{Policy, Reason, ReasonCode, Verdict, decide, unread},
+    decide::{Case, Policy, Reason, ReasonCode, Verdict, unread},
     facts::{Census, ClusterFacts, PodFacts, Tally, Uid},
     words::natural,
 };
@@ -106,7 +106,7 @@ impl Plan {
         limits: &Limits,
     ) -> Self {
         let judge = |pod: PodFacts| {
-            let reason = decide(facts.now, policy, facts.node_of(&pod), &pod);
+            let reason = Case::of(facts, policy, &pod).decide();
             Judged {
                 pod,
                 reason,

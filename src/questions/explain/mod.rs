@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::PodName;
 use crate::cluster::Cluster;
-use crate::decide::{Answer, Evaluation, ReasonCode, evaluate};
+use crate::decide::{Answer, Case, Evaluation, ReasonCode};
 use crate::exit::{CouldNotRun, Exit, Result};
 use crate::facts::{Owner, PodSummary, ReadError};
 use crate::limits::{Judged, Limit, Plan};
@@ -236,7 +236,7 @@ fn answer(
         explanation.judgement.detail = not_terminating(summary, facts.now);
         return Ok(explanation);
     };
-    explanation.rules = evaluate(facts.now, &settings.policy, facts.node_of(&pod), &pod);
+    explanation.rules = Case::of(&facts, &settings.policy, &pod).evaluate();
     let looked_at = settings.namespaces.matches(&pod.namespace);
     // The run's own plan: a limit depends on the other pods.
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);

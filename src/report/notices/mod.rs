@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     codes::codes,
-    decide::{Answer, Policy, Reason, ReasonCode, Verdict, last_heard, same_kind, signs_of_life},
+    decide::{Answer, Failure, Policy, Reason, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
     limits::{HoldReason, Judged, Limit, Plan},
     report::build::answers_of,
@@ -190,8 +190,9 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice
                 (_, Some(_)) => {}
             }
         }
-        let heard = last_heard(facts.now, node);
-        let down = if signs_of_life(facts.now, policy, node).is_empty() {
+        let failure = Failure::of(facts, policy, node);
+        let heard = failure.last_heard();
+        let down = if failure.signs_of_life().is_empty() {
             format!("Each is down, unless the node is only cut off. {heard}")
         } else {
             format!("Each may still be running, since the node shows signs of life. {heard}")

@@ -6,7 +6,7 @@ use self::case::Case;
 use crate::prelude::*;
 use pod_reaper::{
     advice::{Command, Step},
-    decide::{GIVE_UP, decide, evaluate, to_ask},
+    decide::{self, GIVE_UP, to_ask},
     facts::KubeletAlive,
     limits::Limits,
     report::Render as _,
@@ -520,7 +520,7 @@ fn what_is_asked_for_lets_the_pod_go() {
             });
             let pod = pod.clone();
             let policy = &settings.policy;
-            let reason = decide(after.facts.now, policy, after.facts.node_of(&pod), &pod);
+            let reason = decide::Case::of(&after.facts, policy, &pod).decide();
             asked.set(asked.get() + 1);
             assert!(
                 !sure || reason.code() == ReasonCode::Answered,
@@ -722,13 +722,13 @@ fn the_rule_that_explains_is_the_rule_that_decides() {
     for_every_cluster(|case| {
         let (Gathered { facts, pods }, policy) = (&case.gathered, case.settings().policy);
         for pod in pods {
-            let evaluations = evaluate(facts.now, &policy, facts.node_of(pod), pod);
+            let evaluations = decide::Case::of(facts, &policy, pod).evaluate();
             assert_eq!(evaluations.len(), 18);
             let first = evaluations
                 .iter()
                 .find(|rule| rule.holds != Some(false))
                 .unwrap();
-            let decided = decide(facts.now, &policy, facts.node_of(pod), pod);
+            let decided = decide::Case::of(facts, &policy, pod).decide();
             assert_eq!(
                 (first.holds, &first.seen),
                 (Some(true), &decided.sentence())
