@@ -3,8 +3,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::facts::{
-    ClaimFacts, Claims, Heard, Identity, NodeFacts, Owner, PodFacts, Ready, SignBy,
+use crate::{
+    decide::{Case, Policy, Reason},
+    facts::{
+        AffinityTerm, ClaimFacts, ClaimState, ClaimUse, Claims, Doubt, FencingMark, Heard,
+        Identity, KubeletAlive, Leaf, LeafKind, NodeFacts, NodeRead, Owned, Owner, PodFacts, Ready,
+        Requirement, SignBy, Storage, Unread, VolumeFacts,
+    },
 };
 
 pub fn now() -> Timestamp {
@@ -92,4 +97,366 @@ pub fn claims(pod: &mut PodFacts) -> &mut [ClaimFacts] {
         Claims::Known(claims) => claims,
         Claims::Named(_) => &mut [],
     }
+}
+
+/// A claim that is bound to that volume, and of which a `StatefulSet`'s template is not known.
+pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
+    let volume = VolumeFacts {
+        name: "pv-1".to_owned(),
+        reclaim_policy: Some("Delete".to_owned()),
+        storage,
+        disk: None,
+        affinity: Vec::new(),
+    };
+    ClaimFacts {
+        name: name.to_owned(),
+        ephemeral: false,
+        users: Vec::new(),
+        renewed: None,
+        owned: Owned::No,
+        state: ClaimState::Bound {
+            uid: "c-1".into(),
+            shared_disk: false,
+            scratch: false,
+            give_up: None,
+            created: Some(now() - SignedDuration::from_hours(2400)),
+            version: Some("c-v1".into()),
+            volume,
+        },
+    }
+}
+
+/// Everything that a rule reads.
+pub struct Scene {
+    pub policy: Policy,
+    pub node: Option<NodeRead>,
+    pub pod: PodFacts,
+}
+
+impl Scene {
+    /// The pod of [`pod`] on the node of [`node`], unlike them as the words say, which a semicolon parts. A word about a claim
+    /// is about the last one. A time is an age, or lies ahead where it is negative.
+    pub fn of(words: &str) -> Self {
+        let ten_minutes = SignedDuration::from_mins(10);
+        let policy = Policy {
+            reap_older_than: ten_minutes,
+            node_not_ready_for: ten_minutes,
+            kubelet_alive: KubeletAlive::HoldUnique,
+            manual_owner_kinds: Vec::new(),
+            reap_scratch: false,
+        };
+        let mut scene = Self {
+            policy,
+            node: Some(NodeRead::Known(node())),
+            pod: pod(),
+        };
+        for change in words.split(';').map(str::trim) {
+            let (what, how) = change.split_once(' ').unwrap_or((change, ""));
+            let changed = scene.change_policy(what, how)
+                || scene.change_pod(what, how)
+                || scene.change_claim(what, how)
+                || scene.change_node(what, how);
+            assert!(changed, "nothing is called so: {change}");
+        }
+        scene
+    }
+
+    pub fn case(&self) -> Case<'_> {
+        Case::new(now(), &self.policy, self.node.as_ref(), &self.pod)
+    }
+
+    pub fn judged(&self) -> Reason {
+        self.case().decide()
+    }
+
+    fn change_policy(&mut self, what: &str, how: &str) -> bool {
+        let policy = &mut self.policy;
+        match what {
+            "" => {}
+            "--reap-older-than" => policy.reap_older_than = span(how),
+            "--node-not-ready-for" => policy.node_not_ready_for = span(how),
+            "--kubelet-alive" => policy.kubelet_alive = code(KubeletAlive::ALL, how),
+            "--manual-owner-kind" => policy.manual_owner_kinds = words(how),
+            "--reap-scratch" => policy.reap_scratch = true,
+            _ => return false,
+        }
+        true
+    }
+
+    fn change_pod(&mut self, what: &str, how: &str) -> bool {
+        let pod = &mut self.pod;
+        let named = |kind: &str| Owner {
+            kind: kind.to_owned(),
+            name: "db".to_owned(),
+        };
+        match what {
+            "overdue" => pod.deletion_deadline = now() - span(how),
+            "never-placed" => (pod.node, self.node) = (None, None),
+            "named" => how.clone_into(&mut pod.name),
+            "made" => pod.created = moment(how),
+            "finished" => pod.finished = true,
+            "mirror" => pod.mirror = true,
+            "skip" => pod.opted_out = Some(how.to_owned()),
+            "namespace" => {
+                pod.namespace_opted_out = match how {
+                    "unread" => Err(not_read()),
+                    skip => Ok(skip.strip_prefix("skip ").map(str::to_owned)),
+                }
+            }
+            "held-by" => pod.finalizers = words(how),
+            "grace" => pod.grace_seconds = how.parse().ok(),
+            "reap" => pod.reap = Some(how.to_owned()),
+            "own-volume" => pod.own_volume = Some(how.to_owned()),
+            "own-disk" => pod.own_disk = Some(how.to_owned()),
+            "workload" => pod.workload = Some(named(how)),
+            "owner" => {
+                let (kind, api_version) = how.split_once(' ').unwrap_or((how, ""));
+                pod.owner = (kind != "none").then(|| named(kind));
+                pod.workload.clone_from(&pod.owner);
+                pod.controller = (!api_version.is_empty()).then(|| Identity {
+                    api_version: api_version.to_owned(),
+                    uid: "o-1".into(),
+                });
+            }
+            "virt-launcher" => {
+                if let Some(owner) = &mut pod.owner {
+                    (owner.kind, owner.name) = ("Pod".to_owned(), how.to_owned());
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn change_claim(&mut self, what: &str, how: &str) -> bool {
+        let added = |state| ClaimFacts {
+            state,
+            ..bound("data", Storage::Driver)
+        };
+        let without = |missing: Option<&str>, phase: &str| ClaimState::WithoutVolume {
+            missing: missing.map(str::to_owned),
+            phase: (!phase.is_empty()).then(|| phase.to_owned()),
+        };
+        let claim = match what {
+            "local" => bound("data", Storage::Local("/mnt/d1".to_owned())),
+            "host-path" => bound("data", Storage::HostPath("/var/x".to_owned())),
+            "strict-local" => bound("data", Storage::StrictLocal),
+            "claim" => bound("data", Storage::Driver),
+            "absent" => added(ClaimState::Absent),
+            "unread" => added(ClaimState::Unread(not_read())),
+            "unbound" => added(without(None, how)),
+            "lost" => added(without(Some("pv-1"), how)),
+            "unasked" => {
+                let name = "data".to_owned();
+                self.pod.claims = Claims::Named(vec![ClaimUse {
+                    name,
+                    ephemeral: false,
+                }]);
+                return true;
+            }
+            _ => return self.change_last_claim(what, how),
+        };
+        let known = claims(&mut self.pod).iter().cloned();
+        self.pod.claims = Claims::Known(known.chain([claim]).collect());
+        true
+    }
+
+    fn change_last_claim(&mut self, what: &str, how: &str) -> bool {
+        let Some(claim) = claims(&mut self.pod).last_mut() else {
+            return false;
+        };
+        match what {
+            "called" => how.clone_into(&mut claim.name),
+            "ephemeral" => claim.ephemeral = true,
+            "used-by" => claim.users = vec![how.to_owned()],
+            "owned" => claim.owned = Owned::Alone,
+            "wanted" => claim.owned = Owned::MayBeWanted(how.to_owned()),
+            "renewed" => claim.renewed = Some(Ok(())),
+            "not-renewed" => claim.renewed = Some(Err(Doubt::proved(how))),
+            "renewal-unread" => claim.renewed = Some(Err(Doubt::unread(how))),
+            _ => return change_bound(&mut claim.state, what, how),
+        }
+        true
+    }
+
+    fn change_node(&mut self, what: &str, how: &str) -> bool {
+        if what == "node" {
+            self.node = match how {
+                "gone" => Some(NodeRead::Gone),
+                "unread" => Some(NodeRead::Unread(not_read())),
+                _ => None,
+            };
+            return true;
+        }
+        let Some(NodeRead::Known(node)) = &mut self.node else {
+            return false;
+        };
+        match what {
+            "ready" => node.ready = code(Ready::ALL, how),
+            "since" => (node.ready_since, node.tainted_since) = (moment(how), None),
+            "tainted" => node.tainted_since = moment(how),
+            "node-made" => node.created = moment(how),
+            "hostname" => node.hostname = Some(how.to_owned()),
+            "no-hostname" => node.hostname = None,
+            "node-skip" => node.opted_out = Some(how.to_owned()),
+            "control-plane" => node.control_plane = true,
+            "out-of-service" => node.out_of_service = true,
+            "powered-off" => node.powered_off = Some(how.to_owned()),
+            "fenced" => node.fenced.push(FencingMark {
+                mark: "annotation fencing/state=fenced".to_owned(),
+                set_by: moment(how),
+            }),
+            "leaf" => node.leaf = Some(leaf(how)),
+            "lease" => {
+                node.heard.retain(|heard| heard.by != SignBy::Lease);
+                node.unheard = (how == "unread").then(not_read);
+                node.heard.extend(moment(how).map(lease));
+            }
+            by => {
+                let Some(by) = SignBy::ALL.into_iter().find(|code| code.as_str() == by) else {
+                    return false;
+                };
+                let minutes = match by {
+                    SignBy::VirtHandler => 5,
+                    SignBy::ApiServer => 1,
+                    _ => 11,
+                };
+                node.heard.push(Heard {
+                    by,
+                    at: now() - span(how),
+                    period: SignedDuration::from_mins(minutes),
+                });
+            }
+        }
+        true
+    }
+}
+
+/// Of each case of the text, which is a line with its name, a colon and words, what there is to tell: below it, and rewritten
+/// by `UPDATE_EXPECT=1`.
+#[cfg(test)]
+pub fn check_each(cases: &expect_test::Expect, tell: impl Fn(&str) -> Vec<String>) {
+    let mut found = String::new();
+    let lines = cases.data().lines().map(str::trim);
+    for case in lines.filter(|line| !line.is_empty() && !line.starts_with("= ")) {
+        let (_, words) = case.split_once(':').expect("a name and words");
+        found += &format!("{case}\n");
+        for line in tell(words) {
+            found += &format!("    = {line}\n");
+        }
+    }
+    cases.assert_eq(&found);
+}
+
+fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
+    let ClaimState::Bound {
+        shared_disk,
+        scratch,
+        give_up,
+        created,
+        version,
+        volume,
+        ..
+    } = state
+    else {
+        return false;
+    };
+    match what {
+        "shared" => *shared_disk = true,
+        "scratch" => *scratch = true,
+        "give-up" => *give_up = Some(how.to_owned()),
+        "claim-made" => *created = moment(how),
+        "held-or-skipped" => *version = None,
+        "iscsi" => volume.disk = Some("iSCSI"),
+        "on" => volume.affinity = how.split('|').map(term).collect(),
+        // Which nodes satisfy each term; of the last, which all further ones.
+        "reached-by" => {
+            let mut answers = how.split('|').map(|nodes| match nodes.trim() {
+                "unread" => Some(Err(not_read())),
+                "?" => None,
+                nodes => Some(Ok(words(nodes))),
+            });
+            let mut last = None;
+            for term in &mut volume.affinity {
+                last = answers.next().or(last);
+                term.satisfied_by = last.clone().flatten();
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// `zone In a b & disk Exists`; `field` asks for a field of the node, and `''` is the empty value.
+fn term(text: &str) -> AffinityTerm {
+    let mut term = AffinityTerm::default();
+    for requirement in text.split('&').map(words) {
+        match &requirement[..] {
+            [] => {}
+            [field] if field == "field" => term.fields = true,
+            [key, operator, values @ ..] => term.requirements.push(Requirement {
+                key: key.clone(),
+                operator: operator.clone(),
+                values: values.iter().map(|value| value.replace("''", "")).collect(),
+            }),
+            [_] => unreachable!("it has an operator: {text}"),
+        }
+    }
+    term
+}
+
+/// `Kosmos`, of which the cluster is known, another maker of virtual nodes or of edge nodes, or an operator's selector.
+fn leaf(how: &str) -> Leaf {
+    let (kind, maker, mark, cluster) = match how {
+        "Kosmos" => (LeafKind::Kosmos, "Kosmos", "label kosmos.io/node", None),
+        "of edge-1" => (
+            LeafKind::Kosmos,
+            "Kosmos",
+            "taint kosmos.io/node",
+            Some("edge-1"),
+        ),
+        "Liqo" => (
+            LeafKind::Virtual,
+            "Liqo",
+            "label liqo.io/type=virtual-node",
+            None,
+        ),
+        "KubeEdge" => (
+            LeafKind::Edge,
+            "KubeEdge",
+            "kubelet version v1.22.6-kubeedge-v1.12.1",
+            None,
+        ),
+        _ => (LeafKind::Selected, "", "label selector type=far", None),
+    };
+    Leaf {
+        kind,
+        maker,
+        marks: vec![mark.to_owned()],
+        cluster: cluster.map(str::to_owned),
+    }
+}
+
+pub fn not_read() -> Unread {
+    Unread("it is forbidden".to_owned())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+pub fn span(text: &str) -> SignedDuration {
+    text.parse()
+        .unwrap_or_else(|error| unreachable!("{text:?}: {error}"))
+}
+
+/// So long before now; none where it says no time.
+fn moment(age: &str) -> Option<Timestamp> {
+    Some(now() - age.parse::<SignedDuration>().ok()?)
+}
+
+fn code<T: std::fmt::Display, const N: usize>(all: [T; N], word: &str) -> T {
+    let mut all = all.into_iter();
+    all.find(|code| code.to_string() == word)
+        .expect("one of its words")
 }

@@ -1,382 +1,207 @@
 //! Tests of when a command is printed, and of what comes before it.
 
-use std::collections::BTreeMap;
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
 
-use jiff::SignedDuration;
+use expect_test::expect;
 
 use super::*;
 use crate::{
-    facts::{
-        Census, ClaimFacts, ClaimState, Claims, Doubt, FencingMark, Heard, KubeletAlive, NodeRead,
-        Owned, Owner, SignBy, Storage, Unread, VolumeFacts,
-    },
-    samples::{self, now},
+    facts::NodeRead,
+    samples::{Scene, check_each, now},
 };
 
-fn facts(node: NodeFacts) -> ClusterFacts {
+fn facts(node: Option<NodeRead>) -> ClusterFacts {
+    let nodes = node.map(|node| ("ds06".to_owned(), node));
     ClusterFacts {
         now: now(),
-        place: None,
-        nodes: BTreeMap::from([(node.name.clone(), NodeRead::Known(node))]),
-        census: Census::NotNeeded,
-        traits: BTreeMap::new(),
-        attachments: BTreeMap::new(),
+        nodes: nodes.into_iter().collect(),
         node_count: 1,
-        unasked: BTreeMap::new(),
-        unmatched_namespaces: None,
-        on_ready_nodes: 0,
-        errors: Vec::new(),
-        unseen: Vec::new(),
+        ..ClusterFacts::default()
     }
 }
 
-fn bound(name: &str, shared_disk: bool, storage: Storage) -> ClaimFacts {
-    let (name_of_volume, affinity) = (format!("pv-{name}"), Vec::new());
-    let volume = VolumeFacts {
-        name: name_of_volume,
-        reclaim_policy: None,
-        storage,
-        disk: None,
-        affinity,
-    };
-    let state = ClaimState::Bound {
-        uid: format!("uid-{name}").into(),
-        shared_disk,
-        scratch: false,
-        give_up: None,
-        created: Some(now() - SignedDuration::from_hours(24)),
-        version: Some("c-7".into()),
-        volume,
-    };
-    ClaimFacts {
-        name: name.to_owned(),
-        ephemeral: false,
-        users: Vec::new(),
-        renewed: Some(Ok(())),
-        owned: Owned::No,
-        state,
-    }
-}
-
-fn policy() -> Policy {
-    let minutes = SignedDuration::from_mins(10);
-    Policy {
-        reap_older_than: minutes,
-        node_not_ready_for: minutes,
-        kubelet_alive: KubeletAlive::HoldUnique,
-        manual_owner_kinds: Vec::new(),
-        reap_scratch: false,
-    }
-}
-
-/// A pod with a local volume, and one more claim.
-fn with_local_volume(more: Option<ClaimFacts>) -> PodFacts {
-    let local = bound("data-db-0", false, Storage::Local("/mnt".to_owned()));
-    PodFacts {
-        claims: Claims::Known([local].into_iter().chain(more).collect()),
-        ..samples::pod()
-    }
-}
-
-/// What is advised about `node`, which a volume is still attached to and which is not expected back.
-fn attached(node: &NodeFacts) -> Vec<Step> {
-    let policy = policy();
-    let failure = Failure::of(&facts(node.clone()), &policy, node);
-    advise_node(&failure, false, true, 1, &Kubectl::default())
-}
-
-/// What is advised about `pod` on `node`, by the reason that its facts give.
-fn advised(pod: PodFacts, node: NodeFacts) -> (Option<String>, Vec<Step>) {
-    let facts = facts(node);
-    let reason = Case::of(&facts, &policy(), &pod).decide();
-    let judged = Judged {
-        pod,
-        reason,
+fn judged(scene: &Scene) -> Judged {
+    Judged {
+        pod: scene.pod.clone(),
+        reason: scene.judged(),
         limit: None,
-    };
-    let Advice { risk, steps } = advise(&[&judged], &facts, &policy(), None, &Kubectl::default());
-    (risk, steps)
+    }
 }
 
-/// The lines by which a person answers.
-fn answers(steps: &[Step]) -> Vec<String> {
-    let asks = steps.iter().filter(|step| step.asks());
-    asks.filter_map(|step| step.command.as_ref())
-        .map(Command::to_string)
-        .collect()
+/// What is advised about the pod of the scene: the risk, and each step with its command.
+fn advised(words: &str) -> Vec<String> {
+    let scene = Scene::of(words);
+    let pod = judged(&scene);
+    let facts = facts(scene.node);
+    let Advice { risk, steps } = advise(&[&pod], &facts, &scene.policy, None, &Kubectl::default());
+    let risk = risk.map(|risk| format!("Risk: {risk}"));
+    risk.into_iter().chain(told(&steps)).collect()
 }
 
-const GIVES_UP: &str =
-    "kubectl annotate pvc data-db-0 -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite";
-const IS_OFF: &str =
-    "kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite";
-const MAY_GO: &str =
-    "kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite";
+fn told(steps: &[Step]) -> Vec<String> {
+    let told = steps.iter().map(|step| match &step.command {
+        Some(command) => format!("{} $ {command}", step.what),
+        None => step.what.clone(),
+    });
+    told.collect()
+}
 
 #[test]
 fn no_answer_is_asked_for_while_a_node_lives_or_may() {
-    let (_, steps) = advised(with_local_volume(None), samples::node());
-    assert_eq!(answers(&steps), [GIVES_UP]);
-    let heard = |heard: Heard| NodeFacts {
-        heard: vec![heard],
-        ..samples::node()
-    };
-    let reported = Heard {
-        by: SignBy::VirtHandler,
-        ..samples::lease(now())
-    };
-    let nodes = [
-        (
-            "says that it is not Ready",
-            NodeFacts {
-                ready: Ready::False,
-                ..samples::node()
-            },
-        ),
-        ("renews its lease", heard(samples::lease(now()))),
-        ("is reported from", heard(reported)),
-        (
-            "has an unread lease",
-            NodeFacts {
-                unheard: Some(Unread("no".to_owned())),
-                ..samples::node()
-            },
-        ),
-    ];
-    for (name, node) in nodes {
-        let steps = attached(&node);
-        assert_eq!(steps, [], "{name}");
-        let (_, steps) = advised(with_local_volume(None), node);
-        assert_eq!(answers(&steps), [""; 0], "{name}: {steps:?}");
-    }
-    let dead = attached(&samples::node());
-    assert!(dead[0].command.is_some(), "{dead:?}");
-    let out_of_service = NodeFacts {
-        out_of_service: true,
-        ..samples::node()
-    };
-    let steps = attached(&out_of_service);
-    assert!(
-        steps[0].command.is_none() && steps[0].what.contains("Remove it"),
-        "{steps:?}"
+    check_each(
+        &expect![[r#"
+            it is dead: local; renewed
+                = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
+                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            it says that it is not Ready: local; renewed; ready False
+                = Risk: Do not force-delete it from ds06 while it is alive: it most likely still runs there, and would run beside its replacement.
+                = See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk). $ kubectl describe node ds06
+                = On ds06: restart what the condition names, mostly the container runtime, then the kubelet. Once it is Ready, its kubelet ends the pods whose deletion was requested.
+                = Or power ds06 off now: once it has been silent for --node-not-ready-for, a run judges its pods again.
+            it renews its lease: local; renewed; lease 0s
+            it is reported from: local; renewed; virt-handler 0s
+                = Risk: Do not force-delete it from ds06 while it is alive: it most likely still runs there, and would run beside its replacement.
+                = See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk). $ kubectl describe node ds06
+                = On ds06: restart the kubelet (systemctl restart kubelet), and see what its log says. Once it is Ready, its kubelet ends the pods whose deletion was requested.
+                = Or power ds06 off now: once it has been silent for --node-not-ready-for, a run judges its pods again.
+            it has an unread lease: local; renewed; lease unread
+        "#]],
+        advised,
+    );
+    check_each(
+        &expect![[r#"
+            it is dead:
+                = Volumes still attached to ds06: 1. Kubernetes detaches each 6 minutes after its pod is gone, or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete VolumeAttachments. Set this taint only if the machine is certainly powered off. From 1.26 on, Kubernetes then detaches them at once, and evicts and force-deletes every pod on ds06 that does not tolerate the taint, including those that need you. Remove it when the pods run elsewhere and the machine works again. $ kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+            it says that it is not Ready: ready False
+            it renews its lease: lease 0s
+            it is reported from: virt-handler 0s
+            it has an unread lease: lease unread
+            it is out of service: out-of-service
+                = ds06 has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches its volumes at once. Remove it when its pods run elsewhere and the machine works again.
+        "#]],
+        |words| {
+            let Scene { policy, node, .. } = Scene::of(words);
+            let facts = facts(node);
+            let node = facts.nodes["ds06"].known().unwrap();
+            let failure = Failure::of(&facts, &policy, node);
+            let steps = advise_node(&failure, false, true, 1, &Kubectl::default());
+            told(&steps)
+        },
     );
 }
 
 /// Each rule that holds is answered: the power first, what is lost last.
 #[test]
 fn every_rule_that_holds_has_its_answer() {
-    let with = |claim: ClaimFacts| PodFacts {
-        claims: Claims::Known(vec![claim]),
-        ..samples::pod()
-    };
-    let shared = || bound("shared", true, Storage::Driver);
-    let mark = FencingMark {
-        mark: "annotation fencing/state=fenced".to_owned(),
-        set_by: None,
-    };
-    let fenced = || NodeFacts {
-        fenced: vec![mark.clone()],
-        ..samples::node()
-    };
-    let of = |state| ClaimFacts { state, ..shared() };
-    let unread = of(ClaimState::Unread(Unread("no".to_owned())));
-    let lost = of(ClaimState::WithoutVolume {
-        missing: Some("pv".to_owned()),
-        phase: None,
-    });
-    let machine = PodFacts {
-        owner: Some(Owner {
-            kind: "VirtualMachineInstance".to_owned(),
-            name: "vm-1".to_owned(),
-        }),
-        ..samples::pod()
-    };
-    let cases = [
-        (
-            "a local volume",
-            with_local_volume(None),
-            samples::node(),
-            vec![GIVES_UP],
-        ),
-        (
-            "and a shared disk",
-            with_local_volume(Some(shared())),
-            samples::node(),
-            vec![IS_OFF, GIVES_UP],
-        ),
-        (
-            "of a fenced node",
-            with_local_volume(Some(shared())),
-            fenced(),
-            vec![GIVES_UP],
-        ),
-        (
-            "a shared disk",
-            with(shared()),
-            samples::node(),
-            vec![IS_OFF],
-        ),
-        ("a virtual machine", machine, samples::node(), vec![IS_OFF]),
-        (
-            "a lost claim",
-            with(lost.clone()),
-            samples::node(),
-            vec![IS_OFF, MAY_GO],
-        ),
-        ("of a fenced node", with(lost), fenced(), vec![MAY_GO]),
-        ("an unread claim", with(unread), samples::node(), vec![]),
-    ];
-    for (name, pod, node, expected) in cases {
-        assert_eq!(answers(&advised(pod, node).1), expected, "{name}");
-    }
+    check_each(
+        &expect![[r#"
+            a local volume: local; renewed
+                = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
+                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            and a shared disk: local; renewed; claim; called shared; shared
+                = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data. If ds06 can come back, wait for it: what it ran then starts again, with its data.
+                = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            of a fenced node: local; renewed; claim; called shared; shared; fenced
+                = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
+                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            a shared disk: claim; shared
+                = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
+                = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            a virtual machine: owner VirtualMachineInstance kubevirt.io/v1
+                = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
+                = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            a lost claim: lost
+                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
+                = Volume pv-1 of claim data does not exist: bring it back, or a new pod cannot start. $ kubectl get pvc data -n shop -o wide
+                = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+                = Let the pod go; every claim is kept. A run then does it. $ kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+            a lost claim of a fenced node: lost; fenced
+                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
+                = Volume pv-1 of claim data does not exist: bring it back, or a new pod cannot start. $ kubectl get pvc data -n shop -o wide
+                = Let the pod go; every claim is kept. A run then does it. $ kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+            an unread claim: unread
+                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
+                = See claim data, and where its volume is: it is forbidden. $ kubectl get pvc data -n shop -o wide
+                = No answer is asked for: the pod owns a claim, or may, which would go with it. docs/by-hand.md has the steps.
+        "#]],
+        advised,
+    );
 }
 
-fn renewed(pod: &mut PodFacts, doubt: Doubt) {
-    samples::claims(pod)[0].renewed = Some(Err(doubt));
-}
-
-/// What would be inert, or destroy what does not come back, is not asked for.
+/// What would be inert, or destroy what does not come back, is not asked for. What could only not be read is said, and asked
+/// for all the same: the run asks again.
 #[test]
 fn what_stands_against_an_answer_is_said_instead() {
-    let with = |change: fn(&mut PodFacts)| {
-        let mut pod = with_local_volume(None);
-        change(&mut pod);
-        pod
-    };
-    let cases = [
-        (
-            "no StatefulSet made it",
-            with(|pod| renewed(pod, Doubt::proved("no StatefulSet made it"))),
-        ),
-        (
-            "also used by pod other-0",
-            with(|pod| {
-                renewed(pod, Doubt::unread("it is forbidden"));
-                samples::claims(pod)[0].users = vec!["pod other-0".to_owned()];
-            }),
-        ),
-        (
-            "a finalizer would hold it",
-            with(|pod| {
-                if let ClaimState::Bound { version, .. } = &mut samples::claims(pod)[0].state {
-                    *version = None;
-                }
-            }),
-        ),
-        (
-            "not one that an API server gives",
-            with(|pod| pod.name = "$(reboot)".to_owned()),
-        ),
-        (
-            "not known when the claim was made",
-            with(|pod| {
-                if let ClaimState::Bound { created, .. } = &mut samples::claims(pod)[0].state {
-                    *created = None;
-                }
-            }),
-        ),
-        (
-            "not known when the pod's deletion was asked for",
-            with(|pod| pod.grace_seconds = None),
-        ),
-        (
-            "the pod owns a claim",
-            PodFacts {
-                claims: Claims::Known(vec![ClaimFacts {
-                    owned: Owned::MayBeWanted("its StatefulSet wants the pod again".to_owned()),
-                    ..bound("other", false, Storage::Driver)
-                }]),
-                ..samples::pod()
-            },
-        ),
-    ];
-    for (why, pod) in cases {
-        let (_, steps) = advised(pod, samples::node());
-        let said = steps
-            .iter()
-            .map(|step| step.what.as_str())
-            .collect::<String>();
-        assert!(said.contains(why), "{why}: {said}");
-        assert!(
-            !answers(&steps)
-                .iter()
-                .any(|it| it.contains("reap=") || it.contains("give-up=")),
-            "{why}: {steps:?}"
-        );
-    }
-    // What could only not be read is said, and asked for all the same: the run asks again.
-    let unread = with(|pod| renewed(pod, Doubt::unread("it is forbidden")));
-    let (_, steps) = advised(unread, samples::node());
-    assert_eq!(answers(&steps), [GIVES_UP]);
-    assert!(
-        steps[0].what.contains("is not known (it is forbidden)"),
-        "{steps:?}"
+    check_each(
+        &expect![[r#"
+            no StatefulSet: local; not-renewed no StatefulSet made it
+                = No answer is asked for: no StatefulSet made it. docs/by-hand.md has the steps.
+            another user: local; renewal-unread it is forbidden; used-by pod other-0
+                = No answer is asked for: claim data is also used by pod other-0. docs/by-hand.md has the steps.
+            held: local; renewed; held-or-skipped
+                = No answer is asked for: claim data is opted out, or a finalizer would hold it. docs/by-hand.md has the steps.
+            a name that no API server gives: local; renewed; named $(reboot)
+                = No answer is asked for: one of the names is not one that an API server gives. docs/by-hand.md has the steps.
+            made at an unknown time: local; renewed; claim-made unknown
+                = No answer is asked for: it is not known when the claim was made. docs/by-hand.md has the steps.
+            asked for at an unknown time: local; renewed; grace unknown
+                = No answer is asked for: it is not known when the pod's deletion was asked for. docs/by-hand.md has the steps.
+            owned by the pod: claim; wanted its StatefulSet wants the pod again
+                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
+                = See claim data, and where its volume is: the pod owns it, so that it goes with the pod, but its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
+                = No answer is asked for: the pod owns a claim, or may, which would go with it. docs/by-hand.md has the steps.
+            unread: local; renewal-unread it is forbidden
+                = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
+                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. Whether it would come back is not known (it is forbidden): the run asks again. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        "#]],
+        advised,
     );
 }
 
 /// Numbered siblings that make equal claims are one workload; two unrelated ones never share a command that gives up data.
 #[test]
 fn only_siblings_share_an_answer() {
-    let of = |owner: &str, templates: Option<&str>| {
-        let mut pod = with_local_volume(None);
-        let named = Owner {
+    let of = |(owner, templates): (&str, Option<&str>)| {
+        let mut scene = Scene::of(&format!("local; renewed; named {owner}-0"));
+        let owned = Some(crate::facts::Owner {
             kind: "StatefulSet".to_owned(),
             name: owner.to_owned(),
-        };
-        pod.name = format!("{owner}-0");
-        (pod.owner, pod.workload) = (Some(named.clone()), Some(named));
-        pod.templates = templates.map(str::to_owned);
-        pod.uid = format!("u-{owner}").into();
-        let node = NodeRead::Known(samples::node());
-        let reason = Case::new(now(), &policy(), Some(&node), &pod).decide();
-        Judged {
-            pod,
-            reason,
-            limit: None,
-        }
+        });
+        (scene.pod.owner, scene.pod.workload) = (owned.clone(), owned);
+        scene.pod.templates = templates.map(str::to_owned);
+        scene.pod.uid = format!("u-{owner}").into();
+        judged(&scene)
     };
     let all = [
-        of("impala-000", Some("data")),
-        of("impala-001", Some("data")),
-        of("impala-01", Some("data")),
-        of("impala-002", Some("logs")),
-        of("impala-003", None),
-        of("impala-004", None),
-        of("cache", Some("data")),
-        of("db", Some("data")),
+        ("impala-000", Some("data")),
+        ("impala-001", Some("data")),
+        ("impala-01", Some("data")),
+        ("impala-002", Some("logs")),
+        ("impala-003", None),
+        ("impala-004", None),
+        ("cache", Some("data")),
+        ("db", Some("data")),
     ];
-    let groups = alike(&all, &facts(samples::node()), &policy());
-    assert_eq!(
-        groups,
-        [
-            vec![0, 1],
-            vec![2],
-            vec![3],
-            vec![4],
-            vec![5],
-            vec![6],
-            vec![7]
-        ]
-    );
+    let Scene { policy, node, .. } = Scene::of("");
+    let groups = alike(&all.map(of), &facts(node), &policy);
+    let expected: [&[usize]; 7] = [&[0, 1], &[2], &[3], &[4], &[5], &[6], &[7]];
+    assert_eq!(groups, expected);
 }
 
 /// No node is needed to see who holds a pod.
 #[test]
 fn finalizers_are_explained_where_the_node_is_gone_too() {
-    let reason = Reason::Finalizers {
-        finalizers: vec!["example.org/backup".to_owned()],
-    };
-    let judged = Judged {
-        pod: samples::pod(),
-        reason,
-        limit: None,
-    };
-    let mut facts = facts(samples::node());
-    facts.nodes.insert("ds06".to_owned(), NodeRead::Gone);
-    let Advice { risk, steps } = advise(&[&judged], &facts, &policy(), None, &Kubectl::default());
-    assert!(
-        risk.is_some() && steps.iter().all(|step| step.command.is_some()),
-        "{steps:?}"
+    check_each(
+        &expect![[r#"
+            the node is gone: node gone; held-by example.org/backup
+                = Risk: Do not strip example.org/backup by hand: what its controller still has to clean up would stay behind, unnoticed.
+                = See what set them (under managedFields, the manager of each f:finalizers), and look at its log. $ kubectl get pod db-0 -n shop --show-managed-fields -o yaml
+                = See what still holds the pod; a pod goes by itself with the last one, or at the next run. $ kubectl get pod db-0 -n shop -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
+        "#]],
+        advised,
     );
-    assert_eq!(steps.len(), 2, "{steps:?}");
 }

@@ -1,501 +1,337 @@
 //! Tests of the limits.
 
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
 use expect_test::expect;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    decide::Optout,
-    facts::{NodeFacts, NodeRead, Owner, Standing, Unread},
-    samples,
+    facts::{NodeFacts, NodeRead, Standing, Unread},
+    samples::{self, Scene, check_each},
 };
 
-fn pod(namespace: &str, name: &str, deadline: &str) -> Judged {
+fn pod(uid: &str, deadline: &str, words: &str) -> Judged {
+    let scene = Scene::of(words);
+    let name = uid.split('#').next().unwrap_or_default();
+    let (namespace, name) = name.split_once('/').unwrap();
+    let deadline = format!("2026-03-01T{deadline}:00Z");
     Judged {
+        reason: scene.judged(),
         pod: PodFacts {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
-            uid: format!("{namespace}/{name}").into(),
-            owner: None,
-            deletion_deadline: format!("2026-03-01T{deadline}:00Z")
-                .parse::<Timestamp>()
-                .unwrap(),
-            ..samples::pod()
+            uid: uid.into(),
+            deletion_deadline: deadline.parse().unwrap(),
+            ..scene.pod
         },
-        reason: stuck(),
         limit: None,
-    }
-}
-
-impl Judged {
-    fn because(self, reason: Reason) -> Self {
-        Self { reason, ..self }
-    }
-
-    fn limited(self, limit: Limit) -> Self {
-        Self {
-            limit: Some(limit),
-            ..self
-        }
-    }
-}
-
-fn stuck() -> Reason {
-    Reason::Stuck {
-        given_up: Vec::new(),
-        answered: false,
-        notes: Vec::new(),
     }
 }
 
 /// One pod of each verdict but `reap`.
 fn others() -> [Judged; 3] {
     [
-        pod("shop", "left", "08:00").because(Reason::OptedOut {
-            who: Optout::Pod,
-            value: "true".to_owned(),
-        }),
-        pod("shop", "manual", "08:01").because(Reason::OwnerKind {
-            owner: Owner {
-                kind: "StatefulSet".to_owned(),
-                name: "db".to_owned(),
-            },
-        }),
-        pod("shop", "waiting", "08:02").because(Reason::NodeJustFailed {
-            not_ready_for: None,
-            threshold: jiff::SignedDuration::from_mins(10),
-        }),
+        pod("shop/left", "08:00", "skip true"),
+        pod("shop/manual", "08:01", "held-by example.org/backup"),
+        pod("shop/waiting", "08:02", "tainted 1m"),
     ]
 }
 
-fn limits() -> Limits {
-    Limits {
+fn tally(text: &str) -> Tally {
+    let (not_ready, total) = text.split_once('/').unwrap();
+    Tally {
+        not_ready: not_ready.parse().unwrap(),
+        total: total.parse().unwrap(),
+    }
+}
+
+/// What the limits make of pods, which the words give by UID and deadline: of each the reason, with the limit that stands
+/// beside it; and what is held.
+fn limited(words: &str) -> Vec<String> {
+    let (mut pods, mut census) = (Vec::new(), Census::NotNeeded);
+    let mut limits = Limits {
         max_deletes: None,
         max_not_ready_percent: 55,
+    };
+    for word in words.split(';').map(str::trim) {
+        let (what, how) = word.split_once(' ').unwrap_or((word, ""));
+        match what {
+            "nodes" => {
+                let all = tally(how);
+                census = Census::Counted {
+                    all,
+                    workers: all,
+                    room: all.not_ready < all.total,
+                };
+            }
+            "workers" => {
+                if let Census::Counted { workers, room, .. } = &mut census {
+                    (*workers, *room) = (tally(how), true);
+                }
+            }
+            "unread" => census = Census::Unread(Unread("nodes is forbidden".to_owned())),
+            "percent" => limits.max_not_ready_percent = how.parse().unwrap(),
+            "cap" => limits.max_deletes = how.parse().ok(),
+            "others" => pods.extend(others()),
+            uid => pods.push(pod(uid, how, "")),
+        }
     }
-}
-
-fn cap(max_deletes: usize) -> Limits {
-    Limits {
-        max_deletes: Some(max_deletes),
-        ..limits()
-    }
-}
-
-fn percent(max_not_ready_percent: u8) -> Limits {
-    Limits {
-        max_not_ready_percent,
-        ..limits()
-    }
-}
-
-fn of(not_ready: usize, total: usize) -> Tally {
-    Tally { not_ready, total }
-}
-
-/// A cluster with workers only.
-fn workers(not_ready: usize, total: usize) -> Census {
-    let tally = of(not_ready, total);
-    Census::Counted {
-        all: tally,
-        workers: tally,
-        room: not_ready < total,
-    }
-}
-
-const NO_ROOM: &str = "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane";
-
-fn not_counted() -> Census {
-    Census::Unread(Unread("nodes is forbidden".to_owned()))
-}
-
-/// Name and reason of each pod, in the plan's order.
-fn rows_of(plan: &Plan) -> Vec<(String, &'static str)> {
-    plan.pods
-        .iter()
-        .map(|judged| {
-            (
-                format!("{}/{}", judged.pod.namespace, judged.pod.name),
-                judged.code().as_str(),
-            )
-        })
-        .collect()
-}
-
-fn reaped(plan: &Plan) -> Vec<&str> {
-    plan.reaps().map(|pod| pod.name.as_str()).collect()
+    let plan = Plan::limited(pods, &census, &limits);
+    let reaped = plan.reaps().map(|pod| &pod.uid).collect::<Vec<_>>();
+    let pods = plan.pods.iter().map(|judged| {
+        let (uid, reason, code) = (&judged.pod.uid, judged.reason.code(), judged.code());
+        let limit = judged.limit.as_ref().map(|_| format!(", limited: {code}"));
+        let goes = if reaped.contains(&uid) { " goes" } else { "" };
+        format!("{uid} {reason}{}{goes}", limit.unwrap_or_default())
+    });
+    let held = plan.hold.iter().map(|hold| format!("{hold:?}"));
+    pods.chain(held).collect()
 }
 
 #[test]
 fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
-    let outage = |what: &str| Some(HoldReason::MassOutage(what.to_owned()));
-    let both = |all, workers| Census::Counted {
-        all,
-        workers,
-        room: true,
-    };
-    let rows = [
-        ("nothing to count", Census::NotNeeded, 55, None),
-        ("2 of 3: two are few", workers(2, 3), 55, None),
-        ("2 of 3, whatever the share", workers(2, 3), 1, None),
-        (
-            "3 of 5 = 60 %",
-            workers(3, 5),
-            55,
-            outage("3 of 5 nodes are NotReady"),
-        ),
-        ("3 of 6 = 50 %", workers(3, 6), 55, None),
-        (
-            "11 of 20, exactly 55 %",
-            workers(11, 20),
-            55,
-            outage("11 of 20 nodes are NotReady"),
-        ),
-        ("10 of 20", workers(10, 20), 55, None),
-        ("54 of 99, just below 55 %", workers(54, 99), 55, None),
-        (
-            "3 of 6, at 50 %",
-            workers(3, 6),
-            50,
-            outage("3 of 6 nodes are NotReady"),
-        ),
-        ("3 of 6, at 51 %", workers(3, 6), 51, None),
-        (
-            "3 of 300, at 1 %",
-            workers(3, 300),
-            1,
-            outage("3 of 300 nodes are NotReady"),
-        ),
-        (
-            "99 of 100, at 99 %",
-            workers(99, 100),
-            99,
-            outage("99 of 100 nodes are NotReady"),
-        ),
-        (
-            "3 of 8, but 3 of 5 workers",
-            both(of(3, 8), of(3, 5)),
-            55,
-            outage("3 of 5 worker nodes are NotReady"),
-        ),
-        ("3 of 8, 2 of 5 workers", both(of(3, 8), of(2, 5)), 55, None),
-        (
-            "both 2 of 2 workers, 2 of 5",
-            both(of(2, 5), of(2, 2)),
-            55,
-            None,
-        ),
-        (
-            "the control plane alone: 3 of 5",
-            both(of(3, 5), of(0, 2)),
-            55,
-            outage("3 of 5 nodes are NotReady"),
-        ),
-        ("2 of 2: none is Ready", workers(2, 2), 55, outage(NO_ROOM)),
-        ("1 of 1: none is Ready", workers(1, 1), 55, outage(NO_ROOM)),
-        ("none is Ready, at 99 %", workers(1, 1), 99, outage(NO_ROOM)),
-        ("no real node at all", workers(0, 0), 55, outage(NO_ROOM)),
-        ("100 % turns the share off", workers(3, 5), 100, None),
-        ("100 % turns none Ready off", workers(3, 3), 100, None),
-        (
-            "not counted",
-            not_counted(),
-            55,
-            Some(HoldReason::CensusUnread("nodes is forbidden".to_owned())),
-        ),
-        ("not counted, and the breaker off", not_counted(), 100, None),
-    ];
-    for (name, census, max_percent, hold) in rows {
-        let plan = Plan::limited(
-            vec![pod("shop", "db-0", "09:00")],
-            &census,
-            &percent(max_percent),
-        );
-        assert_eq!(
-            plan.hold,
-            hold.clone().map(|reason| Hold { reason, held: 1 }),
-            "{name}"
-        );
-        let judged = &plan.pods[0];
-        assert_eq!(
-            (&judged.reason, &judged.limit),
-            (&stuck(), &hold.map(Limit::Hold)),
-            "{name}"
-        );
-    }
+    check_each(
+        &expect![[r#"
+            nothing to count: a/b 09:00
+                = a/b stuck-on-not-ready-node goes
+            two are few: a/b 09:00; nodes 2/3
+                = a/b stuck-on-not-ready-node goes
+            two are few, whatever the share: a/b 09:00; nodes 2/3; percent 1
+                = a/b stuck-on-not-ready-node goes
+            60 %: a/b 09:00; nodes 3/5
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("3 of 5 nodes are NotReady"), held: 1 }
+            50 %: a/b 09:00; nodes 3/6
+                = a/b stuck-on-not-ready-node goes
+            exactly 55 %: a/b 09:00; nodes 11/20
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("11 of 20 nodes are NotReady"), held: 1 }
+            50 % of twenty: a/b 09:00; nodes 10/20
+                = a/b stuck-on-not-ready-node goes
+            just below 55 %: a/b 09:00; nodes 54/99
+                = a/b stuck-on-not-ready-node goes
+            50 %, at 50 %: a/b 09:00; nodes 3/6; percent 50
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("3 of 6 nodes are NotReady"), held: 1 }
+            50 %, at 51 %: a/b 09:00; nodes 3/6; percent 51
+                = a/b stuck-on-not-ready-node goes
+            3 of 300, at 1 %: a/b 09:00; nodes 3/300; percent 1
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("3 of 300 nodes are NotReady"), held: 1 }
+            99 of 100, at 99 %: a/b 09:00; nodes 99/100; percent 99
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("99 of 100 nodes are NotReady"), held: 1 }
+            of all few, of the workers 60 %: a/b 09:00; nodes 3/8; workers 3/5
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("3 of 5 worker nodes are NotReady"), held: 1 }
+            of all few, of the workers 40 %: a/b 09:00; nodes 3/8; workers 2/5
+                = a/b stuck-on-not-ready-node goes
+            both workers, which are two: a/b 09:00; nodes 2/5; workers 2/2
+                = a/b stuck-on-not-ready-node goes
+            the control plane alone: a/b 09:00; nodes 3/5; workers 0/2
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("3 of 5 nodes are NotReady"), held: 1 }
+            none of two is Ready: a/b 09:00; nodes 2/2
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane"), held: 1 }
+            the only one is not Ready: a/b 09:00; nodes 1/1
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane"), held: 1 }
+            none is Ready, at 99 %: a/b 09:00; nodes 1/1; percent 99
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane"), held: 1 }
+            no real node at all: a/b 09:00; nodes 0/0
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane"), held: 1 }
+            100 % turns the share off: a/b 09:00; nodes 3/5; percent 100
+                = a/b stuck-on-not-ready-node goes
+            100 % turns none Ready off: a/b 09:00; nodes 3/3; percent 100
+                = a/b stuck-on-not-ready-node goes
+            not counted: a/b 09:00; unread
+                = a/b stuck-on-not-ready-node, limited: facts-unread
+                = Hold { reason: CensusUnread("nodes is forbidden"), held: 1 }
+            not counted, and the breaker off: a/b 09:00; unread; percent 100
+                = a/b stuck-on-not-ready-node goes
+        "#]],
+        limited,
+    );
 }
 
-/// A node that a pod could start on.
-const READY: Standing = Standing {
-    ready: true,
-    leaf: false,
-    control_plane: false,
-    reserved: false,
-    cordoned: false,
-    since: None,
-    terminating: false,
-};
-const LEAF: Standing = Standing {
-    leaf: true,
-    ..READY
-};
-const CONTROL_PLANE: Standing = Standing {
-    control_plane: true,
-    ..READY
-};
-
-fn dead(node: Standing) -> Standing {
-    Standing {
-        ready: false,
-        since: Some(samples::now() - SignedDuration::from_hours(24)),
-        ..node
-    }
-}
-
-fn counted(all: Tally, workers: Tally, room: bool) -> Census {
-    Census::Counted { all, workers, room }
-}
-
-fn count<const N: usize>(nodes: [Standing; N]) -> Census {
+/// Nodes that the words describe, which a comma parts, for the breaker.
+fn count(words: &str) -> Census {
+    let nodes = words.split(',').map(|words| {
+        let is = |word: &str| words.split_whitespace().any(|it| it == word);
+        let down = words.split_once("down ").map(|(_, since)| since.trim());
+        Standing {
+            ready: down.is_none(),
+            leaf: is("leaf"),
+            control_plane: is("control-plane") || is("reserved"),
+            reserved: is("reserved"),
+            cordoned: is("cordoned"),
+            since: down
+                .and_then(|since| Some(samples::now() - since.parse::<SignedDuration>().ok()?)),
+            terminating: is("terminating"),
+        }
+    });
     Census::count(samples::now(), nodes)
+}
+
+/// A node was put away where it is cordoned, has been down for more than a day and has no Terminating pod.
+#[test]
+fn a_node_that_was_put_away_counts_in_neither_number() {
+    check_each(
+        &expect![[r#"
+            for more than a day: cordoned down 24h 1s, ready, down 24h
+                = Counted { all: Tally { not_ready: 1, total: 2 }, workers: Tally { not_ready: 1, total: 2 }, room: true }
+            for a day: cordoned down 24h, ready, down 24h
+                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, room: true }
+            since no one knows when: cordoned down unknown, ready, down 24h
+                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, room: true }
+            not cordoned: down 24h 1s, ready, down 24h
+                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, room: true }
+            with a Terminating pod: cordoned terminating down 24h 1s, ready, down 24h
+                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, room: true }
+            Ready, and only cordoned: cordoned, ready, down 24h
+                = Counted { all: Tally { not_ready: 1, total: 3 }, workers: Tally { not_ready: 1, total: 3 }, room: true }
+        "#]],
+        |words| vec![format!("{:?}", count(words))],
+    );
 }
 
 #[test]
 fn the_census_counts_real_nodes() {
-    let nodes = [
-        CONTROL_PLANE,
-        READY,
-        dead(READY),
-        dead(CONTROL_PLANE),
-        LEAF,
-        dead(LEAF),
-        dead(LEAF),
-    ];
-    assert_eq!(count(nodes), counted(of(2, 4), of(1, 2), true));
-    assert_eq!(count([]), workers(0, 0));
+    check_each(
+        &expect![[r#"
+            two of four: control-plane, ready, down 24h, control-plane down 24h, leaf, leaf down 24h, leaf down 24h
+                = Counted { all: Tally { not_ready: 2, total: 4 }, workers: Tally { not_ready: 1, total: 2 }, room: true }
+            leaves that are down: ready, leaf down 24h, leaf down 24h, leaf down 24h
+                = Counted { all: Tally { not_ready: 0, total: 1 }, workers: Tally { not_ready: 0, total: 1 }, room: true }
+            leaves that are Ready: down 24h, leaf, leaf
+                = Counted { all: Tally { not_ready: 1, total: 1 }, workers: Tally { not_ready: 1, total: 1 }, room: false }
+        "#]],
+        |words| vec![format!("{:?}", count(words))],
+    );
+    let none = Census::count(samples::now(), []);
+    let nothing = Tally::default();
+    assert_eq!(none, counted(nothing, nothing, false));
 }
 
 #[test]
 fn a_pod_could_start_on_a_ready_node_that_is_neither_cordoned_nor_kept_for_the_control_plane() {
-    let reserved = Standing {
-        reserved: true,
-        ..CONTROL_PLANE
-    };
-    let cordoned = Standing {
-        cordoned: true,
-        ..READY
-    };
-    for (name, node, room) in [
-        ("a worker", READY, true),
-        ("a control plane node that takes pods", CONTROL_PLANE, true),
-        ("one that does not", reserved, false),
-        ("a cordoned one", cordoned, false),
-        ("a leaf node", LEAF, false),
-        ("a dead one", dead(READY), false),
+    for (node, room) in [
+        ("ready", true),
+        ("control-plane", true),
+        ("reserved", false),
+        ("cordoned", false),
+        ("leaf", false),
+        ("down 24h", false),
     ] {
-        let Census::Counted { room: found, .. } = count([node, dead(READY)]) else {
-            unreachable!("it is")
-        };
-        assert_eq!(found, room, "{name}");
-    }
-}
-
-#[test]
-fn a_node_that_was_put_away_counts_in_neither_number() {
-    let away = |seconds: i64| {
-        let since = dead(READY)
-            .since
-            .map(|since| since - SignedDuration::from_secs(seconds));
-        Standing {
-            cordoned: true,
-            since,
-            ..dead(READY)
-        }
-    };
-    for (name, node, all) in [
-        ("for more than a day", away(1), of(1, 2)),
-        ("for a day", away(0), of(2, 3)),
-        (
-            "since no one knows when",
-            Standing {
-                since: None,
-                ..away(1)
-            },
-            of(2, 3),
-        ),
-        (
-            "not cordoned",
-            Standing {
-                cordoned: false,
-                ..away(1)
-            },
-            of(2, 3),
-        ),
-        (
-            "with a Terminating pod",
-            Standing {
-                terminating: true,
-                ..away(1)
-            },
-            of(2, 3),
-        ),
-        (
-            "Ready, and only cordoned",
-            Standing {
-                cordoned: true,
-                ..READY
-            },
-            of(1, 3),
-        ),
-    ] {
-        assert_eq!(
-            count([node, READY, dead(READY)]),
-            counted(all, all, true),
-            "{name}"
+        let census = count(&format!("{node}, down 24h"));
+        assert!(
+            matches!(census, Census::Counted { room: found, .. } if found == room),
+            "{node}: {census:?}"
         );
     }
 }
 
 #[test]
 fn leaf_nodes_neither_trip_the_breaker_nor_hold_it_off() {
-    let dead_leaves = count([READY, dead(LEAF), dead(LEAF), dead(LEAF)]);
-    let ready_leaves = count([dead(READY), LEAF, LEAF]);
-    let plan = |census| Plan::limited(vec![pod("shop", "db-0", "09:00")], &census, &limits());
-    assert_eq!(plan(dead_leaves).hold, None);
-    assert!(plan(ready_leaves).hold.is_some());
+    for (nodes, holds) in [
+        ("ready, leaf down 24h, leaf down 24h, leaf down 24h", false),
+        ("down 24h, leaf, leaf", true),
+    ] {
+        let limits = Limits {
+            max_deletes: None,
+            max_not_ready_percent: 55,
+        };
+        let plan = Plan::limited(Vec::new(), &count(nodes), &limits);
+        assert_eq!(plan.hold.is_some(), holds, "{nodes}");
+    }
 }
 
 #[test]
 fn held_pods_wait_and_the_others_are_left_as_they_are() {
-    let mut judged = others().to_vec();
-    judged.push(pod("shop", "db-0", "09:00"));
-    judged.push(pod("shop", "db-1", "09:01"));
-    let plan = Plan::limited(judged, &workers(3, 3), &limits());
-    let outage = Limit::Hold(HoldReason::MassOutage(
-        "3 of 3 nodes are NotReady".to_owned(),
-    ));
-    let mut expected = others().to_vec();
-    expected.push(pod("shop", "db-0", "09:00").limited(outage.clone()));
-    expected.push(pod("shop", "db-1", "09:01").limited(outage));
-    assert_eq!(plan.pods, expected);
-    assert_eq!(
-        plan.hold.as_ref().map(|hold| hold.held),
-        Some(2),
-        "only what would be reaped is held"
+    check_each(
+        &expect![[r#"
+            of five two are held: others; shop/db-0 09:00; shop/db-1 09:01; nodes 3/3
+                = shop/left opted-out
+                = shop/manual finalizers
+                = shop/waiting node-just-failed
+                = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
+                = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("3 of 3 nodes are NotReady"), held: 2 }
+            an outage with nothing to hold is reported all the same: others; nodes 3/3
+                = shop/left opted-out
+                = shop/manual finalizers
+                = shop/waiting node-just-failed
+                = Hold { reason: MassOutage("3 of 3 nodes are NotReady"), held: 0 }
+            a held run does not mention the cap: shop/db-0 09:00; shop/db-1 09:01; nodes 3/3; cap 1
+                = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
+                = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
+                = Hold { reason: MassOutage("3 of 3 nodes are NotReady"), held: 2 }
+        "#]],
+        limited,
     );
-    assert_eq!(plan.reaps().count(), 0);
-}
-
-#[test]
-fn an_outage_with_nothing_to_hold_is_reported_all_the_same() {
-    let plan = Plan::limited(others().to_vec(), &workers(3, 3), &limits());
-    assert_eq!(plan.pods, others());
-    assert_eq!(plan.hold.map(|hold| hold.held), Some(0));
-}
-
-#[test]
-fn a_held_run_does_not_mention_the_cap() {
-    let judged = vec![pod("shop", "db-0", "09:00"), pod("shop", "db-1", "09:01")];
-    let plan = Plan::limited(judged, &workers(3, 3), &cap(1));
-    assert_eq!(
-        rows_of(&plan),
-        [
-            ("shop/db-0".to_owned(), "mass-outage"),
-            ("shop/db-1".to_owned(), "mass-outage")
-        ]
-    );
-    assert_eq!(plan.hold.map(|hold| hold.held), Some(2));
 }
 
 #[test]
 fn the_longest_overdue_go_first() {
-    let judged = || {
-        vec![
-            pod("b", "young", "09:02"),
-            pod("a", "middle", "09:01"),
-            pod("c", "old", "09:00"),
-        ]
-    };
-    let rows = [
-        ("no cap", None, vec!["old", "middle", "young"]),
-        ("one", Some(1), vec!["old"]),
-        ("two", Some(2), vec!["old", "middle"]),
-        ("just as many", Some(3), vec!["old", "middle", "young"]),
-        (
-            "more than there are",
-            Some(9),
-            vec!["old", "middle", "young"],
-        ),
-    ];
-    for (name, max_deletes, expected) in rows {
-        let plan = Plan::limited(
-            judged(),
-            &Census::NotNeeded,
-            &Limits {
-                max_deletes,
-                ..limits()
-            },
-        );
-        assert_eq!(reaped(&plan), expected, "{name}");
-        assert_eq!(plan.pods.len(), 3, "{name}: nothing is lost");
-        let over = Some(Limit::Cap(max_deletes.unwrap_or_default()));
-        assert!(
-            plan.pods[expected.len()..]
-                .iter()
-                .all(|judged| judged.limit == over),
-            "{name}"
-        );
-    }
-}
-
-#[test]
-fn ties_are_ordered_by_namespace_then_name_then_uid() {
-    let again = |uid: &str| {
-        let mut judged = pod("a", "db-0", "09:00");
-        judged.pod.uid = uid.into();
-        judged
-    };
-    let judged = vec![
-        pod("b", "db-0", "09:00"),
-        pod("a", "db-1", "09:00"),
-        again("u-2"),
-        again("u-1"),
-    ];
-    let uids = ["u-1", "u-2", "a/db-1", "b/db-0"];
-    for most in 1..=4 {
-        let plan = Plan::limited(judged.clone(), &Census::NotNeeded, &cap(most));
-        assert_eq!(
-            plan.reaps().map(|pod| pod.uid.as_str()).collect::<Vec<_>>(),
-            uids[..most]
-        );
-    }
-}
-
-#[test]
-fn only_what_is_reaped_counts_against_the_cap() {
-    let mut judged = vec![pod("shop", "young", "09:01"), pod("shop", "old", "09:00")];
-    judged.extend(others());
-    let plan = Plan::limited(judged, &Census::NotNeeded, &cap(1));
-    let mut expected = others().to_vec();
-    expected.push(pod("shop", "old", "09:00"));
-    expected.push(pod("shop", "young", "09:01").limited(Limit::Cap(1)));
-    assert_eq!(plan.pods, expected);
-    assert_eq!(plan.hold, None);
+    check_each(
+        &expect![[r#"
+            no cap: b/young 09:02; a/middle 09:01; c/old 09:00
+                = c/old stuck-on-not-ready-node goes
+                = a/middle stuck-on-not-ready-node goes
+                = b/young stuck-on-not-ready-node goes
+            one: b/young 09:02; a/middle 09:01; c/old 09:00; cap 1
+                = c/old stuck-on-not-ready-node goes
+                = a/middle stuck-on-not-ready-node, limited: over-cap
+                = b/young stuck-on-not-ready-node, limited: over-cap
+            two: b/young 09:02; a/middle 09:01; c/old 09:00; cap 2
+                = c/old stuck-on-not-ready-node goes
+                = a/middle stuck-on-not-ready-node goes
+                = b/young stuck-on-not-ready-node, limited: over-cap
+            just as many: b/young 09:02; a/middle 09:01; c/old 09:00; cap 3
+                = c/old stuck-on-not-ready-node goes
+                = a/middle stuck-on-not-ready-node goes
+                = b/young stuck-on-not-ready-node goes
+            more than there are: b/young 09:02; a/middle 09:01; c/old 09:00; cap 9
+                = c/old stuck-on-not-ready-node goes
+                = a/middle stuck-on-not-ready-node goes
+                = b/young stuck-on-not-ready-node goes
+            by namespace, then name, then UID: b/db-0 09:00; a/db-1 09:00; a/db-0#2 09:00; a/db-0#1 09:00; cap 2
+                = a/db-0#1 stuck-on-not-ready-node goes
+                = a/db-0#2 stuck-on-not-ready-node goes
+                = a/db-1 stuck-on-not-ready-node, limited: over-cap
+                = b/db-0 stuck-on-not-ready-node, limited: over-cap
+            only what is reaped counts: shop/young 09:01; shop/old 09:00; others; cap 1
+                = shop/left opted-out
+                = shop/manual finalizers
+                = shop/waiting node-just-failed
+                = shop/old stuck-on-not-ready-node goes
+                = shop/young stuck-on-not-ready-node, limited: over-cap
+        "#]],
+        limited,
+    );
 }
 
 #[test]
 fn a_reaped_pod_keeps_what_was_seen() {
-    let noted = Reason::Stuck {
-        given_up: Vec::new(),
-        answered: false,
-        notes: vec!["pv-1 needs zone In (a)".to_owned()],
+    let noted = pod("shop/db-0", "09:00", "claim; on zone In a");
+    let census = count("ready, down 24h");
+    let limits = Limits {
+        max_deletes: Some(1),
+        max_not_ready_percent: 55,
     };
-    let plan = Plan::limited(
-        vec![pod("shop", "db-0", "09:00").because(noted.clone())],
-        &workers(1, 9),
-        &cap(1),
-    );
-    assert_eq!(plan.pods[0].reason, noted);
+    let plan = Plan::limited(vec![noted.clone()], &census, &limits);
+    assert_eq!(plan.pods, [noted]);
+}
+
+fn counted(all: Tally, workers: Tally, room: bool) -> Census {
+    Census::Counted { all, workers, room }
 }
 
 /// Six nodes of ten are NotReady; what each trait's nodes are, NotReady and Ready ones.
