@@ -168,90 +168,53 @@ impl fmt::Display for Selector {
     }
 }
 
+/// One requirement, and what comes after it: `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` or `!a`.
+const REQUIREMENT: &str = r"(?x)^\s* (?<not>!)? \s* (?<key>[^\s!=<>(),]+)
+    (?: \s+ (?<set>in|notin) \s* \( (?<values>[^()]*) \) | \s* (?<sign>==?|!=|<|>) (?<value>[^,()]*) )?
+    \s* (?: $ | ,(?<rest>.*)$ )";
+
 impl FromStr for Selector {
     type Err = String;
 
-    /// Reads `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`, separated by commas.
+    /// Reads requirements, separated by commas.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let requirements = split(text)?
-            .into_iter()
-            .map(requirement)
-            .collect::<Result<Vec<_>, _>>()?;
+        let shape = Regex::new(REQUIREMENT).map_err(|error| error.to_string())?;
+        let mut requirements = Vec::new();
+        let mut rest = Some(text);
+        while let Some(part) = rest {
+            let found = shape.captures(part);
+            let found = found.ok_or_else(|| format!("{part:?} is not a label requirement"))?;
+            let word = |name| found.name(name).map(|word| word.as_str().trim());
+            let values = word("values").map(|all| all.split(',').collect());
+            let values = values.or_else(|| Some(vec![word("value")?]));
+            let values = values.unwrap_or_default().into_iter().map(label_value);
+            let values = values.collect::<Result<Vec<_>, _>>()?;
+            let operator = match (word("not"), word("set").or(word("sign"))) {
+                (None, None) => "Exists",
+                (Some(_), None) => "DoesNotExist",
+                (None, Some("in" | "=" | "==")) => "In",
+                (None, Some("notin" | "!=")) => "NotIn",
+                (None, Some(sign)) if values[0].parse::<i64>().is_ok() => {
+                    if sign == ">" {
+                        "Gt"
+                    } else {
+                        "Lt"
+                    }
+                }
+                _ => return Err(format!("{part:?} is not a label requirement")),
+            };
+            requirements.push(Requirement {
+                key: label_key(&found["key"])?,
+                operator: operator.to_owned(),
+                values,
+            });
+            rest = found.name("rest").map(|rest| rest.as_str());
+        }
         Ok(Self {
             text: text.trim().to_owned(),
             requirements,
         })
     }
-}
-
-/// Splits at the commas outside parentheses.
-fn split(text: &str) -> Result<Vec<&str>, String> {
-    let (mut inside, mut balanced) = (false, true);
-    let parts = text.split(|letter| {
-        if letter == '(' || letter == ')' {
-            balanced &= inside == (letter == ')');
-            inside = letter == '(';
-        }
-        letter == ',' && !inside
-    });
-    let parts = parts.collect();
-    if balanced && !inside {
-        Ok(parts)
-    } else {
-        Err(format!("unbalanced parenthesis in {text:?}"))
-    }
-}
-
-fn requirement(text: &str) -> Result<Requirement, String> {
-    let text = text.trim();
-    let (key, operator, values) = if let Some(set) = text.strip_suffix(')') {
-        let (head, set) = set
-            .split_once('(')
-            .ok_or_else(|| format!("no set in {text:?}"))?;
-        let mut words = head.split_whitespace();
-        let (key, operator) = (words.next().unwrap_or_default(), words.next());
-        let values = set
-            .split(',')
-            .map(|value| label_value(value.trim()))
-            .collect::<Result<_, _>>()?;
-        match (operator, words.next()) {
-            (Some("in"), None) => (key, "In", values),
-            (Some("notin"), None) => (key, "NotIn", values),
-            _ => {
-                return Err(format!(
-                    "expected \"key in (…)\" or \"key notin (…)\", not {text:?}"
-                ));
-            }
-        }
-    } else if let Some((key, value)) = text.split_once("!=") {
-        (key, "NotIn", vec![label_value(value.trim())?])
-    } else if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        (key, "In", vec![label_value(value.trim())?])
-    } else if let Some(at) = text.find(['>', '<']) {
-        let (key, value) = (&text[..at], &text[at + 1..]);
-        let number = value
-            .trim()
-            .parse::<i64>()
-            .map_err(|_| format!("{value:?} is not a whole number"))?;
-        (
-            key,
-            if text[at..].starts_with('>') {
-                "Gt"
-            } else {
-                "Lt"
-            },
-            vec![number.to_string()],
-        )
-    } else if let Some(key) = text.strip_prefix('!') {
-        (key, "DoesNotExist", Vec::new())
-    } else {
-        (text, "Exists", Vec::new())
-    };
-    Ok(Requirement {
-        key: label_key(key.trim())?,
-        operator: operator.to_owned(),
-        values,
-    })
 }
 
 fn label_key(key: &str) -> Result<String, String> {
@@ -267,8 +230,8 @@ fn label_key(key: &str) -> Result<String, String> {
 }
 
 fn label_value(value: &str) -> Result<String, String> {
-    let plain = value.chars().all(is_label_letter);
-    if plain {
+    let value = value.trim();
+    if value.chars().all(is_label_letter) {
         Ok(value.to_owned())
     } else {
         Err(format!("{value:?} is not a valid label value"))

@@ -54,108 +54,81 @@ pub(super) fn any_answer(pod: &PodFacts) -> bool {
 
 /// Sorts the claims of a pod by what they mean for its moving elsewhere.
 pub(super) fn check(failure: &Failure<'_>, claims: &[ClaimFacts]) -> Claims {
-    let node = failure.node;
     let mut checked = Claims::default();
-    for facts @ ClaimFacts {
-        name: claim,
-        state,
-        ephemeral,
-        owned,
-        ..
-    } in claims
-    {
-        let claim = claim.clone();
-        let mut missing_volume = None;
-        if *owned != Owned::No {
+    for facts in claims {
+        let claim = &facts.name;
+        let owned = facts.owned != Owned::No;
+        if owned {
             checked.notes.push(format!(
                 "claim {claim} is its own alone and goes with it, data included"
             ));
-            if *ephemeral {
-                // What its volume is decides rule 16.
-                if let ClaimState::Unread(Unread(cause)) = state {
-                    let cause = cause.clone();
-                    checked.unverified.push(UnverifiedClaim {
-                        claim,
-                        missing_volume,
-                        cause,
-                    });
-                }
-                continue;
-            }
-            if let Owned::MayBeWanted(cause) = owned {
-                let cause = format!("the pod owns it, so that it goes with the pod, but {cause}");
-                checked.unverified.push(UnverifiedClaim {
-                    claim: claim.clone(),
-                    missing_volume: None,
-                    cause,
-                });
-            }
         }
-        let cause = match state {
-            ClaimState::Absent => continue,
-            ClaimState::Bound { uid, volume, .. } => match reach(volume, node) {
+        // Such a claim is made with its pod. What its volume is decides rule 16 alone, which has to be known.
+        let temporary = owned && facts.ephemeral;
+        let mut missing_volume = None;
+        let mut cause = match (&facts.state, &facts.owned) {
+            (ClaimState::Unread(unread), _) if temporary => Some(unread.0.clone()),
+            _ if temporary => None,
+            (_, Owned::MayBeWanted(cause)) => Some(format!(
+                "the pod owns it, so that it goes with the pod, but {cause}"
+            )),
+            (ClaimState::Unread(unread), _) => Some(unread.0.clone()),
+            (ClaimState::WithoutVolume { missing, phase }, _) => {
+                missing_volume.clone_from(missing);
+                Some(match (missing, phase) {
+                    (Some(volume), _) => format!("its volume {volume} does not exist"),
+                    (None, phase) => {
+                        let phase = phase.as_deref().unwrap_or("not set");
+                        format!("it names no volume (phase {phase})")
+                    }
+                })
+            }
+            (ClaimState::Absent | ClaimState::Bound { .. }, _) => None,
+        };
+        if let ClaimState::Bound { uid, volume, .. } = &facts.state
+            && !temporary
+        {
+            let name = volume.name.clone();
+            match reach(volume, failure.node) {
                 Reach::Pinned(bond) => {
                     let (given_up, answered, doubt) = give_up(failure, facts);
                     checked.pinned.push(PinnedClaim {
-                        claim,
+                        claim: claim.clone(),
                         claim_uid: uid.clone(),
-                        volume: volume.name.clone(),
+                        volume: name,
                         reclaim_policy: volume.reclaim_policy.clone(),
                         bond,
                         given_up,
                         answered,
                         doubt,
                     });
-                    continue;
                 }
-                Reach::Confined => {
-                    let place = spell(&volume.affinity);
-                    checked.confined.push(ConfinedClaim {
-                        claim,
-                        volume: volume.name.clone(),
-                        place,
+                Reach::Confined => checked.confined.push(ConfinedClaim {
+                    claim: claim.clone(),
+                    volume: name,
+                    place: spell(&volume.affinity),
+                }),
+                Reach::Free if volume.affinity.is_empty() => {}
+                Reach::Free => checked.notes.push(format!(
+                    "its replacement waits for a node that its volume allows: {name} needs {}",
+                    spell(&volume.affinity)
+                )),
+                Reach::Unverified(why) => {
+                    cause.get_or_insert_with(|| {
+                        format!(
+                            "it is unknown whether another node reaches its volume {name}: {why}"
+                        )
                     });
-                    continue;
                 }
-                Reach::Free if volume.affinity.is_empty() => continue,
-                Reach::Free => {
-                    let (name, place) = (&volume.name, spell(&volume.affinity));
-                    let waits = "its replacement waits for a node that its volume allows";
-                    checked.notes.push(format!("{waits}: {name} needs {place}"));
-                    continue;
-                }
-                Reach::Unverified(cause) => {
-                    format!(
-                        "it is unknown whether another node reaches its volume {}: {cause}",
-                        volume.name
-                    )
-                }
-            },
-            ClaimState::Unread(unread) => unread.0.clone(),
-            ClaimState::WithoutVolume {
-                missing: Some(volume),
-                ..
-            } => {
-                missing_volume = Some(volume.clone());
-                format!("its volume {volume} does not exist")
             }
-            ClaimState::WithoutVolume {
-                missing: None,
-                phase,
-            } => {
-                format!(
-                    "it names no volume (phase {})",
-                    phase.as_deref().unwrap_or("not set")
-                )
-            }
-        };
-        if checked.unverified.iter().all(|it| it.claim != claim) {
-            checked.unverified.push(UnverifiedClaim {
-                claim,
+        }
+        checked
+            .unverified
+            .extend(cause.map(|cause| UnverifiedClaim {
+                claim: claim.clone(),
                 missing_volume,
                 cause,
-            });
-        }
+            }));
     }
     checked
 }
