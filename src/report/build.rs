@@ -11,7 +11,7 @@ use crate::{
     decide::{Answer, Case, Failure, Policy, Reason, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
-    limits::{Hold, HoldReason, Judged, Plan, in_common},
+    limits::{Hold, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
     settings::Settings,
@@ -158,12 +158,13 @@ fn joined(selectors: &[NodeSelector]) -> Option<String> {
 
 impl From<&Hold> for BreakerEntry {
     fn from(hold: &Hold) -> Self {
-        let detail = match &hold.reason {
-            HoldReason::MassOutage(what) => what.clone(),
-            HoldReason::CensusUnread(why) => format!("The nodes could not be counted: {why}"),
+        let Limit { code, what } = &hold.limit;
+        let detail = match code {
+            ReasonCode::MassOutage => what.clone(),
+            _ => format!("The nodes could not be counted: {what}"),
         };
         Self {
-            reason: hold.reason.code(),
+            reason: *code,
             detail,
             held: hold.held,
             in_common: Vec::new(),

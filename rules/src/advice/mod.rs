@@ -14,7 +14,7 @@ use crate::decide::{
     ReasonCode, UnverifiedClaim, Verdict,
 };
 use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, PodFacts, Ready};
-use crate::limits::{Hold, HoldReason, Judged};
+use crate::limits::{Hold, Judged};
 use crate::selector::{Target, is_name};
 use crate::words::natural;
 
@@ -284,13 +284,11 @@ pub fn advise(
         reason if reason.asks_a_person() => {}
         _ => return Advice::default(),
     }
-    let held = match hold.map(|hold| &hold.reason) {
-        Some(HoldReason::MassOutage(_)) => {
+    let held = match hold.map(|hold| hold.limit.code) {
+        Some(ReasonCode::MassOutage) => {
             "while so many nodes are NotReady: find out first what they have in common"
         }
-        Some(HoldReason::CensusUnread(_)) => {
-            "while it is not known how many nodes are NotReady: run it again"
-        }
+        Some(_) => "while it is not known how many nodes are NotReady: run it again",
         None if failure.may_live() => {
             "while the node is alive, or may be: repair it, or power it off"
         }

@@ -38,11 +38,11 @@ pub struct Judged {
 
 /// What turned one pod's `reap` into `wait`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Limit {
-    /// The whole run is held.
-    Hold(HoldReason),
-    /// `--max-deletes`, its value.
-    Cap(usize),
+pub struct Limit {
+    /// `mass-outage` or `facts-unread`, which hold the whole run, or `over-cap`.
+    pub code: ReasonCode,
+    /// Of an outage which nodes are not Ready, of the cap its value; else why the nodes could not be counted.
+    pub what: String,
 }
 
 /// All verdicts, after the limits.
@@ -57,19 +57,10 @@ pub struct Plan {
 /// Why a whole run deletes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// What every pod that would be reaped gets as its limit.
-    pub reason: HoldReason,
+    /// What every pod that would be reaped gets.
+    pub limit: Limit,
     /// How many pods it held.
     pub held: usize,
-}
-
-/// What holds a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HoldReason {
-    /// Too many nodes are NotReady, or nothing could start elsewhere: which, as a phrase.
-    MassOutage(String),
-    /// How many are could not be counted: why.
-    CensusUnread(String),
 }
 
 impl Judged {
@@ -84,9 +75,8 @@ impl Judged {
 
     /// The kind of what decided: the limit, else the reason.
     pub fn code(&self) -> ReasonCode {
-        self.limit
-            .as_ref()
-            .map_or_else(|| self.reason.code(), Limit::code)
+        let limit = self.limit.as_ref();
+        limit.map_or_else(|| self.reason.code(), |limit| limit.code)
     }
 
     /// That as a sentence.
@@ -120,24 +110,23 @@ impl Plan {
     fn limited(mut pods: Vec<Judged>, census: &Census, limits: &Limits) -> Self {
         pods.sort_by_cached_key(|judged| order(&judged.pod));
         let hold = hold(census, limits.max_not_ready_percent);
-        let cap = limits.max_deletes.unwrap_or(usize::MAX);
+        let most = limits.max_deletes.unwrap_or(usize::MAX);
+        let cap = Limit {
+            code: ReasonCode::OverCap,
+            what: most.to_string(),
+        };
         let mut reaps = 0;
         for judged in pods
             .iter_mut()
             .filter(|judged| judged.reason.verdict() == Verdict::Reap)
         {
-            judged.limit = match &hold {
-                Some(reason) => Some(Limit::Hold(reason.clone())),
-                None => (reaps >= cap).then_some(Limit::Cap(cap)),
-            };
+            let over = (reaps >= most).then(|| cap.clone());
+            judged.limit = hold.clone().or(over);
             reaps += 1;
         }
         Self {
             pods,
-            hold: hold.map(|reason| Hold {
-                reason,
-                held: reaps,
-            }),
+            hold: hold.map(|limit| Hold { limit, held: reaps }),
         }
     }
 
@@ -151,37 +140,19 @@ impl Plan {
 }
 
 impl Limit {
-    fn code(&self) -> ReasonCode {
-        match self {
-            Self::Hold(hold) => hold.code(),
-            Self::Cap(_) => ReasonCode::OverCap,
-        }
-    }
-
     /// The sentence that explains it to a person.
     pub fn sentence(&self) -> String {
-        match self {
-            Self::Hold(HoldReason::MassOutage(what)) => format!(
+        let what = &self.what;
+        match self.code {
+            ReasonCode::MassOutage => format!(
                 "{what}: the cause is then more often the API server or the network. Nothing is deleted."
             ),
-            Self::Hold(HoldReason::CensusUnread(why)) => unread(&format!(
-                "how many nodes are NotReady, for the breaker: {why}"
+            ReasonCode::OverCap => format!(
+                "--max-deletes is {what}; pods overdue for longer went first. The next run takes it."
+            ),
+            _ => unread(&format!(
+                "how many nodes are NotReady, for the breaker: {what}"
             )),
-            Self::Cap(cap) => {
-                format!(
-                    "--max-deletes is {cap}; pods overdue for longer went first. The next run takes it."
-                )
-            }
-        }
-    }
-}
-
-impl HoldReason {
-    /// The code of every pod that it holds.
-    pub fn code(&self) -> ReasonCode {
-        match self {
-            Self::MassOutage(_) => ReasonCode::MassOutage,
-            Self::CensusUnread(_) => ReasonCode::FactsUnread,
         }
     }
 }
@@ -197,33 +168,28 @@ fn order(pod: &PodFacts) -> (Timestamp, String, String, Uid) {
 }
 
 /// What holds a run by the number of NotReady nodes and the permitted share.
-pub fn hold(census: &Census, max_percent: u8) -> Option<HoldReason> {
+fn hold(census: &Census, max_percent: u8) -> Option<Limit> {
     if max_percent >= 100 {
         return None;
     }
-    match census {
-        Census::NotNeeded => None,
-        Census::Unread(unread) => Some(HoldReason::CensusUnread(unread.0.clone())),
+    let (code, what) = match census {
+        Census::NotNeeded => return None,
+        Census::Unread(unread) => (ReasonCode::FactsUnread, unread.0.clone()),
         Census::Counted { all, workers, room } => {
-            let says = |tally: &Tally, which: &str| {
-                format!(
-                    "{} of {} {which} are NotReady",
-                    tally.not_ready, tally.total
-                )
+            let mut tallies = [(all, "nodes"), (workers, "worker nodes")].into_iter();
+            let too_many = tallies.find(|(tally, _)| too_many(**tally, max_percent));
+            let what = match too_many {
+                Some((Tally { not_ready, total }, which)) => {
+                    format!("{not_ready} of {total} {which} are NotReady")
+                }
+                None if *room => return None,
+                None => "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane"
+                    .to_owned(),
             };
-            let outage = if too_many(*all, max_percent) {
-                says(all, "nodes")
-            } else if too_many(*workers, max_percent) {
-                says(workers, "worker nodes")
-            } else if !room {
-                "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane"
-                    .to_owned()
-            } else {
-                return None;
-            };
-            Some(HoldReason::MassOutage(outage))
+            (ReasonCode::MassOutage, what)
         }
-    }
+    };
+    Some(Limit { code, what })
 }
 
 fn too_many(tally: Tally, max_percent: u8) -> bool {

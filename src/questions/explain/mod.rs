@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::decide::{Answer, Case, Evaluation, ReasonCode};
 use crate::exit::{CouldNotRun, Exit, Result};
 use crate::facts::{Owner, PodSummary, ReadError};
-use crate::limits::{Judged, Limit, Plan};
+use crate::limits::{Judged, Plan};
 use crate::questions::{Judgement, near};
 use crate::report::page::Page;
 use crate::report::{Render, VERSION, answers_of};
@@ -283,14 +283,9 @@ fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
 
 /// Limits turn `reap` into `wait`, so they decide where one of them stands beside the rules' verdict.
 fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
-    let hold = plan
-        .hold
-        .as_ref()
-        .map(|hold| Limit::Hold(hold.reason.clone()));
-    let cap = judged
-        .limit
-        .clone()
-        .filter(|limit| matches!(limit, Limit::Cap(_)));
+    let hold = plan.hold.as_ref().map(|hold| hold.limit.clone());
+    let cap = judged.limit.clone();
+    let cap = cap.filter(|limit| limit.code == ReasonCode::OverCap);
     let breaker = "Does the mass-outage breaker hold the run?";
     let limits = [
         (

@@ -9,7 +9,7 @@ use crate::{
     codes::codes,
     decide::{Answer, Failure, Policy, Reason, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
-    limits::{HoldReason, Judged, Limit, Plan},
+    limits::{Judged, Limit, Plan},
     report::build::answers_of,
     settings::{Settings, Task},
     words::{and_more, spoken},
@@ -383,10 +383,10 @@ fn why(judged: &Judged, facts: &ClusterFacts) -> String {
         node.is_some_and(|node| node.ready == Ready::Absent)
     };
     match (&judged.limit, &judged.reason) {
-        (Some(Limit::Hold(HoldReason::MassOutage(what))), _) => format!(
+        (Some(Limit { code: ReasonCode::MassOutage, what }), _) => format!(
             "The breaker holds every run until enough nodes are Ready: {what}. Find out what these have in common."
         ),
-        (Some(Limit::Cap(cap)), _) => {
+        (Some(Limit { code: ReasonCode::OverCap, what: cap }), _) => {
             format!("--max-deletes={cap} is fewer than get stuck between two runs: raise it, or run more often.")
         }
         (None, Reason::NodeJustFailed { not_ready_for: Some(time), threshold }) => format!(
