@@ -18,6 +18,7 @@ mod notices;
 mod output;
 mod questions;
 mod snapshot;
+mod transcripts;
 mod usage;
 mod verdicts;
 mod versions;
