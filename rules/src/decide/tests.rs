@@ -1015,6 +1015,8 @@ fn an_answer_counts_for_one_failure() {
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1). It is not given up: the answer on claim data counts for nothing: it is not later than the moment when the node became NotReady.
             it lives, which nobody minds: ready False; --kubelet-alive reap
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1). It is not given up: the answer on claim data counts for nothing: the node's machine lives, or may.
+            heard at that moment, which nobody minds: kube-apiserver 30m; --kubelet-alive reap
+                = answered: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
             heard since, which nobody minds: kube-apiserver 29m 59s; --kubelet-alive reap
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1). It is not given up: the answer on claim data counts for nothing: the node's machine was heard after it.
         "#]],
