@@ -58,7 +58,7 @@ fn deciding(criterion: &mut Criterion) {
     let (now, node, pod) = stuck();
     let verdict = Case::new(now, &settings.policy, Some(&node), &pod)
         .decide()
-        .code();
+        .code;
     assert_eq!(verdict, ReasonCode::Stuck, "every rule is evaluated");
     let mut group = criterion.benchmark_group("decide");
     group.throughput(Throughput::Elements(PODS));

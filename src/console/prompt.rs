@@ -128,7 +128,7 @@ mod tests {
     use rules::samples;
 
     use crate::{
-        decide::Reason,
+        decide::{Reason, ReasonCode},
         facts::{Claims, Owner, PodFacts},
     };
 
@@ -169,11 +169,7 @@ mod tests {
             ..pod("web", Some("ReplicaSet"))
         }));
         pods.extend((0..19).map(|number| pod(&format!("x-{number:02}"), Some("ReplicaSet"))));
-        let stuck = || Reason::Stuck {
-            given_up: Vec::new(),
-            answered: false,
-            notes: Vec::new(),
-        };
+        let stuck = || Reason::new(ReasonCode::Stuck, "");
         let judged = |pod| Judged {
             pod,
             reason: stuck(),

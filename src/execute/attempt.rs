@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Look, Node, Run, Sent, log_outcome};
 use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
-use crate::decide::{Case, PinnedClaim, Reason, Verdict};
+use crate::decide::{Case, PinnedClaim, ReasonCode, Verdict};
 use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
 use crate::outcome::Outcome;
 use crate::source::wanted_again;
@@ -301,17 +301,22 @@ impl Run<'_> {
             .ok_or_else(gone)?;
         let proof = StillDown::prove(look, node.judged)?;
         let known = NodeRead::Known(look.facts.clone());
-        match Case::new(look.now, self.policy, Some(&known), pod).decide() {
-            Reason::Stuck { given_up, .. } => Ok((proof, given_up)),
-            // What could not be read has not changed.
-            Reason::FactsUnread(what) => Err(Outcome::Failed(format!(
-                "node {name} could not be judged again: {what}"
-            ))),
-            // A node whose lease could not be read does not count as off.
-            Reason::SharedDisk(_) if look.facts.unheard.is_some() => Err(Outcome::Failed(format!(
-                "node {name} could not be judged again: its lease could not be read"
-            ))),
-            reason => Err(Outcome::NodeChanged(reason.sentence())),
+        let reason = Case::new(look.now, self.policy, Some(&known), pod).decide();
+        // What could not be read has not changed. A node whose lease could not be read does not count as off.
+        let unread = match reason.code {
+            ReasonCode::FactsUnread => true,
+            ReasonCode::SharedDisk => look.facts.unheard.is_some(),
+            _ => false,
+        };
+        if reason.verdict() == Verdict::Reap {
+            Ok((proof, reason.ties.pinned))
+        } else if unread {
+            Err(Outcome::Failed(format!(
+                "node {name} could not be judged again: {}",
+                reason.sentence
+            )))
+        } else {
+            Err(Outcome::NodeChanged(reason.sentence))
         }
     }
 
@@ -345,7 +350,7 @@ impl Run<'_> {
         if reason.verdict() == Verdict::Reap {
             Ok(Some(again))
         } else {
-            Err(changed(&reason.sentence()))
+            Err(changed(&reason.sentence))
         }
     }
 }

@@ -8,7 +8,7 @@ use super::notices;
 use super::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use crate::{
     advice::{self, Advice, Kubectl, Step},
-    decide::{Answer, Case, Failure, Policy, Reason, ReasonCode, Verdict},
+    decide::{Answer, Case, Failure, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
     limits::{Hold, Judged, Limit, Plan, in_common},
@@ -330,9 +330,9 @@ pub(crate) fn answers_of(judged: &Judged, facts: &ClusterFacts, policy: &Policy)
 /// What to remember once the pod is reaped.
 pub(crate) fn notes(judged: &Judged, facts: &ClusterFacts) -> Vec<String> {
     let mut notes = Vec::new();
-    if let (Reason::Stuck { notes: more, .. }, None) = (&judged.reason, &judged.limit) {
+    if judged.verdict() == Verdict::Reap {
         notes.extend(judged.pod.after_reap.clone());
-        notes.extend(more.iter().cloned());
+        notes.extend(judged.reason.ties.notes.iter().cloned());
         notes.extend(detaches_late(&judged.pod, facts));
     }
     notes

@@ -294,7 +294,7 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
                 .iter()
                 .find(|pod| pod.name == "cache-0")
                 .expect("it is there");
-            let reason = Case::of(&facts, &settings.policy, pod).decide().code();
+            let reason = Case::of(&facts, &settings.policy, pod).decide().code;
             let expected = if scratch {
                 expected
             } else {

@@ -8,7 +8,7 @@ pub(crate) use crate::{
 pub(crate) use jiff::{SignedDuration, Timestamp};
 pub(crate) use pod_reaper::{
     cli::{Cli, Output},
-    decide::{Policy, Reason, ReasonCode},
+    decide::{Policy, ReasonCode},
     exit::CouldNotRun,
     facts::{
         AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Doubt,

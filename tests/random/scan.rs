@@ -27,10 +27,11 @@ fn verdicts(plan: &Plan) -> Verdicts {
     let verdict = |judged: &Judged| {
         let Judged { pod, reason, limit } = judged;
         let mut reason = reason.clone();
-        if let Reason::VolumeUnverified { claims } = &mut reason {
-            // The API server refuses a selector in its own words.
-            let causes = claims.iter_mut().map(|claim| &mut claim.cause);
-            causes.for_each(|cause| cause.truncate(cause.find(": ").unwrap_or(cause.len())));
+        // The API server refuses a selector in its own words.
+        for claim in &mut reason.ties.unverified {
+            let cause = &mut claim.cause;
+            cause.truncate(cause.find(": ").unwrap_or(cause.len()));
+            reason.sentence.clear();
         }
         let why = limit
             .as_ref()

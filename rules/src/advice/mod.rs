@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::decide::{
-    Answer, Case, ConfinedClaim, Failure, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP, Reason,
-    ReasonCode, UnverifiedClaim, Verdict,
+    Answer, Case, ConfinedClaim, Failure, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP,
+    ReasonCode, Ties, UnverifiedClaim, Verdict,
 };
 use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, PodFacts, Ready};
 use crate::limits::{Hold, Judged};
@@ -176,11 +176,8 @@ fn against(judged: &Judged, failure: &Failure<'_>) -> Option<String> {
 
 /// The claims that a person is asked to give up with the pod: those that nothing gives up already.
 fn pinned(judged: &Judged) -> impl Iterator<Item = &PinnedClaim> + Clone {
-    let claims = match &judged.reason {
-        Reason::LocalVolume { claims, .. } => claims.as_slice(),
-        _ => &[],
-    };
-    claims.iter().filter(|claim| claim.given_up.is_err())
+    let claims = judged.reason.ties.pinned.iter();
+    claims.filter(|claim| claim.given_up.is_err())
 }
 
 /// What people would call one workload: its owner, or the series of numbered owners that it is of, which make equal claims.
@@ -213,7 +210,7 @@ pub fn alike(all: &[Judged], facts: &ClusterFacts, policy: &Policy) -> Vec<Vec<u
         let of = decides.then(|| {
             let case = Case::of(facts, policy, pod);
             let others = case.left_to_a_person();
-            let others = others.iter().map(Reason::code);
+            let others = others.iter().map(|reason| reason.code);
             let against = case.failure().and_then(|failure| against(judged, &failure));
             (workload(pod), others.collect::<Vec<_>>(), against)
         });
@@ -271,17 +268,19 @@ pub fn advise(
     };
     let reason = &first.reason;
     // Finalizers are for a person where the node is gone, too.
-    if let Reason::Finalizers { finalizers } | Reason::AlreadyForced { finalizers } = reason {
-        return alike.held_by(finalizers);
+    if let ReasonCode::Finalizers | ReasonCode::AlreadyForced = reason.code {
+        return alike.held();
     }
     // The other rules that are for a person hold on a node that was read.
     let Some(failure) = Case::of(facts, policy, &first.pod).failure() else {
         return Advice::default();
     };
-    match reason {
-        Reason::LeafNode(leaf) => return alike.leaf_node(&failure.node.name, leaf),
-        Reason::KubeletAlive { .. } => return kubelet_alive(failure.node, kubectl),
-        reason if reason.asks_a_person() => {}
+    match (&failure.node.leaf, reason.code) {
+        _ if reason.asks_a_person() => {}
+        (_, ReasonCode::KubeletAlive) => return kubelet_alive(failure.node, kubectl),
+        (Some(leaf), _) if reason.verdict() == Verdict::Manual => {
+            return alike.leaf_node(&failure.node.name, leaf);
+        }
         _ => return Advice::default(),
     }
     let held = match hold.map(|hold| hold.limit.code) {
@@ -369,7 +368,7 @@ impl Alike<'_> {
             return (risks, vec![remark(no)]);
         }
         let reasons = Case::of(self.facts, self.policy, &self.first.pod).left_to_a_person();
-        let is = |code| reasons.iter().any(|reason| reason.code() == code);
+        let is = |code| reasons.iter().any(|reason| reason.code == code);
         let (confined, unverified) = (
             is(ReasonCode::VolumeConfined),
             is(ReasonCode::VolumeUnverified),
@@ -495,20 +494,16 @@ impl Alike<'_> {
         step(what, self.answer("node", vec![node], POWERED_OFF))
     }
 
-    /// What each pod is left to a person for, by the rules that `pick` picks from.
-    fn each_claim<T>(&self, pick: fn(Reason) -> Option<Vec<T>>) -> Vec<T> {
+    /// The claims that each pod is left to a person for.
+    fn ties(&self) -> impl Iterator<Item = Ties> {
         let reasons = self
             .pods()
             .flat_map(|pod| Case::of(self.facts, self.policy, pod).left_to_a_person());
-        reasons.filter_map(pick).flatten().collect()
+        reasons.map(|reason| reason.ties)
     }
 
     fn volume_confined(&self) -> Vec<Step> {
-        let claims = self.each_claim(|reason| match reason {
-            Reason::VolumeConfined { claims } => Some(claims),
-            _ => None,
-        });
-        let see = claims.iter().map(|it| {
+        let see = self.ties().flat_map(|ties| ties.confined).map(|it| {
             let ConfinedClaim {
                 claim,
                 volume,
@@ -516,7 +511,7 @@ impl Alike<'_> {
             } = it;
             step(
                 format!("See where the data of claim {claim} is: volume {volume} needs {place}."),
-                self.kubectl.command(["describe", "pv", volume]),
+                self.kubectl.command(["describe", "pv", &volume]),
             )
         });
         let bring = remark(format!(
@@ -528,11 +523,7 @@ impl Alike<'_> {
     }
 
     fn volume_unverified(&self) -> Vec<Step> {
-        let claims = self.each_claim(|reason| match reason {
-            Reason::VolumeUnverified { claims } => Some(claims),
-            _ => None,
-        });
-        let see = claims.iter().map(|it| {
+        let see = self.ties().flat_map(|ties| ties.unverified).map(|it| {
             let UnverifiedClaim {
                 claim,
                 missing_volume,
@@ -544,13 +535,13 @@ impl Alike<'_> {
                 ),
                 None => format!("See claim {claim}, and where its volume is: {cause}."),
             };
-            let get = ["get", "pvc", claim, "-n", self.namespace(), "-o", "wide"];
+            let get = ["get", "pvc", &claim, "-n", self.namespace(), "-o", "wide"];
             step(what, self.kubectl.command(get))
         });
         see.collect()
     }
 
-    fn held_by(&self, finalizers: &[String]) -> Advice {
+    fn held(&self) -> Advice {
         let who = "See what set them (under managedFields, the manager of each f:finalizers), and look at its log.";
         let held = format!(
             "See what still holds {}; a pod goes by itself with the last one, or at the next run.",
@@ -560,7 +551,7 @@ impl Alike<'_> {
         let get = |options: &[&str]| self.get_pods(self.kubectl, options);
         let risk = format!(
             "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
-            finalizers.join(", ")
+            self.first.pod.foreign_finalizers().join(", ")
         );
         let steps = vec![
             step(who, get(&["--show-managed-fields", "-o", "yaml"])),

@@ -18,7 +18,7 @@ use serde::Serialize;
 pub use self::answer::{Answer, Failure, GIVE_UP, POWERED_OFF, REAP};
 pub use self::code::{ReasonCode, Verdict};
 pub use self::reason::{
-    ConfinedClaim, Optout, PinnedClaim, Reason, UnverifiedClaim, heard, seen, unread,
+    ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim, heard, seen, unread,
 };
 pub use self::rules::{Case, shared_disk};
 use self::rules::{Finding, RULES, Stage};
@@ -66,8 +66,7 @@ pub fn same_kind(one: &str, other: &str) -> bool {
 
 impl Reason {
     fn stage(&self) -> Option<Stage> {
-        let code = self.code();
-        let rule = RULES.iter().find(|rule| rule.gives.contains(&code))?;
+        let rule = RULES.iter().find(|rule| rule.gives.contains(&self.code))?;
         Some(rule.stage)
     }
 
@@ -115,9 +114,9 @@ impl Case<'_> {
             Finding::Holds(reason) => Some(reason),
             Finding::Not => None,
             Finding::NodeUnknown => Some(self.node_unread()),
-            Finding::ClaimsUnknown => Some(Reason::FactsUnread(
-                "its claims: nothing was asked about them".to_owned(),
-            )),
+            Finding::ClaimsUnknown => {
+                Some(Reason::unread("its claims: nothing was asked about them"))
+            }
         });
         decided.unwrap_or_else(|| self.node_unread())
     }
@@ -170,7 +169,7 @@ impl Case<'_> {
                 (_, Some(decides)) if rule.stage == Stage::Reap => {
                     (Some(false), format!("Rule {decides} decides."))
                 }
-                (Finding::Holds(reason), _) => (Some(true), reason.sentence()),
+                (Finding::Holds(reason), _) => (Some(true), reason.sentence),
                 (Finding::Not, _) => (Some(false), (rule.otherwise)(self)),
                 (Finding::NodeUnknown, _) => (None, "Its node could not be read.".to_owned()),
                 (Finding::ClaimsUnknown, _) => {

@@ -7,10 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::answer::Failure;
 use super::code::ReasonCode;
 use super::life::counts_for;
-use super::reason::{Optout, PinnedClaim, Reason};
+use super::reason::{ConfinedClaim, PinnedClaim, Reason, Ties};
 use super::{Policy, Verdict, volume};
 use crate::facts::{
-    ClaimState, ClusterFacts, KubeletAlive, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy,
+    ClaimState, ClusterFacts, KubeletAlive, Leaf, LeafKind, NodeFacts, NodeRead, Owner, PodFacts,
+    Ready, SignBy,
 };
 use crate::words::spoken;
 
@@ -21,7 +22,7 @@ pub struct Case<'a> {
     node: Option<&'a NodeRead>,
     pub(super) pod: &'a PodFacts,
     /// What its claims bind it to, once that was asked.
-    claims: OnceCell<volume::Claims>,
+    claims: OnceCell<Ties>,
 }
 
 /// What a rule found.
@@ -66,7 +67,7 @@ enum Holds {
     /// It needs the node, so that no such rule is ever passed without one.
     OnNode(fn(&Failure<'_>) -> Option<Reason>),
     /// It needs what was found about the claims besides.
-    OnClaims(fn(&Case<'_>, &Failure<'_>, &volume::Claims) -> Option<Reason>),
+    OnClaims(fn(&Case<'_>, &Failure<'_>, &Ties) -> Option<Reason>),
 }
 
 impl Rule {
@@ -107,7 +108,7 @@ impl<'a> Case<'a> {
     }
 
     /// What its claims bind it to; `None` where nothing was asked about them, or there is no look at the node.
-    fn claims(&self) -> Option<&volume::Claims> {
+    fn claims(&self) -> Option<&Ties> {
         let (failure, claims) = (self.failure()?, self.pod.claims.known()?);
         let check = || volume::check(&failure, claims);
         Some(self.claims.get_or_init(check))
@@ -138,7 +139,7 @@ impl<'a> Case<'a> {
             Some(NodeRead::Unread(unread)) => &unread.0,
             _ => "it was not looked up",
         };
-        Reason::FactsUnread(format!("the node: {why}"))
+        Reason::unread(&format!("the node: {why}"))
     }
 
     fn node_name(&self) -> &'a str {
@@ -169,7 +170,12 @@ pub(super) static RULES: &[Rule] = &[
         stage: Stage::Node,
         gives: &[ReasonCode::MirrorPod],
         asks: "Is it the mirror of a static pod?",
-        holds: Holds::Always(|case| case.pod.mirror.then_some(Reason::MirrorPod)),
+        holds: Holds::Always(|case| {
+            let owned = "It mirrors a static pod, which its node's kubelet owns; deleting the mirror does not stop that.";
+            case.pod
+                .mirror
+                .then(|| Reason::new(ReasonCode::MirrorPod, owned))
+        }),
         otherwise: |_| "It does not carry the annotation kubernetes.io/config.mirror.".to_owned(),
     },
     Rule {
@@ -188,9 +194,12 @@ pub(super) static RULES: &[Rule] = &[
         holds: Holds::Always(|case| {
             // Finalizers hold it, whoever deletes it.
             let held = !case.pod.foreign_finalizers().is_empty();
-            (case.nowhere() && !held).then(|| Reason::NodeGone {
-                node: case.pod.node.clone(),
-            })
+            let gone = match &case.pod.node {
+                Some(node) => format!("Node {node} no longer exists"),
+                None => "It was never assigned to a node".to_owned(),
+            };
+            let says = format!("{gone}; the pod garbage collector takes care of it.");
+            (case.nowhere() && !held).then(|| Reason::new(ReasonCode::NodeGone, says))
         }),
         otherwise: |case| match case.known() {
             Some(node) => format!("Node {} exists.", node.name),
@@ -206,9 +215,9 @@ pub(super) static RULES: &[Rule] = &[
         gives: &[ReasonCode::NodeReady],
         asks: "Is its node Ready?",
         holds: Holds::Always(|case| {
-            case.known()
-                .is_some_and(|node| node.ready == Ready::True)
-                .then_some(Reason::NodeReady)
+            let is_ready = case.known()?.ready == Ready::True;
+            let says = "Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.";
+            is_ready.then(|| Reason::new(ReasonCode::NodeReady, says))
         }),
         otherwise: |case| case.ready(),
     },
@@ -218,7 +227,20 @@ pub(super) static RULES: &[Rule] = &[
         asks: "Is it overdue by less than --reap-older-than?",
         holds: Holds::Always(|case| {
             let (overdue, threshold) = (case.pod.overdue(case.now), case.policy.reap_older_than);
-            (overdue < threshold).then_some(Reason::NotOverdue { overdue, threshold })
+            if overdue >= threshold {
+                return None;
+            }
+            let stuck = spoken(threshold);
+            let says = if overdue.is_negative() {
+                format!(
+                    "It is within its grace period for another {}; it counts as stuck {stuck} after that.",
+                    spoken(-overdue)
+                )
+            } else {
+                let overdue = spoken(overdue);
+                format!("It is overdue by {overdue} and counts as stuck from {stuck} on.")
+            };
+            Some(Reason::new(ReasonCode::NotOverdue, says))
         }),
         otherwise: |case| {
             let overdue = spoken(case.pod.overdue(case.now));
@@ -237,7 +259,7 @@ pub(super) static RULES: &[Rule] = &[
             ReasonCode::LeafNode,
         ],
         asks: "Is its node a leaf node?",
-        holds: Holds::Always(|case| case.known()?.leaf.clone().map(Reason::LeafNode)),
+        holds: Holds::Always(|case| case.known()?.leaf.as_ref().map(leaf_node)),
         otherwise: |case| match case.known() {
             Some(NodeFacts { name, .. }) => format!(
                 "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
@@ -326,7 +348,11 @@ pub(super) static RULES: &[Rule] = &[
             let finalizers = case.pod.foreign_finalizers();
             let forced =
                 case.pod.grace_seconds == Some(0) && !case.pod.finished && !finalizers.is_empty();
-            forced.then_some(Reason::AlreadyForced { finalizers })
+            let says = format!(
+                "It was already force-deleted and is held by {}; another delete would change nothing.",
+                listed(&finalizers)
+            );
+            forced.then(|| Reason::new(ReasonCode::AlreadyForced, says))
         }),
         otherwise: |case| match case.pod.grace_seconds {
             Some(0) if !case.pod.foreign_finalizers().is_empty() => {
@@ -342,7 +368,11 @@ pub(super) static RULES: &[Rule] = &[
         asks: "Is it held by finalizers other than the Job controller's?",
         holds: Holds::Always(|case| {
             let finalizers = case.pod.foreign_finalizers();
-            (!finalizers.is_empty()).then_some(Reason::Finalizers { finalizers })
+            let says = format!(
+                "It is held by {}, whose controller has work to do before the pod can go.",
+                listed(&finalizers)
+            );
+            (!finalizers.is_empty()).then(|| Reason::new(ReasonCode::Finalizers, says))
         }),
         otherwise: unheld,
     },
@@ -361,18 +391,32 @@ pub(super) static RULES: &[Rule] = &[
             let other = others
                 .map(|rule| rule.finding(case))
                 .find_map(|finding| match finding {
-                    Finding::Holds(reason) => {
-                        Some(format!("{} would hold it anyway", reason.code()))
-                    }
+                    Finding::Holds(reason) => Some(format!("{} would hold it anyway", reason.code)),
                     Finding::Not | Finding::NodeUnknown | Finding::ClaimsUnknown => None,
                 });
             let mut pinned = claims.pinned.iter();
             let not_given = pinned.find_map(|claim| claim.given_up.clone().err());
             let kept = not_given.or(other)?;
             let declared = case.policy.reap_scratch || volume::any_answer(case.pod);
-            Some(Reason::LocalVolume {
-                claims: claims.pinned.clone(),
-                kept: Some(kept).filter(|_| declared),
+            let each = claims.pinned.iter().map(|it| {
+                let PinnedClaim {
+                    claim,
+                    volume,
+                    bond,
+                    ..
+                } = it;
+                format!("claim {claim} is bound to volume {volume} ({bond})")
+            });
+            let mut says = format!("Its storage is on the dead node: {}.", joined(each));
+            if declared {
+                says += &format!(" It is not given up: {kept}.");
+            }
+            Some(Reason {
+                ties: Ties {
+                    pinned: claims.pinned.clone(),
+                    ..Ties::default()
+                },
+                ..Reason::new(ReasonCode::LocalVolume, says)
             })
         }),
         otherwise: |case| of_claims(case, "No claim that could be read keeps it on the node"),
@@ -383,8 +427,21 @@ pub(super) static RULES: &[Rule] = &[
         asks: "Is its storage out of reach of every other node?",
         holds: Holds::OnClaims(|case, failure, claims| {
             let answered = || failure.may_go() && !case.pod.may_own_a_claim();
-            (!claims.confined.is_empty() && !answered()).then(|| Reason::VolumeConfined {
-                claims: claims.confined.clone(),
+            let each = claims.confined.iter().map(|it| {
+                let ConfinedClaim {
+                    claim,
+                    volume,
+                    place,
+                } = it;
+                format!("claim {claim} is bound to volume {volume}, which needs {place}")
+            });
+            let says = format!("No other node can reach its storage: {}.", joined(each));
+            (!claims.confined.is_empty() && !answered()).then(|| Reason {
+                ties: Ties {
+                    confined: claims.confined.clone(),
+                    ..Ties::default()
+                },
+                ..Reason::new(ReasonCode::VolumeConfined, says)
             })
         }),
         otherwise: |case| {
@@ -399,8 +456,16 @@ pub(super) static RULES: &[Rule] = &[
         holds: Holds::OnClaims(|case, failure, claims| {
             let answered =
                 || failure.may_go() && !case.pod.may_own_a_claim() && failure.fenced().is_some();
-            (!claims.unverified.is_empty() && !answered()).then(|| Reason::VolumeUnverified {
-                claims: claims.unverified.clone(),
+            let each = claims.unverified.iter();
+            let each = each.map(|it| format!("claim {}: {}", it.claim, it.cause));
+            let each = joined(each);
+            let says = format!("It is unverified whether its storage is on the dead node: {each}.");
+            (!claims.unverified.is_empty() && !answered()).then(|| Reason {
+                ties: Ties {
+                    unverified: claims.unverified.clone(),
+                    ..Ties::default()
+                },
+                ..Reason::new(ReasonCode::VolumeUnverified, says)
             })
         }),
         otherwise: |case| {
@@ -417,8 +482,11 @@ pub(super) static RULES: &[Rule] = &[
         asks: "Could two machines write to its disk, and is its node not fenced?",
         holds: Holds::OnClaims(|case, failure, _| {
             let what = shared_disk(case.pod)?;
+            let says = format!(
+                "Two machines could write to its disk at once ({what}), and its node is not certainly off."
+            );
             let open = failure.fenced().is_none();
-            open.then_some(Reason::SharedDisk(what))
+            open.then(|| Reason::new(ReasonCode::SharedDisk, says))
         }),
         otherwise: |case| match case.failure().map(|failure| failure.fenced()) {
             _ if shared_disk(case.pod).is_none() => {
@@ -437,9 +505,10 @@ pub(super) static RULES: &[Rule] = &[
             let mut owners = owners(case.pod);
             let owner = owners.find(|owner| case.policy.flags(&owner.kind))?;
             let answered = case.failure().is_some_and(|failure| failure.may_go());
-            (!answered).then(|| Reason::OwnerKind {
-                owner: owner.clone(),
-            })
+            let Owner { kind, name } = owner;
+            let says =
+                format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind.");
+            (!answered).then(|| Reason::new(ReasonCode::OwnerKind, says))
         }),
         otherwise: |case| {
             let flags = |owner: &Owner| case.policy.flags(&owner.kind);
@@ -486,11 +555,30 @@ pub(super) static RULES: &[Rule] = &[
                     "its containers there may still run until node {node} is repaired or powered off: {signs}"
                 ));
             }
-            let answered = answered(case, failure, &given_up);
-            Some(Reason::Stuck {
-                given_up,
-                answered,
-                notes,
+            let code = if answered(case, failure, &given_up) {
+                ReasonCode::Answered
+            } else if given_up.is_empty() {
+                ReasonCode::Stuck
+            } else {
+                ReasonCode::Scratch
+            };
+            let names = given_up.iter().map(|claim| claim.claim.as_str());
+            let except = match names.collect::<Vec<_>>().join(", ").as_str() {
+                "" => String::new(),
+                names => {
+                    format!(" except claims that are given up, which are deleted first: {names}")
+                }
+            };
+            let says = format!(
+                "It is stuck Terminating on a NotReady node and nothing binds it there{except}."
+            );
+            Some(Reason {
+                ties: Ties {
+                    pinned: given_up,
+                    notes,
+                    ..Ties::default()
+                },
+                ..Reason::new(code, says)
             })
         }),
         otherwise: |_| String::new(),
@@ -515,16 +603,58 @@ fn answered(case: &Case<'_>, failure: &Failure<'_>, given_up: &[PinnedClaim]) ->
 }
 
 fn opted_out(case: &Case<'_>) -> Option<Reason> {
-    let node = || Some((Optout::Node, case.known()?.opted_out.clone()?));
-    let namespace = || {
-        Some((
-            Optout::Namespace,
-            case.pod.namespace_opted_out.clone().ok()??,
-        ))
+    let namespace = case.pod.namespace_opted_out.as_ref().ok();
+    let node = case.known().and_then(|node| node.opted_out.as_ref());
+    let carriers = [
+        ("The pod", case.pod.opted_out.as_ref()),
+        ("Its namespace", namespace.and_then(Option::as_ref)),
+        ("Its node", node),
+    ];
+    let mut carriers = carriers.into_iter();
+    let (who, value) = carriers.find_map(|(who, value)| Some((who, value?)))?;
+    let odd = match value.as_str() {
+        "true" => String::new(),
+        odd => format!(" Its value {odd:?} is neither true nor false, and counts as true."),
     };
-    let pod = case.pod.opted_out.clone().map(|value| (Optout::Pod, value));
-    let (who, value) = pod.or_else(namespace).or_else(node)?;
-    Some(Reason::OptedOut { who, value })
+    let says = format!("{who} is opted out by pod-reaper.io/skip.{odd}");
+    Some(Reason::new(ReasonCode::OptedOut, says))
+}
+
+fn leaf_node(leaf: &Leaf) -> Reason {
+    let Leaf {
+        kind,
+        maker,
+        marks,
+        cluster,
+    } = leaf;
+    let is_cut = "There, NotReady mostly means that the link is cut";
+    let (code, what, means) = match kind {
+        LeafKind::Kosmos => {
+            let what = match cluster {
+                Some(cluster) => format!("stands for the Kosmos leaf cluster {cluster}"),
+                None => "is a Kosmos leaf node and stands for another cluster".to_owned(),
+            };
+            (ReasonCode::KosmosLeaf, what, is_cut)
+        }
+        LeafKind::Virtual => (
+            ReasonCode::VirtualNode,
+            format!("is a virtual node of {maker}, not a machine"),
+            "There, NotReady means that the program that runs its pods does not report",
+        ),
+        LeafKind::Edge => (
+            ReasonCode::EdgeNode,
+            format!("is an edge node of {maker}"),
+            "It keeps working without its cluster, so NotReady means that the link is cut",
+        ),
+        LeafKind::Selected => (
+            ReasonCode::LeafNode,
+            "matches --leaf-node-selector".to_owned(),
+            is_cut,
+        ),
+    };
+    let marks = marks.join(", ");
+    let says = format!("Its node {what} (seen: {marks}). {means}: the pod may well be running.");
+    Reason::new(code, says)
 }
 
 fn facts_unread(case: &Case<'_>) -> Option<Reason> {
@@ -535,14 +665,13 @@ fn facts_unread(case: &Case<'_>) -> Option<Reason> {
         return Some(case.node_unread());
     };
     if let Err(unread) = &case.pod.namespace_opted_out {
-        return Some(Reason::FactsUnread(format!("the namespace: {}", unread.0)));
+        return Some(Reason::unread(&format!("the namespace: {}", unread.0)));
     }
     // A kubelet that says False was heard: nothing that its lease says could change a verdict.
     match &node.unheard {
-        Some(unread) if SILENT.contains(&node.ready) => Some(Reason::FactsUnread(format!(
-            "the node's lease: {}",
-            unread.0
-        ))),
+        Some(unread) if SILENT.contains(&node.ready) => {
+            Some(Reason::unread(&format!("the node's lease: {}", unread.0)))
+        }
         _ => None,
     }
 }
@@ -566,7 +695,14 @@ fn node_recovering(failure: &Failure<'_>) -> Option<Reason> {
         && lease.at > since
         && age < counts
         && now.duration_since(since) < counts.saturating_mul(RECOVERS_WITHIN);
-    recovers.then_some(Reason::NodeRecovering { lease_age: age })
+    if !recovers {
+        return None;
+    }
+    let says = format!(
+        "The node's lease was renewed {} ago, after the node became NotReady: its kubelet may be about to report.",
+        spoken(age.max(SignedDuration::ZERO))
+    );
+    Some(Reason::new(ReasonCode::NodeRecovering, says))
 }
 
 fn node_just_failed(failure: &Failure<'_>) -> Option<Reason> {
@@ -580,20 +716,27 @@ fn node_just_failed(failure: &Failure<'_>) -> Option<Reason> {
     let threshold = policy.node_not_ready_for;
     let since = node.not_ready_since(now);
     let not_ready_for = since.map(|since| now.duration_since(since));
-    let just = not_ready_for.is_none_or(|not_ready_for| not_ready_for < threshold);
-    just.then_some(Reason::NodeJustFailed {
-        not_ready_for,
-        threshold,
-    })
+    let says = match not_ready_for {
+        Some(time) if time >= threshold => return None,
+        Some(time) => format!(
+            "The node has been NotReady for only {}; --node-not-ready-for is {}.",
+            spoken(time.max(SignedDuration::ZERO)),
+            spoken(threshold)
+        ),
+        None => "The node is NotReady, but does not say since when.".to_owned(),
+    };
+    Some(Reason::new(ReasonCode::NodeJustFailed, says))
 }
 
 fn kubelet_alive(failure: &Failure<'_>) -> Option<Reason> {
-    let (signs, pod) = (failure.signs(), failure.pod?);
-    let protected = failure.policy.protects(pod) && !signs.is_empty();
-    protected.then_some(Reason::KubeletAlive {
-        ready: failure.node.ready,
-        signs,
-    })
+    let signs = failure.signs();
+    let protected = failure.policy.protects(failure.pod?) && !signs.is_empty();
+    let says = format!(
+        "The node's Ready is {}, but its machine is alive: {}. The pod's containers most likely still run.",
+        failure.node.ready,
+        signs.join(", ")
+    );
+    protected.then(|| Reason::new(ReasonCode::KubeletAlive, says))
 }
 
 /// What of `pod` two machines could write at once, as a phrase.
@@ -641,6 +784,19 @@ fn owners(pod: &PodFacts) -> impl Iterator<Item = &Owner> {
     pod.owner.iter().chain(above)
 }
 
+fn listed(finalizers: &[String]) -> String {
+    let noun = if finalizers.len() == 1 {
+        "finalizer"
+    } else {
+        "finalizers"
+    };
+    format!("{noun} {}", finalizers.join(", "))
+}
+
+fn joined(phrases: impl Iterator<Item = String>) -> String {
+    phrases.collect::<Vec<_>>().join("; ")
+}
+
 fn unheld(case: &Case<'_>) -> String {
     if case.pod.held_by_job() {
         "Its only finalizer is the Job controller's, which is released when the pod is reaped."
@@ -653,7 +809,7 @@ fn unheld(case: &Case<'_>) -> String {
 const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the pod.";
 
 /// Why a rule about claims does not hold: by a person's answer, unless there was `none` to hold for.
-fn passed_or(case: &Case<'_>, none: fn(&volume::Claims) -> bool, seen: &str) -> String {
+fn passed_or(case: &Case<'_>, none: fn(&Ties) -> bool, seen: &str) -> String {
     if case.claims().is_none_or(none) {
         of_claims(case, seen)
     } else {

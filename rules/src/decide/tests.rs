@@ -34,9 +34,9 @@ fn check(cases: &Expect) {
 
 /// Its code, its sentence and its notes.
 fn told(reason: &Reason) -> String {
-    let mut told = format!("{}: {}", reason.code(), reason.sentence());
-    if let Reason::Stuck { notes, .. } = reason {
-        for note in notes {
+    let mut told = format!("{}: {}", reason.code, reason.sentence);
+    if reason.verdict() == Verdict::Reap {
+        for note in &reason.ties.notes {
             told += &format!(" [{note}]");
         }
     }
@@ -715,8 +715,7 @@ fn every_claim_is_checked() {
             "it was not asked whether it would be created again",
         )),
     };
-    let claims = ["data", "logs"].map(pinned).to_vec();
-    assert_eq!(two, Reason::LocalVolume { claims, kept: None });
+    assert_eq!(two.ties.pinned, ["data", "logs"].map(pinned));
 }
 
 #[test]
@@ -850,7 +849,7 @@ fn the_first_rule_that_holds_decides() {
     let triggers = triggers.collect::<Vec<_>>();
     assert_eq!(triggers.len(), 17);
     for (at, (first, holds)) in triggers.iter().enumerate() {
-        let code = |also: &str| Scene::of(&format!("{also}; {holds}")).judged().code();
+        let code = |also: &str| Scene::of(&format!("{also}; {holds}")).judged().code;
         assert_eq!(code("").as_str(), *first, "alone");
         for (second, also_holds) in &triggers[at + 1..] {
             // Rule 3 does not hold where finalizers remain, so that rules 11 and 12 decide there.
@@ -1127,6 +1126,6 @@ fn an_answer_answers_its_own_rule_alone() {
             .replace("REAP", "reap 2026-03-01T11:30:00Z")
             .replace("OFF", "powered-off 2026-03-01T11:30:00Z")
             .replace("CONFINED", "claim; on rack In r1; reached-by ds06");
-        vec![Scene::of(&words).judged().code().to_string()]
+        vec![Scene::of(&words).judged().code.to_string()]
     });
 }

@@ -5,24 +5,11 @@
 //! destroys, because the data may be elsewhere.
 
 use super::answer::{Failure, made};
-use super::reason::{ConfinedClaim, PinnedClaim, UnverifiedClaim};
+use super::reason::{ConfinedClaim, PinnedClaim, Ties, UnverifiedClaim};
 use crate::facts::{
     AffinityTerm, ClaimFacts, ClaimState, Doubt, NodeFacts, Owned, PodFacts, Read, Requirement,
     ResourceVersion, Storage, Unread, VolumeFacts,
 };
-
-/// What a pod's claims say about its moving elsewhere.
-#[derive(Debug, Default)]
-pub(super) struct Claims {
-    /// On this node.
-    pub pinned: Vec<PinnedClaim>,
-    /// Reachable from this node alone.
-    pub confined: Vec<ConfinedClaim>,
-    /// Which of that is not known.
-    pub unverified: Vec<UnverifiedClaim>,
-    /// What to remember about those that bind nothing, as phrases.
-    pub notes: Vec<String>,
-}
 
 /// How a claim is declared scratch.
 const SCRATCH: &str = "pod-reaper.io/scratch: \"true\"";
@@ -53,8 +40,8 @@ pub(super) fn any_answer(pod: &PodFacts) -> bool {
 }
 
 /// Sorts the claims of a pod by what they mean for its moving elsewhere.
-pub(super) fn check(failure: &Failure<'_>, claims: &[ClaimFacts]) -> Claims {
-    let mut checked = Claims::default();
+pub(super) fn check(failure: &Failure<'_>, claims: &[ClaimFacts]) -> Ties {
+    let mut checked = Ties::default();
     for facts in claims {
         let claim = &facts.name;
         let owned = facts.owned != Owned::No;

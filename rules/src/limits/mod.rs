@@ -76,14 +76,14 @@ impl Judged {
     /// The kind of what decided: the limit, else the reason.
     pub fn code(&self) -> ReasonCode {
         let limit = self.limit.as_ref();
-        limit.map_or_else(|| self.reason.code(), |limit| limit.code)
+        limit.map_or(self.reason.code, |limit| limit.code)
     }
 
     /// That as a sentence.
     pub fn sentence(&self) -> String {
         self.limit
             .as_ref()
-            .map_or_else(|| self.reason.sentence(), Limit::sentence)
+            .map_or_else(|| self.reason.sentence.clone(), Limit::sentence)
     }
 }
 

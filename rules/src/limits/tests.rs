@@ -83,7 +83,7 @@ fn limited(words: &str) -> Vec<String> {
     let plan = Plan::limited(pods, &census, &limits);
     let reaped = plan.reaps().map(|pod| &pod.uid).collect::<Vec<_>>();
     let pods = plan.pods.iter().map(|judged| {
-        let (uid, reason, code) = (&judged.pod.uid, judged.reason.code(), judged.code());
+        let (uid, reason, code) = (&judged.pod.uid, judged.reason.code, judged.code());
         let limit = judged.limit.as_ref().map(|_| format!(", limited: {code}"));
         let goes = if reaped.contains(&uid) { " goes" } else { "" };
         format!("{uid} {reason}{}{goes}", limit.unwrap_or_default())

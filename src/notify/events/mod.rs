@@ -236,19 +236,15 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
-    let why = match reason {
-        // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
-        Reason::VolumeUnverified { claims } => {
-            let claims = claims
-                .iter()
-                .map(|claim| claim.claim.as_str())
-                .collect::<Vec<_>>();
-            format!(
-                "It is unverified whether its storage is on the dead node: {}.",
-                claims.join(", ")
-            )
-        }
-        reason => reason.sentence(),
+    // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
+    let unverified = reason.ties.unverified.iter();
+    let claims = unverified.map(|it| it.claim.as_str()).collect::<Vec<_>>();
+    let why = match claims.as_slice() {
+        [] => &reason.sentence,
+        claims => &format!(
+            "It is unverified whether its storage is on the dead node: {}.",
+            claims.join(", ")
+        ),
     };
     let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
     fit(

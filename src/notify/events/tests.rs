@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    decide::{REAP, UnverifiedClaim},
+    decide::{REAP, Ties, UnverifiedClaim},
     report::samples::{
         annotated, audit, held_by, judged, lease, namespace, node, pod, private_cloud,
     },
@@ -246,8 +246,12 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
     });
     let note = manual_note(
         &plan.pods[0].pod,
-        &Reason::VolumeUnverified {
-            claims: claims.into(),
+        &Reason {
+            ties: Ties {
+                unverified: claims.into(),
+                ..Ties::default()
+            },
+            ..Reason::new(ReasonCode::VolumeUnverified, "MARKER")
         },
     );
     assert!(

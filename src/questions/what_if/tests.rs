@@ -94,11 +94,7 @@ fn a_version_of_a_deployment_is_that_deployment() {
 
 #[test]
 fn without_a_controller_nothing_comes_back() {
-    let reaped = Reason::Stuck {
-        given_up: Vec::new(),
-        answered: false,
-        notes: Vec::new(),
-    };
+    let reaped = Reason::new(ReasonCode::Stuck, "");
     let owned = summary(&json!({}), Some(("StatefulSet", "db")), &json!({}));
     let bare = summary(&json!({}), None, &json!({}));
     assert_eq!(

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     codes::codes,
-    decide::{Answer, Failure, Policy, Reason, ReasonCode, Verdict, same_kind},
+    decide::{Answer, Failure, Policy, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
     limits::{Judged, Limit, Plan},
     report::build::answers_of,
@@ -378,31 +378,28 @@ fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice>
 
 /// Why a pod waits for so long, as far as its reason tells.
 fn why(judged: &Judged, facts: &ClusterFacts) -> String {
-    let absent = || {
-        let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
-        node.is_some_and(|node| node.ready == Ready::Absent)
-    };
-    match (&judged.limit, &judged.reason) {
-        (Some(Limit { code: ReasonCode::MassOutage, what }), _) => format!(
+    let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
+    let absent = || node.is_some_and(|node| node.ready == Ready::Absent);
+    let since = node.and_then(|node| node.not_ready_since(facts.now));
+    match (&judged.limit, judged.code()) {
+        (Some(Limit { what, .. }), ReasonCode::MassOutage) => format!(
             "The breaker holds every run until enough nodes are Ready: {what}. Find out what these have in common."
         ),
-        (Some(Limit { code: ReasonCode::OverCap, what: cap }), _) => {
+        (Some(Limit { what: cap, .. }), ReasonCode::OverCap) => {
             format!("--max-deletes={cap} is fewer than get stuck between two runs: raise it, or run more often.")
         }
-        (None, Reason::NodeJustFailed { not_ready_for: Some(time), threshold }) => format!(
-            "The node changes between Ready and NotReady, or they were stuck before it failed: it has been NotReady for \
-             only {}; --node-not-ready-for is {}.",
-            spoken(*time),
-            spoken(*threshold)
+        (_, ReasonCode::NodeJustFailed) if since.is_some() => format!(
+            "The node changes between Ready and NotReady, or they were stuck before it failed. {}",
+            judged.sentence()
         ),
-        (None, Reason::NodeJustFailed { .. }) if absent() => {
+        (_, ReasonCode::NodeJustFailed) if absent() => {
             "The node has no Ready condition, so it does not say since when it is not Ready; no run takes them until it does."
                 .to_owned()
         }
-        (None, Reason::NodeJustFailed { .. }) => {
+        (_, ReasonCode::NodeJustFailed) => {
             "The node's Ready condition says no time, or one in the future; no run takes them until it does.".to_owned()
         }
-        (None, Reason::NodeRecovering { .. }) => {
+        (_, ReasonCode::NodeRecovering) => {
             "The node's kubelet renews its lease, but the node's Ready stays Unknown: look at that kubelet.".to_owned()
         }
         _ => judged.sentence(),

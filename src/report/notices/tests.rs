@@ -297,7 +297,7 @@ fn a_long_wait_says_why() {
         &live(),
         &with_node(flapping, pods()),
         &expect![[r#"
-            long-wait ds06 3: Still waiting on node ds06, overdue for up to 5h: shop/db-2, shop/db-0, shop/db-1. The node changes between Ready and NotReady, or they were stuck before it failed: it has been NotReady for only 3m; --node-not-ready-for is 10m.
+            long-wait ds06 3: Still waiting on node ds06, overdue for up to 5h: shop/db-2, shop/db-0, shop/db-1. The node changes between Ready and NotReady, or they were stuck before it failed. The node has been NotReady for only 3m; --node-not-ready-for is 10m.
         "#]],
     );
 

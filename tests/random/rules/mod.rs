@@ -192,22 +192,23 @@ fn the_first_rule_that_holds_gives_the_reason() {
         for judged in plan(&settings, &case.gathered).pods {
             let pod = &judged.pod;
             let expected = first_reason(facts, &settings.policy, pod);
-            assert_eq!(judged.reason.code(), expected, "{}", pod.uid);
-            let (place, named) = match &judged.reason {
-                Reason::LocalVolume { claims, .. }
-                | Reason::Stuck {
-                    given_up: claims, ..
-                } => (
-                    Place::Pinned,
-                    claims.iter().map(|claim| &claim.claim).collect::<Vec<_>>(),
-                ),
-                Reason::VolumeConfined { claims } => (
+            assert_eq!(judged.reason.code, expected, "{}", pod.uid);
+            let ties = &judged.reason.ties;
+            let (place, named) = match judged.reason.code {
+                ReasonCode::VolumeConfined => (
                     Place::Confined,
-                    claims.iter().map(|claim| &claim.claim).collect(),
+                    ties.confined.iter().map(|it| &it.claim).collect::<Vec<_>>(),
                 ),
-                Reason::VolumeUnverified { claims } => (
+                ReasonCode::VolumeUnverified => (
                     Place::Unverified,
-                    claims.iter().map(|claim| &claim.claim).collect(),
+                    ties.unverified.iter().map(|it| &it.claim).collect(),
+                ),
+                ReasonCode::LocalVolume
+                | ReasonCode::Stuck
+                | ReasonCode::Scratch
+                | ReasonCode::Answered => (
+                    Place::Pinned,
+                    ties.pinned.iter().map(|it| &it.claim).collect(),
                 ),
                 _ => continue,
             };
@@ -523,7 +524,7 @@ fn what_is_asked_for_lets_the_pod_go() {
             let reason = decide::Case::of(&after.facts, policy, &pod).decide();
             asked.set(asked.get() + 1);
             assert!(
-                !sure || reason.code() == ReasonCode::Answered,
+                !sure || reason.code == ReasonCode::Answered,
                 "{}: {reason:?} after {commands:?}",
                 pod.uid
             );
@@ -729,10 +730,7 @@ fn the_rule_that_explains_is_the_rule_that_decides() {
                 .find(|rule| rule.holds != Some(false))
                 .unwrap();
             let decided = decide::Case::of(facts, &policy, pod).decide();
-            assert_eq!(
-                (first.holds, &first.seen),
-                (Some(true), &decided.sentence())
-            );
+            assert_eq!((first.holds, &first.seen), (Some(true), &decided.sentence));
         }
     });
 }
