@@ -13,7 +13,7 @@ use crate::decide::{
     Answer, Case, ConfinedClaim, Failure, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP,
     ReasonCode, Ties, UnverifiedClaim, Verdict,
 };
-use crate::facts::{ClusterFacts, Leaf, LeafKind, NodeFacts, PodFacts, Ready};
+use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready};
 use crate::limits::{Hold, Judged};
 use crate::selector::{Target, is_name};
 use crate::words::natural;
@@ -25,15 +25,6 @@ pub struct Advice {
     pub risk: Option<String>,
     /// What to do, in order.
     pub steps: Vec<Step>,
-}
-
-impl Advice {
-    fn new(risk: impl Into<String>, steps: Vec<Step>) -> Self {
-        Self {
-            risk: Some(risk.into()),
-            steps,
-        }
-    }
 }
 
 /// One thing to do.
@@ -266,23 +257,12 @@ pub fn advise(
         policy,
         kubectl,
     };
-    let reason = &first.reason;
-    // Finalizers are for a person where the node is gone, too.
-    if let ReasonCode::Finalizers | ReasonCode::AlreadyForced = reason.code {
-        return alike.held();
-    }
-    // The other rules that are for a person hold on a node that was read.
-    let Some(failure) = Case::of(facts, policy, &first.pod).failure() else {
-        return Advice::default();
-    };
-    match (&failure.node.leaf, reason.code) {
-        _ if reason.asks_a_person() => {}
-        (_, ReasonCode::KubeletAlive) => return kubelet_alive(failure.node, kubectl),
-        (Some(leaf), _) if reason.verdict() == Verdict::Manual => {
-            return alike.leaf_node(&failure.node.name, leaf);
-        }
+    let failure = Case::of(facts, policy, &first.pod).failure();
+    let failure = match (first.reason.verdict(), failure) {
+        (Verdict::Manual, Some(failure)) if first.reason.asks_a_person() => failure,
+        (Verdict::Manual, _) => return alike.repair(),
         _ => return Advice::default(),
-    }
+    };
     let held = match hold.map(|hold| hold.limit.code) {
         Some(ReasonCode::MassOutage) => {
             "while so many nodes are NotReady: find out first what they have in common"
@@ -541,97 +521,70 @@ impl Alike<'_> {
         see.collect()
     }
 
-    fn held(&self) -> Advice {
-        let who = "See what set them (under managedFields, the manager of each f:finalizers), and look at its log.";
-        let held = format!(
-            "See what still holds {}; a pod goes by itself with the last one, or at the next run.",
+    /// What to look at where there is nothing to decide: something has to be repaired, as the reason itself advises.
+    fn repair(&self) -> Advice {
+        let Judged { pod, reason, .. } = self.first;
+        let get = |options: &[&str]| self.get_pods(self.kubectl, options);
+        let node = pod.node.as_deref().unwrap_or_default();
+        let describe = self.kubectl.command(["describe", "node", node]);
+        let mut steps = match reason.code {
+            ReasonCode::Finalizers | ReasonCode::AlreadyForced => vec![
+                step(
+                    "See what set the finalizers (under managedFields, the manager of each f:finalizers), and look at its log.",
+                    get(&["--show-managed-fields", "-o", "yaml"]),
+                ),
+                step(
+                    "See what is left of them; a pod goes by itself with the last one, or at the next run.",
+                    get(&[
+                        "-o",
+                        "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers",
+                    ]),
+                ),
+            ],
+            _ => vec![step(
+                "See the conditions of the node, and when its lease was renewed.",
+                describe,
+            )],
+        };
+        if reason.code == ReasonCode::KosmosLeaf {
+            let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50";
+            let see = "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
+            steps.push(step(see, self.kubectl.command(log.split(' '))));
+            let known = self.facts.node_of(pod).and_then(NodeRead::known);
+            let cluster = known.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
+            steps.extend(cluster.map(|cluster| self.in_leaf_cluster(cluster)));
+        }
+        Advice {
+            risk: Some(reason.code.advice().to_owned()),
+            steps,
+        }
+    }
+
+    fn in_leaf_cluster(&self, cluster: &str) -> Step {
+        let kubeconfig = "jsonpath={.spec.kubeconfig}";
+        let get = ["get", "clusters.kosmos.io", cluster, "-o", kubeconfig];
+        let there = self.get_pods(&Kubectl::default(), &["-o", "wide"]);
+        // With an empty kubeconfig kubectl would ask the cluster that it runs in; with one that names a context it does not.
+        let words = [
+            vec![
+                r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&"#.to_owned(),
+                Command::NEXT.to_owned(),
+            ],
+            self.kubectl.words(get),
+            vec![
+                r#"| base64 -d > "$creds" &&"#.to_owned(),
+                Command::NEXT.to_owned(),
+                r#"kubectl --kubeconfig "$creds" config current-context &&"#.to_owned(),
+                Command::NEXT.to_owned(),
+            ],
+            there.0,
+            vec![r#"--kubeconfig "$creds" )"#.to_owned()],
+        ];
+        let what = format!(
+            "Look for {} in leaf cluster {cluster}. If the link is cut from here too, do so from within it.",
             self.them()
         );
-        let columns = "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers";
-        let get = |options: &[&str]| self.get_pods(self.kubectl, options);
-        let risk = format!(
-            "Do not strip {} by hand: what its controller still has to clean up would stay behind, unnoticed.",
-            self.first.pod.foreign_finalizers().join(", ")
-        );
-        let steps = vec![
-            step(who, get(&["--show-managed-fields", "-o", "yaml"])),
-            step(held, get(&["-o", columns])),
-        ];
-        Advice::new(risk, steps)
-    }
-
-    fn leaf_node(&self, node: &str, leaf: &Leaf) -> Advice {
-        let describe = self.kubectl.command(["describe", "node", node]);
-        let look = step(
-            "See what this cluster knows about the leaf node.",
-            describe.clone(),
-        );
-        let unseen = "Do not force-delete it: the pod may be running where this cluster cannot see it, and its owner would \
-                      start a second copy.";
-        let maker = leaf.maker;
-        match leaf.kind {
-            LeafKind::Kosmos => self.kosmos_leaf(node, leaf, describe),
-            LeafKind::Selected => Advice::new(unseen, vec![look]),
-            LeafKind::Virtual => {
-                let repair = format!(
-                    "See why the program that runs the pods of {node} ({maker}) does not report: its process, its \
-                     credentials, its provider. When it is back, it ends by itself the pods whose deletion was requested."
-                );
-                let risk = format!(
-                    "{unseen} When it is back, the node may delete the first copy by name."
-                );
-                Advice::new(risk, vec![look, remark(repair)])
-            }
-            LeafKind::Edge => {
-                let repair = format!(
-                    "See whether the machine {node} runs, and repair its link; its agent ({maker}) then ends the pods \
-                     whose deletion was requested."
-                );
-                Advice::new(unseen, vec![look, remark(repair)])
-            }
-        }
-    }
-
-    fn kosmos_leaf(&self, node: &str, leaf: &Leaf, describe: Command) -> Advice {
-        let look = "See whether the link is cut: while Kosmos renews the lease, it is not.";
-        let log =
-            "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50".split(' ');
-        let see = "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
-        let mut steps = vec![step(look, describe), step(see, self.kubectl.command(log))];
-        if let Some(cluster) = &leaf.cluster {
-            let kubeconfig = "jsonpath={.spec.kubeconfig}";
-            let get = ["get", "clusters.kosmos.io", cluster, "-o", kubeconfig];
-            let there = self.get_pods(&Kubectl::default(), &["-o", "wide"]);
-            // With an empty kubeconfig kubectl would ask the cluster that it runs in; with one that names a context it does not.
-            let words = [
-                vec![
-                    r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&"#.to_owned(),
-                    Command::NEXT.to_owned(),
-                ],
-                self.kubectl.words(get),
-                vec![
-                    r#"| base64 -d > "$creds" &&"#.to_owned(),
-                    Command::NEXT.to_owned(),
-                    r#"kubectl --kubeconfig "$creds" config current-context &&"#.to_owned(),
-                    Command::NEXT.to_owned(),
-                ],
-                there.0,
-                vec![r#"--kubeconfig "$creds" )"#.to_owned()],
-            ];
-            let what = format!(
-                "Look for {} in leaf cluster {cluster}. If the link is cut from here too, do so from within it.",
-                self.them()
-            );
-            steps.push(step(what, Command(words.concat())));
-        }
-        steps.push(remark(format!(
-            "Only if the leaf cluster is lost for good, or its Cluster object deleted: delete node {node}, not its pods. \
-             What runs there after all may run on, beside its replacement."
-        )));
-        let risk = "Do not force-delete it: it most likely runs on in the leaf cluster. A StatefulSet would start a second copy, \
-                    and Kosmos may never end the first; a ReplicaSet or Job has started its second already; a pod without a \
-                    controller is lost. Its deletion was requested, so Kosmos ends it when the link is back: choose the moment.";
-        Advice::new(risk, steps)
+        step(what, Command(words.concat()))
     }
 }
 
@@ -651,34 +604,6 @@ fn remark(what: impl Into<String>) -> Step {
         command: None,
         harm: None,
     }
-}
-
-fn kubelet_alive(
-    NodeFacts {
-        name: node, ready, ..
-    }: &NodeFacts,
-    kubectl: &Kubectl,
-) -> Advice {
-    let restart = match ready {
-        Ready::Unknown => {
-            "restart the kubelet (systemctl restart kubelet), and see what its log says"
-        }
-        _ => "restart what the condition names, mostly the container runtime, then the kubelet",
-    };
-    let see = "See why it is not Ready: its conditions say what fails (the container runtime, the network plugin, a disk).";
-    let steps = vec![
-        step(see, kubectl.command(["describe", "node", node])),
-        remark(format!(
-            "On {node}: {restart}. Once it is Ready, its kubelet ends the pods whose deletion was requested."
-        )),
-        remark(format!(
-            "Or power {node} off now: once it has been silent for --node-not-ready-for, a run judges its pods again."
-        )),
-    ];
-    let risk = format!(
-        "Do not force-delete it from {node} while it is alive: it most likely still runs there, and would run beside its replacement."
-    );
-    Advice::new(risk, steps)
 }
 
 /// How to see what the nodes that are not Ready have in common.
