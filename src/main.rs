@@ -56,6 +56,11 @@ async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> 
         Command::WhatIf(nodes) => {
             output::write(what_if::run(settings, nodes, stop).await?, form, stop).await
         }
+        Command::EachNode => {
+            let forecast = what_if::each_node::run(settings, stop).await?;
+            metrics.take_forecast(&forecast);
+            output::write(forecast, form, stop).await
+        }
         Command::Explain { pod, all_rules } => {
             let answer = explain::run(settings, pod, stop).await?;
             let all_rules = *all_rules;

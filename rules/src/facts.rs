@@ -679,6 +679,10 @@ pub struct PodSummary {
     pub workload: Option<Owner>,
     /// Why Kubernetes never evicts it from a silent node.
     pub stays: Option<Stay>,
+    /// For how many seconds it tolerates a silent node; `None` is for ever.
+    pub tolerates: Option<i64>,
+    /// How many seconds it is given to end.
+    pub grace: i64,
 }
 
 impl PodSummary {

@@ -30,6 +30,8 @@ pub enum Command {
     Run,
     /// With the nodes that are supposed to die, at least one.
     WhatIf(Vec<String>),
+    /// The same of every node by itself.
+    EachNode,
     Explain {
         pod: PodName,
         all_rules: bool,
@@ -58,13 +60,20 @@ enum Typed {
     /// Show what would happen if these nodes died now; only reads
     WhatIf {
         /// A node to assume dead; separate several by spaces or commas
-        #[arg(value_name = "NODE", value_delimiter = ',', value_parser = values::node(), required_unless_present = "node")]
+        #[arg(value_name = "NODE", value_delimiter = ',', value_parser = values::node(), required_unless_present_any = ["node", "each_node"])]
         nodes: Vec<String>,
         /// The same, as an option; repeatable
         #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',', value_parser = values::node())]
         node: Vec<String>,
+        /// Every node by itself, the worst first; alone with this the thresholds and the metrics matter
+        #[arg(long, conflicts_with_all = ["nodes", "node"])]
+        each_node: bool,
         #[command(flatten)]
         common: Common,
+        #[command(flatten)]
+        thresholds: Thresholds,
+        #[command(flatten)]
+        metrics: MetricsTo,
     },
     /// Show the verdict on this pod, the rule that decides and what to do; only reads
     Explain {
@@ -105,6 +114,14 @@ const SHORT: [&str; 10] = [
     "snapshot",
     "context",
     "kubeconfig",
+];
+/// What `what-if` takes for `--each-node` alone.
+const OF_EACH_NODE: [&str; 5] = [
+    "reap_older_than",
+    "node_not_ready_for",
+    "cluster_name",
+    "push_gateway",
+    "metrics_file",
 ];
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -162,10 +179,18 @@ impl Cli {
             Some(Typed::WhatIf {
                 nodes,
                 node,
+                each_node,
                 common,
+                thresholds,
+                metrics,
             }) => {
                 options.common = common;
-                Command::WhatIf([nodes, node].concat())
+                if each_node {
+                    (options.thresholds, options.metrics) = (thresholds, metrics);
+                    Command::EachNode
+                } else {
+                    Command::WhatIf([nodes, node].concat())
+                }
             }
             Some(Typed::Explain {
                 pod,
@@ -190,6 +215,14 @@ impl Cli {
     /// Refuses what contradicts itself.
     fn checked(mut self, matches: &ArgMatches) -> Result<Self, String> {
         let common = &mut self.options.common;
+        if let Command::WhatIf(_) = self.command
+            && let Some(id) = OF_EACH_NODE.into_iter().find(|id| typed(matches, id))
+        {
+            return Err(format!(
+                "{} cannot be used with what-if NODE: it would not change the answer; leave it out",
+                spelled(matches, id)
+            ));
+        }
         if let Command::Explain { pod, .. } = &mut self.command {
             let PodName { namespace, name } = pod;
             // kubectl names a pod like this. `-n` says where it is then, and is no filter.

@@ -56,10 +56,6 @@ pub struct Options {
     #[arg(help_heading = REPORT, long, env)]
     pub exit_on_manual: bool,
 
-    /// Name of the cluster in reports and metrics, where there are several
-    #[arg(help_heading = REPORT, long, env, value_name = "NAME", value_parser = values::cluster_name)]
-    pub cluster_name: Option<String>,
-
     /// Write no Kubernetes Events, neither about deleted pods nor about pods that need a person
     #[arg(help_heading = REPORT, long, env)]
     pub no_events: bool,
@@ -197,6 +193,10 @@ pub struct Form {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = METRICS)]
 pub struct MetricsTo {
+    /// Name of the cluster in reports and metrics, where there are several
+    #[arg(help_heading = REPORT, long, env, value_name = "NAME", value_parser = values::cluster_name)]
+    pub cluster_name: Option<String>,
+
     /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is never shown
     #[arg(long, env, value_name = "URL")]
     pub push_gateway: Option<PushGateway>,

@@ -13,7 +13,7 @@ impl Command {
             Self::Completions(shell) => Some(Ok(completions(*shell))),
             Self::Man => Some(man()),
             Self::Version => Some(Ok(whole(None).render_version().into_bytes())),
-            Self::Run | Self::WhatIf(_) | Self::Explain { .. } => None,
+            Self::Run | Self::WhatIf(_) | Self::EachNode | Self::Explain { .. } => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reading: raw objects become facts here, as soon as they arrive.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -439,6 +440,25 @@ impl Cluster {
             }
         };
         claim.into_look(volume)
+    }
+
+    /// All claims with their volumes, by namespace and name. One that could not be read, or whose volume could not, is missing.
+    pub async fn claims(&self) -> Result<BTreeMap<(String, String), ClaimLook>, Failure> {
+        let path = format!("/api/v1/persistentvolumes?limit={PAGE}");
+        let volumes = self.list(&path, Accept::Object, |volume: RawVolume| {
+            Some((volume.metadata.name.clone()?, volume))
+        });
+        let volumes = RefCell::new(BTreeMap::from_iter(volumes.await?.items));
+        let path = format!("/api/v1/persistentvolumeclaims?limit={PAGE}");
+        let claims = self.list(&path, Accept::Object, |claim: RawClaim| {
+            // A volume is one claim's: there is no second copy.
+            let volume = match claim.volume_name() {
+                None => None,
+                Some(name) => Some(volumes.borrow_mut().remove(name)?),
+            };
+            Some((claim.metadata.identity()?, claim.into_look(Ok(volume))))
+        });
+        Ok(claims.await?.items.into_iter().collect())
     }
 
     /// The names of real nodes that the label selector selects: all of them, or two where there are more.

@@ -14,6 +14,8 @@ pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 pub(super) const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// For how many seconds a pod that says nothing tolerates either: Kubernetes writes that into each new pod.
 const DEFAULT_SECONDS: i64 = 300;
+/// The grace of a pod that says nothing.
+const DEFAULT_GRACE: i64 = 30;
 /// Set by the Deployment controller: the end of the `ReplicaSet`'s name.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 /// Set by the `StatefulSet` controller, from Kubernetes 1.28 on.
@@ -40,6 +42,7 @@ raw! {
 
     struct PodSpec {
         node_name: Option<String>,
+        termination_grace_period_seconds: Option<i64>,
         volumes: Option<Vec<PodVolume>>,
         tolerations: Option<Vec<Toleration>>,
     }
@@ -225,6 +228,12 @@ impl RawPod {
             .find(|toleration| toleration.of(taint))
     }
 
+    /// For how many seconds it tolerates that taint; `None` is for ever.
+    fn tolerates(&self, taint: &str) -> Option<i64> {
+        self.toleration(taint)
+            .map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds)
+    }
+
     /// What there is to know about one that runs on a node that may be dead; `None` where it is finished or Terminating.
     pub fn unasked(&self) -> Option<Unasked> {
         let PodSummary {
@@ -235,13 +244,10 @@ impl RawPod {
             stays,
             terminating,
             finished,
+            tolerates: tolerates_silence,
             ..
         } = self.summary();
-        let seconds = |taint| {
-            self.toleration(taint)
-                .map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds)
-        };
-        let (tolerates_silence, tolerates_not_ready) = (seconds(UNREACHABLE), seconds(NOT_READY));
+        let tolerates_not_ready = self.tolerates(NOT_READY);
         let unasked = Unasked {
             namespace,
             name,
@@ -260,11 +266,12 @@ impl RawPod {
         let daemon = controller
             .as_ref()
             .is_some_and(|owner| owner.kind == "DaemonSet");
-        let stays = match self.toleration(UNREACHABLE) {
+        let tolerates = self.tolerates(UNREACHABLE);
+        let stays = match tolerates {
             _ if self.mirror() => Some(Stay::Static),
             _ if daemon => Some(Stay::DaemonSet),
-            Some(toleration) if toleration.seconds.is_none() => Some(Stay::Tolerates),
-            _ => None,
+            None => Some(Stay::Tolerates),
+            Some(_) => None,
         };
         let unready = self
             .status
@@ -286,6 +293,8 @@ impl RawPod {
             workload: controller.as_ref().map(|owner| self.workload(owner)),
             controller,
             stays,
+            tolerates,
+            grace: (self.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE),
         }
     }
 

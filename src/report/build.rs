@@ -340,7 +340,7 @@ pub(crate) fn notes(judged: &Judged, facts: &ClusterFacts) -> Vec<String> {
 
 /// Which volumes of the pod keep its replacement waiting, because they are attached to its node still. Where the node has
 /// the taint out-of-service, Kubernetes detaches them at once.
-fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<String> {
+pub(crate) fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<String> {
     let node = facts
         .node_of(pod)
         .and_then(NodeRead::known)

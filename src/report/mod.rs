@@ -20,7 +20,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub(crate) use self::build::{VERSION, answers_of, notes};
+pub(crate) use self::build::{VERSION, answers_of, detaches_late, notes};
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use self::{page::Page, text::Screen};
 use crate::{cli::Output, exit::Exit};

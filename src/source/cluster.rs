@@ -180,6 +180,11 @@ impl Source for Live<'_> {
         look
     }
 
+    /// None where they may not be listed.
+    async fn claims(&self) -> BTreeMap<(String, String), ClaimLook> {
+        self.cluster.claims().await.unwrap_or_default()
+    }
+
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
         let nodes = self.cluster.real_nodes(selector).await;
         nodes.map_err(|failure| match failure.code() {

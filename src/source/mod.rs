@@ -59,6 +59,10 @@ pub trait Source {
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>>;
     /// A claim with its volume.
     async fn claim(&self, namespace: &str, name: &str) -> ClaimLook;
+    /// Claims with their volumes, as many as are cheaper to list than to ask for: one that is not among them has to be asked for.
+    async fn claims(&self) -> BTreeMap<(String, String), ClaimLook> {
+        BTreeMap::new()
+    }
     /// The real nodes that a label selector selects: all of them, or two of more.
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>>;
     /// A `StatefulSet`; `None` where it does not exist. A verdict needs it, or it is only said that it could not be read.
@@ -78,7 +82,7 @@ pub trait Source {
 pub type Standings = BTreeMap<String, Standing>;
 
 /// A cheap look over all nodes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Scan {
     /// What is known after that alone: the moment to judge at, the cluster's name, how many nodes there are.
     pub facts: ClusterFacts,
@@ -91,7 +95,7 @@ pub struct Scan {
 }
 
 /// Pods of one place.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Pods {
     /// The Terminating ones.
     pub terminating: Vec<RawPod>,
@@ -293,7 +297,7 @@ async fn take_census(
 
 fn log_namespaces(pods: &[PodFacts]) {
     let mut counts = BTreeMap::<_, usize>::new();
-    for pod in pods {
+    for pod in pods.iter().filter(|pod| !pod.is_supposed()) {
         *counts.entry(pod.namespace.as_str()).or_default() += 1;
     }
     for (namespace, count) in counts {

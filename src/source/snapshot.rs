@@ -386,6 +386,17 @@ impl Saved {
         }
     }
 
+    /// Only of a run they are taken: what is supposed of one node after the other asks for them again.
+    fn pods_of(&self, node: &Option<String>) -> Vec<RawPod> {
+        let mut pods = self.pods.borrow_mut();
+        let pods = if self.every_pod {
+            pods.get(node).cloned()
+        } else {
+            pods.remove(node)
+        };
+        pods.unwrap_or_default()
+    }
+
     fn has_namespaces(&self) -> bool {
         !self.namespaces.is_empty() || self.any_malformed("Namespace")
     }
@@ -464,7 +475,7 @@ impl Source for Saved {
             PodsOf::Node(name) => Some(name.clone()),
             _ => None,
         };
-        let pods = self.pods.borrow_mut().remove(&node).unwrap_or_default();
+        let pods = self.pods_of(&node);
         let terminating = pods.into_iter().filter(|pod| pod.metadata.terminating());
         let unasked = node.and_then(|name| self.unasked.get(&name));
         let mut unasked = unasked.cloned().unwrap_or_default();
@@ -479,8 +490,7 @@ impl Source for Saved {
     }
 
     async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>> {
-        let pods = self.pods.borrow_mut().remove(&Some(node.to_owned()));
-        Ok(pods.unwrap_or_default())
+        Ok(self.pods_of(&Some(node.to_owned())))
     }
 
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {

@@ -1,13 +1,19 @@
-//! What `what-if` foretells of nodes is what a run decides on the same state once they are dead, whatever the options are.
+//! What `what-if` foretells of nodes is what a run decides on the same state once they are dead, whatever the options are; of
+//! each node by itself too.
 
 use crate::{
     prelude::*,
     scan::{for_every_world, runtime},
     world::node::{Place, heard, made},
 };
+use std::cell::RefCell;
+
 use pod_reaper::{
     cluster::Cluster,
-    questions::{Judgement, what_if},
+    questions::{
+        Judgement,
+        what_if::{self, each_node},
+    },
     report::BreakerEntry,
     source::Source,
 };
@@ -91,6 +97,98 @@ fn is_evicted(
     !terminating && !facts.finished && !facts.mirror && !daemon
 }
 
+fn read(cluster: &Objects, settings: &Settings, pods: Pods) -> Saved {
+    let options = settings.snapshot_options(Some(start()));
+    Saved::read(cluster.saved().as_bytes(), options, pods).unwrap()
+}
+
+/// What is decided of the pods on the nodes of `dead`.
+fn verdicts(plan: &Plan, dead: &BTreeSet<String>) -> Verdicts {
+    let on_dead = plan.pods.iter();
+    let on_dead = on_dead.filter(|judged| is_on(dead, judged.pod.node.as_ref()));
+    let decided = on_dead.map(|judged: &Judged| {
+        let says = (judged.code(), judged.sentence());
+        (judged.pod.uid.clone(), says)
+    });
+    let breaker = plan.hold.as_ref();
+    let breaker = breaker.map(|hold| BreakerEntry::from(hold).detail);
+    (decided.collect(), breaker)
+}
+
+/// What a run decides once the nodes of `dead` are.
+fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Verdicts {
+    die(&mut world, dead);
+    take_answers(&mut world);
+    let cluster = Objects::new(start(), world.all());
+    let after = read(&cluster, settings, Pods::Terminating);
+    let Gathered { facts, pods } = after.gather(&settings.wanted()).unwrap();
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    verdicts(&plan, dead)
+}
+
+/// Without the sentences: the API server refuses a selector in its own words.
+fn codes((pods, breaker): &Verdicts) -> (Vec<(Uid, ReasonCode)>, Option<String>) {
+    let codes = pods.iter().map(|(uid, (code, _))| (uid.clone(), *code));
+    (codes.collect(), breaker.clone())
+}
+
+/// Pod by pod, and what is counted of them.
+#[test]
+fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
+    let mut seen = 0;
+    let enough = for_every_world(300, |dice, mut world, mut settings| {
+        settings.limits.max_deletes = None;
+        for node in world.nodes.values_mut() {
+            if node.facts.ready == Ready::True {
+                node.renew(start(), true);
+            }
+        }
+        if !dice.permille(500) {
+            take_answers(&mut world);
+        }
+        let cluster = Objects::new(start(), world.all());
+        let saved = read(&cluster, &settings, Pods::Every);
+        let shown = RefCell::new(BTreeMap::<_, Vec<_>>::new());
+        let show = |node: &str, plan: &Plan| {
+            let of_node = verdicts(plan, &BTreeSet::from([node.to_owned()]));
+            let mut shown = shown.borrow_mut();
+            shown.entry(node.to_owned()).or_default().push(of_node);
+        };
+        let (of_file, of_cluster) = runtime().block_on(async {
+            let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
+            let server = Server::new(cluster);
+            let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
+            let of_file = each_node::run_on(&saved, &settings, show).await.unwrap();
+            let live = Live::new(&cluster);
+            let of_cluster = each_node::run_on(&live, &settings, show).await.unwrap();
+            assert_eq!(server.lock().not_understood, Vec::<String>::new());
+            (of_file, of_cluster)
+        });
+        assert_eq!(of_file.errors, vec![]);
+        assert_eq!(of_cluster.nodes, of_file.nodes);
+        for (node, foretold) in shown.take() {
+            let decided = decided(world.clone(), &settings, &BTreeSet::from([node.clone()]));
+            for foretold in &foretold {
+                assert_eq!(codes(foretold), codes(&decided), "of {node}");
+            }
+            assert_eq!(foretold.len(), 2, "{node}, by a file and by a cluster");
+            let counted = of_file.nodes.iter().find(|line| line.node == node);
+            let Some(counted) = counted else {
+                assert!(world.nodes[&node].facts.leaf.is_some(), "{node}");
+                continue;
+            };
+            let needs_person = |(code, _): &&(ReasonCode, String)| {
+                code.verdict() == pod_reaper::decide::Verdict::Manual
+            };
+            let needs_person = decided.0.values().filter(needs_person).count();
+            assert_eq!(counted.counts.needs_person, needs_person, "of {node}");
+            assert_eq!(counted.breaker_holds, decided.1.is_some(), "of {node}");
+            seen += needs_person;
+        }
+    });
+    assert!(!enough || seen > 100, "{seen}");
+}
+
 #[test]
 fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
     let (mut seen, mut held) = (BTreeMap::<_, usize>::new(), 0);
@@ -110,12 +208,8 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
         if !answered {
             take_answers(&mut world);
         }
-        let read = |cluster: &Objects, pods| {
-            let options = settings.snapshot_options(Some(start()));
-            Saved::read(cluster.saved().as_bytes(), options, pods).unwrap()
-        };
         let cluster = Objects::new(start(), world.all());
-        let saved = read(&cluster, Pods::Every);
+        let saved = read(&cluster, &settings, Pods::Every);
         let (of_file, of_cluster) = runtime().block_on(async {
             let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
             let server = Server::new(cluster);
@@ -126,28 +220,10 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
             (foretold(&saved, &settings, &dead).await, found)
         });
 
-        die(&mut world, &dead);
-        take_answers(&mut world);
-        let after = read(&Objects::new(start(), world.all()), Pods::Terminating);
-        let Gathered { facts, pods } = after.gather(&settings.wanted()).unwrap();
-        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-        let on_dead = plan.pods.iter();
-        let on_dead = on_dead.filter(|judged| is_on(&dead, judged.pod.node.as_ref()));
-        let decided = on_dead.map(|judged: &Judged| {
-            let says = (judged.code(), judged.sentence());
-            (judged.pod.uid.clone(), says)
-        });
-        let breaker = plan.hold.as_ref();
-        let breaker = breaker.map(|hold| BreakerEntry::from(hold).detail);
-        let decided = (decided.collect::<BTreeMap<_, _>>(), breaker);
+        let decided = decided(world, &settings, &dead);
         if !answered {
             assert_eq!(of_file, decided, "of {dead:?}, by a file");
         }
-        // The API server refuses a selector in its own words.
-        let codes = |(pods, breaker): &Verdicts| {
-            let codes = pods.iter().map(|(uid, (code, _))| (uid.clone(), *code));
-            (codes.collect::<Vec<_>>(), breaker.clone())
-        };
         assert_eq!(
             codes(&of_cluster),
             codes(&decided),

@@ -15,6 +15,7 @@ mod push;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io;
 use std::time::Duration;
@@ -22,10 +23,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::cli::MetricsTo;
+use crate::cli::{Command, MetricsTo};
 use crate::decide::ReasonCode;
 use crate::exit::Exit;
 use crate::outcome::OutcomeCode;
+use crate::questions::what_if::each_node::Forecast;
 use crate::report::Report;
 use crate::report::notices::NoticeCode;
 use crate::settings::{ModeCode, Settings};
@@ -60,8 +62,8 @@ impl<'a> Metrics<'a> {
             let count = report.pods.iter().filter(|pod| pod.reason == code).count();
             (
                 vec![
-                    ("verdict", code.verdict().as_str()),
-                    ("reason", code.as_str()),
+                    ("verdict", code.verdict().as_str().into()),
+                    ("reason", code.as_str().into()),
                 ],
                 count.to_string(),
             )
@@ -123,13 +125,29 @@ impl<'a> Metrics<'a> {
         ];
     }
 
+    /// A forecast in numbers, which stand beside those of runs: by node, how many pods would need a person.
+    pub fn take_forecast(&mut self, forecast: &Forecast) {
+        let nodes = forecast.nodes.iter().map(|node| {
+            let labels = vec![("node", node.node.clone().into())];
+            (labels, node.counts.needs_person.to_string())
+        });
+        self.of_report = vec![(
+            "forecast_needs_person",
+            "Pods that would need a person if this node died.",
+            nodes.collect(),
+        )];
+    }
+
     /// Hands the numbers over. A failure is a warning, and changes nothing.
     pub async fn deliver(self, exit: Exit, stop: &Stop) {
         let MetricsTo {
             push_gateway,
             metrics_file,
+            ..
         } = &self.settings.metrics;
-        if metrics_file.is_none() && push_gateway.is_none() {
+        let forecast = self.settings.command == Command::EachNode;
+        if metrics_file.is_none() && push_gateway.is_none() || forecast && self.of_report.is_empty()
+        {
             return;
         }
         // This machine's clock: the cluster's may have been out of reach, and nothing is judged by it.
@@ -137,14 +155,25 @@ impl<'a> Metrics<'a> {
         let limit = stop.at_most(LIMIT);
         let push = async {
             let Some(gateway) = push_gateway else { return };
-            let pushed = push::push(gateway, self.settings.cluster_name.as_deref(), &exposition);
+            let job = if forecast {
+                "pod-reaper-forecast"
+            } else {
+                "pod-reaper"
+            };
+            let cluster = self.settings.cluster_name.as_deref();
+            let pushed = push::push(gateway, job, cluster, &exposition);
             let advice = "a Pushgateway is there, and that --push-gateway names it";
             within(limit, pushed, &format!("pushed to {gateway}"), advice).await;
         };
         let write = async {
-            let Some(path) = metrics_file.clone() else {
+            let Some(mut path) = metrics_file.clone() else {
                 return;
             };
+            if forecast {
+                // A run replaces its own file.
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                path.set_file_name(format!("{stem}-forecast.prom"));
+            }
             let (done, exposition) = (format!("written to {}", path.display()), exposition.clone());
             // In a thread of its own: a file system may hang.
             let written = tokio::task::spawn_blocking(move || file::write(&path, &exposition));
@@ -162,6 +191,9 @@ impl<'a> Metrics<'a> {
     }
 
     fn exposition(&self, exit: Exit, ended: Timestamp, took: Duration) -> Exposition {
+        if self.settings.command == Command::EachNode {
+            return self.families(&self.of_report, true);
+        }
         // At a terminal a person may have said no.
         let success = self.settings.task.mode() == ModeCode::Delete
             && [Exit::Done, Exit::Manual].contains(&exit)
@@ -203,24 +235,27 @@ impl<'a> Metrics<'a> {
             let help = "When a run that may delete last did all that it should; a person may still be needed.";
             all.push(("last_success_timestamp_seconds", help, one(&ended)));
         }
-        let version = vec![("version", env!("CARGO_PKG_VERSION"))];
+        let version = vec![("version", env!("CARGO_PKG_VERSION").into())];
         all.push((
             "build_info",
             "The program's version.",
             vec![(version, "1".to_owned())],
         ));
-        let families = all
-            .iter()
-            .map(|numbers| Family::new(numbers, self.settings.cluster_name.as_deref()));
+        self.families(&all, success)
+    }
+
+    fn families(&self, all: &[Numbers], whole: bool) -> Exposition {
+        let cluster = self.settings.cluster_name.as_deref();
+        let families = all.iter().map(|numbers| Family::new(numbers, cluster));
         Exposition {
             families: families.collect(),
-            whole: success,
+            whole,
         }
     }
 }
 
 /// Labels, and the value.
-type Sample = (Vec<(&'static str, &'static str)>, String);
+type Sample = (Vec<(&'static str, Cow<'static, str>)>, String);
 /// What a metric is called, what it says, and its samples.
 type Numbers = (&'static str, &'static str, Vec<Sample>);
 
@@ -236,7 +271,7 @@ fn each(
 ) -> Vec<Sample> {
     counts
         .into_iter()
-        .map(|(value, count)| (vec![(label, value)], count.to_string()))
+        .map(|(value, count)| (vec![(label, value.into())], count.to_string()))
         .collect()
 }
 
@@ -290,7 +325,7 @@ impl Family {
             let labels = cluster
                 .map(|cluster| ("cluster", cluster))
                 .into_iter()
-                .chain(labels.iter().copied());
+                .chain(labels.iter().map(|(label, value)| (*label, &**value)));
             let labels = labels.map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
             let labels = labels.collect::<Vec<_>>().join(",");
             let labels = if labels.is_empty() {

@@ -11,6 +11,7 @@ use crate::cluster::{USER_AGENT, root};
 /// Hands `exposition` to `gateway`. Nothing is repeated, and no redirect followed.
 pub(super) async fn push(
     gateway: &PushGateway,
+    job: &str,
     cluster: Option<&str>,
     exposition: &Exposition,
 ) -> Result<(), String> {
@@ -22,7 +23,7 @@ pub(super) async fn push(
     };
     let request = Request::builder()
         .method(method)
-        .uri(group(cluster))
+        .uri(group(job, cluster))
         .header(header::USER_AGENT, USER_AGENT)
         .header(
             header::CONTENT_TYPE,
@@ -64,11 +65,11 @@ fn client(gateway: &PushGateway) -> Result<Client, String> {
     Client::try_from(config).map_err(|error| root(&error))
 }
 
-/// The path of the group that a cluster's series are in. The name is encoded, because it may hold a slash.
-fn group(cluster: Option<&str>) -> String {
+/// The path of the group that a cluster's series of this job are in. The name is encoded, because it may hold a slash.
+fn group(job: &str, cluster: Option<&str>) -> String {
     let cluster =
         cluster.map(|name| format!("/cluster@base64/{}", BASE64_URL_SAFE_NO_PAD.encode(name)));
-    format!("/metrics/job/pod-reaper{}", cluster.unwrap_or_default())
+    format!("/metrics/job/{job}{}", cluster.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -77,13 +78,13 @@ mod tests {
 
     #[test]
     fn each_cluster_has_a_group_of_its_own() {
-        assert_eq!(group(None), "/metrics/job/pod-reaper");
+        assert_eq!(group("pod-reaper", None), "/metrics/job/pod-reaper");
         assert_eq!(
-            group(Some("prod-eu")),
+            group("pod-reaper", Some("prod-eu")),
             "/metrics/job/pod-reaper/cluster@base64/cHJvZC1ldQ"
         );
         assert_eq!(
-            group(Some("eu/prod?ü")),
+            group("pod-reaper", Some("eu/prod?ü")),
             "/metrics/job/pod-reaper/cluster@base64/ZXUvcHJvZD_DvA"
         );
     }

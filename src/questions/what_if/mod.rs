@@ -3,6 +3,7 @@
 //! What is supposed is put into the answers of the source: see [`supposed`]. A run's own gathering, rules and limits go
 //! by those, so that what is foretold cannot drift from what is done. Only reads are sent.
 
+pub mod each_node;
 mod page;
 mod supposed;
 
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use self::supposed::Supposed;
+use self::supposed::{Memory, Supposed};
 use crate::cluster::Cluster;
 use crate::codes::codes;
 use crate::decide::{Reason, ReasonCode, Verdict};
@@ -156,7 +157,8 @@ pub async fn run_on(
     settings: &Settings,
     dead: &BTreeSet<String>,
 ) -> Result<WhatIf> {
-    let supposed = Supposed::new(source, dead);
+    let memory = Memory::default();
+    let supposed = Supposed::new(source, &memory, dead);
     let mut gathered = gather(&supposed, &settings.wanted(), None).await?;
     let nodes = &gathered.facts.nodes;
     let (standings, mut summaries) = supposed.seen();
@@ -265,6 +267,8 @@ fn answer(
         namespace_exclude_regex,
         ..
     } = settings.into();
+    let mut replicas = Replicas::default();
+    replicas.count(summaries, settings);
     let counted = |fate: Fate| pods.iter().filter(|pod| pod.fate == fate).count();
     WhatIf {
         version: VERSION,
@@ -278,7 +282,7 @@ fn answer(
         kubernetes_stops_evicting: stops,
         nodes_not_ready: (all > 0).then_some(not_ready),
         nodes_total: facts.node_count,
-        workloads: without_second_replica(summaries, standings, dead, settings),
+        workloads: replicas.only_on(dead, standings),
         left_out: left_out.into_iter().filter(|pod| pod.evicted()).count(),
         summary: Fate::ALL
             .into_iter()
@@ -350,45 +354,63 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
     joined(&notes)
 }
 
-/// The workloads that serve from `dead` nodes alone. A Job has no replicas, and a `DaemonSet` one a node.
-fn without_second_replica(
-    summaries: &[PodSummary],
-    standings: &Standings,
-    dead: &BTreeSet<String>,
-    settings: &Settings,
-) -> Vec<Workload> {
-    let mut counts = BTreeMap::<(&str, &Owner), (usize, usize)>::new();
-    for pod in summaries
-        .iter()
-        .filter(|pod| pod.serves && settings.namespaces.matches(&pod.namespace))
-    {
-        let (Some(workload), Some(node)) = (&pod.workload, &pod.node) else {
-            continue;
-        };
-        if ["Job", "CronJob", "DaemonSet"].contains(&workload.kind.as_str()) || pod.stays.is_some()
-        {
-            continue;
-        }
-        let (here, elsewhere) = counts.entry((&pod.namespace, workload)).or_default();
-        if dead.contains(node) {
-            *here += 1;
-        } else if standings.get(node).is_none_or(|standing| standing.ready) {
-            *elsewhere += 1;
+/// Of each workload of a namespace, how many of its replicas serve on which node. A Job has no replicas, and a `DaemonSet`
+/// one a node.
+#[derive(Default)]
+struct Replicas(BTreeMap<(String, Owner), Vec<(String, usize)>>);
+
+impl Replicas {
+    fn count(&mut self, pods: &[PodSummary], settings: &Settings) {
+        for pod in pods.iter().filter(|pod| pod.serves && pod.stays.is_none()) {
+            let (Some(workload), Some(node)) = (&pod.workload, &pod.node) else {
+                continue;
+            };
+            if ["Job", "CronJob", "DaemonSet"].contains(&workload.kind.as_str())
+                || !settings.namespaces.matches(&pod.namespace)
+            {
+                continue;
+            }
+            let workload = (pod.namespace.clone(), workload.clone());
+            let places = self.0.entry(workload).or_default();
+            match places.iter_mut().find(|(name, _)| name == node) {
+                Some((_, count)) => *count += 1,
+                None => places.push((node.clone(), 1)),
+            }
         }
     }
-    let alone = counts
-        .into_iter()
-        .filter(|(_, (here, elsewhere))| *here > 0 && *elsewhere == 0);
-    let workload = |((namespace, owner), (replicas, _)): ((&str, &Owner), _)| {
-        let (namespace, Owner { kind, name }) = (namespace.to_owned(), owner.clone());
-        Workload {
-            namespace,
-            kind,
-            name,
-            replicas,
-        }
+
+    /// The workloads that serve from `dead` nodes alone.
+    fn only_on(&self, dead: &BTreeSet<String>, standings: &Standings) -> Vec<Workload> {
+        let alone = |(workload, places): (_, &Vec<_>)| {
+            alone(workload, places, standings, |node| dead.contains(node))
+        };
+        self.0.iter().filter_map(alone).collect()
+    }
+}
+
+/// The workload, where it serves from `dead` nodes alone.
+fn alone(
+    (namespace, owner): &(String, Owner),
+    places: &[(String, usize)],
+    standings: &Standings,
+    dead: impl Fn(&str) -> bool,
+) -> Option<Workload> {
+    let lives = |node: &str| {
+        let standing = standings.get(node);
+        !dead(node) && (standings.is_empty() || standing.is_some_and(|node| node.ready))
     };
-    alone.map(workload).collect()
+    if places.iter().any(|(node, _)| lives(node)) {
+        return None;
+    }
+    let here = places.iter().filter(|(node, _)| dead(node));
+    let replicas = here.map(|(_, count)| count).sum();
+    let Owner { kind, name } = owner.clone();
+    (replicas > 0).then(|| Workload {
+        namespace: namespace.clone(),
+        kind,
+        name,
+        replicas,
+    })
 }
 
 impl Render for WhatIf {

@@ -1,0 +1,448 @@
+//! `what-if --each-node`: every real node by itself, as if it alone died now.
+//!
+//! Each is foretold as [`what_if`](super) foretells a named one. Of its pods only numbers are kept, so that the memory does not
+//! grow with the cluster's pods.
+
+mod page;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::supposed::{Memory, Supposed};
+use super::{Fate, Replicas, Workload, alone, fate, unjudged};
+use crate::cluster::{Cluster, MAX_IN_FLIGHT};
+use crate::codes::codes;
+use crate::decide::ReasonCode;
+use crate::exit::{CouldNotRun, Exit, Result};
+use crate::facts::{NodeRead, PodSummary, ReadError, Stay, Unread};
+use crate::limits::Plan;
+use crate::report::page::Page;
+use crate::report::{Render, SettingsEntry, VERSION, detaches_late};
+use crate::settings::{Settings, Task};
+use crate::source::cluster::Live;
+use crate::source::snapshot::{self, Pods};
+use crate::source::{Source, gather};
+use crate::stop::Stop;
+use crate::words::natural;
+
+/// The toleration that `docs/downtime.md` compares with the default of 300 seconds.
+const SHORT_TOLERATION: i64 = 60;
+/// By how much the component `eager` shortens the wait for the next run, at most: every two minutes in place of ten.
+const EAGER: i64 = 480;
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub struct Forecast {
+    /// Version of this form.
+    pub version: u8,
+    /// Version of the program.
+    pub program_version: &'static str,
+    /// The snapshot's file name; null where a cluster was read.
+    pub snapshot: Option<String>,
+    /// The moment of the facts.
+    pub judged_at: Timestamp,
+    /// `--namespace-regex`.
+    pub namespace_regex: Option<String>,
+    /// `--namespace-exclude-regex`.
+    pub namespace_exclude_regex: Option<String>,
+    /// Every real node, the worst first.
+    pub nodes: Vec<NodeForecast>,
+    /// All of them: sums, and the longest time.
+    pub whole: Counts,
+    /// Leaf nodes, which are left out.
+    pub leaf_nodes: usize,
+    /// What would change the line of the first node.
+    pub changes: Vec<Change>,
+    /// What could not be read.
+    pub errors: Vec<ReadError>,
+    /// What the source does not show, as sentences.
+    pub unseen: Vec<String>,
+    /// 0, or 3 where something could not be read.
+    #[serde(rename = "exitCode")]
+    pub exit: Exit,
+}
+
+/// What happens where one node dies.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NodeForecast {
+    /// Its name.
+    pub node: String,
+    /// What becomes of its pods.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// The breaker would hold the run.
+    pub breaker_holds: bool,
+    /// The workloads without a replica anywhere else.
+    pub workloads: Vec<Workload>,
+    #[serde(skip)]
+    hints: Hints,
+}
+
+/// Pods, and a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Pods that Kubernetes would evict.
+    pub evicted: usize,
+    /// Those that would be reaped, and that their controller makes again.
+    pub comes_back: usize,
+    /// Of these the ones whose volume is attached to the node: the replacement waits for its detach.
+    pub wait_for_volume: usize,
+    /// Pods that would be reaped, and that nothing makes again.
+    pub lost: usize,
+    /// Pods that would need a person.
+    pub needs_person: usize,
+    /// Pods that a rule has wait, or leaves alone.
+    pub left_terminating: usize,
+    /// Pods in namespaces that the filter leaves out: no run would reap them.
+    pub left_out: usize,
+    /// Workloads without a replica anywhere else.
+    pub without_replica: usize,
+    /// Seconds from the moment that Kubernetes calls the node unreachable until a run may reap the last of its pods; 0 where it
+    /// would reap none.
+    pub seconds: i64,
+}
+
+/// What tells which settings matter.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Hints {
+    /// `seconds`, if no pod tolerated a silent node for more than [`SHORT_TOLERATION`].
+    tolerating_less: i64,
+    /// Pods that tolerate a silent node for ever.
+    tolerate_for_ever: usize,
+    /// Pods of `StatefulSet`s that a local volume keeps.
+    local: usize,
+}
+
+codes! {
+    /// A setting that would change a forecast.
+    pub enum Setting {
+        /// `tolerationSeconds` of the taint `node.kubernetes.io/unreachable`, in the pods.
+        Toleration = "toleration",
+        /// The component, for claims that are declared scratch.
+        Scratch = "scratch",
+        /// The component, whose schedule is shorter.
+        Eager = "eager",
+    }
+}
+
+/// What another setting would save.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// Which setting.
+    pub setting: Setting,
+    /// What to set, and what follows, as a sentence.
+    pub says: String,
+    /// How many pods more would come back without a person, at most.
+    pub saves_pods: usize,
+    /// How many seconds sooner pods would be reaped, at most.
+    pub saves_seconds: i64,
+}
+
+/// Answers for all real nodes.
+pub async fn run(settings: &Settings, stop: &Stop) -> Result<Forecast> {
+    let answer = async {
+        match &settings.task {
+            Task::Audit {
+                snapshot: file,
+                now,
+            } => {
+                let options = settings.snapshot_options(*now);
+                let saved = snapshot::open(file, options, Pods::Every).await?;
+                run_on(&saved, settings, |_, _| ()).await
+            }
+            Task::Reap { target, .. } => {
+                let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
+                run_on(&Live::new(&cluster), settings, |_, _| ()).await
+            }
+        }
+    };
+    stop.or_stopped(answer).await
+}
+
+/// Answers by what `source` has. `seen` is shown the plan of a run for each node.
+pub async fn run_on(
+    source: &impl Source,
+    settings: &Settings,
+    seen: impl Fn(&str, &Plan),
+) -> Result<Forecast> {
+    let memory = Memory::knowing(source.claims().await);
+    let nobody = BTreeSet::new();
+    let alive = Supposed::new(source, &memory, &nobody);
+    let facts = alive.scan(&settings.wanted()).await?.facts;
+    let standings = alive.standings(facts.now).await;
+    let (standings, _) = standings
+        .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
+    let look = |name: &String| look(source, &memory, settings, &seen, name.clone());
+    let looks = futures_util::stream::iter(standings.keys()).map(look);
+    let mut looks = looks.buffer_unordered(MAX_IN_FLIGHT);
+    let (mut nodes, mut replicas) = (Vec::new(), Replicas::default());
+    let mut unread = false;
+    while let Some(look) = looks.try_next().await? {
+        replicas.count(&look.serving, settings);
+        unread |= look.unread;
+        nodes.extend(look.forecast);
+    }
+    let mut workloads = BTreeMap::<_, Vec<_>>::new();
+    for (workload, places) in &replicas.0 {
+        for (node, _) in places {
+            let alone = alone(workload, places, &standings, |name| name == node);
+            workloads.entry(node).or_default().extend(alone);
+        }
+    }
+    let (mut whole, errors) = (Counts::default(), source.errors());
+    for node in &mut nodes {
+        node.workloads = workloads.remove(&node.node).unwrap_or_default();
+        node.counts.without_replica = node.workloads.len();
+        whole.add(&node.counts);
+    }
+    nodes.sort_by_cached_key(NodeForecast::order);
+    let SettingsEntry {
+        namespace_regex,
+        namespace_exclude_regex,
+        ..
+    } = settings.into();
+    Ok(Forecast {
+        version: VERSION,
+        program_version: env!("CARGO_PKG_VERSION"),
+        snapshot: settings.task.snapshot(),
+        judged_at: facts.now,
+        namespace_regex,
+        namespace_exclude_regex,
+        leaf_nodes: standings.values().filter(|node| node.leaf).count(),
+        changes: nodes.first().map(NodeForecast::changes).unwrap_or_default(),
+        nodes,
+        whole,
+        exit: if unread || !errors.is_empty() {
+            Exit::Incomplete
+        } else {
+            Exit::Done
+        },
+        errors,
+        unseen: facts.unseen,
+    })
+}
+
+/// What one node adds.
+struct Look {
+    /// None of a leaf node, or of one that has gone meanwhile.
+    forecast: Option<NodeForecast>,
+    /// Its pods that serve.
+    serving: Vec<PodSummary>,
+    unread: bool,
+}
+
+async fn look(
+    source: &impl Source,
+    memory: &Memory,
+    settings: &Settings,
+    seen: &impl Fn(&str, &Plan),
+    node: String,
+) -> Result<Look> {
+    let dead = BTreeSet::from([node.clone()]);
+    let supposed = Supposed::new(source, memory, &dead);
+    let gathered = gather(&supposed, &settings.wanted(), None).await?;
+    let (facts, (_, summaries)) = (gathered.facts, supposed.seen());
+    let real = match facts.nodes.get(&node) {
+        Some(NodeRead::Known(node)) => node.leaf.is_none(),
+        Some(NodeRead::Unread(_)) => true,
+        None | Some(NodeRead::Gone) => false,
+    };
+    let plan = Plan::new(&facts, gathered.pods, &settings.policy, &settings.limits);
+    let judged = plan
+        .pods
+        .iter()
+        .map(|judged| (judged.pod.uid.as_str(), judged));
+    let judged = judged.collect::<BTreeMap<_, _>>();
+    let mut forecast = NodeForecast {
+        breaker_holds: plan.hold.is_some(),
+        node,
+        ..NodeForecast::default()
+    };
+    let (counts, hints) = (&mut forecast.counts, &mut forecast.hints);
+    for pod in summaries.iter() {
+        counts.evicted += usize::from(pod.evicted());
+        if !settings.namespaces.matches(&pod.namespace) {
+            counts.left_out += usize::from(pod.evicted());
+            continue;
+        }
+        hints.tolerate_for_ever += usize::from(pod.stays == Some(Stay::Tolerates));
+        let judged = judged.get(pod.uid.as_str());
+        let fate = match judged {
+            Some(judged) => fate(pod, &judged.reason),
+            None if pod.evicted() => continue,
+            None => unjudged(pod).0,
+        };
+        match fate {
+            Fate::ComesBack => counts.comes_back += 1,
+            Fate::Lost => counts.lost += 1,
+            Fate::NeedsPerson => counts.needs_person += 1,
+            Fate::LeftTerminating => counts.left_terminating += 1,
+            Fate::Stays | Fate::Finished => {}
+        }
+        let local = judged.filter(|judged| judged.reason.code() == ReasonCode::LocalVolume);
+        let of_set = local.is_some_and(|judged| judged.pod.made_by("StatefulSet", "apps"));
+        hints.local += usize::from(of_set);
+        if let (Fate::ComesBack | Fate::Lost, Some(judged)) = (fate, judged) {
+            let late = detaches_late(&judged.pod, &facts).is_some();
+            counts.wait_for_volume += usize::from(late && fate == Fate::ComesBack);
+            let tolerates = pod.tolerates.unwrap_or_default();
+            let less = tolerates.min(SHORT_TOLERATION);
+            counts.seconds = counts.seconds.max(until_reaped(pod, tolerates, settings));
+            hints.tolerating_less = hints.tolerating_less.max(until_reaped(pod, less, settings));
+        }
+    }
+    seen(&forecast.node, &plan);
+    let mut unread = plan.pods.iter();
+    Ok(Look {
+        unread: unread.any(|judged| judged.code() == ReasonCode::FactsUnread),
+        forecast: real.then_some(forecast),
+        serving: summaries,
+    })
+}
+
+/// How many seconds after its node became unreachable a run may reap the pod.
+fn until_reaped(pod: &PodSummary, tolerates: i64, settings: &Settings) -> i64 {
+    let policy = &settings.policy;
+    let deadline = if pod.terminating {
+        0
+    } else {
+        tolerates + pod.grace
+    };
+    let stuck = deadline.saturating_add(policy.reap_older_than.as_secs());
+    stuck.max(policy.node_not_ready_for.as_secs())
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        let Self {
+            evicted,
+            comes_back,
+            wait_for_volume,
+            lost,
+            needs_person,
+            left_terminating,
+            left_out,
+            without_replica,
+            seconds,
+        } = other;
+        self.evicted += evicted;
+        self.comes_back += comes_back;
+        self.wait_for_volume += wait_for_volume;
+        self.lost += lost;
+        self.needs_person += needs_person;
+        self.left_terminating += left_terminating;
+        self.left_out += left_out;
+        self.without_replica += without_replica;
+        self.seconds = self.seconds.max(*seconds);
+    }
+}
+
+impl NodeForecast {
+    /// The worst first.
+    fn order(&self) -> impl Ord + use<> {
+        let Counts {
+            evicted,
+            wait_for_volume,
+            lost,
+            needs_person,
+            left_terminating,
+            without_replica,
+            seconds,
+            ..
+        } = self.counts;
+        let bad = (needs_person, lost, without_replica, left_terminating);
+        let late = (wait_for_volume, seconds, evicted);
+        (std::cmp::Reverse((bad, late)), natural(&self.node))
+    }
+
+    /// Whether all of it ends well without anybody.
+    fn is_harmless(&self) -> bool {
+        let Counts {
+            lost,
+            needs_person,
+            left_terminating,
+            left_out,
+            without_replica,
+            ..
+        } = self.counts;
+        lost + needs_person + left_terminating + left_out + without_replica == 0
+            && !self.breaker_holds
+    }
+
+    /// What would change this line.
+    fn changes(&self) -> Vec<Change> {
+        let Hints {
+            tolerating_less,
+            tolerate_for_ever,
+            local,
+        } = self.hints;
+        let (sooner, reaped) = (
+            self.counts.seconds - tolerating_less,
+            self.counts.seconds > 0,
+        );
+        let change = |setting, is: bool, says: &str, saves_pods, saves_seconds| {
+            let says = says.to_owned();
+            is.then_some(Change {
+                setting,
+                says,
+                saves_pods,
+                saves_seconds,
+            })
+        };
+        let changes = [
+            change(
+                Setting::Scratch,
+                local > 0,
+                "component scratch, once the claims that nobody would miss are annotated pod-reaper.io/scratch: \"true\"",
+                local,
+                0,
+            ),
+            change(
+                Setting::Toleration,
+                tolerate_for_ever > 0,
+                "tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate it for ever: they would be evicted",
+                tolerate_for_ever,
+                0,
+            ),
+            change(
+                Setting::Toleration,
+                sooner > 0,
+                "tolerationSeconds: 60 for node.kubernetes.io/unreachable in the pods that tolerate it longest",
+                0,
+                sooner,
+            ),
+            change(
+                Setting::Eager,
+                reaped,
+                "component eager: a run every two minutes in place of ten",
+                0,
+                EAGER,
+            ),
+        ];
+        changes.into_iter().flatten().collect()
+    }
+}
+
+impl Render for Forecast {
+    fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    fn page(&self) -> Page {
+        page::page(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

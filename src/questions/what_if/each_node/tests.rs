@@ -1,0 +1,215 @@
+//! Tests of what is counted, in which order, and what of it a text has room for. `tests/random/foretold.rs` verifies that each
+//! node is foretold as it is named alone, and as a run then decides.
+
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
+use expect_test::expect;
+use futures_util::FutureExt;
+use pod_reaper_test_support::samples;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::report::{samples::audit, text, text::Screen};
+use crate::source::snapshot::Saved;
+
+fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
+    let text = samples::list(objects.iter().cloned()).to_string();
+    let options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
+    let saved = Saved::read(text.as_bytes(), options, Pods::Every).expect("a snapshot");
+    let answer = run_on(&saved, settings, |_, _| ()).now_or_never();
+    answer.expect("nothing is waited for").expect("an answer")
+}
+
+/// A pod that runs, of a `StatefulSet`, with `more` laid over it.
+fn running(name: &str, node: &str, more: Value) -> Value {
+    let runs = json!({"metadata": {"deletionTimestamp": null}, "status": {"phase": "Running"}});
+    samples::with(samples::with(samples::pod("shop", name, node), runs), more)
+}
+
+fn tolerating(seconds: Option<i64>) -> Value {
+    let toleration = json!({"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+        "effect": "NoExecute", "tolerationSeconds": seconds});
+    json!({"spec": {"tolerations": [toleration]}})
+}
+
+/// Of each node something else is lost.
+fn cluster() -> Vec<Value> {
+    let nodes = ["a", "b", "c", "d", "e", "f"].map(|name| samples::node(name, "True"));
+    let leaf = json!({"metadata": {"labels": {"kosmos.io/node": "true"}}});
+    let mut objects = nodes.to_vec();
+    objects.extend(["a", "b", "c", "d", "e", "f"].map(samples::lease));
+    objects.extend([
+        samples::with(samples::node("leaf", "True"), leaf),
+        samples::namespace("shop"),
+        samples::claim("shop", "local", "pv-local"),
+        samples::volume("pv-local", &json!({"local": {"path": "/x"}})),
+        samples::claim("shop", "moves", "pv-moves"),
+        samples::volume("pv-moves", &json!({"csi": {"driver": "ceph"}})),
+        json!({"kind": "VolumeAttachment", "metadata": {"name": "csi-1"},
+            "spec": {"nodeName": "c", "source": {"persistentVolumeName": "pv-moves"}}}),
+        samples::using(running("db-0", "a", json!({})), "local"),
+        running("db-1", "f", json!({})),
+        running(
+            "bare-0",
+            "b",
+            json!({"metadata": {"ownerReferences": null}}),
+        ),
+        samples::using(running("web-0", "c", tolerating(Some(3_600))), "moves"),
+        running(
+            "web-1",
+            "c",
+            json!({"spec": {"terminationGracePeriodSeconds": 60}}),
+        ),
+        running("kept-0", "d", tolerating(None)),
+        samples::held_by(running("held-0", "d", json!({})), "example.org/hold"),
+        running("held-1", "leaf", json!({})),
+    ]);
+    objects
+}
+
+#[test]
+fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
+    let answer = foretold(&audit(), &cluster());
+    let nodes = answer.nodes.iter().map(|node| node.node.as_str());
+    assert_eq!(nodes.collect::<Vec<_>>(), ["a", "d", "b", "c", "f", "e"]);
+    let counts = |name: &str| {
+        let node = answer.nodes.iter().find(|node| node.node == name);
+        node.expect("it is there").counts.clone()
+    };
+    // Toleration, grace, threshold.
+    let reaped = |comes_back, seconds| Counts {
+        evicted: comes_back,
+        comes_back,
+        seconds,
+        ..Counts::default()
+    };
+    assert_eq!(counts("f"), reaped(1, 300 + 30 + 600));
+    let web = Counts {
+        wait_for_volume: 1,
+        without_replica: 1,
+        ..reaped(2, 3_600 + 30 + 600)
+    };
+    assert_eq!(counts("c"), web);
+    let bare = Counts {
+        comes_back: 0,
+        lost: 1,
+        ..reaped(1, 930)
+    };
+    assert_eq!(counts("b"), bare);
+    assert_eq!((counts("a").needs_person, counts("d").needs_person), (1, 1));
+    expect![[r#"
+        Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
+        replica, 3 come back, reaped after at most 1h 10m; 1 leaf node left out. Exit code 0.
+
+        SOMETHING IS AWAY, LOST OR LEFT, THE WORST FIRST: 4 nodes
+          a  1 needs you  0 of 1 back
+          d  1 needs you  0 of 1 back
+          b  1 lost  0 of 1 back  after 15m 30s
+          c  1 workload away  2 of 2 back (1 waits for a volume)  after 1h 10m
+
+        EVERYTHING COMES BACK: 2 nodes
+          Up to 1 pod of a node, reaped after at most 15m 30s.
+
+        WHAT WOULD HELP A
+          saves up to 1 pod: component scratch, once the claims that nobody would miss are annotated
+          pod-reaper.io/scratch: "true"
+
+        pod-reaper 0.2.0: what if one node died? by state.json, as of 2026-01-31 03:00:00Z. Nothing was
+        changed. Assumed: that node alone dies. A time counts from when Kubernetes calls it unreachable,
+        until a run may reap the last of its pods: toleration, grace period and thresholds. what-if NODE
+        names the pods.
+        Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
+        replica, 3 come back, reaped after at most 1h 10m; 1 leaf node left out. Exit code 0.
+    "#]].assert_eq(&text::write(&answer.page(), Screen::default()));
+}
+
+#[test]
+fn the_time_goes_by_the_thresholds() {
+    let mut settings = audit();
+    settings.policy.node_not_ready_for = jiff::SignedDuration::from_hours(2);
+    assert_eq!(foretold(&settings, &cluster()).whole.seconds, 7_200);
+}
+
+#[test]
+fn what_would_help_the_worst_node_is_named_with_what_it_saves() {
+    let saves = |objects: &[Value]| {
+        let changes = foretold(&audit(), objects).changes.into_iter();
+        let saves = changes.map(|change| (change.setting, change.saves_pods, change.saves_seconds));
+        saves.collect::<Vec<_>>()
+    };
+    let mut objects = cluster();
+    assert_eq!(saves(&objects), [(Setting::Scratch, 1, 0)]);
+    objects.retain(|object| object["metadata"]["name"] != "db-0");
+    assert_eq!(saves(&objects), [(Setting::Toleration, 1, 0)]);
+    for gone in ["held-0", "bare-0", "kept-0"] {
+        objects.retain(|object| object["metadata"]["name"] != gone);
+    }
+    let sooner = [(Setting::Toleration, 0, 3_510), (Setting::Eager, 0, 480)];
+    assert_eq!(saves(&objects), sooner);
+}
+
+#[test]
+fn pods_of_other_namespaces_are_only_counted() {
+    let mut settings = audit();
+    settings.namespaces.include = Some("^etl$".parse().expect("a pattern"));
+    let whole = foretold(&settings, &cluster()).whole;
+    let left_out = Counts {
+        evicted: 6,
+        left_out: 6,
+        ..Counts::default()
+    };
+    assert_eq!(whole, left_out);
+}
+
+/// Every forecast asks whether a pod is Terminating on a node that was put away, which has a forecast of its own.
+#[test]
+fn what_one_forecast_has_asked_is_there_for_the_next() {
+    let long_ago = json!([{"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    let away = json!({"spec": {"unschedulable": true}, "status": {"conditions": long_ago}});
+    let mut objects = cluster();
+    objects.push(samples::with(samples::node("z", "Unknown"), away));
+    objects.push(samples::pod("shop", "left-0", "z"));
+    let answer = foretold(&audit(), &objects);
+    let away = answer.nodes.iter().find(|node| node.node == "z");
+    assert_eq!(away.expect("it is there").counts.evicted, 1);
+}
+
+#[test]
+fn a_text_has_room_for_any_number_of_nodes_and_the_log_names_the_rest() {
+    let mut objects = cluster();
+    for at in 0..300 {
+        let (node, pod) = (format!("node-{at}.example.org"), format!("db-{}", at + 2));
+        objects.push(samples::node(&node, "True"));
+        objects.push(samples::lease(&node));
+        let runs = running(&pod, &node, json!({}));
+        objects.push(if at % 2 == 0 {
+            runs
+        } else {
+            samples::using(runs, "local")
+        });
+    }
+    let answer = foretold(&audit(), &objects);
+    let page = answer.page();
+    let text = text::write(&page, Screen::default());
+    assert!(text.lines().count() <= 100, "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    let need = answer
+        .nodes
+        .iter()
+        .filter(|node| node.counts.needs_person > 0);
+    let need = need.collect::<Vec<_>>();
+    assert_eq!(need.len(), 152);
+    for node in need {
+        let begins = format!("{} died: 1 needs you", node.node);
+        let logged = page.unnamed.iter().any(|line| line.starts_with(&begins));
+        let shown = text.contains(&format!("  {}  1 needs you", node.node));
+        assert!(logged != shown, "{}: {text}\n{:?}", node.node, page.unnamed);
+    }
+    assert!(text.contains("EVERYTHING COMES BACK: 152 nodes"), "{text}");
+}
