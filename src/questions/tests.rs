@@ -1,4 +1,4 @@
-//! The schemas of both answers, generated from their types and their documentation.
+//! The schemas of the answers, generated from their types and their documentation.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     explain::Explanation,
-    what_if::{Fate, WhatIf},
+    what_if::{Fate, WhatIf, each_node::Forecast},
 };
 use crate::exit::Exit;
 
@@ -53,6 +53,8 @@ fn schema_of_what_if() -> Value {
 fn the_schemas_in_the_documentation_are_current() {
     let text = |schema: Value| serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
     expect_file!["../../docs/what-if.schema.json"].assert_eq(&text(schema_of_what_if()));
+    let forecast = schema::<Forecast>("Forecast", "The answer of pod-reaper what-if --each-node");
+    expect_file!["../../docs/forecast.schema.json"].assert_eq(&text(forecast));
     let explained = schema::<Explanation>("Explanation", "The answer of pod-reaper explain");
     expect_file!["../../docs/explain.schema.json"].assert_eq(&text(explained));
 }

@@ -568,7 +568,7 @@ fn the_rules_the_exit_codes_the_metrics_and_the_fields_are_all_there() {
     });
     has_all("src/notify/metrics/mod.rs", described);
 
-    for schema in ["report", "what-if", "explain"] {
+    for schema in ["report", "what-if", "forecast", "explain"] {
         let schema = samples::yaml(&file(&format!("docs/{schema}.schema.json")));
         let fields = schema["properties"].as_object().expect("fields").keys();
         has_all("docs/json.md", fields.map(|field| format!("`{field}")));

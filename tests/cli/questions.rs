@@ -22,9 +22,10 @@ fn what_if_and_explain_answer_as_they_should() {
 /// By the schemas in docs/, as a script of somebody else reads them.
 #[test]
 fn each_document_says_its_kind_and_is_what_its_schema_says() {
-    let answers: [(&str, &[&str], &str); 4] = [
+    let answers: [(&str, &[&str], &str); 5] = [
         ("Report", &["-A"], "report"),
         ("WhatIf", &["what-if", "ds06", "ds05"], "what-if"),
+        ("Forecast", &["what-if", "--each-node"], "forecast"),
         (
             "Explanation",
             &["explain", "vault-0", "-n", "vault"],

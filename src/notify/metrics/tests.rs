@@ -12,6 +12,7 @@ use expect_test::expect;
 use super::*;
 use crate::{
     outcome::Outcome,
+    questions::what_if::each_node::{Counts, NodeForecast},
     report::samples::{
         audit, every_outcome, lease, namespace, node, pod, private_cloud, report, run,
     },
@@ -315,6 +316,39 @@ fn only_a_run_that_did_all_it_should_is_a_success() {
         let report = report(&deleting(), &objects, &[("uid-app-a-0", outcome)]);
         assert_eq!(success(&page(&deleting(), Some(&report), Exit::Done)), well);
     }
+}
+
+/// They stand in a group, and a file, of their own: a run's would be replaced by its next success.
+#[test]
+fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
+    let settings = Settings {
+        command: Command::EachNode,
+        cluster_name: Some("prod-eu".to_owned()),
+        ..run(Mode::ClientDryRun, Target::default())
+    };
+    let node = |name: &str, needs_person| NodeForecast {
+        node: name.to_owned(),
+        counts: Counts {
+            needs_person,
+            ..Counts::default()
+        },
+        ..NodeForecast::default()
+    };
+    let forecast = Forecast {
+        nodes: vec![node("ds06", 3), node("ds01", 0)],
+        ..Forecast::default()
+    };
+    let mut metrics = Metrics::begin(&settings);
+    metrics.take_forecast(&forecast);
+    let page = metrics.exposition(Exit::Done, at("03"), Duration::ZERO);
+    assert!(page.whole, "a node that is gone is forgotten");
+    expect![[r##"
+        # HELP pod_reaper_forecast_needs_person Pods that would need a person if this node died.
+        # TYPE pod_reaper_forecast_needs_person gauge
+        pod_reaper_forecast_needs_person{cluster="prod-eu",node="ds06"} 3
+        pod_reaper_forecast_needs_person{cluster="prod-eu",node="ds01"} 0
+    "##]]
+    .assert_eq(&page.to_string());
 }
 
 #[test]

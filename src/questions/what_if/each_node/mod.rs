@@ -34,7 +34,7 @@ const SHORT_TOLERATION: i64 = 60;
 const EAGER: i64 = 480;
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub struct Forecast {
@@ -82,7 +82,7 @@ pub struct NodeForecast {
     /// The workloads without a replica anywhere else.
     pub workloads: Vec<Workload>,
     #[serde(skip)]
-    hints: Hints,
+    pub(crate) hints: Hints,
 }
 
 /// Pods, and a time.
@@ -113,7 +113,7 @@ pub struct Counts {
 
 /// What tells which settings matter.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Hints {
+pub(crate) struct Hints {
     /// `seconds`, if no pod tolerated a silent node for more than [`SHORT_TOLERATION`].
     tolerating_less: i64,
     /// Pods that tolerate a silent node for ever.

@@ -40,6 +40,8 @@ pub enum Kind {
     Job,
     Claim,
     Volume,
+    Claims,
+    Volumes,
     /// The pods of one namespace.
     PodsIn,
     Delete,
@@ -90,7 +92,7 @@ pub struct Request {
 }
 
 impl Kind {
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::NodeRows,
         Self::PodRows,
         Self::AttachmentRows,
@@ -110,6 +112,8 @@ impl Kind {
         Self::Job,
         Self::Claim,
         Self::Volume,
+        Self::Claims,
+        Self::Volumes,
         Self::PodsIn,
         Self::Delete,
         Self::DeleteClaim,
@@ -133,6 +137,8 @@ impl Kind {
                 Self::Nodes
                     | Self::NodesWith
                     | Self::Namespaces
+                    | Self::Claims
+                    | Self::Volumes
                     | Self::Pods
                     | Self::PodsIn
                     | Self::PodsWith
@@ -157,11 +163,11 @@ impl Kind {
             Self::Namespaces => Resource::Namespaces,
             Self::Events | Self::Event => Resource::Events,
             Self::Lease | Self::ServerLeases => Resource::Leases,
-            Self::Claim | Self::DeleteClaim => Resource::Claims,
+            Self::Claim | Self::Claims | Self::DeleteClaim => Resource::Claims,
             Self::StatefulSet => Resource::StatefulSets,
             Self::ReplicaSet => Resource::ReplicaSets,
             Self::Job => Resource::Jobs,
-            Self::Volume => Resource::Volumes,
+            Self::Volume | Self::Volumes => Resource::Volumes,
         }
     }
 }
@@ -283,6 +289,8 @@ impl Request {
                 (Kind::AttachmentRows, "", "")
             }
             ["api", "v1", "namespaces"] if list && metadata => (Kind::Namespaces, "", ""),
+            ["api", "v1", "persistentvolumeclaims"] if list && !metadata => (Kind::Claims, "", ""),
+            ["api", "v1", "persistentvolumes"] if list && !metadata => (Kind::Volumes, "", ""),
             ["api", "v1", "pods"] if rows => (Kind::PodRows, "", ""),
             ["api", "v1", "pods"]
                 if list && (selector.starts_with(SELECTS_NODE) || selector == UNFINISHED) =>
