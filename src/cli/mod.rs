@@ -272,7 +272,12 @@ impl Cli {
                     "{option} cannot be combined with --snapshot: metrics are about runs"
                 ));
             }
-            self.options.metrics = MetricsTo::default();
+            let MetricsTo {
+                push_gateway,
+                metrics_file,
+                ..
+            } = &mut self.options.metrics;
+            (*push_gateway, *metrics_file) = (None, None);
         }
         Ok(self)
     }

@@ -86,17 +86,22 @@ labels:
 {{- (fromYaml $text).groups | toYaml }}
 {{- end -}}
 
-{{- /* The pod of a run. */ -}}
+{{- /* The account of forecasts, which only reads; that of runs, where none is created. */ -}}
+{{- define "pod-reaper.forecaster" -}}
+{{- include "pod-reaper.account" . }}{{ if .Values.serviceAccount.create }}-forecast{{ end }}
+{{- end -}}
+
+{{- /* The pod of a run, or of a forecast. */ -}}
 {{- define "pod-reaper.pod" -}}
 restartPolicy: Never
-serviceAccountName: {{ include "pod-reaper.account" .root }}
+serviceAccountName: {{ include (ternary "pod-reaper.forecaster" "pod-reaper.account" (hasKey . "forecast")) .root }}
 automountServiceAccountToken: true
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.priorityClassName }}
-priorityClassName: {{ . }}
+{{- if and .root.Values.priorityClassName (not .forecast) }}
+priorityClassName: {{ .root.Values.priorityClassName }}
 {{- end }}
 {{- with .root.Values.tolerations }}
 tolerations:
@@ -171,7 +176,7 @@ containers:
     valueFrom: {fieldRef: {fieldPath: metadata.name}}
   - name: POD_NAMESPACE
     valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-  {{- if .root.Values.guard.enabled }}
+  {{- if and .root.Values.guard.enabled (not .forecast) }}
   - {name: REQUIRE_GUARD, value: {{ ternary "nodes" "true" .root.Values.nodeGuard.enabled | quote }}}
   {{- end }}
   {{- if .root.Values.scratch.enabled }}
