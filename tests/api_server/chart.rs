@@ -29,7 +29,8 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components besides those of the default and the dry run, and `answers`, which is part of `scratch`.
-pub const COMPONENTS: [&str; 11] = [
+pub const COMPONENTS: [&str; 12] = [
+    "forecast",
     "node-guard",
     "any-node",
     "eager",
@@ -221,7 +222,7 @@ fn the_chart_renders_what_kustomize_renders() {
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
-        "nodeGuard.enabled=true,avoidLeafNodes=false,eager.enabled=true,networkPolicy.cilium=true,\
+        "forecast.enabled=true,nodeGuard.enabled=true,avoidLeafNodes=false,eager.enabled=true,networkPolicy.cilium=true,\
          resourceQuota.enabled=true,scratch.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
          gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
@@ -252,10 +253,16 @@ fn the_chart_renders_what_kustomize_renders() {
             16,
         ),
         (
+            "the forecast",
+            &format!("{OWN_NAMESPACE},forecast.enabled=true"),
+            self::kustomized("cronjob", &["forecast"], ""),
+            14,
+        ),
+        (
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            27,
+            31,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);

@@ -84,7 +84,7 @@ fn it_is_applied_without_a_warning() {
         let printed = kubectl(&cluster, &[&apply[..], &["-k", &folder(what)]].concat());
         assert!(printed.lines().count() >= 5, "{what}: {printed}");
     }
-    for component in ["guard", "kosmos-guard", "node-guard", "answers"] {
+    for component in ["guard", "kosmos-guard", "node-guard", "answers", "forecast"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
         kubectl(&cluster, &[&apply[..], &["-f", &file]].concat());
     }
@@ -525,4 +525,75 @@ fn the_account_can_do_nothing_else() {
             );
         }
     }
+}
+
+/// Claims and volumes that may not be listed are read one by one, and those that may be listed need not be.
+#[test]
+fn without_any_one_right_the_forecast_reports_it() {
+    const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-forecast";
+    let cluster = fresh();
+    six_nodes::healthy(&cluster);
+    Node::ready("cp")
+        .label("node-role.kubernetes.io/control-plane", "")
+        .create(&cluster);
+    let file = cluster.dir.join("with-forecast.yaml");
+    let manifests = kustomized("cronjob", &["forecast"], "");
+    fs::write(&file, manifests).expect("our folder");
+    let file = file.display().to_string();
+    kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &file]);
+    let name = "pod-reaper-forecast";
+    let account = format!("--as=system:serviceaccount:pod-reaper:{name}");
+    let may = |right: &str| {
+        let (verb, resource) = right.split_once(' ').expect("two words");
+        let asked = [
+            "auth",
+            "can-i",
+            verb,
+            resource,
+            &account,
+            "--all-namespaces",
+        ];
+        cluster.kubectl(asked).status.success()
+    };
+    let role = cluster.get(ROLE);
+    let all = rights(&role);
+    until("the account has its rights", || {
+        all.iter().all(|(right, _)| may(right))
+    });
+    let kubeconfig = kubeconfig_of(&cluster, "pod-reaper", name);
+    // The exit code, and how many pods of the worst node would need a person.
+    let forecast = || {
+        let output = crate::support::program::asked(&kubeconfig, &["what-if", "--each-node"]);
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let needs_person = answer["nodes"][0]["needsPerson"].as_u64();
+        (
+            output.status.code().unwrap_or_default(),
+            needs_person.unwrap_or_default(),
+        )
+    };
+    assert_eq!(forecast(), (0, 1));
+    let expected = [
+        ("get nodes", (3, 0)),
+        ("list nodes", (1, 0)),
+        ("list namespaces", (3, 0)),
+        ("list pods", (1, 0)),
+        ("get persistentvolumeclaims", (0, 1)),
+        ("list persistentvolumeclaims", (0, 1)),
+        ("get persistentvolumes", (0, 1)),
+        ("list persistentvolumes", (0, 1)),
+        ("list volumeattachments", (3, 1)),
+        ("get leases", (3, 0)),
+        // As in a run.
+        ("list leases", (0, 1)),
+        // No claim is declared scratch.
+        ("get statefulsets", (0, 1)),
+    ];
+    let mut seen = Vec::new();
+    for (right, left) in all {
+        cluster.merge_patch(ROLE, json!({"rules": left}));
+        until("the right is gone", || !may(&right));
+        seen.push((right, forecast()));
+    }
+    let expected = expected.map(|(right, without)| (right.to_owned(), without));
+    assert_eq!(BTreeSet::from_iter(seen), BTreeSet::from(expected));
 }

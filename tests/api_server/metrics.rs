@@ -187,6 +187,37 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     check(&file);
 }
 
+/// Neither the numbers of a run nor those of a forecast replace the other's.
+#[test]
+fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let gateway = Gateway::start();
+    let file = gateway.folder.path().join("pod-reaper.prom");
+    let (url, path) = (gateway.url(), file.display().to_string());
+    let to = ["--push-gateway", &url, "--metrics-file", &path];
+    let question = [&["what-if", "--each-node"], &to[..]].concat();
+    let asked = crate::support::program::asked(&cluster.kubeconfig, &question);
+    assert_eq!(asked.status.code(), Some(0), "{}", shown(&asked));
+    run(&cluster.kubeconfig, &[&SHORT[..], &to].concat()).is_whole();
+    let scraped = gateway.scrape();
+    assert!(value(&scraped, "last_success_timestamp_seconds") > 0.0);
+    let of_node = |node: &str| {
+        format!(
+            "pod_reaper_forecast_needs_person{{{LABEL},instance=\"\",job=\"pod-reaper-forecast\",node=\"{node}\"}}"
+        )
+    };
+    assert_eq!(scraped.get(&of_node(six_nodes::DEAD)), Some(&1.0));
+    assert_eq!(scraped.get(&of_node("ds01")), Some(&0.0));
+    let forecast = fs::read_to_string(file.with_file_name("pod-reaper-forecast.prom"));
+    assert_eq!(
+        samples(&forecast.expect("a file")).len(),
+        six_nodes::NODES.len()
+    );
+    let of_runs = fs::read_to_string(&file).expect("a file");
+    assert!(of_runs.contains("last_success") && !of_runs.contains("forecast"));
+}
+
 /// Uses the account, rights and settings of the overlay, except for the gateway, whose name is an example.
 #[test]
 fn each_of_many_clusters_has_its_own_group_at_the_gateway() {

@@ -30,6 +30,18 @@ fn what_if_predicts_what_a_run_does_when_the_nodes_are_dead() {
         before["items"],
         "nothing was changed"
     );
+    let each_node = crate::support::program::ask(&reader, &["what-if", "--each-node"]);
+    each_node.ends(0);
+    assert_eq!(each_node.report["leafNodes"], 1);
+    let worst = &each_node.report["nodes"][0];
+    assert_eq!(worst["node"], six_nodes::DEAD);
+    let summary = &foretold.report["summary"];
+    assert_eq!(worst["comesBack"], summary["comes-back"]);
+    // The other one is on the leaf node.
+    assert_eq!(
+        (&worst["needsPerson"], &summary["needs-person"]),
+        (&json!(1), &json!(2))
+    );
     let daemon = uid(&cluster.get(&pod_path("kube-system", "node-exporter-ds06")));
     assert_eq!(foretold.pod(&daemon)["fate"], "stays");
 

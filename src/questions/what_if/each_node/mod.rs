@@ -290,7 +290,7 @@ async fn look(
             Fate::LeftTerminating => counts.left_terminating += 1,
             Fate::Stays | Fate::Finished => {}
         }
-        let local = judged.filter(|judged| judged.reason.code() == ReasonCode::LocalVolume);
+        let local = judged.filter(|judged| judged.reason.code == ReasonCode::LocalVolume);
         let of_set = local.is_some_and(|judged| judged.pod.made_by("StatefulSet", "apps"));
         hints.local += usize::from(of_set);
         if let (Fate::ComesBack | Fate::Lost, Some(judged)) = (fate, judged) {
