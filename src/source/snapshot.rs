@@ -387,12 +387,12 @@ impl Saved {
     }
 
     /// Only of a run they are taken: what is supposed of one node after the other asks for them again.
-    fn pods_of(&self, node: &Option<String>) -> Vec<RawPod> {
-        let mut pods = self.pods.borrow_mut();
+    fn pods_of(&self, node: Option<&str>) -> Vec<RawPod> {
+        let (node, mut pods) = (node.map(str::to_owned), self.pods.borrow_mut());
         let pods = if self.every_pod {
-            pods.get(node).cloned()
+            pods.get(&node).cloned()
         } else {
-            pods.remove(node)
+            pods.remove(&node)
         };
         pods.unwrap_or_default()
     }
@@ -475,7 +475,7 @@ impl Source for Saved {
             PodsOf::Node(name) => Some(name.clone()),
             _ => None,
         };
-        let pods = self.pods_of(&node);
+        let pods = self.pods_of(node.as_deref());
         let terminating = pods.into_iter().filter(|pod| pod.metadata.terminating());
         let unasked = node.and_then(|name| self.unasked.get(&name));
         let mut unasked = unasked.cloned().unwrap_or_default();
@@ -490,7 +490,7 @@ impl Source for Saved {
     }
 
     async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>> {
-        Ok(self.pods_of(&Some(node.to_owned())))
+        Ok(self.pods_of(Some(node)))
     }
 
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {

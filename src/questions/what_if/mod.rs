@@ -159,7 +159,7 @@ pub async fn run_on(
 ) -> Result<WhatIf> {
     let memory = Memory::default();
     let supposed = Supposed::new(source, &memory, dead);
-    let mut gathered = gather(&supposed, &settings.wanted(), None).await?;
+    let mut gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
     let nodes = &gathered.facts.nodes;
     let (standings, mut summaries) = supposed.seen();
     // An answer for a node that does not exist would be a comfort without ground.

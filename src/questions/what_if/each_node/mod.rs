@@ -251,7 +251,7 @@ async fn look(
 ) -> Result<Look> {
     let dead = BTreeSet::from([node.clone()]);
     let supposed = Supposed::new(source, memory, &dead);
-    let gathered = gather(&supposed, &settings.wanted(), None).await?;
+    let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
     let (facts, (_, summaries)) = (gathered.facts, supposed.seen());
     let real = match facts.nodes.get(&node) {
         Some(NodeRead::Known(node)) => node.leaf.is_none(),
@@ -270,7 +270,7 @@ async fn look(
         ..NodeForecast::default()
     };
     let (counts, hints) = (&mut forecast.counts, &mut forecast.hints);
-    for pod in summaries.iter() {
+    for pod in &summaries {
         counts.evicted += usize::from(pod.evicted());
         if !settings.namespaces.matches(&pod.namespace) {
             counts.left_out += usize::from(pod.evicted());

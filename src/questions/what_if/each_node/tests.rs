@@ -1,11 +1,6 @@
 //! Tests of what is counted, in which order, and what of it a text has room for. `tests/random/foretold.rs` verifies that each
 //! node is foretold as it is named alone, and as a run then decides.
 
-#![expect(
-    clippy::needless_raw_string_hashes,
-    reason = "UPDATE_EXPECT=1 writes them"
-)]
-
 use expect_test::expect;
 use futures_util::FutureExt;
 use pod_reaper_test_support::samples;
