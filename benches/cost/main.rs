@@ -226,6 +226,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     };
     let binary = asked.binary.display().to_string();
     let ours = [&[binary.as_str()], &OPTIONS[..]].concat();
+    let each_node = [&binary, "what-if", "--each-node", "--log-level=warn"];
     let all = [&ours[..], &["--all", "--dry-run=client"]].concat();
     let path = format!(
         "{}:/usr/bin:/bin",
@@ -273,6 +274,9 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
                 filled.stick();
                 run(5, "pod-reaper --all, dry", &mut || {
                     measure(&straight, &log, &all)
+                });
+                run(6, "pod-reaper what-if --each-node", &mut || {
+                    measure(&straight, &log, &each_node)
                 });
                 filled.stick();
                 run(1, "pod-reaper", &mut || measure(&straight, &log, &ours));
