@@ -211,7 +211,6 @@ impl From<Cli> for Settings {
         };
         let signed =
             |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
-        let reap_older_than = reap_older_than.into();
         Self {
             command,
             task: match snapshot {
@@ -230,7 +229,7 @@ impl From<Cli> for Settings {
             },
             policy: Policy {
                 reap_older_than: signed(reap_older_than),
-                node_not_ready_for: signed(node_not_ready_for.map_or(reap_older_than, Into::into)),
+                node_not_ready_for: signed(node_not_ready_for.unwrap_or(reap_older_than)),
                 kubelet_alive,
                 manual_owner_kinds: manual_owner_kind,
                 reap_scratch,
@@ -245,12 +244,12 @@ impl From<Cli> for Settings {
             },
             require_guard,
             all,
-            deadline: deadline.into(),
+            deadline,
             exit_on_manual,
             cluster_name: metrics.cluster_name.clone(),
             metrics,
             events: !no_events,
-            wait_for_replacements: wait_for_replacements.into(),
+            wait_for_replacements,
             form,
         }
     }

@@ -16,7 +16,7 @@ use clap_complete::Shell;
 
 pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
-pub use self::values::{DryRun, LogFormat, Output, PodName, RequireGuard, Span};
+pub use self::values::{DryRun, LogFormat, Output, PodName, RequireGuard};
 
 #[derive(Debug)]
 pub struct Cli {

@@ -1,6 +1,6 @@
 //! The options, in the groups that the commands share. A group that a command takes is flattened into it.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::gateway::PushGateway;
-use super::values::{self, DryRun, LogFormat, Output, RequireGuard, Span};
+use super::values::{self, DryRun, LogFormat, Output, RequireGuard};
 use crate::{facts::KubeletAlive, selector::NodeSelector};
 
 const WHICH: &str = "Which pods";
@@ -62,8 +62,8 @@ pub struct Options {
 
     /// After the deletes, wait up to this long for the replacements to become Ready, and up to 10 s more to find out
     /// why some are not. Choose less than the schedule's interval
-    #[arg(help_heading = REPORT, long, env, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true)]
-    pub wait_for_replacements: Span,
+    #[arg(help_heading = REPORT, long, env, value_name = "DURATION", value_parser = values::span, default_value = "0s")]
+    pub wait_for_replacements: Duration,
 
     /// Where the metrics of a run go.
     #[command(flatten)]
@@ -129,8 +129,8 @@ pub struct Common {
     pub max_not_ready_percent: u8,
 
     /// Time limit of the whole run
-    #[arg(help_heading = LIMITS, long, env, value_name = "DURATION", default_value = "8m")]
-    pub deadline: Span,
+    #[arg(help_heading = LIMITS, long, env, value_name = "DURATION", value_parser = values::span, default_value = "8m")]
+    pub deadline: Duration,
 
     /// The formats of the answer and the log.
     #[command(flatten)]
@@ -163,13 +163,14 @@ pub struct Thresholds {
         display_order = 7,
         env,
         value_name = "DURATION",
+        value_parser = values::span,
         default_value = "10m"
     )]
-    pub reap_older_than: Span,
+    pub reap_older_than: Duration,
 
     /// How long its node must have been NotReady [default: same as --reap-older-than]
-    #[arg(long, display_order = 8, env, value_name = "DURATION")]
-    pub node_not_ready_for: Option<Span>,
+    #[arg(long, display_order = 8, env, value_name = "DURATION", value_parser = values::span)]
+    pub node_not_ready_for: Option<Duration>,
 }
 
 /// The formats of the answer and the log.

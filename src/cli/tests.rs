@@ -7,7 +7,7 @@ use clap::{CommandFactory, ValueEnum};
 use pod_reaper_test_support::simulated::Dice;
 
 use super::{
-    values::{kind, moment, node_selector, path, regex},
+    values::{kind, moment, node_selector, path, regex, span},
     *,
 };
 
@@ -60,11 +60,7 @@ fn a_duration_has_a_unit() {
         ("1d", 86_400),
         ("0s", 0),
     ] {
-        assert_eq!(
-            text.parse::<Span>().map(Duration::from),
-            Ok(Duration::from_secs(seconds)),
-            "{text:?}"
-        );
+        assert_eq!(span(text), Ok(Duration::from_secs(seconds)), "{text:?}");
     }
     for (text, why) in [
         ("", "it is not a duration"),
@@ -86,22 +82,12 @@ fn a_duration_has_a_unit() {
         ("99999999999999999999y", "it is not a duration"),
         ("99999999999999999y", "it is not a duration"),
     ] {
-        let error = text.parse::<Span>().expect_err(text);
+        let error = span(text).expect_err(text);
         assert!(error.starts_with(why), "{text:?}: {error}");
         assert!(
             error.ends_with("write it with a unit, such as 10m or 1h 30m"),
             "{text:?}: {error}"
         );
-    }
-}
-
-#[test]
-fn a_duration_reads_back_as_it_is_shown() {
-    let mut dice = Dice::new(7);
-    for bits in (0..=32).cycle().take(2_000) {
-        let seconds = dice.below(1 << bits);
-        let span = format!("{seconds}s").parse::<Span>().expect("a duration");
-        assert_eq!(span.to_string().parse(), Ok(span));
     }
 }
 
@@ -128,7 +114,7 @@ fn no_bare_number_is_a_duration() {
         "  12.0 ",
         "18446744073709551616",
     ] {
-        assert!(text.parse::<Span>().is_err(), "{text:?}");
+        assert!(span(text).is_err(), "{text:?}");
     }
 }
 
@@ -137,7 +123,7 @@ fn no_value_makes_a_parser_panic() {
     let mut dice = Dice::new(7);
     for _ in 0..2_000 {
         let text = any_text(&mut dice);
-        let _ = text.parse::<Span>();
+        let _ = span(&text);
         let _ = DryRun::from_str(&text, false);
         let _ = Output::from_str(&text, false);
         let _ = regex(&text);

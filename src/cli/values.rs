@@ -1,7 +1,7 @@
 //! Typed values: each has a type of its own, and its error says what to write.
 
 use std::io::{self, IsTerminal as _};
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -12,44 +12,6 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::facts::KubeletAlive;
 use crate::selector::{NodeSelector, is_name};
-
-/// A duration as a person types it: `10m`, `1h 30m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(Duration);
-
-impl From<Span> for Duration {
-    fn from(span: Span) -> Self {
-        span.0
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        humantime::format_duration(self.0).fmt(f)
-    }
-}
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let trimmed = text.trim();
-        let why = if trimmed.contains('M') {
-            // humantime reads it as months of 30.44 days; here it is a slip for m.
-            Some("M would be months")
-        } else if trimmed.ends_with(|letter: char| letter.is_ascii_digit()) {
-            Some("a bare number has no unit")
-        } else {
-            None
-        };
-        let parsed = humantime::parse_duration(trimmed).ok();
-        let parsed = parsed.filter(|_| why.is_none()).map(Self);
-        parsed.ok_or_else(|| {
-            let why = why.unwrap_or("it is not a duration");
-            format!("{why}; write it with a unit, such as 10m or 1h 30m")
-        })
-    }
-}
 
 /// `--dry-run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -110,6 +72,24 @@ impl std::fmt::Display for PodName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
+}
+
+/// A duration as a person types it: `10m`, `1h 30m`.
+pub(super) fn span(text: &str) -> Result<Duration, String> {
+    let trimmed = text.trim();
+    let why = if trimmed.contains('M') {
+        // humantime reads it as months of 30.44 days; here it is a slip for m.
+        "M would be months"
+    } else if trimmed.ends_with(|letter: char| letter.is_ascii_digit()) {
+        "a bare number has no unit"
+    } else if let Ok(span) = humantime::parse_duration(trimmed) {
+        return Ok(span);
+    } else {
+        "it is not a duration"
+    };
+    Err(format!(
+        "{why}; write it with a unit, such as 10m or 1h 30m"
+    ))
 }
 
 pub(super) fn regex(text: &str) -> Result<Regex, String> {
