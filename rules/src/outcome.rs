@@ -53,40 +53,40 @@ macro_rules! outcomes {
 outcomes! {
     /// Accepted, and seen to be gone.
     Deleted = "deleted", "Force-deleted, and verified to be gone.",
-        "The API server accepted the delete, and the pod was verified to be gone.";
+        "It was deleted, and verified to be gone.";
     /// It went by itself, or it is not known what deleted it.
     Gone = "gone", "It was gone already, or went while it was about to be deleted: nothing is left to do.",
-        "It is gone, but something else deleted it, or it is not known what did. Nothing is left to do.";
+        "Something else deleted it, or it is not known what did. Nothing is left to do.";
     /// The pod is not the one that was judged: how, as a sentence.
     Changed(how) = "changed", "{how} Not deleted.",
-        "It is no longer the pod that was judged. It was not deleted; the next run judges it again.";
+        "It is no longer the pod that was judged: not deleted. The next run judges it again.";
     /// The node is Ready again.
     NodeRecovered = "node-recovered", "The node was Ready again right before the delete: not deleted.",
-        "Its node, read again right before the delete, was Ready. It was not deleted.";
+        "Its node was Ready again right before the delete: not deleted.";
     /// The node is not the one that was judged, or not to be judged so any more: how, as a sentence.
     NodeChanged(how) = "node-changed", "{how} Not deleted.",
-        "Its node, read again right before the delete, was another one, gone, or showed a sign of life, or a rule on it holds the pod by now. It was not deleted.";
+        "Right before the delete its node was another one, gone or alive, or a rule about it held the pod by then: not deleted.";
     /// Its namespace was opted out after it was judged.
     OptedOut = "opted-out",
         "Its namespace was opted out by pod-reaper.io/skip after the pod was judged: not deleted.",
-        "Its namespace was opted out after the pod was judged. It was not deleted.";
+        "Its namespace was opted out after it was judged: not deleted.";
     /// Rights or admission forbid it: the API server's message.
     Denied(message) = "denied", "The API server refused the delete: {message}",
-        "Rights or admission forbid the delete; the report holds the message. Grant the right, or change what refuses the delete.";
+        "Rights or admission forbid the delete; the report has the message. Grant the right, or change what refuses.";
     /// Anything else: the cause.
     Failed(cause) = "failed", "It could not be deleted: {cause}",
-        "The delete failed in another way; the report holds the cause. The next run tries again.";
+        "The delete failed otherwise; the report has the cause. The next run tries again.";
     /// Accepted, and still there.
     StillThere = "still-there",
         "The API server accepted the delete, but the pod is still there: look for a finalizer on it.",
-        "The delete was accepted, but the pod is still there. Look for a finalizer on it.";
+        "The delete was accepted, but the pod is still there: look for a finalizer.";
     /// Accepted, but whether it is gone could not be read: why.
     Unverified(cause) = "unverified",
         "The API server accepted the delete, but whether it is gone could not be read: {cause}",
         "The delete was accepted, but whether the pod is gone could not be read. The next run looks again.";
     /// The run had to end before its turn: why.
     Interrupted(cause) = "interrupted", "The run was ended before its turn, by {cause}; the next one takes it.",
-        "A signal or the deadline came before its turn. The next run takes it.";
+        "A signal or the deadline came first. The next run takes it.";
     /// A dry run would have deleted it.
     WouldDelete = "would-delete", "A real run would force-delete it.",
         "A dry run, or a person said no when asked: a real run would force-delete it.";
@@ -136,19 +136,19 @@ impl ReplacementState {
         match self {
             Self::Back => "It is Ready, or has finished already where it is a Job's.",
             Self::Starting => {
-                "It has a node, and its containers do not run yet: see the image, or a volume that is still attached to the dead node."
+                "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node."
             }
             Self::NotReady => {
-                "Its containers run or crash, and it is not Ready: see its readiness probes and gates, and its log."
+                "Its containers run or crash: see its readiness probes and gates, and its log."
             }
             Self::Pending => {
-                "It has no node, or is not made yet. The cause is the scheduler's or the controller's, where either says one; a DaemonSet's waits for its node."
+                "It has no node, or is not made yet: see the cause that the scheduler or the controller says. A DaemonSet's waits for its node."
             }
             Self::None => {
-                "There will be none, and that is proved: it had no controller, or the controller has ended, is gone, or wants no more pods."
+                "There will be none: it had no controller, or that has ended, is gone, or wants no more pods."
             }
             Self::Unknown => {
-                "It could not be read, or none was found and its controller may have given it another name; the cause says which."
+                "It could not be read, or its controller may have given it another name; the cause says which."
             }
         }
     }

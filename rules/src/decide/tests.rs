@@ -8,6 +8,8 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod page;
+
 use expect_test::{Expect, expect};
 
 use super::*;

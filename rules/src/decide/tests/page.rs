@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use expect_test::expect_file;
-use rules::decide::{ReasonCode, Verdict};
-use rules::outcome::{OutcomeCode, ReplacementState};
+
+use crate::decide::{ReasonCode, Verdict, rules::RULES};
+use crate::outcome::{OutcomeCode, ReplacementState};
 
 fn table<'a>(of: &str, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let rows = rows
@@ -23,14 +24,9 @@ fn the_page_of_reasons_is_current() {
     let states = ReplacementState::ALL.map(|state| (state.as_str(), state.means()));
     let mut page = format!(
         "\
-# Verdicts, reasons, outcomes and replacements
+# Every reason, and what to do
 
-Every verdict, reason, outcome and replacement state that a report can give for a pod, and what to do. The reasons are in the
-order of the rules; the first rule that holds decides.
-
-The program repeats these texts in its reports: this page is made from the same table.
-
-## Verdicts
+Every Terminating pod gets a verdict and a reason. The first rule that holds decides; [How it decides](decisions.md) explains the words.
 
 {}
 ## Reasons
@@ -39,9 +35,14 @@ The program repeats these texts in its reports: this page is made from the same 
     );
     for code in ReasonCode::ALL {
         let (verdict, means, advice) = (code.verdict(), code.means(), code.advice());
+        let rule = RULES
+            .iter()
+            .zip(1..)
+            .find(|(rule, _)| rule.gives.contains(&code));
+        let by = rule.map_or("Limit".to_owned(), |(_, number)| format!("Rule {number}"));
         write!(
             page,
-            "\n### `{code}`\n\nVerdict: `{verdict}`. {means}\n\n**What to do:** {advice}\n"
+            "\n### `{code}`\n\n{by}, `{verdict}`. {means}\n\n**Do:** {advice}\n"
         )
         .unwrap();
     }
@@ -55,12 +56,12 @@ What happened to a pod whose verdict was `reap`.
 {}
 ## Replacements
 
-With `--wait-for-replacements`: how far the replacement of a pod that was deleted, or found gone, has come.
+With `--wait-for-replacements`: how far the pod has come that the owner starts in place of one that went.
 
 {}",
         table("outcome", outcomes),
         table("state", states)
     )
     .unwrap();
-    expect_file!["../../docs/reasons.md"].assert_eq(&page);
+    expect_file!["../../../../docs/reasons.md"].assert_eq(&page);
 }
