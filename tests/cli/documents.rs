@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use expect_test::expect_file;
+use pod_reaper_test_support::pages;
 use serde_json::Value;
 
 use crate::reaper;
@@ -88,4 +89,47 @@ fn the_same_run_as_markdown_and_as_a_page() {
         let name = format!("<wbr><b>{}</b>", pod["name"].as_str().expect("a name"));
         assert!(page.contains(&name), "{name} is missing");
     }
+}
+
+/// The number between two texts, the first of which occurs once.
+fn between(text: &str, before: &str, after: &str) -> u64 {
+    let number = text.split(before).nth(1).expect(before).split(after).next();
+    number.expect(after).parse().expect("a number")
+}
+
+/// From the program's threshold, the CronJob's schedule, and the defaults of Kubernetes.
+#[test]
+fn the_picture_of_a_failure_has_the_numbers_of_the_program_and_so_have_the_pages() {
+    let help = reaper(&["--help"]).run().exits(0).out;
+    let threshold = between(&help, "[env: REAP_OLDER_THAN]\n          [default: ", "m]");
+    let schedule = between(
+        &pages::read("cronjob/base/cronjob.yaml"),
+        "schedule: \"*/",
+        " ",
+    );
+    // The controller manager's grace period, and a pod's own toleration and grace period.
+    let (not_ready, toleration, grace) = (50, 300, 30);
+    let evicted = not_ready + toleration;
+    let stuck = evicted + grace;
+    let reaped = stuck + threshold * 60;
+    let latest = reaped + schedule * 60;
+    let times = [0, not_ready, evicted, stuck, reaped, latest];
+    let said = times.map(|time| match (time / 60, time % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    });
+    let places = times.map(|time| (190 + time * 9 / 20).to_string());
+    let mut picture = pages::read("tests/data/failure.svg");
+    for ((said, place), number) in said.iter().zip(&places).zip(0..) {
+        picture = picture.replace(&format!("{{said{number}}}"), said);
+        picture = picture.replace(&format!("{{x{number}}}"), place);
+    }
+    expect_file!["../../docs/failure.svg"].assert_eq(&picture);
+    for page in ["README.md", "docs/when-nodes-die.md"] {
+        let page = pages::read(page);
+        for said in &said {
+            assert!(page.contains(said), "{said} is not in {page}");
+        }
+    }
+    assert!(pages::read("docs/downtime.md").contains(&said[5]));
 }

@@ -160,7 +160,7 @@ fn the_table_of_kubernetes_begins_and_ends_with_the_versions_of_the_ci() {
             .find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes v"));
         version.expect("Kubernetes").to_owned()
     };
-    let page = read("docs/versions.md");
+    let page = read("tests/versions.md");
     let rows = page
         .lines()
         .filter(|line| line.starts_with("| 1."))
@@ -175,11 +175,13 @@ fn the_table_of_kubernetes_begins_and_ends_with_the_versions_of_the_ci() {
         (supported.first(), supported.last()),
         (Some(&oldest.as_str()), Some(&newest.as_str()))
     );
-    for version in [oldest, newest] {
+    for version in [&oldest, &newest] {
         assert!(
             page.contains(&format!(", {version}")),
             "the text names another version than {version}"
         );
     }
     assert!(!page.contains("failed"), "{rows:#?}");
+    let (minor, _) = newest.rsplit_once('.').expect("a minor version");
+    assert!(pages::read("docs/releases.md").contains(&format!("to {minor}.**")));
 }

@@ -47,7 +47,7 @@ pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
 }
 
 /// Applies `what`, which must cause no warning, and waits until the account has its rights and its guard. Before 1.25 the API
-/// server does not know the CronJob's `podFailurePolicy`, and needs the flag that docs/versions.md names.
+/// server does not know the CronJob's `podFailurePolicy`, and needs the flag that docs/releases.md names.
 pub fn install(cluster: &ControlPlane, what: &str) {
     if what == BASE {
         kubectl(cluster, &["apply", "-k", &folder("cronjob/namespace")]);

@@ -89,6 +89,8 @@ pub fn all() -> Vec<String> {
         "tests/live/README.md",
         "charts/pod-reaper/README.md",
         "release/README.md",
+        "cronjob/README.md",
+        "tests/versions.md",
     ];
     for_users()
         .into_iter()
