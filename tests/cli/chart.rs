@@ -9,7 +9,7 @@ use std::{
 
 use expect_test::expect_file;
 use pod_reaper_test_support::{installed::variable, samples};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::reaper;
 
@@ -347,4 +347,43 @@ fn the_readme_has_every_value() {
     let (_, tail) = rest.split_once(end).expect("its end");
     let table = format!("| value | default | what it is |\n| --- | --- | --- |\n{rows}");
     expect_file![path].assert_eq(&format!("{head}{begin}{table}{end}{tail}"));
+}
+
+/// Of what its annotations name, and release/build fills in.
+#[test]
+fn artifact_hub_finds_what_it_shows() {
+    let chart = yaml("charts/pod-reaper/Chart.yaml");
+    let listed = |name: &str| {
+        let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str();
+        let list = samples::yaml(text.expect(name));
+        list.as_array().expect(name).clone()
+    };
+    for change in listed("changes") {
+        let kind = change["kind"].as_str().expect("a kind");
+        let known = [
+            "added",
+            "changed",
+            "deprecated",
+            "removed",
+            "fixed",
+            "security",
+        ];
+        assert!(known.contains(&kind), "{change}");
+    }
+    let mut shown = listed("links");
+    shown.extend(listed("screenshots"));
+    shown.push(json!({"url": chart["icon"]}));
+    let mut found = 0;
+    for link in shown {
+        let url = link["url"].as_str().expect("an address");
+        let path = url
+            .strip_prefix("https://github.com/YOU/pod-reaper/")
+            .expect(url);
+        if let Some((_, file)) = path.split_once("/main/") {
+            assert!(root().join(file).exists(), "{url}");
+            found += 1;
+        }
+    }
+    assert!(found > 4, "only {found} files");
+    assert_eq!(listed("images")[0]["image"], "YOUR-REGISTRY/pod-reaper");
 }
