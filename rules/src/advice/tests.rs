@@ -54,11 +54,11 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
                 = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
                 = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             it says that it is not Ready: local; renewed; ready False
-                = Risk: Repair the node: see what its conditions say, restart the container runtime or the kubelet. Once it is Ready, its kubelet ends the pod. Or power it off: once it has been silent for --node-not-ready-for, a run judges the pod again. --kubelet-alive=reap has such pods force-deleted.
+                = Risk: Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again. --kubelet-alive=reap has such pods force-deleted.
                 = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
             it renews its lease: local; renewed; lease 0s
             it is reported from: local; renewed; virt-handler 0s
-                = Risk: Repair the node: see what its conditions say, restart the container runtime or the kubelet. Once it is Ready, its kubelet ends the pod. Or power it off: once it has been silent for --node-not-ready-for, a run judges the pod again. --kubelet-alive=reap has such pods force-deleted.
+                = Risk: Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again. --kubelet-alive=reap has such pods force-deleted.
                 = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
             it has an unread lease: local; renewed; lease unread
         "#]],
@@ -191,7 +191,7 @@ fn finalizers_are_explained_where_the_node_is_gone_too() {
     check_each(
         &expect![[r#"
             the node is gone: node gone; held-by example.org/backup
-                = Risk: Find that controller and have it finish. Do not strip the finalizer by hand: what it still has to clean up would stay behind, unnoticed.
+                = Risk: Find that controller, and have it finish. A finalizer that is stripped by hand leaves behind, unnoticed, what had to be cleaned up.
                 = See what set the finalizers (under managedFields, the manager of each f:finalizers), and look at its log. $ kubectl get pod db-0 -n shop --show-managed-fields -o yaml
                 = See what is left of them; a pod goes by itself with the last one, or at the next run. $ kubectl get pod db-0 -n shop -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
         "#]],
