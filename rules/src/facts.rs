@@ -736,6 +736,12 @@ pub struct Owner {
     pub name: String,
 }
 
+impl fmt::Display for Owner {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.kind, self.name)
+    }
+}
+
 /// What distinguishes an object from others of its kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {

@@ -1,5 +1,7 @@
 //! How things are said, wherever they are said: durations, counts, the order of names, and text of others.
 
+use std::fmt::Display;
+
 use jiff::SignedDuration;
 
 /// A duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" for one that lies ahead.
@@ -28,11 +30,19 @@ pub fn spoken(duration: SignedDuration) -> String {
     }
 }
 
-/// How many of a list are not named, where only `shown` of `all` are: "and 3 more"; `None` where that is all.
-pub fn and_more(all: usize, shown: usize) -> Option<String> {
-    all.checked_sub(shown)
-        .filter(|more| *more > 0)
-        .map(|more| format!("and {more} more"))
+/// The first `most` of `names`, and how many more there are.
+pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
+    let shown = names.iter().take(most).map(AsRef::as_ref);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// `what` behind `before`; nothing where there is none.
+pub fn after(before: &str, what: Option<impl Display>) -> String {
+    what.map_or_else(String::new, |what| format!("{before}{what}"))
 }
 
 /// Sorts as people count, `web-2` before `web-10`: each number has its length before it.
@@ -74,4 +84,13 @@ pub fn clean(text: &str) -> String {
 /// A number with the words that go with it.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// The numbers that are not zero, each with its words: "pod|pods" where those of one differ from those of many.
+pub fn counts<'a>(all: impl IntoIterator<Item = (usize, &'a str)>) -> impl Iterator<Item = String> {
+    let some = all.into_iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, words)| {
+        let (one, many) = words.split_once('|').unwrap_or((words, words));
+        counted(count, one, many)
+    })
 }

@@ -8,6 +8,7 @@ use crate::{
     exit::Exit,
     report::{Render, text},
     stop::Stop,
+    words::clean,
 };
 
 /// Writes `answer`, for as long as its reader takes, unless a signal ends the wait. Returns the answer's exit code, or the one
@@ -27,8 +28,8 @@ pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Sto
         } else if output == Output::Text {
             let page = answer.page();
             // The text has no room for each of these, and it comes last.
-            for line in &page.unnamed {
-                tracing::warn!("{line}");
+            for line in page.unnamed() {
+                tracing::warn!("{}", clean(line));
             }
             out.write_all(text::write(&page, terminal::screen()).as_bytes())?;
         } else {

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
     report::page::Tone,
     report::text::{Screen, Text},
     stop::Stop,
-    words::{and_more, spoken},
+    words::{after, listed, spoken},
 };
 
 /// How many workloads, and how many pods of each, are listed before the question; the rest are counted.
@@ -61,58 +62,52 @@ fn is_yes(answer: &str) -> bool {
 /// brings back, then those of which two must not run at once.
 fn question(place: &str, plan: &Plan, now: Timestamp) -> String {
     let mut workloads = BTreeMap::<_, Vec<&Judged>>::new();
-    let mut nodes = BTreeSet::new();
+    let mut unique = BTreeSet::new();
     let reaps = plan.pods.iter();
-    let reaps = reaps.filter(|judged| judged.verdict() == Verdict::Reap);
-    for judged in reaps {
+    for judged in reaps.filter(|judged| judged.verdict() == Verdict::Reap) {
         let pod = &judged.pod;
-        let workload = pod.workload.as_ref().or(pod.owner.as_ref());
-        let workload = workload.map_or("Pods".to_owned(), |it| format!("{} {}", it.kind, it.name));
+        let workload = pod
+            .workload
+            .as_ref()
+            .or(pod.owner.as_ref())
+            .map_or("Pods".to_owned(), ToString::to_string);
         let keeps = judged.reason.given_up().is_empty();
-        let marks = (keeps, pod.controller.is_some(), pod.interchangeable());
-        nodes.extend(pod.node.as_deref().filter(|_| !marks.2));
-        workloads
-            .entry((marks, &pod.namespace, workload))
-            .or_default()
-            .push(judged);
+        let (comes_back, interchangeable) = (pod.controller.is_some(), pod.interchangeable());
+        unique.extend(pod.node.as_deref().filter(|_| !interchangeable));
+        let key = (keeps, comes_back, interchangeable, &pod.namespace, workload);
+        workloads.entry(key).or_default().push(judged);
     }
     let mut page = Text::new(Screen::default());
-    let joined = |names: Vec<String>| names.join(", ");
-    for (((_, comes_back, interchangeable), namespace, workload), pods) in
+    for ((keeps, comes_back, interchangeable, namespace, workload), pods) in
         workloads.iter().take(PREVIEW)
     {
-        let named = pods.iter().take(NAMES).map(|Judged { pod, .. }| {
-            format!(
-                "{} on {}",
-                pod.name,
-                pod.node.as_deref().unwrap_or_default()
-            )
-        });
-        let named = joined(named.chain(and_more(pods.len(), NAMES)).collect());
+        let named = pods
+            .iter()
+            .map(|Judged { pod, .. }| format!("{}{}", pod.name, after(" on ", pod.node.as_ref())));
+        let named = listed(&named.collect_vec(), NAMES);
         let longest = pods.iter().map(|judged| judged.pod.overdue(now)).max();
-        let longest = longest.map(spoken).unwrap_or_default();
-        let mut says = format!("{namespace}: {workload}: {named}; overdue up to {longest}");
-        let lost = pods.iter().flat_map(|judged| judged.reason.given_up());
-        let lost = joined(lost.map(|claim| claim.claim.clone()).collect());
-        for (is, mark) in [
-            (!lost.is_empty(), format!("; given up: {lost}").as_str()),
-            (!interchangeable, "  [unique]"),
-            (!comes_back, "  [nothing brings it back]"),
-        ] {
-            says += if is { mark } else { "" };
-        }
-        page.paragraph("  ", "      ", Tone::Plain, &says);
+        let lost = pods
+            .iter()
+            .flat_map(|judged| judged.reason.given_up())
+            .map(|claim| &claim.claim)
+            .join(", ");
+        let says = [
+            format!("{namespace}: {workload}: {named}"),
+            after("; overdue up to ", longest.map(spoken)),
+            after("; given up: ", (!keeps).then_some(lost)),
+            after("  ", (!interchangeable).then_some("[unique]")),
+            after("  ", (!comes_back).then_some("[nothing brings it back]")),
+        ];
+        page.paragraph("  ", "      ", Tone::Plain, &says.concat());
     }
-    if let Some(more) = and_more(workloads.len(), PREVIEW) {
-        page.line(&format!(
-            "  {more} workloads (see all with --dry-run=client)"
-        ));
-    }
-    if !nodes.is_empty() {
-        let nodes = joined(nodes.into_iter().map(str::to_owned).collect());
-        let says = format!(
-            "[unique]: two copies must not run at once. Make sure that these nodes are off: {nodes}."
-        );
+    let more = workloads.len().saturating_sub(PREVIEW);
+    let more =
+        (more > 0).then(|| format!("and {more} more workloads (see all with --dry-run=client)"));
+    let nodes = unique.into_iter().join(", ");
+    let off = (!nodes.is_empty()).then(|| {
+        format!("[unique]: two copies must not run at once. Make sure that these nodes are off: {nodes}.")
+    });
+    for says in more.into_iter().chain(off) {
         page.paragraph("  ", "      ", Tone::Plain, &says);
     }
     let these = match plan.reaps().count() {
@@ -183,26 +178,26 @@ mod tests {
         let question = question("context prod (api.prod.example.com)", &plan, now);
         expect_test::expect![[r"
               shop: Pods: bare on ds06; overdue up to 2h 30m  [unique]  [nothing brings it back]
-              shop: StatefulSet db: db on ds06; overdue up to 2h 30m  [unique]
-              shop: ReplicaSet web: web-0 on ds06, web-1 on ds06, web-2 on ds06, web-3 on ds06, web-4 on ds06,
+              shop: StatefulSet/db: db on ds06; overdue up to 2h 30m  [unique]
+              shop: ReplicaSet/web: web-0 on ds06, web-1 on ds06, web-2 on ds06, web-3 on ds06, web-4 on ds06
                   and 2 more; overdue up to 2h 30m
-              shop: ReplicaSet worker: worker on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-00: x-00 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-01: x-01 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-02: x-02 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-03: x-03 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-04: x-04 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-05: x-05 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-06: x-06 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-07: x-07 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-08: x-08 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-09: x-09 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-10: x-10 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-11: x-11 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-12: x-12 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-13: x-13 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-14: x-14 on ds06; overdue up to 2h 30m
-              shop: ReplicaSet x-15: x-15 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/worker: worker on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-00: x-00 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-01: x-01 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-02: x-02 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-03: x-03 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-04: x-04 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-05: x-05 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-06: x-06 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-07: x-07 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-08: x-08 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-09: x-09 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-10: x-10 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-11: x-11 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-12: x-12 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-13: x-13 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-14: x-14 on ds06; overdue up to 2h 30m
+              shop: ReplicaSet/x-15: x-15 on ds06; overdue up to 2h 30m
               and 3 more workloads (see all with --dry-run=client)
               [unique]: two copies must not run at once. Make sure that these nodes are off: ds06.
             Force-delete these 29 pods in context prod (api.prod.example.com)? [y/N, within a minute] "]]

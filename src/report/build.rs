@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use super::notices;
@@ -10,7 +11,7 @@ use crate::{
     advice::{self, Advice, Kubectl, Step},
     decide::{Answer, Case, Failure, Policy, ReasonCode, Verdict},
     exit::Exit,
-    facts::{ClusterFacts, Heard, NodeFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
+    facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
     limits::{Hold, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
@@ -44,32 +45,26 @@ impl Report {
             .pods
             .iter()
             .map(|judged| entries.pod(judged, outcomes.get(&judged.pod.uid)))
-            .collect::<Vec<_>>();
-        let asked = |pod: &PodEntry| pod.steps.iter().any(Step::asks);
-        let run_now = pods
-            .iter()
-            .any(asked)
-            .then(|| advice::run_now(facts.now, &entries.kubectl));
+            .collect_vec();
+        let asks = pods.iter().flat_map(|pod| &pod.steps).any(Step::asks);
         let groups = advice::alike(&plan.pods, facts, policy)
             .into_iter()
-            .map(|pods| entries.group(&plan.pods, pods));
-        let mut groups = groups.collect::<Vec<_>>();
-        groups.sort_by_cached_key(|group| {
-            let pod = &pods[group.pods[0]];
-            let owner = pod.owner.as_ref();
-            let owner = owner.map(|owner| (&owner.kind, natural(&owner.name)));
-            (
-                pod.node.as_deref().map(natural),
-                &pod.namespace,
-                owner.map(|(kind, name)| (kind.clone(), name)),
-            )
-        });
+            .map(|pods| entries.group(&plan.pods, pods))
+            .sorted_by_cached_key(|group| {
+                let pod = &pods[group.pods[0]];
+                let owner = pod.owner.as_ref();
+                (
+                    pod.node.as_deref().map(natural),
+                    pod.namespace.clone(),
+                    owner.map(|owner| (owner.kind.clone(), natural(&owner.name))),
+                )
+            });
         let nodes = facts
             .nodes
             .iter()
-            .filter_map(|(name, read)| entries.node(name, read, &plan.pods));
-        let mut nodes = nodes.collect::<Vec<_>>();
-        nodes.sort_by_cached_key(|node| natural(&node.name));
+            .filter_map(|(name, read)| entries.node(name, read, &plan.pods))
+            .sorted_by_cached_key(|node| natural(&node.name))
+            .collect_vec();
         Self {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
@@ -88,8 +83,8 @@ impl Report {
             summary: Summary::new(facts.node_count, &nodes, &pods),
             nodes,
             pods,
-            run_now,
-            groups,
+            run_now: asks.then(|| advice::run_now(facts.now, &entries.kubectl)),
+            groups: groups.collect(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
             notices: notices::of_run(settings, facts, plan),
@@ -108,27 +103,20 @@ fn exit(
     let any = |test: fn(&Judged) -> bool| plan.pods.iter().any(test);
     let unread = !facts.errors.is_empty() || any(|judged| judged.code() == ReasonCode::FactsUnread);
     let failed = outcomes.values().any(|outcome| outcome.code().is_failure());
-    [
-        (
-            any(|judged| judged.code() == ReasonCode::MassOutage),
-            Exit::Held,
-        ),
-        (failed || unread, Exit::Incomplete),
-        (
-            settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual),
-            Exit::Manual,
-        ),
-    ]
-    .into_iter()
-    .filter_map(|(holds, exit)| holds.then_some(exit))
-    .max()
-    .unwrap_or(Exit::Done)
+    if any(|judged| judged.code() == ReasonCode::MassOutage) {
+        Exit::Held
+    } else if failed || unread {
+        Exit::Incomplete
+    } else if settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual) {
+        Exit::Manual
+    } else {
+        Exit::Done
+    }
 }
 
 impl From<&Settings> for SettingsEntry {
     fn from(settings: &Settings) -> Self {
-        let regex =
-            |regex: &Option<regex::Regex>| regex.as_ref().map(|regex| regex.as_str().to_owned());
+        let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(ToString::to_string);
         Self {
             namespace_regex: regex(&settings.namespaces.include),
             namespace_exclude_regex: regex(&settings.namespaces.exclude),
@@ -149,11 +137,8 @@ impl From<&Settings> for SettingsEntry {
 
 /// Selectors as they were typed, joined.
 fn joined(selectors: &[NodeSelector]) -> Option<String> {
-    let typed = selectors
-        .iter()
-        .map(NodeSelector::typed)
-        .collect::<Vec<_>>();
-    (!typed.is_empty()).then(|| typed.join(";"))
+    let typed = selectors.iter().map(NodeSelector::typed).join(";");
+    Some(typed).filter(|typed| !typed.is_empty())
 }
 
 impl From<&Hold> for BreakerEntry {
@@ -175,38 +160,26 @@ impl From<&Hold> for BreakerEntry {
 
 impl Summary {
     fn new(node_count: usize, nodes: &[NodeEntry], pods: &[PodEntry]) -> Self {
-        let states = pods
-            .iter()
-            .filter_map(|pod| Some(pod.replacement.as_ref()?.state));
+        let states = pods.iter().filter_map(|pod| pod.replacement.as_ref());
         Self {
             nodes: node_count,
             nodes_not_ready: nodes.len(),
             pods: pods.len(),
-            verdicts: by_verdict(pods.iter().map(|pod| pod.verdict)),
-            outcomes: OutcomeCode::ALL
-                .into_iter()
-                .map(|code| {
-                    (
-                        code,
-                        pods.iter().filter(|pod| pod.outcome == Some(code)).count(),
-                    )
-                })
-                .collect(),
-            replacements: State::ALL
-                .map(|it| (it, states.clone().filter(|state| *state == it).count()))
-                .into(),
+            verdicts: tally(Verdict::ALL, pods.iter().map(|pod| pod.verdict)),
+            outcomes: tally(OutcomeCode::ALL, pods.iter().filter_map(|pod| pod.outcome)),
+            replacements: tally(State::ALL, states.map(|replacement| replacement.state)),
         }
     }
 }
 
-/// How many have each verdict, none left out.
-fn by_verdict(verdicts: impl Iterator<Item = Verdict>) -> BTreeMap<Verdict, usize> {
-    let mut counts = Verdict::ALL
-        .into_iter()
-        .map(|verdict| (verdict, 0))
-        .collect::<BTreeMap<_, _>>();
-    for verdict in verdicts {
-        *counts.entry(verdict).or_default() += 1;
+/// How many times each of `all` is among `found`, none left out.
+pub(crate) fn tally<T: Ord, const N: usize>(
+    all: [T; N],
+    found: impl Iterator<Item = T>,
+) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::from(all.map(|code| (code, 0)));
+    for code in found {
+        *counts.entry(code).or_default() += 1;
     }
     counts
 }
@@ -275,47 +248,49 @@ impl Entries<'_> {
             NodeRead::Known(node) if node.ready == Ready::True => return None,
             NodeRead::Known(node) => Some(node),
         };
-        let since = |moment: Timestamp| self.facts.now.duration_since(moment).as_secs();
-        let here = || {
-            pods.iter()
-                .filter(|judged| judged.pod.node.as_deref() == Some(name))
+        let now = self.facts.now;
+        let since = |moment: Timestamp| now.duration_since(moment).as_secs();
+        let of_node = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
+        let here = || pods.iter().filter(of_node);
+        let attached = self.facts.attachments.get(name);
+        let entry = NodeEntry {
+            name: name.to_owned(),
+            pods: tally(Verdict::ALL, here().map(Judged::verdict)),
+            volume_attachments: attached.cloned().unwrap_or_default(),
+            ..NodeEntry::default()
         };
-        let attachments = self
-            .facts
-            .attachments
-            .get(name)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let Some(node) = known else {
+            return Some(entry);
+        };
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
         let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
-        let heard = |heard: &Heard| heard.sign(self.facts.now);
-        let lease = known
-            .and_then(|node| node.heard_by(SignBy::Lease))
-            .map(|lease| heard(lease).at);
-        let not_ready_since = known.and_then(|node| node.not_ready_since(self.facts.now));
-        let failure = known.map(|node| Failure::of(self.facts, self.policy, node));
+        let lease = node.heard_by(SignBy::Lease);
+        let lease = lease.map(|lease| lease.sign(now).at);
+        let not_ready_since = node.not_ready_since(now);
+        let failure = Failure::of(self.facts, self.policy, node);
         Some(NodeEntry {
-            name: name.to_owned(),
-            ready: known.map(|node| node.ready),
-            reason: known.and_then(|node| node.ready_reason.clone()),
+            ready: Some(node.ready),
+            reason: node.ready_reason.clone(),
             since: not_ready_since,
             not_ready_seconds: not_ready_since.map(since),
             lease_renewed: lease,
             lease_age_seconds: lease.map(since),
-            signs_of_life: failure.map_or_else(Vec::new, |failure| failure.signs_of_life()),
-            last_heard: known.and_then(NodeFacts::last_heard).map(heard),
-            fenced: failure
-                .and_then(|failure| failure.fenced())
-                .map(str::to_owned),
-            out_of_service: known.is_some_and(|node| node.out_of_service),
-            leaf_marks: known
-                .and_then(|node| node.leaf.as_ref())
+            signs_of_life: failure.signs_of_life(),
+            last_heard: node.last_heard().map(|heard| heard.sign(now)),
+            fenced: failure.fenced().map(str::to_owned),
+            out_of_service: node.out_of_service,
+            leaf_marks: node
+                .leaf
+                .as_ref()
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
-            pods: by_verdict(here().map(Judged::verdict)),
-            volume_attachments: attachments.to_vec(),
-            steps: failure.map_or_else(Vec::new, |failure| {
-                advice::advise_node(&failure, reaped, dead, attachments.len(), &self.kubectl)
-            }),
+            steps: advice::advise_node(
+                &failure,
+                reaped,
+                dead,
+                entry.volume_attachments.len(),
+                &self.kubectl,
+            ),
+            ..entry
         })
     }
 }
@@ -346,13 +321,15 @@ pub(crate) fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<Stri
         .and_then(NodeRead::known)
         .filter(|node| !node.out_of_service)?;
     let attached = facts.attachments.get(&node.name)?;
-    let volumes = pod.volumes().map(|volume| volume.name.as_str());
-    let is_attached = |name: &&str| {
-        attached
-            .iter()
-            .any(|attachment| attachment.volume.as_deref() == Some(name))
+    let is_attached = |name: &&String| {
+        let mut names = attached.iter().map(|attachment| &attachment.volume);
+        names.contains(&Some((*name).clone()))
     };
-    let volumes = volumes.filter(is_attached).collect::<Vec<_>>().join(", ");
+    let volumes = pod
+        .volumes()
+        .map(|volume| &volume.name)
+        .filter(is_attached)
+        .join(", ");
     (!volumes.is_empty()).then(|| {
         format!(
             "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",

@@ -3,7 +3,22 @@
 //! It is also, field by field, the JSON that `--output json` writes (docs/json.md). A writer makes bytes
 //! and knows no destination.
 
+/// Declares what is in the JSON, field by field; docs/json.md and the schemas have the same.
+macro_rules! in_json {
+    ($($(#[$about:meta])* pub struct $name:ident $fields:tt)*) => {
+        $(
+            #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+            #[cfg_attr(test, derive(schemars::JsonSchema))]
+            #[serde(rename_all = "camelCase")]
+            $(#[$about])*
+            pub struct $name $fields
+        )*
+    };
+}
+pub(crate) use in_json;
+
 mod build;
+mod fit;
 pub mod html;
 mod layout;
 pub mod markdown;
@@ -20,7 +35,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub(crate) use self::build::{VERSION, answers_of, detaches_late, notes};
+pub(crate) use self::build::{VERSION, answers_of, detaches_late, notes, tally};
+pub(crate) use self::layout::LINES;
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use self::{page::Page, text::Screen};
 use crate::{cli::Output, exit::Exit};

@@ -1,19 +1,19 @@
 //! A page: what a report, an explanation or a forecast says, before it is text, Markdown or HTML.
 //!
-//! What is folded or summed up is decided where a page is made, by the lines that a text of it has. Text shows the line that
-//! stands for a fold, HTML lets the reader unfold it, and Markdown shows all that is in it.
+//! What is folded or summed up is decided where a page is made (see [`super::fit`]), by the lines that a text of it has.
+//! Text shows the line that stands for a fold, HTML lets the reader unfold it, and Markdown shows all that is in it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::phrases::overdue;
-use super::{text, timeline::Moment};
+use super::phrases;
+use super::timeline::Moment;
 use crate::{
     advice::Step,
+    codes::codes,
     decide::Verdict,
-    facts::ReadError,
-    words::{and_more, counted},
+    facts::{Owner, ReadError},
+    words::{after, listed},
 };
 
 /// What is drawn.
@@ -34,8 +34,6 @@ pub struct Page {
     pub words: Vec<Word>,
     /// The moment of the facts.
     pub judged_at: Timestamp,
-    /// What a text of the page leaves out although nothing else may say it, each in a line: mostly a pod that needs a person.
-    pub unnamed: Vec<String>,
 }
 
 /// A part under its heading.
@@ -46,6 +44,8 @@ pub struct Section {
     pub heading: String,
     pub tone: Tone,
     pub blocks: Vec<Block>,
+    /// A text may fold nothing of it.
+    pub is_whole: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -60,15 +60,14 @@ pub enum Block {
         label: &'static str,
         text: String,
     },
-    /// What to do: in that order, or none waits for another.
-    Steps {
-        ordered: bool,
-        steps: Vec<Step>,
-        /// How many of the first a text leaves out.
-        skipped: usize,
-    },
+    /// What to do, in that order.
+    Steps(Vec<Step>),
     Entry(Entry),
-    Fold(Fold),
+    /// Blocks that a text leaves out, and the line that stands for them; none where that is empty.
+    Fold {
+        says: String,
+        blocks: Vec<Block>,
+    },
 }
 
 /// A pod, several that share what there is to do, or a node.
@@ -83,11 +82,18 @@ pub struct Entry {
     pub tone: Tone,
     /// What it can be found by.
     pub key: Key,
+    /// What it has in common with those that it may be counted with.
+    pub kind: String,
     /// It is more than a row of a table.
     pub is_card: bool,
     /// A card that is unfolded.
     pub open: bool,
     pub blocks: Vec<Block>,
+    /// What a text shows in place of its blocks where it has no room for those.
+    pub brief: Vec<Block>,
+    pub is_brief: bool,
+    /// Each of its pods that needs a person, in a line of the log.
+    pub log: Vec<String>,
     /// What a time axis shows of it.
     pub moments: Vec<Moment>,
 }
@@ -98,22 +104,12 @@ pub struct Key {
     pub namespace: Option<String>,
     pub verdict: Option<Verdict>,
     pub node: Option<String>,
-    /// Kind and name of what made them.
-    pub workloads: Vec<String>,
+    /// What made them.
+    pub workloads: Vec<Owner>,
     /// For how many seconds it is past its deadline.
     pub overdue: Option<i64>,
-    /// What became of its replacement, in a word.
-    pub replacement: Option<&'static str>,
     /// How many pods it is about; 0 where it is no pod.
     pub pods: usize,
-}
-
-/// Blocks that a text leaves out. Without any, it is a line that nothing but a text needs.
-#[derive(Debug, Clone)]
-pub struct Fold {
-    /// The line that stands for them; none where it is empty.
-    pub says: String,
-    pub blocks: Vec<Block>,
 }
 
 /// A code of the contract, such as a reason.
@@ -127,23 +123,65 @@ pub struct Tag {
 /// What a code means.
 #[derive(Debug, Clone)]
 pub struct Word {
-    pub code: &'static str,
     /// `reason`, `outcome` or `replacement`.
     pub of: &'static str,
+    pub code: &'static str,
     pub means: &'static str,
     pub advice: &'static str,
 }
 
-/// How something is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tone {
-    #[default]
-    Plain,
-    Strong,
-    Quiet,
-    Good,
-    Caution,
-    Bad,
+codes! {
+    /// How something is meant.
+    #[derive(Default)]
+    pub enum Tone {
+        #[default]
+        Plain = "plain",
+        Strong = "strong",
+        Quiet = "quiet",
+        Good = "good",
+        Caution = "caution",
+        Bad = "bad",
+    }
+}
+
+/// The sections whose folded lines nothing else may say: notices are for this run alone, and what was not read or not
+/// evicted may be down.
+const LOGGED: [&str; 3] = ["remember", "notices", "unread"];
+/// How many names a line lists, and how many where there is little room.
+pub const NAMES: usize = 10;
+pub const FEW_NAMES: usize = 3;
+
+impl Page {
+    /// What a text leaves out although nothing else may say it, each in a line: mostly a pod that needs a person.
+    pub fn unnamed(&self) -> Vec<&str> {
+        let mut lines = Vec::new();
+        for section in &self.sections {
+            let is_logged = LOGGED.contains(&section.id);
+            for block in &section.blocks {
+                match block {
+                    // Its first pods are listed.
+                    Block::Entry(entry) if entry.is_brief => {
+                        lines.extend(entry.log.iter().skip(FEW_NAMES));
+                    }
+                    Block::Entry(entry) => lines.extend(entry.log.iter().skip(NAMES)),
+                    Block::Fold { blocks, .. } => {
+                        lines.extend(entries(blocks).flat_map(|entry| &entry.log));
+                        let says = unfolded(blocks)
+                            .into_iter()
+                            .filter_map(|block| match block {
+                                Block::Says { tone, text, .. } if *tone != Tone::Quiet => {
+                                    Some(text)
+                                }
+                                _ => None,
+                            });
+                        lines.extend(says.filter(|_| is_logged));
+                    }
+                    Block::Says { .. } | Block::Steps(_) => {}
+                }
+            }
+        }
+        lines.into_iter().map(String::as_str).collect()
+    }
 }
 
 impl Section {
@@ -158,6 +196,14 @@ impl Section {
             heading: heading.into(),
             tone,
             blocks,
+            is_whole: false,
+        }
+    }
+
+    pub(crate) fn whole(self) -> Self {
+        Self {
+            is_whole: true,
+            ..self
         }
     }
 }
@@ -176,251 +222,100 @@ impl Block {
     pub fn is_item(&self) -> bool {
         match self {
             Self::Entry(_) => true,
-            Self::Fold(fold) => !fold.says.is_empty() && !fold.blocks.is_empty(),
-            Self::Says { .. } | Self::Steps { .. } => false,
-        }
-    }
-
-    /// Adds all entries in it to `found`, those that are folded too.
-    pub fn entries<'a>(&'a self, found: &mut Vec<&'a Entry>) {
-        match self {
-            Self::Entry(entry) => found.push(entry),
-            Self::Fold(fold) => fold.blocks.iter().for_each(|block| block.entries(found)),
-            Self::Says { .. } | Self::Steps { .. } => {}
-        }
-    }
-
-    pub fn fold(says: impl Into<String>, blocks: Vec<Self>) -> Self {
-        let says = says.into();
-        Self::Fold(Fold { says, blocks })
-    }
-
-    /// What it begins with.
-    fn begins(&self) -> &str {
-        match self {
-            Self::Says { text, .. } => text,
-            Self::Entry(entry) => &entry.name,
-            Self::Fold(fold) => &fold.says,
-            Self::Steps { steps, .. } => steps.first().map_or("", |step| &step.what),
+            Self::Fold { says, .. } => !says.is_empty(),
+            Self::Says { .. } | Self::Steps(_) => false,
         }
     }
 }
 
-/// As many of `blocks` as so many lines of text can show; a line says how many others there are, and what comes next.
-pub fn fit(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
-    if text::lines(&blocks) <= lines {
-        return blocks;
+impl Entry {
+    /// A pod, by what every page says of one.
+    pub fn of_pod(
+        namespace: &str,
+        name: &str,
+        owner: Option<&Owner>,
+        node: Option<&String>,
+    ) -> Self {
+        Self {
+            name: format!("{namespace}/{name}"),
+            facts: vec![phrases::owner(name, owner), after("on ", node)],
+            key: Key {
+                namespace: Some(namespace.to_owned()),
+                node: node.cloned(),
+                workloads: owner.into_iter().cloned().collect(),
+                pods: 1,
+                ..Key::default()
+            },
+            ..Self::default()
+        }
     }
-    let (mut shown, mut left) = (0, lines.saturating_sub(FOLD_LINES));
-    while let Some(rest) = left.checked_sub(text::lines(&blocks[shown..=shown])) {
-        (left, shown) = (rest, shown + 1);
+
+    /// Whether it is a row that did not go as it should.
+    pub fn is_wrong(&self) -> bool {
+        !self.is_card && matches!(self.tone, Tone::Caution | Tone::Bad)
     }
-    let rest = blocks.split_off(shown);
-    let next = rest.first().map_or("", Block::begins);
-    let next = next.chars().take(WORDS).collect::<String>();
-    let mut entries = Vec::new();
-    for block in &rest {
-        block.entries(&mut entries);
+
+    /// Its facts, those that it lacks aside.
+    pub fn known_facts(&self) -> impl Iterator<Item = &str> {
+        self.facts
+            .iter()
+            .filter(|fact| !fact.is_empty())
+            .map(String::as_str)
     }
-    let pods = entries.iter().map(|entry| entry.key.pods).sum::<usize>();
-    let count = match pods {
-        0 => rest.len().to_string(),
-        pods => counted(pods, "pod", "pods"),
-    };
-    let says = format!("and {count} more, which --output=json has: {next}…");
-    blocks.push(Block::fold(says, rest));
+}
+
+/// What is in folds too, without them.
+pub fn unfolded(blocks: &[Block]) -> Vec<&Block> {
     blocks
+        .iter()
+        .flat_map(|block| match block {
+            Block::Fold { blocks, .. } => unfolded(blocks),
+            other => vec![other],
+        })
+        .collect()
 }
 
-/// How many letters of what is folded are shown.
-const WORDS: usize = 50;
-
-/// How a section gets along with fewer lines than it has.
-pub enum Room<'a> {
-    /// It needs them all.
-    All,
-    /// Its end is folded.
-    First,
-    /// Its rows are folded by their kind.
-    Kinds,
-    /// In its own way.
-    Own(Box<dyn FnOnce(Vec<Block>, usize) -> Vec<Block> + 'a>),
+/// All entries, those in folds too.
+pub fn entries(blocks: &[Block]) -> impl Iterator<Item = &Entry> {
+    unfolded(blocks)
+        .into_iter()
+        .filter_map(|block| match block {
+            Block::Entry(entry) => Some(entry),
+            _ => None,
+        })
 }
 
-/// A blank line and the heading.
-const HEADING: usize = 2;
-/// How many lines every section is sure of.
-const LEAST: usize = 2;
-
-/// The sections that have something to say, in at most so many lines of text. What comes first matters more: it takes what
-/// it needs, but for the lines that every section is sure of.
-pub fn fill(mut parts: Vec<(Section, Room<'_>)>, mut lines: usize) -> Vec<Section> {
-    parts.retain(|(section, _)| !section.blocks.is_empty());
-    let sure = |(section, room): &(Section, Room<'_>)| {
-        let first = &section.blocks[..section.blocks.len().min(LEAST)];
-        HEADING
-            + if matches!(room, Room::All) {
-                text::lines(&section.blocks)
-            } else {
-                LEAST.min(text::lines(first))
-            }
-    };
-    let mut later = parts.iter().map(sure).sum::<usize>();
-    let fill = parts.into_iter().map(|part| {
-        later -= sure(&part);
-        let (mut section, room) = part;
-        let blocks = std::mem::take(&mut section.blocks);
-        let room_for = lines.saturating_sub(later + HEADING);
-        let blocks = match room {
-            Room::All => blocks,
-            Room::First => fit(blocks, room_for),
-            Room::Kinds => by_kind(blocks, room_for),
-            Room::Own(own) => own(blocks, room_for),
-        };
-        lines = lines.saturating_sub(HEADING + text::lines(&blocks));
-        Section { blocks, ..section }
+/// The first of `names`, and the others in a fold that has no line of its own.
+pub fn first_of(names: &[&str]) -> (String, Option<Block>) {
+    let rest = names.iter().skip(NAMES).join(", ");
+    let rest = (!rest.is_empty()).then(|| Block::Fold {
+        says: String::new(),
+        blocks: vec![Block::says(Tone::Plain, format!("The others: {rest}"))],
     });
-    fill.collect()
+    (listed(names, NAMES), rest)
+}
+
+/// A paragraph each.
+pub fn paragraphs(texts: impl IntoIterator<Item = impl Into<String>>) -> Vec<Block> {
+    texts
+        .into_iter()
+        .map(|text| Block::says(Tone::Plain, text))
+        .collect()
 }
 
 /// What could not be read, and what could not be seen.
-pub fn unread<'a>(errors: &[ReadError], unseen: &[String]) -> [(Section, Room<'a>); 2] {
-    let says = |says: String| Block::says(Tone::Plain, says);
+pub fn unread(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
+    let heading = format!("Could not be read: {}", errors.len());
     let causes = errors
         .iter()
-        .map(|error| says(format!("{}: {}", error.what, error.cause)));
-    let heading = format!("Could not be read: {}", errors.len());
-    let unseen = unseen.iter().cloned().map(says);
+        .map(|error| format!("{}: {}", error.what, error.cause));
     [
-        (
-            Section::new("unread", heading, Tone::Bad, causes.collect()),
-            Room::First,
-        ),
-        (
-            Section::new(
-                "unseen",
-                "Could not be seen",
-                Tone::Caution,
-                unseen.collect(),
-            ),
-            Room::First,
+        Section::new("unread", heading, Tone::Bad, paragraphs(causes)),
+        Section::new(
+            "unseen",
+            "Could not be seen",
+            Tone::Caution,
+            paragraphs(unseen),
         ),
     ]
-}
-
-/// How many lines the line that stands for a fold can take.
-pub const FOLD_LINES: usize = 2;
-/// How many names a line lists.
-pub const NAMES: usize = 10;
-
-/// The first `count` of `names`, and where there are more, the others in a fold that has no line of its own.
-pub fn first_of<T: AsRef<str>>(names: &[T], count: usize) -> (String, Option<Block>) {
-    let joined = |names: &[T]| {
-        names
-            .iter()
-            .map(AsRef::as_ref)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let (first, rest) = names.split_at(names.len().min(count));
-    match and_more(names.len(), count) {
-        None => (joined(first), None),
-        Some(more) => {
-            let rest = Block::says(Tone::Plain, format!("The others: {}", joined(rest)));
-            (
-                format!("{} {more}", joined(first)),
-                Some(Block::fold("", vec![rest])),
-            )
-        }
-    }
-}
-
-/// How many pods `entries` are, of what and where; they have one tag.
-pub fn summed<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> String {
-    let keys = || entries.clone().map(|entry| &entry.key);
-    let pods = counted(keys().map(|key| key.pods).sum(), "pod", "pods");
-    let of = |what: &str, many: &str, names: BTreeSet<&str>| match names.len() {
-        0 => String::new(),
-        1 => format!(" {what} {}", names.into_iter().collect::<String>()),
-        count => format!(" {what} {count} {many}"),
-    };
-    let workloads = of(
-        "of",
-        "workloads",
-        keys()
-            .flat_map(|key| &key.workloads)
-            .map(String::as_str)
-            .collect(),
-    );
-    let nodes = of(
-        "on",
-        "nodes",
-        keys().filter_map(|key| key.node.as_deref()).collect(),
-    );
-    let longest = keys().filter_map(|key| key.overdue).max().map(overdue);
-    let longest = longest.map(|it| ", ".to_owned() + &it.replace("overdue ", "overdue up to "));
-    let tag = entries.clone().find_map(|entry| entry.tag);
-    let tag = tag
-        .map(|tag| format!("  [{}]", tag.code))
-        .unwrap_or_default();
-    let replacement = entries.clone().find_map(|entry| entry.key.replacement);
-    let replacement = replacement.map(|state| format!("  replacement {state}"));
-    let tag = tag + &replacement.unwrap_or_default();
-    // What went wrong, and why a replacement is not back, is told by one of them.
-    let is_back = |entry: &Entry| entry.key.replacement.is_none_or(|state| state == "back");
-    let wrong =
-        entries.filter(|entry| !entry.is_card && (entry.tone == Tone::Bad || !is_back(entry)));
-    let mut wrong = wrong
-        .flat_map(|entry| &entry.blocks)
-        .filter_map(|block| match block {
-            Block::Says { text, .. } => Some(format!(" such as: {text}")),
-            _ => None,
-        });
-    let wrong = wrong.next().unwrap_or_default();
-    format!(
-        "{pods}{workloads}{nodes}{}{tag}{wrong}",
-        longest.unwrap_or_default()
-    )
-}
-
-/// Rows as they are, or where they are too many folded by tag and node, or even by tag alone. All have to be entries.
-pub fn by_kind(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
-    if text::lines(&blocks) <= lines {
-        return blocks;
-    }
-    let entries = blocks.into_iter().filter_map(|block| match block {
-        Block::Entry(entry) => Some(entry),
-        _ => None,
-    });
-    let tag = |entry: &Entry| (entry.tag.map(|tag| tag.code), entry.key.replacement);
-    // In the order in which they come first.
-    let mut kinds = Vec::<Vec<Entry>>::new();
-    let mut places = BTreeMap::new();
-    for entry in entries {
-        let kind = (tag(&entry), entry.key.node.clone());
-        let place = *places.entry(kind).or_insert(kinds.len());
-        kinds.resize(kinds.len().max(place + 1), Vec::new());
-        kinds[place].push(entry);
-    }
-    kinds.sort_by_key(|alike| tag(&alike[0]));
-    let fold = |entries: &[Entry]| match entries {
-        [entry] => Block::Entry(entry.clone()),
-        entries => {
-            let blocks = entries.iter().cloned().map(Block::Entry);
-            Block::fold(summed(entries.iter()), blocks.collect())
-        }
-    };
-    let by_node = kinds
-        .iter()
-        .map(|entries| fold(entries))
-        .collect::<Vec<_>>();
-    if text::lines(&by_node) <= lines {
-        return by_node;
-    }
-    let by_tag = kinds.chunk_by(|one, other| tag(&one[0]) == tag(&other[0]));
-    let by_tag = by_tag.map(|nodes| {
-        let folds = nodes.iter().map(|entries| fold(entries));
-        Block::fold(summed(nodes.iter().flatten()), folds.collect())
-    });
-    fit(by_tag.collect(), lines)
 }

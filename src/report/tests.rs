@@ -15,7 +15,6 @@ use schemars::{
 };
 use serde_json::{Value, json};
 
-use super::page::Entry;
 use super::{samples::*, *};
 use crate::{
     decide::Verdict,
@@ -83,14 +82,6 @@ fn in_json(report: &Report) -> BTreeSet<Row> {
     pods.collect()
 }
 
-/// The entries of a page, folded ones too.
-fn entries(page: &Page) -> Vec<&Entry> {
-    let mut found = Vec::new();
-    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
-    blocks.for_each(|block| block.entries(&mut found));
-    found
-}
-
 /// The text of an HTML page, without its tags.
 fn text_of_html(html: &str) -> String {
     let mut text = String::new();
@@ -107,8 +98,9 @@ fn text_of_html(html: &str) -> String {
 fn every_pod_is_on_the_page_and_every_format_draws_it() {
     for report in reports() {
         let page = report.page();
-        let of_pods = entries(&page);
-        let of_pods = of_pods.iter().filter(|entry| entry.key.verdict.is_some());
+        let sections = page.sections.iter();
+        let of_pods = sections.flat_map(|section| page::entries(&section.blocks));
+        let of_pods = of_pods.filter(|entry| entry.key.verdict.is_some());
         let rows = of_pods.map(|entry| {
             let verdict = entry.key.verdict.expect("a verdict").to_string();
             let tag = entry.tag.map(|tag| tag.code.to_owned());
@@ -128,7 +120,7 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
             let shown = text.contains(&format!("  {name}  "));
             assert!(shown || text.contains(" pods "), "{name}: {text}");
             let unnamed = page
-                .unnamed
+                .unnamed()
                 .iter()
                 .any(|line| line.starts_with(&format!("{name} ")));
             assert!(unnamed || shown || verdict != "manual", "{name}");
@@ -209,11 +201,11 @@ fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
         let shown = words(&text);
         let others = [words(&markdown::write(&page)), words(&html::write(&page))];
         let logged = page
-            .unnamed
-            .iter()
+            .unnamed()
+            .into_iter()
             .filter_map(|line| line.split_once(" on "));
         let logged = logged.map(|(name, _)| name).collect::<BTreeSet<_>>();
-        let told = format!("{text}{}", page.unnamed.join("\n"));
+        let told = format!("{text}{}", page.unnamed().join("\n"));
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         let noted = report.pods.iter().filter(|pod| pod.note.is_some());
         let noted = noted.map(phrases::name).filter(|name| !told.contains(name));

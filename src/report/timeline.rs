@@ -1,5 +1,6 @@
 //! When a node and its Terminating pods came to where they are: the moments that a report can draw.
 
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{NodeEntry, PodEntry, Report, phrases};
@@ -23,21 +24,15 @@ pub const NOT_READY: &str = "NotReady";
 
 /// The moments of `node` in the order of time.
 pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
-    let pods = report
-        .pods
-        .iter()
-        .filter(|pod| pod.node.as_ref() == Some(&node.name))
-        .collect::<Vec<_>>();
+    let here = |pod: &&PodEntry| pod.node.as_ref() == Some(&node.name);
+    let pods = report.pods.iter().filter(here).collect_vec();
     let acted = report.mode == ModeCode::Delete && pods.iter().any(|pod| phrases::acted(pod));
-    let judged = if acted {
-        "pod-reaper judged and acted"
+    let (word, judged) = if acted {
+        ("reaped", "pod-reaper judged and acted")
     } else {
-        "pod-reaper judged"
+        ("judged", "pod-reaper judged")
     };
-    let judged = match phrases::terminating(node) {
-        None => judged.to_owned(),
-        Some(counts) => format!("{judged}; of its Terminating pods: {counts}"),
-    };
+    let judged = format!("{judged}: {}", phrases::terminating(node));
     let requested = pods
         .iter()
         .filter_map(|pod| pod.deletion_requested)
@@ -73,24 +68,19 @@ pub fn of(report: &Report, node: &NodeEntry) -> Vec<Moment> {
             "the thresholds are passed: from here on they count as stuck",
             stuck,
         ),
-        (
-            if acted { "reaped" } else { "judged" },
-            &judged,
-            vec![report.judged_at],
-        ),
+        (word, &judged, vec![report.judged_at]),
     ];
     let moments = moments.into_iter().filter_map(|(word, what, times)| {
-        let (first, last) = (times.iter().min().copied()?, times.iter().max().copied()?);
+        let (first, last) = times.into_iter().minmax().into_option()?;
+        let what = what.to_owned();
         Some(Moment {
             word,
-            what: what.to_owned(),
+            what,
             first,
             last,
         })
     });
-    let mut moments = moments.collect::<Vec<_>>();
-    moments.sort_by_key(|moment| moment.first);
-    moments
+    moments.sorted_by_key(|moment| moment.first).collect()
 }
 
 /// When both thresholds are passed; `None` for a pod that they do not bear on, or where that is out of all bounds.

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use crate::{
     facts::{Census, ClusterFacts, NodeRead, Ready},
-    words::{and_more, spoken},
+    words::{listed, spoken},
 };
 
 /// The number of lines that say what they have, in addition to the one that says when they failed.
@@ -36,13 +36,8 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
         }
     }
     let lines = alike.iter().take(LINES).map(|((_, here, there), what)| {
-        let more = and_more(what.len(), NAMES)
-            .map(|more| format!(" {more}"))
-            .unwrap_or_default();
-        let named = what[..what.len().min(NAMES)].join(", ");
-        format!(
-            "{here} of {down} NotReady nodes, and {there} of the {others} others: {named}{more}"
-        )
+        let named = listed(what, NAMES);
+        format!("{here} of {down} NotReady nodes, and {there} of the {others} others: {named}")
     });
     let mut lines = lines.collect::<Vec<_>>();
     if lines.is_empty() && others > 0 {

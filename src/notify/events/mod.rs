@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::{StreamExt, future, stream};
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -17,8 +18,9 @@ use crate::decide::{Reason, ReasonCode, Verdict};
 use crate::facts::{ClusterFacts, NodeRead, PodFacts, Uid};
 use crate::limits::{Judged, Plan};
 use crate::outcome::{Outcome, OutcomeCode};
+use crate::report::page::NAMES;
 use crate::stop::Stop;
-use crate::words::{clean, counted};
+use crate::words::{clean, counted, listed};
 
 /// The API's limit of a note, in bytes.
 const NOTE_LIMIT: usize = 1_024;
@@ -49,7 +51,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
     let events = done(record)
         .into_iter()
         .chain(waiting(record))
-        .collect::<Vec<_>>();
+        .collect_vec();
     let all = events.len();
     let mut written = 0;
     let mut first_failure = None;
@@ -114,26 +116,16 @@ impl<'a> RunRecord<'a> {
 
 /// One Event for each owner, node and reason of which pods were deleted, and one for each such node.
 fn done(record: &RunRecord<'_>) -> Vec<Event> {
-    let mut owners = BTreeMap::<(&str, Reference, ReasonCode), Vec<&PodFacts>>::new();
-    let mut nodes = BTreeMap::<&str, usize>::new();
-    let reaps = record
-        .plan
-        .pods
-        .iter()
-        .filter(|judged| judged.verdict() == Verdict::Reap);
-    for judged in reaps {
+    let mut owners = BTreeMap::<_, Vec<&PodFacts>>::new();
+    let mut nodes = BTreeMap::<_, usize>::new();
+    for judged in &record.plan.pods {
         let pod = &judged.pod;
-        let Some(node) = pod.node.as_deref() else {
-            continue;
-        };
-        if record.outcomes.get(&pod.uid) != Some(&Outcome::Deleted) {
-            continue;
+        let is_deleted = record.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
+        if let Some(node) = pod.node.as_deref().filter(|_| is_deleted) {
+            let of = (node, Reference::controller(pod), judged.code());
+            owners.entry(of).or_default().push(pod);
+            *nodes.entry(node).or_default() += 1;
         }
-        owners
-            .entry((node, Reference::controller(pod), judged.code()))
-            .or_default()
-            .push(pod);
-        *nodes.entry(node).or_default() += 1;
     }
     let event = |regarding: Reference, related, code: ReasonCode, note: String| Event {
         is_warning: false,
@@ -141,23 +133,16 @@ fn done(record: &RunRecord<'_>) -> Vec<Event> {
         action: camel_case(OutcomeCode::Deleted.as_str()),
         regarding,
         related,
-        note,
+        note: fit(&note, ""),
     };
     let of_owners = owners.into_iter().map(|((node, owner, code), pods)| {
         let note = owner_note(node, &owner, code, &pods);
         event(owner, record.node(node), code, note)
     });
     let of_nodes = nodes.into_iter().filter_map(|(name, deleted)| {
-        let manual = record
-            .manual()
-            .filter(|judged| judged.pod.node.as_deref() == Some(name))
-            .count();
-        Some(event(
-            record.node(name)?,
-            None,
-            ReasonCode::Stuck,
-            node_note(name, deleted, manual),
-        ))
+        let here = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
+        let note = node_note(name, deleted, record.manual().filter(here).count());
+        Some(event(record.node(name)?, None, ReasonCode::Stuck, note))
     });
     of_owners.chain(of_nodes).collect()
 }
@@ -179,15 +164,11 @@ fn waiting(record: &RunRecord<'_>) -> impl Iterator<Item = Event> {
 
 /// A code of the report as the reason of an Event: `local-volume` is `LocalVolume`.
 fn camel_case(code: &str) -> String {
-    let words = code.split('-').map(|word| {
-        let mut letters = word.chars();
-        letters
-            .next()
-            .map(|first| first.to_ascii_uppercase())
-            .into_iter()
-            .chain(letters)
+    let words = code.split('-').flat_map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        [first.to_ascii_uppercase(), rest.to_owned()]
     });
-    words.flatten().collect()
+    words.collect()
 }
 
 fn owner_note(node: &str, owner: &Reference, code: ReasonCode, pods: &[&PodFacts]) -> String {
@@ -196,30 +177,15 @@ fn owner_note(node: &str, owner: &Reference, code: ReasonCode, pods: &[&PodFacts
         _ => "",
     };
     let stuck = format!("stuck Terminating on NotReady node {node}{answered}");
-    if owner.kind == "Pod" && pods.iter().any(|pod| pod.uid == owner.uid) {
-        return fit(
-            &format!("Force-deleted: it was {stuck}. It has no controller to start another."),
-            "",
-        );
+    if owner.kind == "Pod" {
+        return format!("Force-deleted: it was {stuck}. It has no controller to start another.");
     }
-    let mut note = match pods.len() {
-        1 => format!("Force-deleted a pod that was {stuck}: "),
-        many => format!("Force-deleted {many} pods that were {stuck}: "),
+    let what = match pods.len() {
+        1 => "a pod that was".to_owned(),
+        many => format!("{many} pods that were"),
     };
-    for (at, pod) in pods.iter().enumerate() {
-        let comma = if at == 0 { "" } else { ", " };
-        let more = match pods.len() - at - 1 {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        // The name must leave room for the count of those after it.
-        if note.len() + comma.len() + pod.name.len() + more.len() > NOTE_LIMIT {
-            note += &format!(" and {} more", pods.len() - at);
-            break;
-        }
-        note = note + comma + &pod.name;
-    }
-    fit(&note, "")
+    let names = pods.iter().map(|pod| &pod.name).collect_vec();
+    format!("Force-deleted {what} {stuck}: {}", listed(&names, NAMES))
 }
 
 fn node_note(name: &str, deleted: usize, manual: usize) -> String {
@@ -229,22 +195,16 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
         manual => counted(manual, "needs a person", "need a person"),
     };
     let power_off = advice::power_off(name).what;
-    fit(
-        &format!("Force-deleted {pods} stuck Terminating here; {persons}. {power_off}"),
-        "",
-    )
+    format!("Force-deleted {pods} stuck Terminating here; {persons}. {power_off}")
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
     let unverified = reason.ties.unverified.iter();
-    let claims = unverified.map(|it| it.claim.as_str()).collect::<Vec<_>>();
-    let why = match claims.as_slice() {
-        [] => &reason.sentence,
-        claims => &format!(
-            "It is unverified whether its storage is on the dead node: {}.",
-            claims.join(", ")
-        ),
+    let claims = unverified.map(|it| &it.claim).join(", ");
+    let why = match claims.as_str() {
+        "" => &reason.sentence,
+        claims => &format!("It is unverified whether its storage is on the dead node: {claims}."),
     };
     let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
     fit(

@@ -35,9 +35,10 @@ fn kept(former: &str, exposition: &Exposition) -> impl Iterator<Item = String> {
     let families = former
         .split(Family::HEAD)
         .filter(|family| family.starts_with(Family::PREFIX));
-    let missing = families.filter(|family| {
-        let name = family.split(' ').next().unwrap_or_default();
-        exposition.families.iter().all(|family| family.name != name)
-    });
-    missing.map(|family| format!("{}{family}", Family::HEAD))
+    families
+        .filter(|family| {
+            let name = family.split(' ').next().unwrap_or_default();
+            exposition.families.iter().all(|family| family.name != name)
+        })
+        .map(|family| format!("{}{family}", Family::HEAD))
 }

@@ -15,11 +15,11 @@ mod push;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io;
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -32,6 +32,7 @@ use crate::report::Report;
 use crate::report::notices::NoticeCode;
 use crate::settings::{ModeCode, Settings};
 use crate::stop::Stop;
+use crate::words::after;
 
 /// Time limit for handing over: it must not keep a run from ending.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -58,34 +59,19 @@ impl<'a> Metrics<'a> {
     }
 
     pub fn take(&mut self, report: &Report) {
+        let summary = &report.summary;
         let pods = ReasonCode::ALL.map(|code| {
             let count = report.pods.iter().filter(|pod| pod.reason == code).count();
-            (
-                vec![
-                    ("verdict", code.verdict().as_str().into()),
-                    ("reason", code.as_str().into()),
-                ],
-                count.to_string(),
-            )
+            let verdict = label("verdict", code.verdict().as_str());
+            let labels = [verdict, label("reason", code.as_str())].join(",");
+            (labels, count.to_string())
         });
-        let outcomes = report
-            .summary
-            .outcomes
-            .iter()
-            .map(|(code, count)| (code.as_str(), *count));
-        let replacements = report
-            .summary
-            .replacements
-            .iter()
-            .map(|(state, count)| (state.as_str(), *count));
         let notices = NoticeCode::ALL.map(|code| {
             let counts = report.notices.iter().filter(|notice| notice.code == code);
-            (code.as_str(), counts.map(|notice| notice.count).sum())
+            (code, counts.map(|notice| notice.count).sum::<usize>())
         });
-        let (outcomes, notices) = (each("outcome", outcomes), each("notice", notices));
-        let not_ready = one(&report.summary.nodes_not_ready);
         let held = report.breaker.as_ref().map_or(0, |breaker| breaker.held);
-        self.refused = report.summary.outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
+        self.refused = summary.outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
         self.of_report = vec![
             (
                 "pods",
@@ -95,12 +81,12 @@ impl<'a> Metrics<'a> {
             (
                 "outcomes",
                 "Pods that were to be reaped in the last run, by what happened.",
-                outcomes,
+                each("outcome", &summary.outcomes),
             ),
             (
                 "nodes_not_ready",
                 "NotReady nodes, leaf nodes and unread ones included.",
-                not_ready,
+                one(&summary.nodes_not_ready),
             ),
             (
                 "breaker_held_pods",
@@ -115,26 +101,24 @@ impl<'a> Metrics<'a> {
             (
                 "replacements",
                 "Replacements that the last run waited for, by how far they had come at its end.",
-                each("state", replacements),
+                each("state", &summary.replacements),
             ),
             (
                 "notices",
                 "How many pods, or other things, the notices of the last run are about.",
-                notices,
+                each("notice", notices),
             ),
         ];
     }
 
     /// A forecast in numbers, which stand beside those of runs: by node, how many pods would need a person.
     pub fn take_forecast(&mut self, forecast: &Forecast) {
-        let nodes = forecast.nodes.iter().map(|node| {
-            let labels = vec![("node", node.node.clone().into())];
-            (labels, node.counts.needs_person.to_string())
-        });
+        let nodes = forecast.nodes.iter();
+        let nodes = nodes.map(|node| (&node.node, node.counts.needs_person));
         self.of_report = vec![(
             "forecast_needs_person",
             "Pods that would need a person if this node died.",
-            nodes.collect(),
+            each("node", nodes),
         )];
     }
 
@@ -199,16 +183,12 @@ impl<'a> Metrics<'a> {
             && [Exit::Done, Exit::Manual].contains(&exit)
             && !self.of_report.is_empty()
             && !self.refused;
+        let mode = self.settings.task.mode();
         // An audit of a saved state hands nothing over.
         let modes = ModeCode::ALL
             .into_iter()
-            .filter(|mode| *mode != ModeCode::Snapshot);
-        let modes = modes.map(|mode| {
-            (
-                mode.as_str(),
-                usize::from(mode == self.settings.task.mode()),
-            )
-        });
+            .filter(|mode| *mode != ModeCode::Snapshot)
+            .map(|it| (it, u8::from(it == mode)));
         let ended = Duration::try_from(ended.as_duration())
             .unwrap_or_default()
             .as_secs_f64();
@@ -230,17 +210,16 @@ impl<'a> Metrics<'a> {
                 "When the last run ended.",
                 one(&ended),
             ),
+            (
+                "build_info",
+                "The program's version.",
+                each("version", [(env!("CARGO_PKG_VERSION"), 1)]),
+            ),
         ]);
         if success {
             let help = "When a run that may delete last did all that it should; a person may still be needed.";
             all.push(("last_success_timestamp_seconds", help, one(&ended)));
         }
-        let version = vec![("version", env!("CARGO_PKG_VERSION").into())];
-        all.push((
-            "build_info",
-            "The program's version.",
-            vec![(version, "1".to_owned())],
-        ));
         self.families(&all, success)
     }
 
@@ -254,25 +233,31 @@ impl<'a> Metrics<'a> {
     }
 }
 
-/// Labels, and the value.
-type Sample = (Vec<(&'static str, Cow<'static, str>)>, String);
+/// Labels as they are written, and the value.
+type Sample = (String, String);
 /// What a metric is called, what it says, and its samples.
 type Numbers = (&'static str, &'static str, Vec<Sample>);
 
 /// One sample without labels.
 fn one(value: &impl ToString) -> Vec<Sample> {
-    vec![(Vec::new(), value.to_string())]
+    vec![(String::new(), value.to_string())]
 }
 
-/// One sample for each value of `label`.
-fn each(
-    label: &'static str,
-    counts: impl IntoIterator<Item = (&'static str, usize)>,
+/// One sample for each value of a label.
+fn each<T: ToString, N: ToString>(
+    name: &str,
+    counts: impl IntoIterator<Item = (T, N)>,
 ) -> Vec<Sample> {
     counts
         .into_iter()
-        .map(|(value, count)| (vec![(label, value.into())], count.to_string()))
+        .map(|(value, count)| (label(name, &value.to_string()), count.to_string()))
         .collect()
+}
+
+/// A label, escaped as the format asks for.
+fn label(name: &str, value: &str) -> String {
+    let value = value.replace('\\', r"\\").replace('"', "\\\"");
+    format!("{name}=\"{}\"", value.replace('\n', r"\n"))
 }
 
 /// Does `work`, for no longer than `limit`. A failure is logged, with what was not `done` and what to check.
@@ -322,28 +307,14 @@ impl Family {
         let name = format!("{}{name}", Self::PREFIX);
         let mut text = format!("{}{name} {help}\n# TYPE {name} gauge\n", Self::HEAD);
         for (labels, value) in samples {
-            let labels = cluster
-                .map(|cluster| ("cluster", cluster))
-                .into_iter()
-                .chain(labels.iter().map(|(label, value)| (*label, &**value)));
-            let labels = labels.map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
-            let labels = labels.collect::<Vec<_>>().join(",");
-            let labels = if labels.is_empty() {
-                labels
-            } else {
-                format!("{{{labels}}}")
-            };
+            let cluster = cluster.map(|cluster| label("cluster", cluster));
+            let labels = Some(labels.clone()).filter(|labels| !labels.is_empty());
+            let labels = cluster.into_iter().chain(labels).join(",");
+            let labels = Some(labels).filter(|labels| !labels.is_empty());
+            let labels = labels.map(|labels| format!("{{{labels}}}"));
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "{name}{labels} {value}");
+            let _ = writeln!(text, "{name}{} {value}", after("", labels));
         }
         Self { name, text }
     }
-}
-
-/// Escapes a value as the format asks for within quotes.
-fn escaped(value: &str) -> String {
-    value
-        .replace('\\', r"\\")
-        .replace('"', "\\\"")
-        .replace('\n', r"\n")
 }

@@ -1,113 +1,82 @@
 //! The explanation as a page: the verdict and the rule that decides, then what to do, then what was seen.
 
 use super::Explanation;
-use crate::decide::{Answer, Evaluation};
-use crate::report::page::{Block, Entry, Page, Room, Section, Tone, fill, unread};
-use crate::report::{phrases, text};
+use itertools::Itertools as _;
+
+use crate::decide::{Answer, Evaluation, ReasonCode};
+use crate::report::page::{Block, Entry, Page, Section, Tone, paragraphs, unread};
+use crate::report::phrases;
+use crate::words::after;
 
 /// The lines of a text without all rules.
 const LINES: usize = 30;
 
 pub(super) fn page(answer: &Explanation) -> Page {
     let pod = &answer.pod;
-    let source = answer.snapshot.as_ref().map(|file| format!(" by {file},"));
     let about = format!(
-        "pod-reaper {}: explained{} as of {}. Nothing was changed.",
+        "pod-reaper {}: explained as of {}{}. Nothing was changed.",
         answer.program_version,
-        source.unwrap_or_default(),
-        answer.judged_at.strftime("%F %TZ")
+        answer.judged_at.strftime("%F %TZ"),
+        after(", by ", answer.snapshot.as_ref())
     );
     let judgement = &answer.judgement;
     let verdict = match (judgement.verdict, judgement.reason) {
         (Some(verdict), Some(reason)) => format!("{verdict} [{reason}]"),
         _ => "none, no run judges it".to_owned(),
     };
-    let rules = || answer.rules.iter().chain(&answer.limits);
-    let by = rules()
-        .find(|rule| rule.decides)
-        .map(|rule| match rule.number {
-            Some(number) => format!(", by rule {number} ({})", rule.asks),
-            None => format!(", by a limit of the run ({})", rule.asks),
-        });
-    let mut says = vec![format!("{}/{}", pod.namespace, pod.name)];
-    says.push(phrases::owner(&pod.name, pod.owner.as_ref()));
-    says.extend(pod.node.as_ref().map(|node| format!("on {node}")));
-    says.push(match pod.overdue_seconds {
+    let mut rules = answer.rules.iter().chain(&answer.limits);
+    let decides = rules.find(|rule| rule.decides);
+    let by = decides.map(|rule| match rule.number {
+        Some(number) => format!(", by rule {number} ({})", rule.asks),
+        None => format!(", by a limit of the run ({})", rule.asks),
+    });
+    let entry = Entry::of_pod(
+        &pod.namespace,
+        &pod.name,
+        pod.owner.as_ref(),
+        pod.node.as_ref(),
+    );
+    let state = match pod.overdue_seconds {
         None => "not Terminating".to_owned(),
         Some(overdue) => format!("Terminating, {}", phrases::overdue(overdue)),
-    });
-    says.retain(|fact| !fact.is_empty());
+    };
+    let facts = [entry.name.as_str()].into_iter().chain(entry.known_facts());
     let first = vec![
-        Block::says(Tone::Strong, says.join("  ")),
+        Block::says(Tone::Strong, facts.chain([state.as_str()]).join("  ")),
         Block::says(Tone::Plain, &judgement.detail),
     ];
     let mut advice = judgement.advice();
     if advice.is_empty() {
-        advice.extend(
-            judgement
-                .reason
-                .map(|reason| Block::says(Tone::Plain, reason.advice())),
-        );
+        advice = paragraphs(judgement.reason.map(ReasonCode::advice));
     }
-    let heading = format!("Verdict: {verdict}{}", by.unwrap_or_default());
-    let mut parts = vec![
-        (
-            Section::new("verdict", heading, Tone::Strong, first),
-            Room::All,
-        ),
-        (
-            Section::new("steps", "What to do", Tone::Strong, advice),
-            Room::First,
-        ),
-        (
-            Section::new(
-                "facts",
-                "What was seen (--all-rules has what each rule asks)",
-                Tone::Strong,
-                facts(answer),
-            ),
-            Room::First,
-        ),
+    let strong = |id, heading: &str, blocks| Section::new(id, heading, Tone::Strong, blocks);
+    let heading = format!("Verdict: {verdict}{}", after("", by));
+    let seen = "What was seen (--all-rules has what each rule asks)";
+    let mut sections = vec![
+        strong("verdict", &heading, first).whole(),
+        strong("steps", "What to do", advice),
+        strong("facts", seen, facts_of(answer)),
     ];
     if answer.all_rules {
-        for (id, heading, rules) in [
-            (
-                "rules",
-                "Rules (in order; the first that holds decides)",
-                &answer.rules,
-            ),
-            (
-                "limits",
-                "Limits of the run (they only ever turn reap into wait)",
-                &answer.limits,
-            ),
-        ] {
-            let rules = rules.iter().map(rule).collect();
-            parts.push((Section::new(id, heading, Tone::Strong, rules), Room::All));
-        }
+        let all = |rules: &[Evaluation]| rules.iter().map(rule).collect();
+        let rules = "Rules (in order; the first that holds decides)";
+        let limits = "Limits of the run (they only ever turn reap into wait)";
+        sections.push(strong("rules", rules, all(&answer.rules)));
+        sections.push(strong("limits", limits, all(&answer.limits)));
     }
-    parts.extend(unread(&answer.errors, &answer.unseen));
-    let lines = if answer.all_rules {
-        usize::MAX / 2
-    } else {
-        LINES
-    };
-    let fixed = 1 + text::lines(&[Block::says(Tone::Quiet, &about)]);
-    // Nothing stands above the first section.
-    let sections = fill(parts, lines + 1 - fixed);
-    let headline = format!("{}/{}: {verdict}", pod.namespace, pod.name);
-    let judged_at = answer.judged_at;
+    sections.extend(unread(&answer.errors, &answer.unseen));
     Page {
-        headline,
+        headline: format!("{}: {verdict}", entry.name),
         about,
         sections,
-        judged_at,
+        judged_at: answer.judged_at,
         ..Page::default()
     }
+    .within(if answer.all_rules { usize::MAX } else { LINES })
 }
 
 /// What people have answered, and what the rules saw; first those that hold besides the one that decides.
-fn facts(answer: &Explanation) -> Vec<Block> {
+fn facts_of(answer: &Explanation) -> Vec<Block> {
     let answers = answer.answers.iter().map(|answer| {
         let Answer {
             annotation,
@@ -116,22 +85,16 @@ fn facts(answer: &Explanation) -> Vec<Block> {
             value,
             inert,
         } = answer;
-        let counts = match inert {
-            None => "it counts".to_owned(),
-            Some(why) => format!("it counts for nothing: {why}"),
-        };
-        format!("Answer {annotation}={value} on {on} {name}: {counts}.")
+        let counts = after(" for nothing: ", inert.as_ref());
+        format!("Answer {annotation}={value} on {on} {name}: it counts{counts}.")
     });
-    let mut rules = answer
+    let rules = answer
         .rules
         .iter()
         .chain(&answer.limits)
-        .collect::<Vec<_>>();
-    rules.retain(|rule| !rule.decides && !answer.all_rules);
-    rules.sort_by_key(|rule| rule.holds == Some(false));
-    let seen = rules.into_iter().map(|rule| rule.seen.clone());
-    let says = answers.chain(seen);
-    says.map(|says| Block::says(Tone::Plain, says)).collect()
+        .filter(|rule| !rule.decides && !answer.all_rules)
+        .sorted_by_key(|rule| rule.holds == Some(false));
+    paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())))
 }
 
 fn rule(rule: &Evaluation) -> Block {
@@ -140,10 +103,7 @@ fn rule(rule: &Evaluation) -> Block {
         Some(false) => "no",
         None => "?",
     };
-    let number = rule
-        .number
-        .map(|number| format!("{number:>2}. "))
-        .unwrap_or_default();
+    let number = rule.number.map(|number| format!("{number:>2}. "));
     let decides = if rule.decides { "  <- decides" } else { "" };
     let tone = match (rule.decides, rule.holds) {
         (true, _) => Tone::Strong,
@@ -151,7 +111,7 @@ fn rule(rule: &Evaluation) -> Block {
         (false, _) => Tone::Plain,
     };
     Block::Entry(Entry {
-        name: format!("{number}{} {holds}{decides}", rule.asks),
+        name: format!("{}{} {holds}{decides}", after("", number), rule.asks),
         tone,
         blocks: vec![Block::says(Tone::Quiet, &rule.seen)],
         ..Entry::default()

@@ -9,11 +9,10 @@ mod supposed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
-use serde::Serialize;
 
 use self::supposed::{Memory, Supposed};
-use crate::cluster::Cluster;
 use crate::codes::codes;
 use crate::decide::{Reason, ReasonCode, Verdict};
 use crate::exit::{CouldNotRun, Exit, Result};
@@ -21,80 +20,76 @@ use crate::facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay};
 use crate::limits::{FEW_NODES, Judged, Plan};
 use crate::questions::{Judgement, joined, near};
 use crate::report::page::Page;
-use crate::report::{BreakerEntry, Render, SettingsEntry, VERSION, notes};
-use crate::settings::{Settings, Task};
-use crate::source::cluster::Live;
-use crate::source::snapshot::{self, Pods};
+use crate::report::{BreakerEntry, Render, SettingsEntry, VERSION, in_json, notes, tally};
+use crate::settings::Settings;
 use crate::source::{Gathered, Source, Standings, gather};
 use crate::stop::Stop;
 
 /// The share of a zone's nodes from which on Kubernetes evicts slowly, or not at all.
 const KUBERNETES_PERCENT: usize = 55;
 
-/// The answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", tag = "kind")]
-pub struct WhatIf {
-    /// Version of this form.
-    pub version: u8,
-    /// Version of the program.
-    pub program_version: &'static str,
-    /// The snapshot's file name; null where a cluster was read.
-    pub snapshot: Option<String>,
-    /// The moment of the facts.
-    pub judged_at: Timestamp,
-    /// The nodes that are supposed to die.
-    pub nodes: Vec<String>,
-    /// `--namespace-regex`.
-    pub namespace_regex: Option<String>,
-    /// `--namespace-exclude-regex`.
-    pub namespace_exclude_regex: Option<String>,
-    /// Set where the breaker would hold the run.
-    pub breaker: Option<BreakerEntry>,
-    /// Whether Kubernetes itself may stop evicting, or slow down: so many nodes would be NotReady, all zones taken together.
-    pub kubernetes_stops_evicting: bool,
-    /// Nodes that would be NotReady, leaf nodes included.
-    pub nodes_not_ready: Option<usize>,
-    /// All nodes.
-    pub nodes_total: usize,
-    /// The pods of these nodes.
-    pub pods: Vec<PodFate>,
-    /// Workloads without a replica anywhere else.
-    pub workloads: Vec<Workload>,
-    /// Pods of these nodes in namespaces that the filter leaves out: they would be evicted, and no run would reap them.
-    pub left_out: usize,
-    /// What could not be read.
-    pub errors: Vec<ReadError>,
-    /// What the source does not show, as sentences.
-    pub unseen: Vec<String>,
-    /// Pods by fate; every fate is there.
-    pub summary: BTreeMap<Fate, usize>,
-    /// 0, or 3 where something could not be read.
-    #[serde(rename = "exitCode")]
-    pub exit: Exit,
-}
+in_json! {
+    /// The answer.
+    #[serde(tag = "kind")]
+    pub struct WhatIf {
+        /// Version of this form.
+        pub version: u8,
+        /// Version of the program.
+        pub program_version: &'static str,
+        /// The snapshot's file name; null where a cluster was read.
+        pub snapshot: Option<String>,
+        /// The moment of the facts.
+        pub judged_at: Timestamp,
+        /// The nodes that are supposed to die.
+        pub nodes: Vec<String>,
+        /// `--namespace-regex`.
+        pub namespace_regex: Option<String>,
+        /// `--namespace-exclude-regex`.
+        pub namespace_exclude_regex: Option<String>,
+        /// Set where the breaker would hold the run.
+        pub breaker: Option<BreakerEntry>,
+        /// Whether Kubernetes itself may stop evicting, or slow down: so many nodes would be NotReady, all zones taken together.
+        pub kubernetes_stops_evicting: bool,
+        /// Nodes that would be NotReady, leaf nodes included.
+        pub nodes_not_ready: Option<usize>,
+        /// All nodes.
+        pub nodes_total: usize,
+        /// The pods of these nodes.
+        pub pods: Vec<PodFate>,
+        /// Workloads without a replica anywhere else.
+        pub workloads: Vec<Workload>,
+        /// Pods of these nodes in namespaces that the filter leaves out: they would be evicted, and no run would reap them.
+        pub left_out: usize,
+        /// What could not be read.
+        pub errors: Vec<ReadError>,
+        /// What the source does not show, as sentences.
+        pub unseen: Vec<String>,
+        /// Pods by fate; every fate is there.
+        pub summary: BTreeMap<Fate, usize>,
+        /// 0, or 3 where something could not be read.
+        #[serde(rename = "exitCode")]
+        pub exit: Exit,
+    }
 
-/// What becomes of one pod.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PodFate {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its UID.
-    pub uid: String,
-    /// Its node.
-    pub node: String,
-    /// The controller that made it.
-    pub owner: Option<Owner>,
-    /// What becomes of it.
-    pub fate: Fate,
-    /// The verdict of a run, which judges no pod that Kubernetes would not evict. Its steps have no
-    /// commands: those are for a dead node, and this one lives.
-    #[serde(flatten)]
-    pub judgement: Judgement,
+    /// What becomes of one pod.
+    pub struct PodFate {
+        /// Its namespace.
+        pub namespace: String,
+        /// Its name.
+        pub name: String,
+        /// Its UID.
+        pub uid: String,
+        /// Its node.
+        pub node: String,
+        /// The controller that made it.
+        pub owner: Option<Owner>,
+        /// What becomes of it.
+        pub fate: Fate,
+        /// The verdict of a run, which judges no pod that Kubernetes would not evict. Its steps have no
+        /// commands: those are for a dead node, and this one lives.
+        #[serde(flatten)]
+        pub judgement: Judgement,
+    }
 }
 
 codes! {
@@ -115,40 +110,24 @@ codes! {
     }
 }
 
-/// A workload that would be away altogether.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Workload {
-    /// Its namespace.
-    pub namespace: String,
-    /// Such as `StatefulSet`.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-    /// How many replicas run now, all on these nodes.
-    pub replicas: usize,
+in_json! {
+    /// A workload that would be away altogether.
+    pub struct Workload {
+        /// Its namespace.
+        pub namespace: String,
+        /// Such as `StatefulSet`.
+        pub kind: String,
+        /// Its name.
+        pub name: String,
+        /// How many replicas run now, all on these nodes.
+        pub replicas: usize,
+    }
 }
 
 /// Answers for `nodes`.
 pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<WhatIf> {
-    let dead = nodes.iter().cloned().collect::<BTreeSet<_>>();
-    let answer = async {
-        match &settings.task {
-            Task::Audit {
-                snapshot: file,
-                now,
-            } => {
-                let options = settings.snapshot_options(*now);
-                let saved = snapshot::open(file, options, Pods::Every).await?;
-                run_on(&saved, settings, &dead).await
-            }
-            Task::Reap { target, .. } => {
-                let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
-                run_on(&Live::new(&cluster), settings, &dead).await
-            }
-        }
-    };
-    stop.or_stopped(answer).await
+    let dead = nodes.iter().cloned().collect();
+    by_source!(settings, stop, |source| run_on(source, settings, &dead))
 }
 
 /// Answers for the nodes of `dead`, by what `source` has.
@@ -172,8 +151,8 @@ pub async fn run_on(
     // Other replicas are where these have theirs: in the same namespaces.
     let concerned = summaries
         .iter()
-        .filter(|pod| pod.serves && pod.workload.is_some());
-    let concerned = concerned.map(|pod| pod.namespace.clone());
+        .filter(|pod| pod.serves && pod.workload.is_some())
+        .map(|pod| pod.namespace.clone());
     for namespace in concerned.collect::<BTreeSet<_>>() {
         let others = source.summaries(&namespace).await?.into_iter();
         let on_dead = |pod: &PodSummary| pod.node.as_ref().is_some_and(|node| dead.contains(node));
@@ -241,16 +220,11 @@ fn answer(
             judgement,
         })
     });
-    let mut pods = pods.collect::<Vec<_>>();
     let order = |pod: &PodFate| {
-        (
-            pod.fate as u8,
-            pod.namespace.clone(),
-            pod.name.clone(),
-            pod.uid.clone(),
-        )
+        let name = (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
+        (pod.fate as u8, name)
     };
-    pods.sort_by_cached_key(order);
+    let pods = pods.sorted_by_cached_key(order).collect_vec();
     // Kubernetes counts leaf nodes too.
     let silent = standings.values().filter(|standing| !standing.ready);
     let (all, not_ready) = (standings.len(), silent.count());
@@ -269,7 +243,6 @@ fn answer(
     } = settings.into();
     let mut replicas = Replicas::default();
     replicas.count(summaries, settings);
-    let counted = |fate: Fate| pods.iter().filter(|pod| pod.fate == fate).count();
     WhatIf {
         version: VERSION,
         program_version: env!("CARGO_PKG_VERSION"),
@@ -284,10 +257,7 @@ fn answer(
         nodes_total: facts.node_count,
         workloads: replicas.only_on(dead, standings),
         left_out: left_out.into_iter().filter(|pod| pod.evicted()).count(),
-        summary: Fate::ALL
-            .into_iter()
-            .map(|fate| (fate, counted(fate)))
-            .collect(),
+        summary: tally(Fate::ALL, pods.iter().map(|pod| pod.fate)),
         pods,
         errors: facts.errors.clone(),
         unseen: facts.unseen.clone(),
@@ -333,22 +303,18 @@ fn unjudged(pod: &PodSummary) -> (Fate, Judgement) {
 
 fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> Option<String> {
     // The breaker delays an end, and does not change it.
-    let mut notes = notes(
-        &Judged {
-            limit: None,
-            ..judged.clone()
-        },
-        facts,
-    );
-    if fate == Fate::ComesBack
-        && pod
-            .controller
-            .as_ref()
-            .is_some_and(|owner| owner.kind == "Job")
-    {
+    let limit = None;
+    let judged = Judged {
+        limit,
+        ..judged.clone()
+    };
+    let mut notes = notes(&judged, facts);
+    let controller = pod.controller.as_ref();
+    let is_job = controller.is_some_and(|owner| owner.kind == "Job");
+    if fate == Fate::ComesBack && is_job {
         notes.push("its Job makes another one only while its backoffLimit allows".to_owned());
     }
-    if fate == Fate::NeedsPerson && pod.controller.is_none() {
+    if fate == Fate::NeedsPerson && controller.is_none() {
         notes.push("no controller would create it again".to_owned());
     }
     joined(&notes)

@@ -1,90 +1,65 @@
 //! The forecast as a page: what would need a person, or be lost, comes first.
 
-use super::{Fate, PodFate, WhatIf, Workload};
-use crate::report::page::{Block, Entry, Key, Page, Room, Section, Tag, Tone, fill, unread};
-use crate::report::phrases;
-use crate::report::text;
-use crate::words::counted;
+use itertools::Itertools as _;
 
-/// The lines of a text.
-const LINES: usize = 98;
+use super::{Fate, PodFate, WhatIf};
+use crate::report::LINES;
+use crate::report::page::{Block, Entry, Page, Section, Tag, Tone, paragraphs, unread};
+use crate::words::{after, counted, counts};
 
 pub(super) fn page(answer: &WhatIf) -> Page {
-    let source = answer.snapshot.as_ref().map(|file| format!(" by {file},"));
     let summary = summary(answer);
-    let mut page = Page {
-        headline: format!("{} died: {summary}", answer.nodes.join(", ")),
+    let nodes = answer.nodes.join(", ");
+    let lead = format!("Summary: {summary}. Exit code {}.", answer.exit.code());
+    Page {
+        headline: format!("{nodes} died: {summary}"),
         about: format!(
-            "pod-reaper {}: what if {} died?{} as of {}. Nothing was changed.",
+            "pod-reaper {}: what if {nodes} died? As of {}{}. Nothing was changed.",
             answer.program_version,
-            answer.nodes.join(", "),
-            source.unwrap_or_default(),
-            answer.judged_at.strftime("%F %TZ")
+            answer.judged_at.strftime("%F %TZ"),
+            after(", by ", answer.snapshot.as_ref())
         ),
         settings: "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether \
                    the scheduler then finds another node for the pods is not checked."
             .to_owned(),
-        lead: vec![Block::says(
-            Tone::Strong,
-            format!("Summary: {summary}. Exit code {}.", answer.exit.code()),
-        )],
+        lead: vec![Block::says(Tone::Strong, lead)],
+        sections: sections(answer),
         judged_at: answer.judged_at,
         ..Page::default()
-    };
-    let about = Block::says(Tone::Quiet, format!("{} {}", page.about, page.settings));
-    let fixed = 2 * text::lines(&page.lead) + text::lines(&[about]) + 1;
-    page.sections = fill(sections(answer), LINES.saturating_sub(fixed));
-    page
+    }.within(LINES)
 }
 
-fn sections(answer: &WhatIf) -> Vec<(Section, Room<'_>)> {
-    let held = answer.breaker.as_ref();
-    let heading = held.map_or("The breaker would not hold the run".to_owned(), |breaker| {
-        format!("The breaker would hold the run ({})", breaker.reason)
-    });
-    let tone = if held.is_some() {
-        Tone::Bad
-    } else {
-        Tone::Good
+fn sections(answer: &WhatIf) -> Vec<Section> {
+    let (heading, tone) = match &answer.breaker {
+        None => ("The breaker would not hold the run".to_owned(), Tone::Good),
+        Some(breaker) => {
+            let heading = format!("The breaker would hold the run ({})", breaker.reason);
+            (heading, Tone::Bad)
+        }
     };
-    let breaker = Section::new("breaker", heading, tone, breaker(answer));
     let of = |fate: Fate, tone, heading: &str| {
-        let pods = answer.pods.iter().filter(|pod| pod.fate == fate);
-        let pods = pods.map(|pod| Block::Entry(entry(pod, answer.nodes.len() > 1)));
-        let pods = pods.collect::<Vec<_>>();
-        let heading = format!("{heading}: {}", pods.len());
-        (
-            Section::new(fate.as_str(), heading, tone, pods),
-            Room::Kinds,
-        )
+        let pods = answer
+            .pods
+            .iter()
+            .filter(|pod| pod.fate == fate)
+            .map(|pod| Block::Entry(entry(pod, answer.nodes.len() > 1)));
+        let heading = format!("{heading}: {}", answer.summary[&fate]);
+        Section::new(fate.as_str(), heading, tone, pods.collect())
     };
-    let workloads = answer.workloads.iter().map(|workload| {
-        let Workload {
-            namespace,
-            kind,
-            name,
-            replicas,
-        } = workload;
-        let replicas = match replicas {
+    let workloads = answer.workloads.iter().map(|it| {
+        let replicas = match it.replicas {
             1 => "its only replica is here".to_owned(),
             replicas => format!("all {replicas} running replicas are here"),
         };
-        Block::says(
-            Tone::Plain,
-            format!("{namespace}  {kind}/{name}  {replicas}"),
-        )
+        format!("{}  {}/{}  {replicas}", it.namespace, it.kind, it.name)
     });
     let alone = format!("No second replica anywhere: {}", answer.workloads.len());
-    let alone = Section::new("workloads", alone, Tone::Bad, workloads.collect());
-    let left_out = (answer.left_out > 0).then(|| {
-        let says = "These pods are in namespaces that the namespace options leave out. They would be evicted and stay \
-                    Terminating.";
-        Block::says(Tone::Plain, says)
-    });
-    let heading = format!("Not reaped: {}", answer.left_out);
-    let left_out = Section::new("left-out", heading, Tone::Caution, Vec::from_iter(left_out));
+    let left_out = (answer.left_out > 0).then_some(
+        "These pods are in namespaces that the namespace options leave out. They would be evicted and stay Terminating.",
+    );
+    let not_reaped = format!("Not reaped: {}", answer.left_out);
     let parts = [
-        (breaker, Room::All),
+        Section::new("breaker", heading, tone, breaker(answer)).whole(),
         of(
             Fate::NeedsPerson,
             Tone::Bad,
@@ -95,9 +70,9 @@ fn sections(answer: &WhatIf) -> Vec<(Section, Room<'_>)> {
             Tone::Bad,
             "Lost (no controller creates these again)",
         ),
-        (alone, Room::First),
+        Section::new("workloads", alone, Tone::Bad, paragraphs(workloads)),
         of(Fate::LeftTerminating, Tone::Caution, "Stay Terminating"),
-        (left_out, Room::All),
+        Section::new("left-out", not_reaped, Tone::Caution, paragraphs(left_out)),
         of(
             Fate::ComesBack,
             Tone::Good,
@@ -116,16 +91,15 @@ fn breaker(answer: &WhatIf) -> Vec<Block> {
         Some(not_ready) => format!("{not_ready} of {total} nodes would be NotReady."),
         None => format!("It could not be read how many of {total} nodes would be NotReady."),
     };
-    let mut says = vec![Block::says(Tone::Plain, count)];
-    if let Some(breaker) = &answer.breaker {
-        let says_held = format!(
+    let held = answer.breaker.as_ref().map(|breaker| {
+        format!(
             "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it \
              with --max-not-ready-percent=100. The lines below say what happens then.",
             breaker.detail,
             counted(breaker.held, "pod", "pods")
-        );
-        says.push(Block::says(Tone::Plain, says_held));
-    }
+        )
+    });
+    let mut says = paragraphs([count].into_iter().chain(held));
     if answer.kubernetes_stops_evicting {
         let stops = "In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
                      all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as \
@@ -136,59 +110,39 @@ fn breaker(answer: &WhatIf) -> Vec<Block> {
 }
 
 fn entry(pod: &PodFate, many_nodes: bool) -> Entry {
-    let owner = pod
-        .owner
-        .as_ref()
-        .map(|owner| format!("{}/{}", owner.kind, owner.name));
-    let node = many_nodes.then(|| format!("on {}", pod.node));
     let explained = matches!(pod.fate, Fate::NeedsPerson | Fate::LeftTerminating);
     let reason = pod.judgement.reason.filter(|_| explained);
     let detail = (explained || pod.fate == Fate::Stays)
         .then(|| Block::says(Tone::Quiet, &pod.judgement.detail));
+    let node = Some(&pod.node);
+    let mut entry = Entry::of_pod(&pod.namespace, &pod.name, pod.owner.as_ref(), node);
+    entry.facts.truncate(if many_nodes { 2 } else { 1 });
+    entry.key.verdict = pod.judgement.verdict;
     Entry {
-        name: format!("{}/{}", pod.namespace, pod.name),
-        facts: vec![
-            phrases::owner(&pod.name, pod.owner.as_ref()),
-            node.unwrap_or_default(),
-        ],
         tag: reason.map(|reason| Tag {
             of: "reason",
             code: reason.as_str(),
         }),
-        key: Key {
-            namespace: Some(pod.namespace.clone()),
-            verdict: pod.judgement.verdict,
-            node: Some(pod.node.clone()),
-            workloads: owner.into_iter().collect(),
-            pods: 1,
-            ..Key::default()
-        },
+        kind: after("", reason),
         blocks: detail.into_iter().chain(pod.judgement.advice()).collect(),
-        ..Entry::default()
+        ..entry
     }
 }
 
 fn summary(answer: &WhatIf) -> String {
     let words = [
-        (Fate::NeedsPerson, "needs you", "need you"),
-        (Fate::Lost, "is lost", "are lost"),
-        (Fate::ComesBack, "comes back", "come back"),
-        (
-            Fate::LeftTerminating,
-            "stays Terminating",
-            "stay Terminating",
-        ),
-        (Fate::Stays, "stays", "stay"),
-        (Fate::Finished, "has finished", "have finished"),
-    ];
-    let parts = words.into_iter().filter_map(|(fate, one, many)| {
-        let count = answer.summary.get(&fate).copied().unwrap_or_default();
-        (count > 0).then(|| counted(count, one, many))
-    });
-    let parts = parts.collect::<Vec<_>>();
-    if parts.is_empty() {
+        (Fate::NeedsPerson, "needs you|need you"),
+        (Fate::Lost, "is lost|are lost"),
+        (Fate::ComesBack, "comes back|come back"),
+        (Fate::LeftTerminating, "stays Terminating|stay Terminating"),
+        (Fate::Stays, "stays|stay"),
+        (Fate::Finished, "has finished|have finished"),
+    ]
+    .map(|(fate, words)| (answer.summary[&fate], words));
+    let summary = counts(words).join(", ");
+    if summary.is_empty() {
         "no pod is there".to_owned()
     } else {
-        parts.join(", ")
+        summary
     }
 }

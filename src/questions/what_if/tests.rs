@@ -107,7 +107,12 @@ fn without_a_controller_nothing_comes_back() {
 fn foretold(settings: &Settings, objects: &[Value], dead: &[&str]) -> WhatIf {
     let text = samples::list(objects.iter().cloned()).to_string();
     let options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
-    let saved = Saved::read(text.as_bytes(), options, Pods::Every).expect("a snapshot");
+    let saved = Saved::read(
+        text.as_bytes(),
+        options,
+        crate::source::snapshot::Pods::Every,
+    )
+    .expect("a snapshot");
     let dead = dead.iter().map(|name| (*name).to_owned()).collect();
     let answer = run_on(&saved, settings, &dead).now_or_never();
     answer.expect("nothing is waited for").expect("they exist")

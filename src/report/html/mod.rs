@@ -7,10 +7,12 @@
 
 mod svg;
 
+use itertools::Itertools as _;
+use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use self::svg::Axis;
-use super::page::{Block, Entry, Fold, Page, Section, Tag, Tone};
+use super::page::{Block, Entry, Page, Section, entries};
 use super::phrases;
 use crate::advice::Step;
 use crate::words::clean;
@@ -24,9 +26,12 @@ const POLICY: &str = include_str!("policy.txt");
 
 /// Writes `page` as HTML.
 pub fn write(page: &Page) -> String {
+    let first = page.sections.first().map_or("main", |section| section.id);
     // An overview comes first where there is room for it.
-    let (axis, others): (Vec<_>, Vec<_>) = page.sections.iter().partition(|it| it.id == "nodes");
-    let first = others.first().map_or("main", |section| section.id);
+    let sections = page
+        .sections
+        .iter()
+        .sorted_by_key(|part| part.id != "nodes");
     let document = html! {
         (DOCTYPE)
         html lang="en" {
@@ -45,10 +50,10 @@ pub fn write(page: &Page) -> String {
                     h1 { (page.headline) }
                     p.quiet { (clean(&page.about)) }
                     ul.counts { @for part in &page.sections { li { a href=(format!("#{}", part.id)) { (clean(&part.heading)) } } } }
-                    (blocks(&page.lead))
+                    (drawn(&page.lead, None))
                 }
                 main #main {
-                    @for part in axis.into_iter().chain(others) { (section(page, part)) }
+                    @for part in sections { (section(part, page.judged_at)) }
                     (words(page))
                 }
                 footer.quiet.small {
@@ -62,34 +67,23 @@ pub fn write(page: &Page) -> String {
     document.into_string() + "\n"
 }
 
-fn section(page: &Page, part: &Section) -> Markup {
+fn section(part: &Section, judged_at: Timestamp) -> Markup {
     let heading_id = format!("{}-heading", part.id);
-    let mut entries = Vec::new();
-    part.blocks
-        .iter()
-        .for_each(|block| block.entries(&mut entries));
-    let moments = entries
-        .iter()
-        .flat_map(|entry| &entry.moments)
-        .collect::<Vec<_>>();
+    let moments = entries(&part.blocks).flat_map(|entry| &entry.moments);
+    let axis = Axis::over(moments, judged_at);
     let alarming = part.id == "breaker";
-    let axis = (!moments.is_empty()).then(|| Axis::over(moments.into_iter(), page.judged_at));
     html! {
         section.card[alarming].alarm[alarming] id=(part.id) aria-labelledby=(heading_id) {
             h2 id=(heading_id) { (clean(&part.heading)) }
             @if let Some(axis) = &axis {
                 div.chart {
-                    div.node { span.quiet.small { (page.judged_at.strftime("%F UTC")) } (axis.draw()) }
+                    div.node { span.quiet.small { (judged_at.strftime("%F UTC")) } (axis.draw()) }
                     (drawn(&part.blocks, Some(axis)))
                     (PreEscaped(MARKS))
                 }
             } @else { (drawn(&part.blocks, None)) }
         }
     }
-}
-
-fn blocks(all: &[Block]) -> Markup {
-    drawn(all, None)
 }
 
 /// Entries that follow each other are one list.
@@ -106,77 +100,77 @@ fn drawn(all: &[Block], axis: Option<&Axis>) -> Markup {
 fn drawn_one(block: &Block, axis: Option<&Axis>) -> Markup {
     match block {
         Block::Says { label, text, tone } => html! {
-            p class=[class(*tone)] { @if !label.is_empty() { b { (label) ": " } } (clean(text)) }
+            p.(tone) { @if !label.is_empty() { b { (label) ": " } } (clean(text)) }
         },
-        Block::Steps { ordered, steps, .. } => html! {
-            @if *ordered { ol.steps { @for step in steps { (step_of(step)) } } }
-            @else { ul.steps.loose { @for step in steps { (step_of(step)) } } }
+        Block::Steps(steps) => html! {
+            ol.steps.loose[steps.len() == 1] { @for step in steps { (step_of(step)) } }
         },
-        Block::Entry(entry) => match axis {
-            Some(axis) => on_axis(entry, axis),
-            None if entry.is_card => card(entry),
-            None => row(entry),
-        },
-        Block::Fold(Fold { says, blocks }) if says.is_empty() || blocks.is_empty() => {
-            drawn(blocks, axis)
-        }
-        Block::Fold(Fold { says, blocks }) => html! {
+        Block::Entry(entry) => item(entry, axis),
+        Block::Fold { says, blocks } if says.is_empty() => drawn(blocks, axis),
+        Block::Fold { says, blocks } => html! {
             li { details open[axis.is_some()] { summary { (clean(says)) } (drawn(blocks, axis)) } }
         },
     }
 }
 
-fn class(tone: Tone) -> Option<&'static str> {
-    match tone {
-        Tone::Quiet => Some("quiet"),
-        Tone::Caution => Some("risk"),
-        Tone::Plain | Tone::Strong | Tone::Good | Tone::Bad => None,
+/// A node on the axis, a card or a row.
+fn item(entry: &Entry, axis: Option<&Axis>) -> Markup {
+    let key = &entry.key;
+    let namespace = key.namespace.as_deref().map(clean);
+    let node = key.node.as_deref().map(clean);
+    let pods = (key.pods > 0).then_some(key.pods);
+    html! {
+        li.pod[pods.is_some()].card[entry.is_card] data-namespace=[namespace] data-verdict=[key.verdict] data-pods=[pods] data-node=[node] {
+            @if let Some(axis) = axis { (on_axis(entry, axis)) }
+            @else if entry.is_card {
+                details open[entry.open] {
+                    summary { (line(entry)) }
+                    (drawn(&entry.blocks, None))
+                }
+            } @else {
+                (line(entry))
+                div.small { (drawn(&entry.blocks, None)) }
+            }
+        }
     }
 }
 
-/// Pods that a person has to look at, with what there is to do about all of them.
-fn card(entry: &Entry) -> Markup {
-    let content = html! {
-        details open[entry.open] {
-            summary {
-                h3 { (name(entry)) }
-                @if let Some(tag) = entry.tag { (chip(tag, entry.tone)) " " }
-                @if let Some(harm) = entry.harm { span.harm { (harm) } }
-                p.quiet.small { (clean(&facts(entry))) }
-            }
-            (blocks(&entry.blocks))
-        }
-    };
-    item(entry, "pod card", &content)
-}
-
-fn row(entry: &Entry) -> Markup {
-    let content = html! {
+fn line(entry: &Entry) -> Markup {
+    html! {
         div.line {
-            span { (name(entry)) }
+            @if entry.is_card { h3 { (name(entry)) } } @else { span { (name(entry)) } }
             @for (fact, place) in entry.facts.iter().zip(0..) { span.owner[place == 0] { (clean(fact)) } }
             span.end {
-                @if let Some(harm) = entry.harm { span.harm { (harm) } " " }
-                @if let Some(tag) = entry.tag { (chip(tag, entry.tone)) }
+                // A code leads to what it means.
+                @if let Some(tag) = entry.tag { a.chip.(entry.tone) href=(format!("#{}-{}", tag.of, tag.code)) { (tag.code) } " " }
+                @if let Some(harm) = entry.harm { span.harm { (harm) } }
             }
         }
-        div.small { (blocks(&entry.blocks)) }
-    };
-    item(entry, "pod", &content)
+    }
 }
 
-/// A node, in a line.
+/// A long name may be broken after its namespace.
+fn name(entry: &Entry) -> Markup {
+    match entry.name.split_once('/') {
+        Some((namespace, name)) if entry.key.namespace.as_deref() == Some(namespace) => {
+            html! { (clean(namespace)) "/" wbr; b { (clean(name)) } }
+        }
+        _ => html! { b { (clean(&entry.name)) } },
+    }
+}
+
+/// A node, whose facts are its state and its pods: those in a line, then the state, and what happened when.
 fn on_axis(entry: &Entry, axis: &Axis) -> Markup {
-    let (state, pods) = (entry.facts.first(), entry.facts.get(1));
-    let content = html! {
+    let time = |at: Timestamp| html! { time datetime=(at) { (at.strftime("%F %TZ")) } };
+    html! {
         details {
             summary.node {
                 b { (clean(&entry.name)) }
                 (axis.row(&entry.moments))
-                span.small { @if let Some(pods) = pods { (clean(pods)) } }
+                span.small { (clean(&entry.facts[1])) }
             }
-            @if let Some(state) = state { p { (clean(state)) "." } }
-            (blocks(&entry.blocks))
+            p { (clean(&entry.facts[0])) "." }
+            (drawn(&entry.blocks, None))
             ul.small {
                 @for moment in &entry.moments {
                     li {
@@ -187,26 +181,7 @@ fn on_axis(entry: &Entry, axis: &Axis) -> Markup {
                 }
             }
         }
-    };
-    item(entry, "", &content)
-}
-
-fn item(entry: &Entry, class: &str, content: &Markup) -> Markup {
-    let key = &entry.key;
-    let (namespace, node) = (
-        key.namespace.as_deref().map(clean),
-        key.node.as_deref().map(clean),
-    );
-    let pods = (key.pods > 0).then_some(key.pods);
-    let class = Some(class).filter(|class| !class.is_empty());
-    html! {
-        li class=[class] data-namespace=[namespace] data-verdict=[key.verdict] data-pods=[pods] data-node=[node] { (content) }
     }
-}
-
-fn facts(entry: &Entry) -> String {
-    let facts = entry.facts.iter().filter(|fact| !fact.is_empty());
-    facts.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn step_of(step: &Step) -> Markup {
@@ -235,31 +210,6 @@ fn words(page: &Page) -> Markup {
             }
         }
     }
-}
-
-/// A long name may be broken after its namespace.
-fn name(entry: &Entry) -> Markup {
-    match entry.name.split_once('/') {
-        Some((namespace, name)) if entry.key.namespace.as_deref() == Some(namespace) => {
-            html! { (clean(namespace)) "/" wbr; b { (clean(name)) } }
-        }
-        _ => html! { b { (clean(&entry.name)) } },
-    }
-}
-
-fn time(moment: jiff::Timestamp) -> Markup {
-    html! { time datetime=(moment) { (moment.strftime("%F %TZ")) } }
-}
-
-/// A code, which leads to what it means.
-fn chip(tag: Tag, tone: Tone) -> Markup {
-    let colour = match tone {
-        Tone::Bad => "bad",
-        Tone::Caution => "warn",
-        Tone::Good => "good",
-        Tone::Plain | Tone::Strong | Tone::Quiet => "neutral",
-    };
-    html! { a.chip.(colour) href=(format!("#{}-{}", tag.of, tag.code)) { (tag.code) } }
 }
 
 #[cfg(test)]

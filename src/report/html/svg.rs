@@ -3,6 +3,7 @@
 //! Places along the time are in percent and sizes in pixels: the drawing fits any width, and its letters keep their
 //! size. A mark is told by its shape, not by its colour alone (`marks.html`, the legend); each row also says it in words.
 
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
@@ -12,11 +13,8 @@ use crate::report::timeline::{Moment, NOT_READY};
 const MARGIN: f64 = 2.0;
 /// A failure is looked at within a day. Where something happened within one, what is older would squeeze it.
 const NEAR: SignedDuration = SignedDuration::from_hours(24);
-/// How many minutes there may be between two ticks, of which there are about as many as that.
-const APART: [i64; 15] = [
-    1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200,
-];
-const TICKS: i64 = 6;
+/// How many parts the axis has.
+const PARTS: i32 = 4;
 
 /// The stretch of time that all rows share.
 pub struct Axis {
@@ -26,40 +24,35 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// From the first to the last of `moments`; of those less than a day from `judged_at`, if there are any. What is not on
-    /// the axis stands at its end.
-    pub fn over<'a>(moments: impl Iterator<Item = &'a Moment>, judged_at: Timestamp) -> Self {
-        let mut times = moments
+    /// From the first to the last of `moments`, where there are any; of those less than a day from `judged_at`, if such are among
+    /// them. What is not on the axis stands at its end.
+    pub fn over<'a>(
+        moments: impl Iterator<Item = &'a Moment>,
+        judged_at: Timestamp,
+    ) -> Option<Self> {
+        let times = moments
             .flat_map(|moment| [moment.first, moment.last])
-            .collect::<Vec<_>>();
+            .collect_vec();
         let near =
             |time: &Timestamp| *time != judged_at && time.duration_since(judged_at).abs() < NEAR;
-        if times.iter().any(near) {
-            times.retain(near);
-        }
-        let (first, last) = times.iter().fold((judged_at, judged_at), |(a, b), it| {
-            (a.min(*it), b.max(*it))
-        });
-        Self {
-            first,
-            last,
+        let recent = times.iter().copied().filter(near).collect_vec();
+        let shown = if recent.is_empty() { &times } else { &recent };
+        Some(Self {
+            first: judged_at.min(*shown.iter().min()?),
+            last: judged_at.max(*shown.iter().max()?),
             judged_at,
-        }
+        })
     }
 
-    /// The ticks with their times.
+    /// The lines between its parts, with their times.
     pub fn draw(&self) -> Markup {
-        let (first, last) = (self.first.as_second(), self.last.as_second());
-        let mut apart = APART.iter().map(|minutes| minutes * 60);
-        let step = apart
-            .find(|step| (last - first) / step < TICKS)
-            .unwrap_or((last - first) / TICKS);
-        let ticks = first.div_euclid(step) + 1..=last.div_euclid(step);
-        let ticks = ticks.filter_map(|number| Timestamp::from_second(number * step).ok());
-        let ticks = ticks
+        let whole = self.last.duration_since(self.first);
+        let format = if whole < NEAR { "%H:%M" } else { "%m-%d" };
+        let ticks = (0..=PARTS)
+            .map(|part| self.first + whole * part / PARTS)
+            .dedup()
             .map(|tick| (self.place(tick), tick))
-            .collect::<Vec<_>>();
-        let format = if step < 86_400 { "%H:%M" } else { "%m-%d" };
+            .collect_vec();
         html! {
             svg.axis aria-hidden="true" {
                 g #ticks { @for (x, _) in &ticks { line x1=(x) x2=(x) y1="0" y2="100%" {} } }
@@ -116,19 +109,23 @@ mod tests {
         }
     }
 
+    fn over<'a>(moments: impl IntoIterator<Item = &'a Moment>, judged_at: Timestamp) -> Axis {
+        Axis::over(moments.into_iter(), judged_at).expect("moments")
+    }
+
     fn time(text: &str) -> Timestamp {
         format!("2026-01-{text}Z").parse().expect("a moment")
     }
 
     #[test]
-    fn all_rows_share_one_scale_and_round_ticks() {
+    fn all_rows_share_one_scale() {
         let first = [
             moment("NotReady", "31T01:00:00", "31T01:00:00"),
             moment("deadline", "31T01:15:00", "31T01:30:00"),
             moment("judged", "31T02:00:00", "31T02:00:00"),
         ];
         let other = [moment("heartbeat", "31T01:30:00", "31T01:30:00")];
-        let axis = Axis::over(first.iter().chain(&other), time("31T02:00:00"));
+        let axis = over(first.iter().chain(&other), time("31T02:00:00"));
         let drawn = axis.draw().into_string() + &axis.row(&first).into_string();
         for part in [
             r#"<text x="26.0%" y="15">01:15</text><text x="50.0%" y="15">01:30</text>"#,
@@ -153,7 +150,7 @@ mod tests {
         let new = moment("NotReady", "31T01:00:00", "31T01:00:00");
         let judged_at = time("31T02:00:00");
         let place = |axis: &Axis, moment: &Moment| axis.place(moment.first);
-        let axis = Axis::over([&old, &new].into_iter(), judged_at);
+        let axis = over([&old, &new], judged_at);
         assert_eq!(
             [
                 place(&axis, &old),
@@ -162,13 +159,13 @@ mod tests {
             ],
             ["2.0%", "2.0%", "98.0%"]
         );
-        let alone = Axis::over([&old].into_iter(), judged_at);
+        let alone = over([&old], judged_at);
         assert_eq!(
             [place(&alone, &old), alone.place(judged_at)],
             ["2.0%", "98.0%"]
         );
         assert!(
-            alone.draw().into_string().contains(">01-15</text>"),
+            alone.draw().into_string().contains(">01-16</text>"),
             "{}",
             alone.draw().into_string()
         );
@@ -177,7 +174,7 @@ mod tests {
     #[test]
     fn a_single_moment_is_drawn_too() {
         let judged = moment("judged", "31T01:00:00", "31T01:00:00");
-        let axis = Axis::over([&judged].into_iter(), judged.first);
+        let axis = over([&judged], judged.first);
         assert!(axis.row(&[judged]).into_string().contains(r#"x="98.0%""#));
         axis.draw();
     }

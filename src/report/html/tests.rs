@@ -299,7 +299,7 @@ fn the_headline_states_what_matters_most() {
     );
     assert_eq!(
         every_outcome().page().headline,
-        "1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1 still there, \
+        "1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1 still-there, \
          1 unverified"
     );
     let calm = report(

@@ -4,10 +4,12 @@
 //! `#1`, and a formula of `$…$`, also where Markdown itself sees plain text. It does so nowhere in code, so a word with
 //! such a letter is shown as code.
 
-use super::page::{Block, Entry, Page};
+use itertools::Itertools as _;
+
+use super::page::{Block, Entry, Page, Word, unfolded};
 use super::phrases::command;
 use crate::advice::Step;
-use crate::words::clean;
+use crate::words::{after, clean};
 
 /// Writes `page` as Markdown.
 pub fn write(page: &Page) -> String {
@@ -21,12 +23,16 @@ pub fn write(page: &Page) -> String {
     if !page.words.is_empty() {
         text += "\n## What the words mean\n\n";
     }
-    for word in &page.words {
-        let advice = Some(prose(word.advice)).filter(|advice| !advice.is_empty());
-        let advice = advice
-            .map(|advice| format!(" *{advice}*"))
-            .unwrap_or_default();
-        text += &format!("- {}: {}{advice}\n", code(word.code), prose(word.means));
+    for Word {
+        code: of,
+        means,
+        advice,
+        ..
+    } in &page.words
+    {
+        let advice = Some(prose(advice)).filter(|advice| !advice.is_empty());
+        let advice = advice.map(|advice| format!(" *{advice}*"));
+        text += &format!("- {}: {}{}\n", code(of), prose(means), after("", advice));
     }
     text
 }
@@ -45,10 +51,13 @@ fn blocks(text: &mut String, all: &[Block]) {
             Block::Says {
                 label, text: says, ..
             } => paragraph(text, &labelled(label, says)),
-            Block::Steps { ordered, steps, .. } => {
-                for (number, step) in steps.iter().enumerate() {
-                    let number = format!("{}. ", number + 1);
-                    item(text, if *ordered { &number } else { "- " }, step);
+            Block::Steps(steps) => {
+                for (step, number) in steps.iter().zip(1..) {
+                    let mark = match steps.len() {
+                        1 => "- ".to_owned(),
+                        _ => format!("{number}. "),
+                    };
+                    item(text, &mark, step);
                 }
             }
             Block::Entry(entry) if entry.is_card => card(text, entry),
@@ -61,17 +70,9 @@ fn blocks(text: &mut String, all: &[Block]) {
                 rows += 1;
                 row(text, entry);
             }
-            Block::Fold(_) => {}
+            Block::Fold { .. } => {}
         }
     }
-}
-
-fn unfolded(all: &[Block]) -> Vec<&Block> {
-    let whole = all.iter().flat_map(|block| match block {
-        Block::Fold(fold) => unfolded(&fold.blocks),
-        other => vec![other],
-    });
-    whole.collect()
 }
 
 fn row(text: &mut String, entry: &Entry) {
@@ -80,23 +81,18 @@ fn row(text: &mut String, entry: &Entry) {
         _ => None,
     });
     let harm = entry.harm.map(|harm| format!("**{harm}.**"));
-    let mut cells = vec![code(&entry.name)];
-    cells.extend(entry.facts.iter().map(|fact| prose(fact)));
-    cells.push(entry.tag.map(|tag| code(tag.code)).unwrap_or_default());
-    cells.push(
-        harm.into_iter()
-            .chain(remarks)
-            .collect::<Vec<_>>()
-            .join(" "),
-    );
+    let facts = entry.facts.iter().map(|fact| prose(fact));
+    let mut cells = [code(&entry.name)].into_iter().chain(facts).chain([
+        after("", entry.tag.map(|tag| code(tag.code))),
+        harm.into_iter().chain(remarks).join(" "),
+    ]);
     *text += &format!("| {} |\n", cells.join(" | "));
 }
 
 fn card(text: &mut String, entry: &Entry) {
-    let facts = entry.facts.iter().filter(|fact| !fact.is_empty());
     let tag = entry.tag.map(|tag| code(tag.code));
-    let facts = tag.into_iter().chain(facts.map(|fact| prose(fact)));
-    let facts = facts.collect::<Vec<_>>().join(", ");
+    let facts = entry.known_facts().map(prose);
+    let facts = tag.into_iter().chain(facts).join(", ");
     *text += &format!("\n### {}\n\n{facts}\n", code(&entry.name));
     blocks(text, &entry.blocks);
 }
@@ -128,7 +124,7 @@ fn item(page: &mut String, mark: &str, step: &Step) {
 fn code(text: &str) -> String {
     let text = clean(text);
     let plain =
-        |letter: char| letter.is_alphanumeric() || "-./:_=,+%() {}\"'@#$?!;".contains(letter);
+        |letter: char| letter.is_alphanumeric() || "-./:_=,+%() {}[]\"'@#$?!;".contains(letter);
     if !text.is_empty() && text.trim() == text && text.chars().all(plain) {
         return format!("`{text}`");
     }
@@ -145,43 +141,27 @@ fn code(text: &str) -> String {
     )
 }
 
-/// As running text, in which nothing is markup.
+/// As running text. A word that could be markup is shown as code.
 fn prose(text: &str) -> String {
-    let calls = |word: &str| {
-        word.contains(['@', '#', '$'])
-            || word.contains("://")
-            || word.contains("www.")
-            || word.contains("GH-")
-    };
-    let escaped = |word: &str| {
-        let mut escaped = String::new();
-        for letter in word.chars() {
-            match letter {
-                '|' => escaped += "&#124;",
-                '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '~' | '&' => {
-                    escaped.extend(['\\', letter]);
-                }
-                letter => escaped.push(letter),
-            }
-        }
-        escaped
-    };
+    let is_plain = |letter: char| letter.is_alphanumeric() || ".,:;()'/%?!+=-".contains(letter);
+    let calls = ["://", "www.", "GH-"];
     let words = clean(text);
-    let words = words.split_whitespace().enumerate().map(|(place, word)| {
-        if calls(word) || (place == 0 && begins_a_block(word)) {
-            code(word)
+    let words = words.split_whitespace().enumerate();
+    let mut words = words.map(|(place, word)| {
+        let is_plain = word.chars().all(is_plain) && !calls.iter().any(|call| word.contains(call));
+        if is_plain && (place > 0 || !begins_a_block(word)) {
+            word.to_owned()
         } else {
-            escaped(word)
+            code(word)
         }
     });
-    words.collect::<Vec<_>>().join(" ")
+    words.join(" ")
 }
 
 /// A list, a rule or a heading, where it is the first word of a line.
 fn begins_a_block(word: &str) -> bool {
-    let unnumbered = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    word.starts_with(['-', '+', '='])
-        || (unnumbered.len() < word.len() && unnumbered.starts_with(['.', ')']))
+    let rest = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    rest.starts_with(['-', '+', '=']) || rest.len() < word.len() && rest.starts_with(['.', ')'])
 }
 
 #[cfg(test)]

@@ -121,8 +121,8 @@ fn the_structure_is_as_intended() {
                 ": audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed."
             ),
             "Needs you: 4",
-            "compute-hive01/held-0",
             "impala-impala01/impala-executor-000-0",
+            "compute-hive01/held-0",
             "vault/web-0",
             "impala-impala01/statestored-0",
             "Once you have answered",

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools as _;
 use jiff::SignedDuration;
-use serde::Serialize;
 
 use crate::{
     codes::codes,
@@ -12,7 +12,7 @@ use crate::{
     limits::{Judged, Limit, Plan},
     report::build::answers_of,
     settings::{Settings, Task},
-    words::{and_more, spoken},
+    words::{after, listed, spoken},
 };
 
 codes! {
@@ -54,19 +54,19 @@ impl NoticeCode {
     }
 }
 
-/// Something to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "NoticeEntry"))]
-#[serde(rename_all = "camelCase")]
-pub struct Notice {
-    /// What it is about.
-    pub code: NoticeCode,
-    /// The node that it is about; null where that is none, or not one alone.
-    pub node: Option<String>,
-    /// How many pods it is about; 1 where it is about none.
-    pub count: usize,
-    /// That as sentences.
-    pub detail: String,
+in_json! {
+    /// Something to know.
+    #[cfg_attr(test, schemars(rename = "NoticeEntry"))]
+    pub struct Notice {
+        /// What it is about.
+        pub code: NoticeCode,
+        /// The node that it is about; null where that is none, or not one alone.
+        pub node: Option<String>,
+        /// How many pods it is about; 1 where it is about none.
+        pub count: usize,
+        /// That as sentences.
+        pub detail: String,
+    }
 }
 
 /// Kinds of owners that Kubernetes itself has.
@@ -90,190 +90,171 @@ const LATE: SignedDuration = SignedDuration::from_secs(50);
 /// How many names a sentence lists.
 const NAMES: usize = 10;
 
+impl Notice {
+    /// One about `count` pods, or other things, of `node` or of none alone; there is none where it is about nothing.
+    fn about(
+        code: NoticeCode,
+        node: Option<&str>,
+        count: usize,
+        detail: impl Into<String>,
+    ) -> Option<Self> {
+        (count > 0).then(|| Self {
+            code,
+            node: node.map(str::to_owned),
+            count,
+            detail: detail.into(),
+        })
+    }
+}
+
 /// The notices of a run.
 pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
-    let (mut notices, stay) = unasked(&settings.policy, facts);
-    notices.extend(without_api_server(facts));
-    notices.extend(long_waits(&settings.policy, facts, plan));
-    notices.extend(inert_answers(settings, facts, plan));
-    if let (Some(count), true) = (facts.unmatched_namespaces, plan.pods.is_empty()) {
-        let detail = format!(
-            "Nothing was looked at: no namespace is selected (the cluster has {count}; the filter is: {}).",
-            settings.namespaces
-        );
-        notices.push(Notice {
-            code: NoticeCode::NoNamespace,
-            node: None,
-            count: 1,
-            detail,
+    let one = |code, detail: String| Notice::about(code, None, 1, detail);
+    let (never_evicted, staying) = unasked(&settings.policy, facts);
+    let unmatched = facts
+        .unmatched_namespaces
+        .filter(|_| plan.pods.is_empty())
+        .map(|count| {
+            format!(
+                "Nothing was looked at: no namespace is selected (the cluster has {count}; the filter is: {}).",
+                settings.namespaces
+            )
         });
-    }
     let owners = plan
         .pods
         .iter()
         .flat_map(|judged| judged.pod.owner.iter().chain(&judged.pod.workload));
-    let known = BUILT_IN
-        .into_iter()
-        .chain(owners.map(|owner| owner.kind.as_str()))
+    let known = owners
+        .map(|owner| owner.kind.as_str())
+        .chain(BUILT_IN)
         .collect::<BTreeSet<_>>();
     let kinds = settings.policy.manual_owner_kinds.iter();
-    for kind in kinds.filter(|kind| !known.iter().any(|known| same_kind(known, kind))) {
-        let detail = format!(
+    let unknown = kinds.filter(|kind| !known.iter().any(|known| same_kind(known, kind))).map(|kind| {
+        format!(
             "--manual-owner-kind names {kind}, which is not a built-in kind of Kubernetes, and no judged pod has an \
              owner of it: if it is misspelt, it protects nothing."
-        );
-        notices.push(Notice {
-            code: NoticeCode::UnknownKind,
-            node: None,
-            count: 1,
-            detail,
-        });
-    }
-    if let Task::Audit { now: None, .. } = settings.task {
-        let detail = format!(
+        )
+    });
+    let newest = matches!(settings.task, Task::Audit { now: None, .. }).then(|| {
+        format!(
             "Judged at {}, the newest time in the file; what happened later is not known. --now sets another time.",
             facts.now.strftime("%F %TZ")
-        );
-        notices.push(Notice {
-            code: NoticeCode::TimeOfTheFile,
-            node: None,
-            count: 1,
-            detail,
-        });
-    }
-    notices.extend(stay);
-    if facts.on_ready_nodes > 0 {
-        let detail = format!(
-            "{} more on Ready nodes; --all lists them",
-            facts.on_ready_nodes
-        );
-        let (code, count) = (NoticeCode::OnReadyNodes, facts.on_ready_nodes);
-        notices.push(Notice {
-            code,
-            node: None,
-            count,
-            detail,
-        });
-    }
-    notices
+        )
+    });
+    let elsewhere = facts.on_ready_nodes;
+    let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
+    never_evicted
+        .into_iter()
+        .chain(without_api_server(facts))
+        .chain(long_waits(&settings.policy, facts, plan))
+        .chain(inert_answers(settings, facts, plan))
+        .chain(unmatched.and_then(|says| one(NoticeCode::NoNamespace, says)))
+        .chain(unknown.filter_map(|says| one(NoticeCode::UnknownKind, says)))
+        .chain(newest.and_then(|says| one(NoticeCode::TimeOfTheFile, says)))
+        .chain(staying)
+        .chain(Notice::about(
+            NoticeCode::OnReadyNodes,
+            None,
+            elsewhere,
+            on_ready,
+        ))
+        .collect()
 }
 
-/// The pods of dead nodes that Kubernetes has not asked to go: first those that should not be there, then those that belong
+/// The pods of dead nodes that Kubernetes has not asked to go: those that should not be there, and those that belong
 /// there. A leaf node's pods run on.
 fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
     let (mut never, mut stay, mut staying) = (Vec::new(), Vec::new(), 0);
     let known = |name| facts.nodes.get(name).and_then(NodeRead::known);
-    let nodes = facts
-        .unasked
-        .iter()
-        .filter_map(|(name, pods)| Some((known(name)?, pods)));
-    for (node, pods) in nodes.filter(|(node, _)| node.ready != Ready::True && node.leaf.is_none()) {
+    let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.leaf.is_none();
+    for (name, pods) in &facts.unasked {
+        let Some(node) = known(name).filter(is_down) else {
+            continue;
+        };
         let since = node.not_ready_since(facts.now);
-        let after = |seconds: i64| SignedDuration::from_secs(seconds.max(0)).saturating_add(LATE);
-        let due =
-            |seconds| since.is_none_or(|since| facts.now.duration_since(since) >= after(seconds));
+        let due = |seconds: i64| {
+            let after = SignedDuration::from_secs(seconds.max(0)).saturating_add(LATE);
+            since.is_none_or(|since| facts.now.duration_since(since) >= after)
+        };
         if !due(TOLERATION) {
             continue;
         }
-        let (mut daemons, mut statics, mut for_ever, mut overdue) = (0, 0, Vec::new(), Vec::new());
-        for pod in pods {
-            let tolerates = if node.ready == Ready::False {
-                pod.tolerates_not_ready
-            } else {
-                pod.tolerates_silence
-            };
-            match (pod.stays, tolerates) {
-                (Some(Stay::DaemonSet), _) => daemons += 1,
-                (Some(Stay::Static), _) => statics += 1,
-                (_, None) => for_ever.push(pod),
-                (_, Some(seconds)) if due(seconds) => overdue.push(pod),
-                (_, Some(_)) => {}
-            }
-        }
-        let failure = Failure::of(facts, policy, node);
-        let heard = failure.last_heard();
-        let down = if failure.signs_of_life().is_empty() {
-            format!("Each is down, unless the node is only cut off. {heard}")
-        } else {
-            format!("Each may still be running, since the node shows signs of life. {heard}")
+        let tolerates = |pod: &Unasked| match node.ready {
+            Ready::False => pod.tolerates_not_ready,
+            _ => pod.tolerates_silence,
         };
-        let why = format!(
-            "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down} To have it \
+        let belongs = |pod: &&Unasked| matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
+        let (belonging, others): (Vec<_>, Vec<_>) = pods.iter().partition(belongs);
+        if !belonging.is_empty() {
+            staying += belonging.len();
+            stay.push(format!("{name} ({})", belonging.len()));
+        }
+        let (for_ever, limited): (Vec<_>, Vec<&Unasked>) =
+            others.into_iter().partition(|pod| tolerates(pod).is_none());
+        let overdue = limited
+            .into_iter()
+            .filter(|pod| tolerates(pod).is_some_and(due));
+        let failure = Failure::of(facts, policy, node);
+        let down = if failure.signs_of_life().is_empty() {
+            "Each is down, unless the node is only cut off."
+        } else {
+            "Each may still be running, since the node shows signs of life."
+        };
+        let heard = failure.last_heard();
+        let for_ever_says = format!(
+            "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down} {heard} To have it \
              moved, delete it without --force: the next runs judge it like any other."
         );
-        never.extend(never_evicted(node, for_ever, &why));
-        let why = format!(
+        let overdue_says = format!(
             "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
-             nodes are not Ready at once, or its controller manager does not work. {down}"
+             nodes are not Ready at once, or its controller manager does not work. {down} {heard}"
         );
-        never.extend(never_evicted(node, overdue, &why));
-        if daemons + statics > 0 {
-            staying += daemons + statics;
-            let counts = [(daemons, "of DaemonSets"), (statics, "static")].into_iter();
-            let counts = counts
-                .filter(|(count, _)| *count > 0)
-                .map(|(count, of)| format!("{count} {of}"));
-            stay.push(format!(
-                "{} ({})",
-                node.name,
-                counts.collect::<Vec<_>>().join(", ")
-            ));
+        for (pods, why) in [(for_ever, for_ever_says), (overdue.collect(), overdue_says)] {
+            let names = pods.iter().sorted().map(|pod| {
+                let of = after(" of ", pod.workload.as_ref());
+                format!("{}/{}{of}", pod.namespace, pod.name)
+            });
+            let names = listed(&names.collect_vec(), NAMES);
+            let detail = format!("Not evicted from NotReady node {name}: {names}. {why}");
+            let code = NoticeCode::NeverEvicted;
+            never.extend(Notice::about(code, Some(name), pods.len(), detail));
         }
     }
     let detail = format!(
-        "Pods that belong to their NotReady node stay there, as expected: {}.",
-        listed(stay)
+        "Pods that belong to their NotReady node, of DaemonSets or static, stay there, as expected: {}.",
+        listed(&stay, NAMES)
     );
-    let code = NoticeCode::StaysWithNode;
-    (
-        never,
-        (staying > 0).then_some(Notice {
-            code,
-            node: None,
-            count: staying,
-            detail,
-        }),
-    )
+    let stay = Notice::about(NoticeCode::StaysWithNode, None, staying, detail);
+    (never, stay)
 }
 
 /// The answers that count for nothing, each once, with the command that takes it away.
 fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
     let kubectl = settings.task.kubectl();
     let all = plan.pods.iter().flat_map(|judged| {
-        let answers = answers_of(judged, facts, &settings.policy).into_iter();
-        answers.map(|answer| (judged.pod.namespace.as_str(), answer))
+        answers_of(judged, facts, &settings.policy)
+            .into_iter()
+            .map(|answer| match answer.on {
+                "node" => ("", answer),
+                _ => (judged.pod.namespace.as_str(), answer),
+            })
     });
-    let of_node = |(namespace, answer): (_, Answer)| match answer.on {
-        "node" => ("", answer),
-        _ => (namespace, answer),
-    };
-    let inert = all
-        .map(of_node)
-        .filter(|(_, answer)| answer.inert.is_some());
-    let notices = inert
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .map(|(namespace, answer)| {
-            let command = kubectl.withdraw(&answer, namespace);
-            let Answer {
-                annotation,
-                on,
-                name,
-                value,
-                inert,
-            } = answer;
-            let detail = format!(
-                "The answer {annotation}={value} on {on} {name} counts for nothing: {}. Take it away: {command}",
-                inert.unwrap_or_default()
-            );
-            Notice {
-                code: NoticeCode::AnswerInert,
-                node: None,
-                count: 1,
-                detail,
-            }
-        });
-    notices.collect()
+    let inert = all.filter(|(_, answer)| answer.inert.is_some());
+    inert.sorted().dedup().filter_map(|(namespace, answer)| {
+        let command = kubectl.withdraw(&answer, namespace);
+        let Answer {
+            annotation,
+            on,
+            name,
+            value,
+            inert,
+        } = answer;
+        let detail = format!(
+            "The answer {annotation}={value} on {on} {name} counts for nothing: {}. Take it away: {command}",
+            inert?
+        );
+        Notice::about(NoticeCode::AnswerInert, None, 1, detail)
+    }).collect()
 }
 
 /// The control plane nodes of which nobody knows whether their API server lives.
@@ -282,46 +263,16 @@ fn without_api_server(facts: &ClusterFacts) -> Option<Notice> {
         .nodes
         .values()
         .filter_map(NodeRead::known)
-        .filter(|node| node.no_api_server);
-    let nodes = nodes.map(|node| node.name.clone()).collect::<Vec<_>>();
-    let (code, count) = (NoticeCode::ApiServerUnknown, nodes.len());
+        .filter(|node| node.no_api_server)
+        .map(|node| &node.name)
+        .collect_vec();
     let detail = format!(
         "Whether the API server of a control plane node that is not Ready still works is unknown: {}. No API server's lease \
          in kube-system has the node's host name. Kubernetes writes such leases since 1.26, and the account needs the \
          right to list them.",
-        listed(nodes)
+        listed(&nodes, NAMES)
     );
-    (count > 0).then_some(Notice {
-        code,
-        node: None,
-        count: 1,
-        detail,
-    })
-}
-
-fn never_evicted(node: &NodeFacts, mut pods: Vec<&Unasked>, why: &str) -> Option<Notice> {
-    pods.sort_unstable();
-    let count = pods.len();
-    let names = pods.into_iter().map(|pod| {
-        let of = pod
-            .workload
-            .as_ref()
-            .map(|of| format!(" of {} {}", of.kind, of.name))
-            .unwrap_or_default();
-        format!("{}/{}{of}", pod.namespace, pod.name)
-    });
-    let names = listed(names.collect());
-    let detail = format!(
-        "Not evicted from NotReady node {}: {names}. {why}",
-        node.name
-    );
-    let (code, node) = (NoticeCode::NeverEvicted, Some(node.name.clone()));
-    (count > 0).then_some(Notice {
-        code,
-        node,
-        count,
-        detail,
-    })
+    Notice::about(NoticeCode::ApiServerUnknown, None, nodes.len(), detail)
 }
 
 /// The waits that have lasted for many thresholds. What holds a whole run is no single node's.
@@ -333,45 +284,32 @@ fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice>
         threshold
     };
     let long = threshold.saturating_mul(THRESHOLDS);
-    let mut groups = BTreeMap::<(ReasonCode, Option<&str>), Vec<&Judged>>::new();
-    for judged in plan
-        .pods
-        .iter()
-        .filter(|judged| judged.verdict() == Verdict::Wait)
-    {
-        if judged.pod.overdue(facts.now) > long {
-            let node = judged
-                .pod
-                .node
-                .as_deref()
-                .filter(|_| judged.limit.is_none());
-            groups
-                .entry((judged.code(), node))
-                .or_default()
-                .push(judged);
-        }
+    let is_long = |judged: &&Judged| {
+        judged.verdict() == Verdict::Wait && judged.pod.overdue(facts.now) > long
+    };
+    let mut groups = BTreeMap::<_, Vec<&Judged>>::new();
+    for judged in plan.pods.iter().filter(is_long) {
+        let node = judged
+            .pod
+            .node
+            .as_deref()
+            .filter(|_| judged.limit.is_none());
+        let group = groups.entry((judged.code(), node)).or_default();
+        group.push(judged);
     }
     let notices = groups.into_iter().filter_map(|((_, node), pods)| {
-        // The longest overdue.
-        let first = pods.first()?;
         let names = pods
             .iter()
             .map(|judged| format!("{}/{}", judged.pod.namespace, judged.pod.name));
+        // The first is the longest overdue.
         let detail = format!(
             "Still waiting{}, overdue for up to {}: {}. {}",
-            node.map(|node| format!(" on node {node}"))
-                .unwrap_or_default(),
-            spoken(first.pod.overdue(facts.now)),
-            listed(names.collect()),
-            why(first, facts)
+            after(" on node ", node),
+            spoken(pods[0].pod.overdue(facts.now)),
+            listed(&names.collect_vec(), NAMES),
+            why(pods[0], facts)
         );
-        let node = node.map(str::to_owned);
-        Some(Notice {
-            code: NoticeCode::LongWait,
-            node,
-            count: pods.len(),
-            detail,
-        })
+        Notice::about(NoticeCode::LongWait, node, pods.len(), detail)
     });
     notices.collect()
 }
@@ -404,14 +342,6 @@ fn why(judged: &Judged, facts: &ClusterFacts) -> String {
         }
         _ => judged.sentence(),
     }
-}
-
-/// Some of `names`, and how many more there are.
-fn listed(mut names: Vec<String>) -> String {
-    let more = and_more(names.len(), NAMES);
-    names.truncate(NAMES);
-    names.extend(more);
-    names.join(", ")
 }
 
 #[cfg(test)]

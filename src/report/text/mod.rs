@@ -6,10 +6,10 @@
 use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-use super::page::{Block, Entry, Fold, Page, Tone};
+use super::page::{Block, Entry, Page, Tone};
 use crate::{
     advice::{Command, Step},
-    words::clean,
+    words::{after, clean},
 };
 
 /// Width that a text keeps to where nothing is narrower: longer lines are hard to read.
@@ -124,55 +124,46 @@ impl Text {
     fn blocks(&mut self, indent: &str, blocks: &[Block]) {
         for block in blocks {
             match block {
-                Block::Says {
-                    tone,
-                    label: "",
-                    text,
-                } => {
-                    self.paragraph(indent, indent, *tone, text);
-                }
                 Block::Says { tone, label, text } => {
-                    self.paragraph(indent, indent, *tone, &format!("{label}: {text}"));
+                    let label = after("", (!label.is_empty()).then(|| format!("{label}: ")));
+                    self.paragraph(indent, indent, *tone, &(label + text));
                 }
-                Block::Steps {
-                    ordered,
-                    steps,
-                    skipped,
-                } => {
-                    for (step, number) in steps.iter().zip(1..).skip(*skipped) {
-                        let mark = if *ordered {
-                            format!("{number}. ")
-                        } else {
-                            "- ".to_owned()
+                Block::Steps(steps) => {
+                    for (step, number) in steps.iter().zip(1..) {
+                        let mark = match steps.len() {
+                            1 => "- ".to_owned(),
+                            _ => format!("{number}. "),
                         };
                         self.step(indent, &mark, step);
                     }
                 }
                 Block::Entry(entry) => self.entry(indent, entry),
-                Block::Fold(Fold { says, .. }) if says.is_empty() => {}
-                Block::Fold(Fold { says, .. }) => {
-                    self.paragraph(indent, DETAIL, Tone::Quiet, says);
-                }
+                Block::Fold { says, .. } if says.is_empty() => {}
+                Block::Fold { says, .. } => self.paragraph(indent, DETAIL, Tone::Quiet, says),
             }
         }
     }
 
     fn entry(&mut self, indent: &str, entry: &Entry) {
-        let facts = entry.facts.iter().filter(|fact| !fact.is_empty());
         let mut says = vec![entry.name.clone()];
         // A long one, such as a node's state, is broken all the same.
         let is_short = |fact: &str| fact.len() < self.screen.columns / 2;
-        says.extend(facts.map(|fact| {
+        says.extend(entry.known_facts().map(|fact| {
             if is_short(fact) {
                 together(fact)
             } else {
-                fact.clone()
+                fact.to_owned()
             }
         }));
         says.extend(entry.tag.map(|tag| format!("[{}]", tag.code)));
         says.extend(entry.harm.filter(|_| !entry.is_card).map(together));
         self.paragraph(indent, DETAIL, entry.tone, &says.join("  "));
-        self.blocks(DETAIL, &entry.blocks);
+        let blocks = if entry.is_brief {
+            &entry.brief
+        } else {
+            &entry.blocks
+        };
+        self.blocks(DETAIL, blocks);
     }
 
     fn step(&mut self, indent: &str, mark: &str, step: &Step) {

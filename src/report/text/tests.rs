@@ -35,15 +35,15 @@ fn an_audit_of_a_dead_node() {
         that could not be read.
 
         NEEDS YOU: 4
-          compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
           impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
               - Give up claim scratch-cache-volume-impala-executor-000-0: the data of volume pvc-scratch is
                 lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet
                 creates both again, empty.
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
-          vault/web-0  StatefulSet  on kosmos-cluster7  overdue 1h 55m  [kosmos-leaf]
-          1 pod of StatefulSet/statestored on ds06, overdue up to 1h 55m  [volume-unverified]
-          The log, at warn, names each pod that is folded here, with its command; --output=markdown has all.
+          1 pod of StatefulSet/held on ds06, overdue up to 1h 55m  [finalizers]; named in the log
+          1 pod of StatefulSet/web on kosmos-cluster7, overdue up to 1h 55m  [kosmos-leaf]; named in the log
+          1 pod of StatefulSet/statestored on ds06, overdue up to 1h 55m  [volume-unverified]; named in the
+              log
 
         ONCE YOU HAVE ANSWERED
           - The next run acts on what you answer, where it still belongs to the same failure. To have one at
@@ -57,20 +57,19 @@ fn an_audit_of_a_dead_node() {
           vault/vault-0  StatefulSet  on ds06  overdue 1h 55m
 
         TO REMEMBER ONCE THEY ARE REAPED
-          and 2 more, which --output=json has: impala-impala01/catalogd-0: its replacement waits …
+          and 2 more, which --output=json has
 
         WHAT TO DO ABOUT THE NODES
-          and 2 more, which --output=json has: If ds06 may only be cut off, power it off now: its…
+          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
+            pods that replace them.
+          and 1 more, which --output=json has
 
         WAITING: 2
-          compute-hive01/recent-0  StatefulSet  on ds06  overdue 4m 30s  [not-overdue]
-              It is overdue by 4m 30s and counts as stuck from 10m on.
-          compute-hive01/within-grace-0  StatefulSet  on ds06  due in 45s  [not-overdue]
-              It is within its grace period for another 45s; it counts as stuck 10m after that.
+          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
 
         LEFT ALONE: 2
-          1 pod of StatefulSet/slow on ds01, overdue up to 1h 55m  [node-ready]
-          1 pod of StatefulSet/quiet on ds06, overdue up to 1h 55m  [opted-out]
+          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
+          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
 
         WORTH KNOWING
           Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
@@ -95,8 +94,8 @@ fn an_audit_of_a_dead_node() {
 #[test]
 fn a_run_with_every_outcome() {
     expect![[r#"
-        1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
-        still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
+        1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1
+        still-there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
         Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped.
 
         REAPED: 2 of 10
@@ -131,8 +130,8 @@ fn a_run_with_every_outcome() {
         pod-reaper 0.2.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
         on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
         account can delete.
-        1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node changed, 1 node recovered, 1
-        still there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
+        1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1
+        still-there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
         Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped.
     "#]]
     .assert_eq(&write(&every_outcome().page(), Screen::default()));

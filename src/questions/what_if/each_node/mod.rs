@@ -9,21 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
-use serde::Serialize;
 
 use super::supposed::{Memory, Supposed};
 use super::{Fate, Replicas, Workload, alone, fate, unjudged};
-use crate::cluster::{Cluster, MAX_IN_FLIGHT};
+use crate::cluster::MAX_IN_FLIGHT;
 use crate::codes::codes;
 use crate::decide::ReasonCode;
 use crate::exit::{CouldNotRun, Exit, Result};
 use crate::facts::{NodeRead, PodSummary, ReadError, Stay, Unread};
 use crate::limits::Plan;
 use crate::report::page::Page;
-use crate::report::{Render, SettingsEntry, VERSION, detaches_late};
-use crate::settings::{Settings, Task};
-use crate::source::cluster::Live;
-use crate::source::snapshot::{self, Pods};
+use crate::report::{Render, SettingsEntry, VERSION, detaches_late, in_json};
+use crate::settings::Settings;
 use crate::source::{Source, gather};
 use crate::stop::Stop;
 use crate::words::natural;
@@ -33,82 +30,79 @@ const SHORT_TOLERATION: i64 = 60;
 /// By how much the component `eager` shortens the wait for the next run, at most: every two minutes in place of ten.
 const EAGER: i64 = 480;
 
-/// The answer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", tag = "kind")]
-pub struct Forecast {
-    /// Version of this form.
-    pub version: u8,
-    /// Version of the program.
-    pub program_version: &'static str,
-    /// The snapshot's file name; null where a cluster was read.
-    pub snapshot: Option<String>,
-    /// The moment of the facts.
-    pub judged_at: Timestamp,
-    /// `--namespace-regex`.
-    pub namespace_regex: Option<String>,
-    /// `--namespace-exclude-regex`.
-    pub namespace_exclude_regex: Option<String>,
-    /// Every real node, the worst first.
-    pub nodes: Vec<NodeForecast>,
-    /// All of them: sums, and the longest time.
-    pub whole: Counts,
-    /// Leaf nodes, which are left out.
-    pub leaf_nodes: usize,
-    /// What would change the line of the first node.
-    pub changes: Vec<Change>,
-    /// What could not be read.
-    pub errors: Vec<ReadError>,
-    /// What the source does not show, as sentences.
-    pub unseen: Vec<String>,
-    /// 0, or 3 where something could not be read.
-    #[serde(rename = "exitCode")]
-    pub exit: Exit,
-}
+in_json! {
+    /// The answer.
+    #[serde(tag = "kind")]
+    #[derive(Default)]
+    pub struct Forecast {
+        /// Version of this form.
+        pub version: u8,
+        /// Version of the program.
+        pub program_version: &'static str,
+        /// The snapshot's file name; null where a cluster was read.
+        pub snapshot: Option<String>,
+        /// The moment of the facts.
+        pub judged_at: Timestamp,
+        /// `--namespace-regex`.
+        pub namespace_regex: Option<String>,
+        /// `--namespace-exclude-regex`.
+        pub namespace_exclude_regex: Option<String>,
+        /// Every real node, the worst first.
+        pub nodes: Vec<NodeForecast>,
+        /// All of them: sums, and the longest time.
+        pub whole: Counts,
+        /// Leaf nodes, which are left out.
+        pub leaf_nodes: usize,
+        /// What would change the line of the first node.
+        pub changes: Vec<Change>,
+        /// What could not be read.
+        pub errors: Vec<ReadError>,
+        /// What the source does not show, as sentences.
+        pub unseen: Vec<String>,
+        /// 0, or 3 where something could not be read.
+        #[serde(rename = "exitCode")]
+        pub exit: Exit,
+    }
 
-/// What happens where one node dies.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct NodeForecast {
-    /// Its name.
-    pub node: String,
-    /// What becomes of its pods.
-    #[serde(flatten)]
-    pub counts: Counts,
-    /// The breaker would hold the run.
-    pub breaker_holds: bool,
-    /// The workloads without a replica anywhere else.
-    pub workloads: Vec<Workload>,
-    #[serde(skip)]
-    pub(crate) hints: Hints,
-}
+    /// What happens where one node dies.
+    #[derive(Default)]
+    pub struct NodeForecast {
+        /// Its name.
+        pub node: String,
+        /// What becomes of its pods.
+        #[serde(flatten)]
+        pub counts: Counts,
+        /// The breaker would hold the run.
+        pub breaker_holds: bool,
+        /// The workloads without a replica anywhere else.
+        pub workloads: Vec<Workload>,
+        #[serde(skip)]
+        pub(crate) hints: Hints,
+    }
 
-/// Pods, and a time.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Counts {
-    /// Pods that Kubernetes would evict.
-    pub evicted: usize,
-    /// Those that would be reaped, and that their controller makes again.
-    pub comes_back: usize,
-    /// Of these the ones whose volume is attached to the node: the replacement waits for its detach.
-    pub wait_for_volume: usize,
-    /// Pods that would be reaped, and that nothing makes again.
-    pub lost: usize,
-    /// Pods that would need a person.
-    pub needs_person: usize,
-    /// Pods that a rule has wait, or leaves alone.
-    pub left_terminating: usize,
-    /// Pods in namespaces that the filter leaves out: no run would reap them.
-    pub left_out: usize,
-    /// Workloads without a replica anywhere else.
-    pub without_replica: usize,
-    /// Seconds from the moment that Kubernetes calls the node unreachable until a run may reap the last of its pods; 0 where it
-    /// would reap none.
-    pub seconds: i64,
+    /// Pods, and a time.
+    #[derive(Default)]
+    pub struct Counts {
+        /// Pods that Kubernetes would evict.
+        pub evicted: usize,
+        /// Those that would be reaped, and that their controller makes again.
+        pub comes_back: usize,
+        /// Of these the ones whose volume is attached to the node: the replacement waits for its detach.
+        pub wait_for_volume: usize,
+        /// Pods that would be reaped, and that nothing makes again.
+        pub lost: usize,
+        /// Pods that would need a person.
+        pub needs_person: usize,
+        /// Pods that a rule has wait, or leaves alone.
+        pub left_terminating: usize,
+        /// Pods in namespaces that the filter leaves out: no run would reap them.
+        pub left_out: usize,
+        /// Workloads without a replica anywhere else.
+        pub without_replica: usize,
+        /// Seconds from the moment that Kubernetes calls the node unreachable until a run may reap the last of its pods; 0 where it
+        /// would reap none.
+        pub seconds: i64,
+    }
 }
 
 /// What tells which settings matter.
@@ -134,40 +128,23 @@ codes! {
     }
 }
 
-/// What another setting would save.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Change {
-    /// Which setting.
-    pub setting: Setting,
-    /// What to set, and what follows, as a sentence.
-    pub says: String,
-    /// How many pods more would come back without a person, at most.
-    pub saves_pods: usize,
-    /// How many seconds sooner pods would be reaped, at most.
-    pub saves_seconds: i64,
+in_json! {
+    /// What another setting would save.
+    pub struct Change {
+        /// Which setting.
+        pub setting: Setting,
+        /// What to set, and what follows, as a sentence.
+        pub says: String,
+        /// How many pods more would come back without a person, at most.
+        pub saves_pods: usize,
+        /// How many seconds sooner pods would be reaped, at most.
+        pub saves_seconds: i64,
+    }
 }
 
 /// Answers for all real nodes.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Forecast> {
-    let answer = async {
-        match &settings.task {
-            Task::Audit {
-                snapshot: file,
-                now,
-            } => {
-                let options = settings.snapshot_options(*now);
-                let saved = snapshot::open(file, options, Pods::Every).await?;
-                run_on(&saved, settings, |_, _| ()).await
-            }
-            Task::Reap { target, .. } => {
-                let cluster = Cluster::connect(target, stop, &settings.node_selectors).await?;
-                run_on(&Live::new(&cluster), settings, |_, _| ()).await
-            }
-        }
-    };
-    stop.or_stopped(answer).await
+    by_source!(settings, stop, |source| run_on(source, settings, |_, _| ()))
 }
 
 /// Answers by what `source` has. `seen` is shown the plan of a run for each node.

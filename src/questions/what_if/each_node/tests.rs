@@ -13,7 +13,12 @@ use crate::source::snapshot::Saved;
 fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
     let text = samples::list(objects.iter().cloned()).to_string();
     let options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
-    let saved = Saved::read(text.as_bytes(), options, Pods::Every).expect("a snapshot");
+    let saved = Saved::read(
+        text.as_bytes(),
+        options,
+        crate::source::snapshot::Pods::Every,
+    )
+    .expect("a snapshot");
     let answer = run_on(&saved, settings, |_, _| ()).now_or_never();
     answer.expect("nothing is waited for").expect("an answer")
 }
@@ -112,7 +117,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
           saves up to 1 pod: component scratch, once the claims that nobody would miss are annotated
           pod-reaper.io/scratch: "true"
 
-        pod-reaper 0.2.0: what if one node died? by state.json, as of 2026-01-31 03:00:00Z. Nothing was
+        pod-reaper 0.2.0: what if one node died? As of 2026-01-31 03:00:00Z, by state.json. Nothing was
         changed. Assumed: that node alone dies. A time counts from when Kubernetes calls it unreachable,
         until a run may reap the last of its pods: toleration, grace period and thresholds. what-if NODE
         names the pods.
@@ -202,9 +207,14 @@ fn a_text_has_room_for_any_number_of_nodes_and_the_log_names_the_rest() {
     assert_eq!(need.len(), 152);
     for node in need {
         let begins = format!("{} died: 1 needs you", node.node);
-        let logged = page.unnamed.iter().any(|line| line.starts_with(&begins));
+        let logged = page.unnamed().iter().any(|line| line.starts_with(&begins));
         let shown = text.contains(&format!("  {}  1 needs you", node.node));
-        assert!(logged != shown, "{}: {text}\n{:?}", node.node, page.unnamed);
+        assert!(
+            logged != shown,
+            "{}: {text}\n{:?}",
+            node.node,
+            page.unnamed()
+        );
     }
     assert!(text.contains("EVERYTHING COMES BACK: 152 nodes"), "{text}");
 }

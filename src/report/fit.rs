@@ -1,0 +1,197 @@
+//! How a page gets along with the lines that a text of it has: it is for one look.
+//!
+//! Each section gets the lines that those before it, which matter more, leave; and every section is sure of a few. Cards
+//! are shown in brief before any is whole. Rows, and cards for which there is no room, are counted by their kind. What is
+//! more than that is cut.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use itertools::{Either, Itertools as _};
+
+use super::page::{Block, Entry, NAMES, Page, Section, Tone, entries};
+use super::{phrases, text};
+use crate::words::{after, counted, listed};
+
+/// A blank line and the heading.
+const HEADING: usize = 2;
+/// How many lines every section is sure of.
+const LEAST: usize = 2;
+
+impl Page {
+    /// The page, folded so that a text of it has at most so many lines. Sections that say nothing are left out.
+    pub(crate) fn within(self, lines: usize) -> Self {
+        let about = Block::says(Tone::Quiet, format!("{} {}", self.about, self.settings));
+        let fixed = 2 * text::lines(&self.lead) + text::lines(&[about]) + 1;
+        let mut left = lines.saturating_sub(fixed);
+        let mut sections = self.sections;
+        sections.retain(|section| !section.blocks.is_empty());
+        let mut later = sections.iter().map(sure).sum::<usize>();
+        for section in &mut sections {
+            later -= sure(section);
+            if !section.is_whole {
+                let blocks = std::mem::take(&mut section.blocks);
+                section.blocks = fit(blocks, left.saturating_sub(later + HEADING));
+            }
+            left = left.saturating_sub(HEADING + text::lines(&section.blocks));
+        }
+        Self { sections, ..self }
+    }
+}
+
+/// How many lines a section is sure of.
+fn sure(section: &Section) -> usize {
+    let all = &section.blocks;
+    HEADING
+        + if section.is_whole {
+            text::lines(all)
+        } else {
+            text::lines(&all[..all.len().min(LEAST)]).min(LEAST)
+        }
+}
+
+/// As much of `blocks` as so many lines can show.
+fn fit(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
+    if text::lines(&blocks) <= lines {
+        return blocks;
+    }
+    let (mut entries, mut shown): (Vec<_>, Vec<_>) =
+        blocks.into_iter().partition_map(|block| match block {
+            Block::Entry(entry) => Either::Left(entry),
+            other => Either::Right(other),
+        });
+    // As many lines are kept for those that are only counted.
+    let counted = text::lines(&by_kind(entries.iter().cloned()));
+    let left = lines.saturating_sub(text::lines(&shown) + counted);
+    let cards = show_cards(&mut entries, left);
+    let mut others = Vec::new();
+    for (index, entry) in entries.into_iter().enumerate() {
+        if cards.contains(&index) {
+            shown.push(Block::Entry(entry));
+        } else {
+            others.push(entry);
+        }
+    }
+    shown.extend(by_kind(others));
+    cut(shown, lines)
+}
+
+/// Which entries are shown as cards: first one of each kind in brief, and those of them that ask for an answer whole; then
+/// the others in brief; then all whole.
+fn show_cards(entries: &mut [Entry], mut left: usize) -> BTreeSet<usize> {
+    let alike = |entry: &Entry, others: &[Entry]| {
+        let alike = others.iter().filter(|other| other.kind == entry.kind);
+        alike.count()
+    };
+    let cards = entries.iter().positions(|entry| !entry.log.is_empty());
+    let (first, others): (Vec<_>, Vec<_>) =
+        cards.partition(|index| alike(&entries[*index], &entries[..*index]) == 0);
+    let all = first.iter().chain(&others).copied().collect_vec();
+    let asks = |index: &usize| matches!(entries[*index].brief.last(), Some(Block::Steps(_)));
+    let asking = first.iter().copied().filter(asks).collect_vec();
+    let (mut heights, mut shown) = (BTreeMap::new(), BTreeSet::new());
+    // The only one of its kind need not be counted where it is shown.
+    for index in &all {
+        let entry = &entries[*index];
+        let is_only = alike(entry, entries) == 1;
+        let line = text::lines(&by_kind(is_only.then(|| entry.clone())));
+        heights.insert(*index, line);
+    }
+    for (cards, is_brief) in [
+        (&first, true),
+        (&asking, false),
+        (&others, true),
+        (&all, false),
+    ] {
+        for index in cards {
+            let was_brief = std::mem::replace(&mut entries[*index].is_brief, is_brief);
+            let height = text::lines(&[Block::Entry(entries[*index].clone())]);
+            if let Some(rest) = (left + heights[index]).checked_sub(height) {
+                left = rest;
+                heights.insert(*index, height);
+                shown.insert(*index);
+            } else {
+                entries[*index].is_brief = was_brief;
+            }
+        }
+    }
+    shown
+}
+
+/// Entries of one kind in one line. A pod that is the only one of its kind is named.
+pub fn by_kind(entries: impl IntoIterator<Item = Entry>) -> Vec<Block> {
+    let mut kinds = BTreeMap::<_, Vec<Entry>>::new();
+    for entry in entries {
+        kinds.entry(entry.kind.clone()).or_default().push(entry);
+    }
+    let folds = kinds.into_values().map(|alike| match &alike[..] {
+        [row] if row.key.pods == 1 && !row.is_card => Block::Entry(Entry {
+            is_brief: !row.is_wrong(),
+            ..row.clone()
+        }),
+        _ => Block::Fold {
+            says: summed(&alike),
+            blocks: alike.into_iter().map(Block::Entry).collect(),
+        },
+    });
+    folds.collect()
+}
+
+/// What entries of one kind are: how many pods, of what and where, or which nodes.
+fn summed(alike: &[Entry]) -> String {
+    let kind = &alike[0].kind;
+    let keys = || alike.iter().map(|entry| &entry.key);
+    let pods = keys().map(|key| key.pods).sum();
+    if pods == 0 {
+        let names = alike.iter().map(|entry| &entry.name).collect_vec();
+        return format!("{kind}: {}", listed(&names, NAMES));
+    }
+    let of = |what: &str, many: &str, names: BTreeSet<String>| match names.len() {
+        0 | 1 => after(what, names.first()),
+        count => format!("{what}{count} {many}"),
+    };
+    let workloads = keys().flat_map(|key| &key.workloads);
+    let workloads = of(
+        " of ",
+        "workloads",
+        workloads.map(ToString::to_string).collect(),
+    );
+    let nodes = keys().filter_map(|key| key.node.clone()).collect();
+    let longest = keys().filter_map(|key| key.overdue).max();
+    let kind = Some(format!("  [{kind}]")).filter(|_| !kind.is_empty());
+    // What went wrong, and why a replacement is not back, is told by one of them.
+    let mut wrong = alike.iter().filter(|entry| entry.is_wrong());
+    let wrong = wrong.find_map(|entry| match entry.blocks.first()? {
+        Block::Says { text, .. } => Some(text),
+        _ => None,
+    });
+    let logged = alike.iter().any(|entry| !entry.log.is_empty());
+    [
+        counted(pods, "pod", "pods"),
+        workloads,
+        of(" on ", "nodes", nodes),
+        after(", ", longest.map(phrases::overdue_up_to)),
+        after("", kind),
+        after(" such as: ", wrong),
+        after("; ", logged.then_some("named in the log")),
+    ]
+    .concat()
+}
+
+/// As many of `blocks` as so many lines can show, and one that says how many others there are.
+fn cut(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
+    if text::lines(&blocks) <= lines {
+        return blocks;
+    }
+    let (mut shown, mut left) = (0, lines.saturating_sub(1));
+    while let Some(rest) = left.checked_sub(text::lines(&blocks[shown..=shown])) {
+        (left, shown) = (rest, shown + 1);
+    }
+    let rest = blocks.split_off(shown);
+    let count = match entries(&rest).map(|entry| entry.key.pods).sum() {
+        0 => rest.len().to_string(),
+        pods => counted(pods, "pod", "pods"),
+    };
+    let says = format!("and {count} more, which --output=json has");
+    blocks.push(Block::Fold { says, blocks: rest });
+    blocks
+}
