@@ -38,8 +38,11 @@ impl Cluster {
             format!("{called} ({host})"),
             format!("{called} at {server}"),
         );
-        let plugin = config.auth_info.exec.as_ref();
-        let plugin = plugin.map(|exec| exec.command.clone().unwrap_or_default());
+        let plugin = config
+            .auth_info
+            .exec
+            .as_ref()
+            .map(|exec| exec.command.clone().unwrap_or_default());
         // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit.
         let client = tokio::task::spawn_blocking(move || client(config));
         let why = match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
@@ -118,8 +121,10 @@ fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
     }
     let default = Path::new(&set("HOME")?).join(".kube").join("config");
     // One that may not be looked at is an error, not a reason to act as somebody else.
-    let may_exist = default.try_exists().unwrap_or(true);
-    may_exist.then(|| ("kubeconfig", vec![default]))
+    default
+        .try_exists()
+        .unwrap_or(true)
+        .then(|| ("kubeconfig", vec![default]))
 }
 
 /// The credentials, and the context that they are of; none of the pod's ServiceAccount.
@@ -137,8 +142,10 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
     };
     let wrong = |why: String| CouldNotRun::Usage(format!("{by} {why}"));
     let kubeconfig = read(&paths).map_err(wrong)?;
-    let context = target.context.clone();
-    let context = context.or_else(|| kubeconfig.current_context.clone());
+    let context = target
+        .context
+        .clone()
+        .or_else(|| kubeconfig.current_context.clone());
     let named = list(&paths);
     let context =
         checked(&kubeconfig, context.as_deref()).map_err(|why| wrong(format!("{named}: {why}")))?;
@@ -158,15 +165,21 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
 /// The context, if it is one that can be used. kube would act without credentials where the user is missing, and at the
 /// first request panic where the server has no scheme.
 fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String> {
-    let names = kubeconfig.contexts.iter().map(|known| known.name.as_str());
-    let has = names.collect::<Vec<_>>().join(", ");
+    let has = kubeconfig
+        .contexts
+        .iter()
+        .map(|known| known.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
     if has.is_empty() {
         return Err("it has no contexts; name another".to_owned());
     }
-    let name = name.filter(|name| !name.is_empty());
-    let name = name.unwrap_or("that is current");
-    let mut contexts = kubeconfig.contexts.iter();
-    let context = contexts
+    let name = name
+        .filter(|name| !name.is_empty())
+        .unwrap_or("that is current");
+    let context = kubeconfig
+        .contexts
+        .iter()
         .find(|known| known.name == name)
         .and_then(|known| known.context.as_ref())
         .ok_or_else(|| format!("it has no context {name}; choose one with --context: {has}"))?;
@@ -175,8 +188,9 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
             "its context {name} is of the {what} {wanted}, which it does not have; add it, or choose another context"
         )
     };
-    let cluster = kubeconfig.clusters.iter();
-    let cluster = cluster
+    let cluster = kubeconfig
+        .clusters
+        .iter()
         .filter(|known| known.name == context.cluster)
         .find_map(|known| known.cluster.as_ref())
         .ok_or_else(|| lacks("cluster", &context.cluster))?;
@@ -249,6 +263,9 @@ fn read(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
 }
 
 fn list(paths: &[PathBuf]) -> String {
-    let names = paths.iter().map(|path| path.display().to_string());
-    names.collect::<Vec<_>>().join(", ")
+    paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -10,15 +10,14 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::read::{PAGE, encode};
-use super::request::Accept;
+use super::read::{collection, encode};
+use super::request::{Accept, Write};
 use super::{Cluster, Failure};
 use crate::facts::{NodeFacts, PodFacts, Uid};
 use crate::kubernetes::RawEvent;
 
 /// Who writes them.
 pub const CONTROLLER: &str = "pod-reaper";
-const GROUP: &str = "/apis/events.k8s.io/v1";
 /// Where Events about objects without a namespace are.
 const OF_THE_CLUSTER: &str = "default";
 /// Longest wait for an Event to be accepted.
@@ -88,32 +87,27 @@ impl Cluster {
             "reportingController": CONTROLLER,
             "reportingInstance": instance,
         });
-        let path = format!("{GROUP}/namespaces/{}/events", encode(namespace));
-        let payload = ("application/json", body.to_string().into_bytes());
-        let until = Instant::now() + LIMIT;
-        self.send(
-            Method::POST,
-            &path,
-            Accept::Metadata,
-            Some(payload),
-            Some(until),
-        )
-        .await
-        .map(drop)
+        let write = Write {
+            method: Method::POST,
+            path: collection::<RawEvent>(namespace),
+            content_type: "application/json",
+            body,
+        };
+        let until = Some(Instant::now() + LIMIT);
+        self.send(write, until).await.map(drop)
     }
 
     /// The newest Warning about the object of this UID, as far as it can be read: when it was written, and what it says.
     pub async fn last_warning(&self, namespace: &str, uid: &str) -> Option<(Timestamp, String)> {
-        let (namespace, uid) = (encode(namespace), encode(uid));
-        let selector = format!("regarding.uid%3D{uid},type%3DWarning");
-        let path =
-            format!("{GROUP}/namespaces/{namespace}/events?limit={PAGE}&fieldSelector={selector}");
-        self.list(&path, Accept::Object, RawEvent::says)
+        let selector = format!("regarding.uid%3D{},type%3DWarning", encode(uid));
+        let query = format!("&fieldSelector={selector}");
+        let take = |last: &mut Option<_>, event: RawEvent| {
+            *last = last.take().max(event.says());
+        };
+        self.list(namespace, &query, Accept::Object, take)
             .await
             .ok()?
             .items
-            .into_iter()
-            .max()
     }
 }
 

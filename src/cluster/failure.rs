@@ -61,18 +61,15 @@ pub enum Failure {
 }
 
 fn colon(message: &str) -> String {
-    if message.is_empty() {
-        String::new()
-    } else {
-        format!(": {message}")
-    }
+    let colon = if message.is_empty() { "" } else { ": " };
+    format!("{colon}{message}")
 }
 
 impl Failure {
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Status { code, .. } => Some(*code),
-            Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) | Self::NotSent => None,
+            _ => None,
         }
     }
 
@@ -132,41 +129,34 @@ impl Failure {
 
 /// Kind and message of a Status object. The text of any other body is left out: it may hold anything.
 pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
-    let answered = serde_json::from_slice::<Value>(body).unwrap_or_default();
-    let answered = if answered["kind"] == "Status" {
-        answered
-    } else {
-        Value::Null
-    };
-    let causes = answered["details"]["causes"]
-        .as_array()
-        .map(Vec::as_slice)
+    let answered = serde_json::from_slice::<Value>(body)
+        .ok()
+        .filter(|answered| answered["kind"] == "Status")
         .unwrap_or_default();
-    // The cause of an internal error has no reason, only the error's text.
-    let webhook = |cause: &Value| {
-        cause["message"]
-            .as_str()
-            .is_some_and(|text| text.starts_with("failed calling webhook"))
+    let causes = answered["details"]["causes"].as_array();
+    let has = |field, start| {
+        causes.into_iter().flatten().any(|cause| {
+            cause[field]
+                .as_str()
+                .is_some_and(|it| it.starts_with(start))
+        })
     };
     let kind = match (status.as_u16(), answered["reason"].as_str()) {
         (404, Some("NotFound")) => StatusKind::NotFound,
-        (500, Some("InternalError")) if causes.iter().any(webhook) => StatusKind::Webhook,
-        (403, _)
-            if causes
-                .iter()
-                .any(|cause| cause["reason"] == "NamespaceTerminating") =>
-        {
-            StatusKind::NamespaceTerminating
+        // The cause of an internal error has no reason, only the error's text.
+        (500, Some("InternalError")) if has("message", "failed calling webhook") => {
+            StatusKind::Webhook
         }
+        (403, _) if has("reason", "NamespaceTerminating") => StatusKind::NamespaceTerminating,
         _ => StatusKind::Other,
     };
     let message = answered["message"]
         .as_str()
-        .map(|message| message.chars().take(MESSAGE_LIMIT).collect());
-    (
-        kind,
-        message.unwrap_or_else(|| status.canonical_reason().unwrap_or_default().to_owned()),
-    )
+        .or(status.canonical_reason())
+        .unwrap_or_default()
+        .chars()
+        .take(MESSAGE_LIMIT);
+    (kind, message.collect())
 }
 
 /// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not

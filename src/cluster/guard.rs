@@ -5,15 +5,14 @@
 
 use std::{env, time::Duration};
 
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use super::read::encode;
+use super::read::object;
 use super::request::Accept;
-use super::write::{DRY_RUN, delete_options};
-use super::{Cluster, Failure, StatusKind};
-use crate::kubernetes::RawObject;
+use super::write::delete;
+use super::{Cluster, Failure, StatusKind, WriteMode};
+use crate::kubernetes::{RawObject, RawPod};
 
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is recognised among all that
 /// may refuse.
@@ -45,18 +44,12 @@ impl Cluster {
     /// Returns once the guard with the message `refusal` has refused this account the delete of its own pod. An error says
     /// what was found instead.
     pub async fn prove(&self, refusal: &str) -> Result<(), String> {
-        let named = |variable| {
-            env::var(variable)
-                .ok()
-                .filter(|name| !name.is_empty())
-                .ok_or(NO_POD)
-        };
-        let (namespace, name) = (named("POD_NAMESPACE")?, named("POD_NAME")?);
-        let path = format!(
-            "/api/v1/namespaces/{}/pods/{}",
-            encode(&namespace),
-            encode(&name)
-        );
+        let [namespace, name] =
+            ["POD_NAMESPACE", "POD_NAME"].map(|it| env::var(it).unwrap_or_default());
+        if namespace.is_empty() || name.is_empty() {
+            return Err(NO_POD.to_owned());
+        }
+        let path = object::<RawPod>(&namespace, &name);
         let until = Instant::now() + self.stop.at_most(PATIENCE);
         loop {
             let last = Instant::now() + PAUSE > until;
@@ -64,20 +57,7 @@ impl Cluster {
                 Ok(()) => return Ok(()),
                 Err(NoProof::Never(why)) => return Err(why),
                 Err(NoProof::NotYet(why)) if last => return Err(why),
-                Err(NoProof::LetThrough) if last && refusal == NODE_REFUSAL => {
-                    return Err(
-                        "the API server would let this account delete a pod whose node is Ready; apply \
-                         cronjob/components/node-guard. If it is applied, the node of this run is not Ready, and the \
-                         next run is on another"
-                            .to_owned(),
-                    );
-                }
-                Err(NoProof::LetThrough) if last => {
-                    let why = self.what_is_missing().await;
-                    return Err(format!(
-                        "the API server would let this account delete a running pod: {why}"
-                    ));
-                }
+                Err(NoProof::LetThrough) if last => return Err(self.let_through(refusal).await),
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -93,13 +73,17 @@ impl Cluster {
             };
             NoProof::Never(format!("its own pod could not be read: {failure}; {hint}"))
         };
-        let read = self.get(path, Accept::Metadata).await.map_err(unread)?;
-        let own = read.parse::<RawObject>().map_err(unread)?.metadata;
-        let (Some(uid), Some(version)) = (&own.uid, &own.resource_version) else {
-            return Err(unread(Failure::Unreadable(
-                "it has no UID or no resource version".to_owned(),
-            )));
-        };
+        let own = self
+            .get(path, Accept::Metadata)
+            .await
+            .map_err(unread)?
+            .parse::<RawObject>()
+            .map_err(unread)?
+            .metadata;
+        if own.uid.is_empty() || own.resource_version.is_empty() {
+            let lacks = "it has no UID or no resource version";
+            return Err(unread(Failure::Unreadable(lacks.to_owned())));
+        }
         if own.terminating() {
             let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
             return Err(NoProof::Never(why.to_owned()));
@@ -111,15 +95,24 @@ impl Cluster {
         } else {
             "Background"
         };
-        let payload = delete_options(uid, version, true, propagation);
-        let path = format!("{path}{DRY_RUN}");
-        let answer = self
-            .send(Method::DELETE, &path, Accept::Metadata, Some(payload), None)
-            .await;
-        answer.map_or_else(
-            |failure| judge(refusal, &failure),
-            |_| Err(NoProof::LetThrough),
-        )
+        let (path, dry_run) = (path.to_owned(), WriteMode::DryRun);
+        let delete = delete(path, &own.uid, &own.resource_version, dry_run, propagation);
+        match self.send(delete, None).await {
+            Ok(_) => Err(NoProof::LetThrough),
+            Err(failure) => judge(refusal, &failure),
+        }
+    }
+
+    /// Says that nothing refused the delete, and why that may be.
+    async fn let_through(&self, refusal: &str) -> String {
+        if refusal == NODE_REFUSAL {
+            return "the API server would let this account delete a pod whose node is Ready; apply \
+                    cronjob/components/node-guard. If it is applied, the node of this run is not Ready, and the next run is \
+                    on another"
+                .to_owned();
+        }
+        let why = self.what_is_missing().await;
+        format!("the API server would let this account delete a running pod: {why}")
     }
 
     /// What is wrong with the guard, as far as this account may read it. Its policy is recognised by the message, because an
@@ -145,24 +138,25 @@ impl Cluster {
         };
         let ours = policies
             .iter()
-            .filter(|policy| policy["spec"]["validations"][0]["message"] == REFUSAL);
-        let ours = ours
+            .filter(|it| it["spec"]["validations"][0]["message"] == REFUSAL)
             .map(|policy| &policy["metadata"]["name"])
             .collect::<Vec<_>>();
         let Some(policy) = ours.first() else {
             return "the guard's policy is not installed; apply cronjob/components/guard"
                 .to_owned();
         };
-        let bound = bindings
+        let actions = bindings
             .iter()
-            .filter(|binding| ours.contains(&&binding["spec"]["policyName"]));
-        let mut actions = bound
-            .map(|binding| &binding["spec"]["validationActions"])
+            .map(|binding| &binding["spec"])
+            .filter(|spec| ours.contains(&&spec["policyName"]))
+            .map(|spec| &spec["validationActions"])
             .collect::<Vec<_>>();
         let denies = |actions: &&Value| {
             actions
                 .as_array()
-                .is_some_and(|actions| actions.contains(&json!("Deny")))
+                .into_iter()
+                .flatten()
+                .any(|action| action == "Deny")
         };
         if actions.iter().any(denies) {
             return format!(
@@ -171,7 +165,7 @@ impl Cluster {
                  namespace out"
             );
         }
-        actions.pop().map_or_else(
+        actions.last().map_or_else(
             || format!("no binding names the guard's policy {policy}; apply cronjob/components/guard"),
             |actions| format!("the binding of the guard's policy {policy} does not deny: its validationActions are {actions}"),
         )
@@ -180,10 +174,9 @@ impl Cluster {
 
 /// What a refusal proves.
 pub(super) fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
-    let message = if let Failure::Status { message, .. } = failure {
-        message.as_str()
-    } else {
-        ""
+    let message = match failure {
+        Failure::Status { message, .. } => message.as_str(),
+        _ => "",
     };
     if message.ends_with(&format!("denied request: {refusal}")) {
         return Ok(());
@@ -210,11 +203,9 @@ pub(super) fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
         _ => "it was not answered",
     };
     let why = format!("{what}: {failure}");
-    let again =
-        message.contains(NOT_READY) || failure.code() == Some(409) || failure.pause(1).is_some();
-    Err(if again {
-        NoProof::NotYet(why)
+    if message.contains(NOT_READY) || failure.code() == Some(409) || failure.pause(1).is_some() {
+        Err(NoProof::NotYet(why))
     } else {
-        NoProof::Never(why)
-    })
+        Err(NoProof::Never(why))
+    }
 }

@@ -16,8 +16,8 @@ use crate::facts::{
     Traits, Uid, Unasked, Unread,
 };
 use crate::kubernetes::{
-    KOSMOS_PREFIX, ListMeta, NodeLeases, RawClaim, RawController, RawLease, RawList, RawNode,
-    RawObject, RawPod, RawStatefulSet, RawVolume, identity_of_malformed, malformed,
+    KOSMOS_PREFIX, Kind, ListMeta, NodeLeases, RawAttachment, RawClaim, RawController, RawLease,
+    RawList, RawNamespace, RawNode, RawObject, RawPod, RawVolume, identity_of_malformed, malformed,
 };
 use crate::outcome::{Replacement, ReplacementState as State};
 
@@ -33,10 +33,8 @@ const ROWS: usize = 1_000;
 const CACHED: &str = "&resourceVersion=0";
 /// A continue token has expired (the API server's history is five minutes long).
 const EXPIRED: u16 = 410;
-/// Each node's lease has the node's name.
-const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/";
-const SERVER_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?\
-    labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
+/// Selects the leases of API servers.
+const SERVERS: &str = "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
 /// What the Status column says of pods that live. A Terminating pod shows `Terminating`, or `Unknown` where its node
 /// was given up, unless its phase is final: then it shows what it would show anyway, one of these or anything else.
 const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
@@ -78,6 +76,9 @@ pub enum PodsOf {
     NoNode,
     /// Those whose phase is final, on any node.
     Finished,
+    Namespace(String),
+    /// Those of one name, in any namespace.
+    Name(String),
 }
 
 impl PodsOf {
@@ -87,42 +88,37 @@ impl PodsOf {
             Self::Node(name) => format!("pods of node {name}"),
             Self::NoNode => "pods without a node".to_owned(),
             Self::Finished => "finished pods".to_owned(),
+            Self::Namespace(name) => format!("pods of {name}"),
+            Self::Name(name) => format!("pods named {name}"),
         }
     }
 
-    fn selector(&self) -> String {
-        match self {
-            Self::Node(name) => format!("spec.nodeName%3D{}", encode(name)),
-            Self::NoNode => "spec.nodeName%3D".to_owned(),
-            Self::Finished => FINISHED.to_owned(),
-        }
+    /// The namespace that they are in, empty where it may be any, and the query that selects them there.
+    fn query(&self) -> (&str, String) {
+        let (field, value) = match self {
+            Self::Namespace(name) => return (name, String::new()),
+            Self::Node(name) => ("spec.nodeName%3D", encode(name)),
+            Self::NoNode => ("spec.nodeName%3D", String::new()),
+            Self::Finished => (FINISHED, String::new()),
+            Self::Name(name) => ("metadata.name%3D", encode(name)),
+        };
+        ("", format!("&fieldSelector={field}{value}"))
     }
 }
 
-#[derive(Debug)]
+/// What was made of the objects of a list.
+#[derive(Debug, Default)]
 pub struct Listed<T> {
-    /// The objects that were kept.
-    pub items: Vec<T>,
+    pub items: T,
     /// Objects that could not be read, each with its cause.
     pub malformed: Vec<String>,
 }
 
-impl<T> Default for Listed<T> {
-    fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            malformed: Vec::new(),
-        }
-    }
-}
-
 impl<T> Listed<T> {
-    /// The objects, if each could be read. One that could not may be any object.
-    pub fn whole(self) -> Result<Vec<T>, Failure> {
-        self.malformed
-            .into_iter()
-            .next()
-            .map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
+    /// What was made of them, if each could be read. One that could not may be any object.
+    pub fn whole(self) -> Result<T, Failure> {
+        let cause = self.malformed.into_iter().next();
+        cause.map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
     }
 }
 
@@ -152,55 +148,40 @@ impl Cluster {
     /// All nodes, as the rows that `kubectl get nodes` prints: 0.3 MB where the objects are 18 MB. What is not
     /// plainly `Ready` has to be read whole, so a row that is misunderstood costs time, never safety.
     pub async fn scan(&self) -> Result<Scan, Failure> {
-        let path = format!("/api/v1/nodes?includeObject=None&limit={ROWS}");
-        self.pages(&path, Accept::Table, |answer, scan: &mut Scan| {
-            // The first page's time counts, since no page is older.
-            scan.now = scan.now.or(answer.date);
-            answer.rows(["Name", "Status", "Roles"], |[name, status, roles]| {
-                scan.nodes += 1;
-                let mut words = status.split(',');
-                let worker = || {
-                    !roles
-                        .split(',')
-                        .any(|role| ["control-plane", "master"].contains(&role))
-                };
-                if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
-                    scan.not_ready.push(name);
-                } else if scan.ready.is_none()
-                    && status == "Ready"
-                    && worker()
-                    && !name.starts_with(KOSMOS_PREFIX)
-                {
-                    scan.ready = Some(name);
-                }
-            })
-        })
-        .await
+        let columns = ["Name", "Status", "Roles"];
+        let rows = self.rows::<RawNode, Scan, 3>(columns, |scan, [name, status, roles]| {
+            scan.nodes += 1;
+            let mut words = status.split(',');
+            let mut roles = roles.split(',');
+            if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
+                scan.not_ready.push(name);
+            } else if scan.ready.is_none()
+                && status == "Ready"
+                && !roles.any(|role| ["control-plane", "master"].contains(&role))
+                && !name.starts_with(KOSMOS_PREFIX)
+            {
+                scan.ready = Some(name);
+            }
+        });
+        let (now, scan) = rows.await?;
+        Ok(Scan { now, ..scan })
     }
 
     /// Where pods may be Terminating, by the rows of all pods: 12.6 MB where the objects are 1,181 MB. A row that is not
     /// understood costs a look at its node's pods, so it cannot hide one.
     pub async fn places_of_terminating_pods(&self) -> Result<BTreeSet<PodsOf>, Failure> {
-        let path = format!("/api/v1/pods?includeObject=None&limit={ROWS}");
-        let places = self.pages(
-            &path,
-            Accept::Table,
-            |answer, places: &mut BTreeSet<PodsOf>| {
-                answer.rows(["Status", "Node"], |[status, node]| {
-                    if LIVING.split(' ').any(|living| living == status)
-                        || status.starts_with("Init:")
-                    {
-                        return;
-                    }
-                    places.insert(if node == "<none>" {
-                        PodsOf::NoNode
-                    } else {
-                        PodsOf::Node(node)
+        let columns = ["Status", "Node"];
+        let (_, mut places) = self
+            .rows::<RawPod, BTreeSet<_>, 2>(columns, |places, [status, node]| {
+                let lives = LIVING.split(' ').any(|living| living == status);
+                if !lives && !status.starts_with("Init:") {
+                    places.insert(match node.as_str() {
+                        "<none>" => PodsOf::NoNode,
+                        _ => PodsOf::Node(node),
                     });
-                })
-            },
-        );
-        let mut places = places.await?;
+                }
+            })
+            .await?;
         // The row of a finished pod does not show that it is Terminating.
         places.insert(PodsOf::Finished);
         Ok(places)
@@ -208,65 +189,50 @@ impl Cluster {
 
     /// `VolumeAttachments` by node. They have no field selector for it, but their rows name it.
     pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
-        let path =
-            format!("/apis/storage.k8s.io/v1/volumeattachments?includeObject=None&limit={ROWS}");
-        let by_node = self.pages(
-            &path,
-            Accept::Table,
-            |answer, by_node: &mut BTreeMap<_, Vec<_>>| {
-                answer.rows(["Name", "PV", "Node"], |[name, volume, node]| {
-                    let volume =
-                        Some(volume).filter(|volume| !volume.is_empty() && volume != "<unset>");
-                    by_node
-                        .entry(node)
-                        .or_default()
-                        .push(Attachment { name, volume });
-                })
+        let columns = ["Name", "PV", "Node"];
+        let rows = self.rows::<RawAttachment, BTreeMap<_, Vec<_>>, 3>(
+            columns,
+            |by_node, [name, volume, node]| {
+                let volume = Some(volume).filter(|it| !["", "<unset>"].contains(&it.as_str()));
+                by_node
+                    .entry(node)
+                    .or_default()
+                    .push(Attachment { name, volume });
             },
         );
-        let mut by_node = by_node.await?;
-        for attachments in by_node.values_mut() {
-            attachments.sort();
-        }
-        Ok(by_node)
+        Ok(rows.await?.1)
     }
 
     /// One node, whole, with its lease; `None` where it does not exist.
     pub async fn node(&self, name: &str) -> Result<Option<NodeLook>, Failure> {
         let at = Instant::now();
-        let node_path = format!("/api/v1/nodes/{}", encode(name));
-        let (answer, lease) = tokio::join!(
-            self.get_any(&node_path, Accept::Object),
-            self.find::<RawLease>(NODE_LEASES, name)
+        let path = object::<RawNode>("", name);
+        let (node, own) = tokio::join!(
+            self.find_at::<RawNode>(&path, name, Accept::Object),
+            self.find::<RawLease>(RawLease::OF_NODES, name)
         );
-        let Some(answer) = answer? else {
+        let Some((node, date)) = node? else {
             return Ok(None);
         };
-        let now = answer
-            .date
-            .ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
-        let node = answer.parse_named::<RawNode>(name)?;
-        let servers = if node.may_have_api_server() {
+        let now = date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
+        let api_servers = if node.may_have_api_server() {
             self.api_servers().await
         } else {
             Ok(Vec::new())
         };
-        let own = lease.map_err(|failure| Unread(failure.to_string()));
-        let leases = NodeLeases {
-            own,
-            api_servers: servers.as_deref(),
-        };
-        let facts = node.into_facts(now, leases, &self.selectors);
-        Ok(Some(NodeLook {
-            facts: facts.map_err(Failure::Unreadable)?,
-            now,
-            at,
-        }))
+        let own = own.map_err(|failure| Unread(failure.to_string()));
+        let leases = NodeLeases { own, api_servers };
+        let facts = node
+            .into_facts(now, leases, &self.selectors)
+            .map_err(Failure::Unreadable)?;
+        Ok(Some(NodeLook { facts, now, at }))
     }
 
     /// The leases of the API servers; none where they may not be listed: an account of an older installation lacks that right.
     async fn api_servers(&self) -> Result<Vec<RawLease>, Unread> {
-        let leases = self.list(SERVER_LEASES, Accept::Object, Some).await;
+        let leases = self
+            .list(RawLease::OF_API_SERVERS, SERVERS, Accept::Object, Vec::push)
+            .await;
         match leases.and_then(Listed::whole) {
             Err(failure) if failure.code() == Some(403) => Ok(Vec::new()),
             leases => leases.map_err(|failure| Unread(format!("those of API servers: {failure}"))),
@@ -277,80 +243,59 @@ impl Cluster {
     pub async fn terminating_pods(
         &self,
         pods: &PodsOf,
-    ) -> Result<(Listed<RawPod>, Vec<Unasked>), Failure> {
-        let cached = if matches!(pods, PodsOf::Node(_)) {
-            CACHED
-        } else {
-            ""
+    ) -> Result<Listed<(Vec<RawPod>, Vec<Unasked>)>, Failure> {
+        let cached = match pods {
+            PodsOf::Node(_) => CACHED,
+            _ => "",
         };
-        let path = format!(
-            "/api/v1/pods?limit={PAGE}&fieldSelector={}{cached}",
-            pods.selector()
-        );
-        let pages = self.pages(
-            &path,
-            Accept::Object,
-            |answer, (listed, unasked): &mut (_, Vec<_>)| {
-                let keep = |pod: RawPod| {
-                    unasked.extend(pod.unasked());
-                    pod.metadata.terminating().then(|| pod.lean())
-                };
-                answer.items(keep, listed)
-            },
-        );
-        pages.await
+        let take = |(terminating, unasked): &mut (Vec<_>, Vec<_>), pod: RawPod| {
+            unasked.extend(pod.unasked());
+            if pod.metadata.terminating() {
+                terminating.push(pod.lean());
+            }
+        };
+        self.pods(pods, cached, Accept::Object, take).await
     }
 
     /// The UIDs of all pods of `node`, as they are now. The cache is not asked: it may not know of a delete yet.
     pub async fn pod_uids(&self, node: &str) -> Result<Vec<Uid>, Failure> {
-        let path = format!(
-            "/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}",
-            encode(node)
-        );
+        let pods = PodsOf::Node(node.to_owned());
+        let take = |uids: &mut Vec<_>, pod: RawPod| uids.push(pod.metadata.uid);
         // Any pod could be the one that cannot be read, so no absence would be proved.
-        self.list(&path, Accept::MetadataList, |pod: RawObject| {
-            pod.metadata.uid
-        })
-        .await?
-        .whole()
-    }
-
-    /// One pod; `None` where it does not exist.
-    pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
-        self.find(
-            &format!("/api/v1/namespaces/{}/pods/", encode(namespace)),
-            name,
-        )
-        .await
+        self.pods(&pods, "", Accept::MetadataList, take)
+            .await?
+            .whole()
     }
 
     /// The pods that may have taken the place of `lost`: the one of its name, or those of its controller where that gives
     /// each a new name. The cache may answer: this is asked again and again, and no write follows from it.
     pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>, Failure> {
+        let PodFacts {
+            namespace, name, ..
+        } = lost;
         let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref())
         else {
-            let path = format!(
-                "/api/v1/namespaces/{}/pods/{}",
-                encode(&lost.namespace),
-                encode(&lost.name)
-            );
-            let namesake = self.get_any(&path, Accept::Look).await?;
-            let namesake = namesake
-                .map(|answer| answer.parse_named(&lost.name))
-                .transpose()?;
+            let path = object::<RawPod>(namespace, name);
+            let namesake = self
+                .find_at::<RawPod>(&path, name, Accept::Look)
+                .await?
+                .map(|(pod, _)| pod);
             // Its controller may have been created again, under the same name.
             let another = |pod: &RawPod| {
-                pod.metadata.uid.as_ref() != Some(&lost.uid)
-                    && pod.summary().controller == lost.owner
+                pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner
             };
             return Ok(namesake.into_iter().filter(another).collect());
         };
-        let (namespace, labels) = (encode(&lost.namespace), encode(labels));
-        let path = format!(
-            "/api/v1/namespaces/{namespace}/pods?limit={PAGE}&labelSelector={labels}{CACHED}"
-        );
-        let keep = |pod: RawPod| pod.metadata.controlled_by(&controller.uid).then_some(pod);
-        Ok(self.list(&path, Accept::Look, keep).await?.items)
+        let query = format!("&labelSelector={}{CACHED}", encode(labels));
+        let take = |pods: &mut Vec<_>, pod: RawPod| {
+            if pod.metadata.controlled_by(&controller.uid) {
+                pods.push(pod);
+            }
+        };
+        Ok(self
+            .list(namespace, &query, Accept::Look, take)
+            .await?
+            .items)
     }
 
     /// Why the controller of `lost`, which has at least `has` pods, has not made a replacement.
@@ -362,8 +307,9 @@ impl Cluster {
             uid,
             ..
         } = Reference::controller(lost);
+        let renames = lost.siblings.is_some();
         if !["apps/v1", "batch/v1"].contains(&&*api_version) {
-            let state = if lost.siblings.is_some() {
+            let state = if renames {
                 State::Pending
             } else {
                 State::Unknown
@@ -373,115 +319,92 @@ impl Cluster {
             );
             return Ok(Replacement::without_pod(state, cause));
         }
+        let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
+        let encoded = encode(&name);
+        let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/{encoded}");
+        let found = self.find_at::<RawController>(&path, &name, Accept::Object);
+        // A controller that was created again counts only where its pods keep their names.
+        let found = found.await?.map(|(found, _)| found);
+        let Some(found) = found.filter(|found| !renames || found.metadata.uid == uid) else {
+            return Ok(Replacement::without_pod(
+                State::None,
+                "its controller no longer exists",
+            ));
+        };
         // A StatefulSet that wants fewer pods does not want those of the highest ordinals.
         let ordinal = lost
             .name
             .rsplit('-')
             .next()
             .filter(|_| kind == "StatefulSet")
-            .map(str::parse);
-        let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
-        let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/");
-        let found = self.find::<RawController>(&path, &name).await?;
-        // A controller that was created again counts only where its pods keep their names.
-        let found =
-            found.filter(|found| lost.siblings.is_none() || found.metadata.uid == Some(uid));
-        let gone = || Replacement::without_pod(State::None, "its controller no longer exists");
-        Ok(found.map_or_else(gone, |it| {
-            it.missing(ordinal.and_then(Result::ok).unwrap_or(has))
-        }))
+            .and_then(|ordinal| ordinal.parse().ok());
+        Ok(found.missing(ordinal.unwrap_or(has)))
     }
 
-    /// The value by which each namespace is opted out, where it is.
+    /// The value by which each namespace is opted out, where it is. A malformed one is missing, so that its pods' opt-out
+    /// counts as unread.
     pub async fn namespaces(&self) -> Result<Namespaces, Failure> {
-        let path = format!("/api/v1/namespaces?limit={PAGE}");
-        let listed = self.list(&path, Accept::MetadataList, |namespace: RawObject| {
-            let opted_out = namespace.metadata.opted_out();
-            namespace.metadata.name.map(|name| (name, opted_out))
-        });
-        // A malformed one is missing from the map, so that its pods' opt-out counts as unread.
-        Ok(listed.await?.items.into_iter().collect())
-    }
-
-    /// A `StatefulSet`; `None` where it does not exist.
-    pub async fn stateful_set(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<RawStatefulSet>, Failure> {
-        self.find(
-            &format!(
-                "/apis/apps/v1/namespaces/{}/statefulsets/",
-                encode(namespace)
-            ),
-            name,
-        )
-        .await
+        let take = |all: &mut Namespaces, RawNamespace { metadata: it }| {
+            let opted_out = it.opted_out();
+            all.insert(it.name, opted_out);
+        };
+        let listed = self.list("", "", Accept::MetadataList, take);
+        Ok(listed.await?.items)
     }
 
     /// A claim and the volume it is bound to.
     pub async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
-        let path = format!(
-            "/api/v1/namespaces/{}/persistentvolumeclaims/",
-            encode(namespace)
-        );
-        let claim = match self.find::<RawClaim>(&path, name).await {
+        let claim = match self.find::<RawClaim>(namespace, name).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return ClaimState::Absent.into(),
             Err(failure) => return ClaimState::Unread(Unread(failure.to_string())).into(),
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
-            Some(volume) => {
-                let found = self
-                    .find::<RawVolume>("/api/v1/persistentvolumes/", volume)
-                    .await;
-                found.map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
-            }
+            Some(volume) => self
+                .find("", volume)
+                .await
+                .map_err(|failure| Unread(format!("its volume {volume}: {failure}"))),
         };
         claim.into_look(volume)
     }
 
     /// All claims with their volumes, by namespace and name. One that could not be read, or whose volume could not, is missing.
     pub async fn claims(&self) -> Result<BTreeMap<(String, String), ClaimLook>, Failure> {
-        let path = format!("/api/v1/persistentvolumes?limit={PAGE}");
-        let volumes = self.list(&path, Accept::Object, |volume: RawVolume| {
-            Some((volume.metadata.name.clone()?, volume))
-        });
-        let volumes = RefCell::new(BTreeMap::from_iter(volumes.await?.items));
-        let path = format!("/api/v1/persistentvolumeclaims?limit={PAGE}");
-        let claims = self.list(&path, Accept::Object, |claim: RawClaim| {
+        let take = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
+            volume.metadata.drop_idle();
+            volumes.insert(volume.metadata.name.clone(), volume);
+        };
+        let volumes = RefCell::new(self.list("", "", Accept::Object, take).await?.items);
+        let take = |looks: &mut BTreeMap<_, _>, claim: RawClaim| {
             // A volume is one claim's: there is no second copy.
-            let volume = match claim.volume_name() {
-                None => None,
-                Some(name) => Some(volumes.borrow_mut().remove(name)?),
-            };
-            Some((claim.metadata.identity()?, claim.into_look(Ok(volume))))
-        });
-        Ok(claims.await?.items.into_iter().collect())
+            let volume = claim
+                .volume_name()
+                .map(|name| volumes.borrow_mut().remove(name));
+            if volume.as_ref().is_none_or(Option::is_some) {
+                let key = (
+                    claim.metadata.namespace.clone(),
+                    claim.metadata.name.clone(),
+                );
+                looks.insert(key, claim.into_look(Ok(volume.flatten())));
+            }
+        };
+        Ok(self.list("", "", Accept::Object, take).await?.items)
     }
 
     /// The names of real nodes that the label selector selects: all of them, or two where there are more.
     pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
-        let path = format!(
-            "/api/v1/nodes?limit={FEW}&labelSelector={}",
-            encode(selector)
-        );
-        let pages = self.pages(
-            &path,
-            Accept::Object,
-            |answer, found: &mut Listed<String>| {
-                let real = |node: RawNode| {
-                    node.metadata
-                        .name
-                        .clone()
-                        .filter(|_| !node.is_leaf(&self.selectors))
-                };
-                let next = answer.items(real, found)?;
-                Ok(next.filter(|_| found.items.len() < 2))
-            },
-        );
-        let mut found = pages.await?;
+        let (nodes, selector) = (collection::<RawNode>(""), encode(selector));
+        let path = format!("{nodes}?limit={FEW}&labelSelector={selector}");
+        let take = |answer: &Answer, found: &mut Listed<Vec<_>>| {
+            let next = answer.items(found, |names, node: RawNode| {
+                if !node.is_leaf(&self.selectors) {
+                    names.push(node.metadata.name);
+                }
+            })?;
+            Ok(next.filter(|_| found.items.len() < 2))
+        };
+        let mut found = self.pages(&path, Accept::Object, take).await?;
         found.items.truncate(2);
         // A node that could not be read may be one of them.
         if found.items.len() < 2 {
@@ -498,75 +421,89 @@ impl Cluster {
         &self,
         now: Timestamp,
     ) -> Result<(BTreeMap<String, Standing>, Traits), Failure> {
-        let path = format!("/api/v1/nodes?limit={PAGE}");
-        let pages = self.pages(
-            &path,
-            Accept::Object,
-            |answer, (listed, traits): &mut (_, Traits)| {
-                let keep = |node: RawNode| {
-                    let standing = node.standing(&self.selectors, now);
-                    node.count_traits(standing, traits);
-                    node.metadata.name.map(|name| (name, standing))
-                };
-                answer.items(keep, listed)
-            },
-        );
-        let (listed, traits) = pages.await?;
-        Ok((listed.whole()?.into_iter().collect(), traits))
+        let take = |(standings, traits): &mut (BTreeMap<_, _>, _), node: RawNode| {
+            let standing = node.standing(&self.selectors, now);
+            node.count_traits(standing, traits);
+            standings.insert(node.metadata.name, standing);
+        };
+        self.list("", "", Accept::Object, take).await?.whole()
     }
 
-    /// All pods of `node`, Terminating or not. The cache may answer: no write follows from it.
-    pub async fn pods_of(&self, node: &str) -> Result<Listed<RawPod>, Failure> {
-        let path = format!(
-            "/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{}{CACHED}",
-            encode(node)
-        );
-        self.list(&path, Accept::Object, Some).await
+    /// All of `pods`, Terminating or not. The cache may answer: no write follows from it.
+    pub async fn every_pod(&self, pods: &PodsOf) -> Result<Listed<Vec<RawPod>>, Failure> {
+        self.pods(pods, CACHED, Accept::Object, Vec::push).await
     }
 
-    pub async fn summaries(&self, namespace: &str) -> Result<Listed<PodSummary>, Failure> {
-        let path = format!("/api/v1/namespaces/{}/pods?limit={PAGE}", encode(namespace));
-        self.list(&path, Accept::Object, |pod: RawPod| Some(pod.summary()))
-            .await
+    /// What there is to know about `pods`, Terminating or not.
+    pub async fn summaries(&self, pods: &PodsOf) -> Result<Listed<Vec<PodSummary>>, Failure> {
+        let take = |all: &mut Vec<_>, pod: RawPod| all.push(pod.summary());
+        self.pods(pods, "", Accept::Object, take).await
     }
 
-    /// The pods called `name`, in any namespace.
-    pub async fn namesakes(&self, name: &str) -> Result<Listed<PodSummary>, Failure> {
-        let name = encode(name);
-        let path = format!("/api/v1/pods?limit={PAGE}&fieldSelector=metadata.name%3D{name}");
-        self.list(&path, Accept::Object, |pod: RawPod| Some(pod.summary()))
-            .await
-    }
-
-    /// The object `name` of `collection`; `None` where the API server says that there is none.
-    async fn find<T: DeserializeOwned>(
+    async fn pods<S: Default>(
         &self,
-        collection: &str,
-        name: &str,
-    ) -> Result<Option<T>, Failure> {
-        let answer = self
-            .get_any(&format!("{collection}{}", encode(name)), Accept::Object)
-            .await?;
-        answer.map(|answer| answer.parse_named(name)).transpose()
+        pods: &PodsOf,
+        cached: &str,
+        accept: Accept,
+        take: impl Fn(&mut S, RawPod),
+    ) -> Result<Listed<S>, Failure> {
+        let (namespace, query) = pods.query();
+        self.list(namespace, &(query + cached), accept, take).await
     }
 
-    /// The answer for `path`; `None` where the API server says that there is no such object.
-    async fn get_any(&self, path: &str, accept: Accept) -> Result<Option<Answer>, Failure> {
-        match self.get(path, accept).await {
-            Err(failure) if failure.is(StatusKind::NotFound) => Ok(None),
-            answer => answer.map(Some),
-        }
+    /// An object; `None` where the API server says that there is none.
+    pub async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+        let path = object::<T>(namespace, name);
+        let found = self.find_at(&path, name, Accept::Object).await?;
+        Ok(found.map(|(object, _)| object))
     }
 
-    /// The items of a list of which `keep` makes something.
-    pub(super) async fn list<T: DeserializeOwned, U>(
+    /// The object at `path`, and the time of the answer. It has to be the one that was asked for: every field of our types is
+    /// optional, so that anything would parse, and mean an object without volumes, affinity or marks.
+    async fn find_at<T: DeserializeOwned>(
         &self,
         path: &str,
+        name: &str,
         accept: Accept,
-        keep: impl Fn(T) -> Option<U>,
-    ) -> Result<Listed<U>, Failure> {
-        self.pages(path, accept, |answer, listed| answer.items(&keep, listed))
+    ) -> Result<Option<(T, Option<Timestamp>)>, Failure> {
+        let answer = match self.get(path, accept).await {
+            Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
+            answer => answer?,
+        };
+        if answer.parse::<RawObject>()?.metadata.name != name {
+            let another = "it is not the object that was asked for";
+            return Err(Failure::Unreadable(another.to_owned()));
+        }
+        Ok(Some((answer.parse()?, answer.date)))
+    }
+
+    /// Has `take` make something of the objects of a list: those of `namespace`, or of all where that is empty, that `query`
+    /// selects.
+    pub(super) async fn list<T: Kind, S: Default>(
+        &self,
+        namespace: &str,
+        query: &str,
+        accept: Accept,
+        take: impl Fn(&mut S, T),
+    ) -> Result<Listed<S>, Failure> {
+        let path = format!("{}?limit={PAGE}{query}", collection::<T>(namespace));
+        self.pages(&path, accept, |answer, listed| answer.items(listed, &take))
             .await
+    }
+
+    /// Has `take` make something of the rows of all objects of a kind: of the cells of `columns`. The first page's time comes
+    /// with it, since no page is older.
+    async fn rows<T: Kind, S: Default, const N: usize>(
+        &self,
+        columns: [&str; N],
+        take: impl Fn(&mut S, [String; N]),
+    ) -> Result<(Option<Timestamp>, S), Failure> {
+        let path = format!("{}?includeObject=None&limit={ROWS}", collection::<T>(""));
+        let page = |answer: &Answer, (date, taken): &mut (Option<_>, S)| {
+            *date = date.or(answer.date);
+            answer.rows(columns, |cells| take(taken, cells))
+        };
+        self.pages(&path, Accept::Table, page).await
     }
 
     /// Gives `take` all pages of a list, one after the other; `take` returns the query for the next one. When a page's token has
@@ -603,17 +540,6 @@ impl Cluster {
 }
 
 impl Answer {
-    /// An object that has to be the one that was asked for: every field of our types is optional, so that anything
-    /// would parse, and mean an object without volumes, affinity or marks.
-    fn parse_named<T: DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
-        if self.parse::<RawObject>()?.metadata.name.as_deref() != Some(name) {
-            return Err(Failure::Unreadable(
-                "it is not the object that was asked for".to_owned(),
-            ));
-        }
-        self.parse()
-    }
-
     /// Calls `each` with the cells of `columns`, row by row. Returns the query for the next page.
     fn rows<const N: usize>(
         &self,
@@ -623,51 +549,47 @@ impl Answer {
         let table = self.parse::<Table<'_>>()?;
         let mut at = [0; N];
         for (at, name) in at.iter_mut().zip(columns) {
-            let found = table
-                .column_definitions
-                .iter()
-                .position(|column| column.name == name);
-            *at = found
-                .ok_or_else(|| Failure::Unreadable(format!("the table has no column {name}")))?;
+            let mut names = table.column_definitions.iter().map(|column| &column.name);
+            let missing = || Failure::Unreadable(format!("the table has no column {name}"));
+            *at = names.position(|known| known == name).ok_or_else(missing)?;
         }
         for row in table.rows.unwrap_or_default() {
-            let mut picked = [const { String::new() }; N];
-            for (picked, at) in picked.iter_mut().zip(at) {
-                let cell = row
-                    .cells
-                    .get(at)
-                    .and_then(|cell| serde_json::from_str(cell.get()).ok());
-                *picked = cell.ok_or_else(|| {
-                    Failure::Unreadable("a row of the table lacks a cell".to_owned())
-                })?;
+            let cell = |at| serde_json::from_str::<String>(row.cells.get::<usize>(at)?.get()).ok();
+            let cells = at.map(cell);
+            if cells.iter().any(Option::is_none) {
+                let lacks = "a row of the table lacks a cell";
+                return Err(Failure::Unreadable(lacks.to_owned()));
             }
-            each(picked);
+            each(cells.map(Option::unwrap_or_default));
         }
         Ok(continuation(&table.metadata))
     }
 
-    /// Adds to `listed` what `keep` makes of the items of a page. Returns the query for the next page.
-    fn items<T: DeserializeOwned, U>(
+    /// Has `take` make something of the items of a page. Returns the query for the next page.
+    fn items<T: DeserializeOwned, S>(
         &self,
-        mut keep: impl FnMut(T) -> Option<U>,
-        listed: &mut Listed<U>,
+        listed: &mut Listed<S>,
+        take: impl Fn(&mut S, T),
     ) -> Result<Option<String>, Failure> {
         let list = self.parse::<RawList<'_>>()?;
         if !list.kind.ends_with("List") {
             return Err(Failure::Unreadable("it is not a list".to_owned()));
         }
         for item in list.items.unwrap_or_default() {
-            match serde_json::from_str::<T>(item.get()) {
-                Ok(object) => listed.items.extend(keep(object)),
+            match serde_json::from_str(item.get()) {
+                Ok(object) => take(&mut listed.items, object),
                 Err(error) => {
                     let (namespace, name) = identity_of_malformed(item.get());
-                    let namespace = namespace
-                        .map(|namespace| namespace + "/")
-                        .unwrap_or_default();
-                    let name = name.unwrap_or_else(|| "an object without a name".to_owned());
+                    let slash = if namespace.is_empty() { "" } else { "/" };
+                    let name = if name.is_empty() {
+                        "an object without a name"
+                    } else {
+                        &name
+                    };
+                    let why = malformed(&error);
                     listed
                         .malformed
-                        .push(format!("{namespace}{name}: {}", malformed(&error)));
+                        .push(format!("{namespace}{slash}{name}: {why}"));
                 }
             }
         }
@@ -676,8 +598,23 @@ impl Answer {
 }
 
 fn continuation(metadata: &ListMeta) -> Option<String> {
-    let token = metadata.next.as_deref().filter(|token| !token.is_empty())?;
-    Some(format!("&continue={}", encode(token)))
+    let token = encode(&metadata.next);
+    (!token.is_empty()).then(|| format!("&continue={token}"))
+}
+
+/// The path of the objects of a kind: of `namespace`, or of all where that is empty.
+pub(super) fn collection<T: Kind>(namespace: &str) -> String {
+    let [api, plural] = T::API;
+    if namespace.is_empty() {
+        format!("{api}/{plural}")
+    } else {
+        format!("{api}/namespaces/{}/{plural}", encode(namespace))
+    }
+}
+
+/// The path of one of them.
+pub(super) fn object<T: Kind>(namespace: &str, name: &str) -> String {
+    format!("{}/{}", collection::<T>(namespace), encode(name))
 }
 
 pub(super) fn encode(name: &str) -> String {

@@ -1,11 +1,12 @@
 //! Sending requests: time limits, tries, and what is kept of an answer.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
-use http::{Method, Request, header};
+use http::{Method, Request, header, request};
 use jiff::Timestamp;
 use kube::{Client, client::Body};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::failure::{Failure, root, status_of};
@@ -25,6 +26,14 @@ pub(super) struct Answer {
     /// The server's clock, from the header `Date`.
     pub date: Option<Timestamp>,
     pub body: Vec<u8>,
+}
+
+/// A request that may change something.
+pub(super) struct Write {
+    pub method: Method,
+    pub path: String,
+    pub content_type: &'static str,
+    pub body: Value,
 }
 
 /// In which form an answer is asked for.
@@ -75,7 +84,8 @@ impl Cluster {
         };
         let mut tried = 0;
         loop {
-            let failure = match self.send(Method::GET, path, accept, None, None).await {
+            let request = request(Method::GET, path, accept).body(Body::empty());
+            let failure = match self.exchange(request, None).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -90,73 +100,50 @@ impl Cluster {
         }
     }
 
-    /// Sends one request, once. After `fresh_until` it must not be sent any more: it may have had to wait for its turn.
+    /// Sends a write, once. After `fresh_until` it must not be sent any more: it may have had to wait for its turn.
     pub(super) async fn send(
         &self,
-        method: Method,
-        path: &str,
-        accept: Accept,
-        payload: Option<(&'static str, Vec<u8>)>,
+        write: Write,
         fresh_until: Option<Instant>,
     ) -> Result<Answer, Failure> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::ACCEPT, accept.header())
-            .header(header::USER_AGENT, USER_AGENT);
-        let mut body = Body::empty();
-        if let Some((content_type, bytes)) = payload {
-            request = request.header(header::CONTENT_TYPE, content_type);
-            body = Body::from(bytes);
-        }
-        let request = request
-            .body(body)
-            .map_err(|error| Failure::Transport(error.to_string()))?;
-        let permit = self
-            .permits
-            .acquire()
-            .await
-            .map_err(|error| Failure::Transport(error.to_string()))?;
+        let request = request(write.method, &write.path, Accept::Metadata)
+            .header(header::CONTENT_TYPE, write.content_type)
+            .body(Body::from(write.body.to_string().into_bytes()));
+        self.exchange(request, fresh_until).await
+    }
+
+    async fn exchange(
+        &self,
+        request: http::Result<Request<Body>>,
+        fresh_until: Option<Instant>,
+    ) -> Result<Answer, Failure> {
+        let request = request.map_err(transport)?;
+        let permit = self.permits.acquire().await.map_err(transport)?;
         let mut limit = self.stop.at_most(REQUEST_LIMIT);
         // The limit includes renewing credentials and connecting: a request that is not out by then is never sent.
         if let Some(until) = fresh_until {
-            limit = limit.min(
-                until
-                    .checked_duration_since(Instant::now())
-                    .ok_or(Failure::NotSent)?,
-            );
+            let left = until.checked_duration_since(Instant::now());
+            limit = limit.min(left.ok_or(Failure::NotSent)?);
         }
         // One limit around both, so that a body that never ends is cut off too, connection and all.
-        let exchange = tokio::time::timeout(limit, async {
-            let response = self
-                .client
-                .send(request)
-                .await
-                .map_err(|error| Failure::Transport(root(&error)))?;
+        let answered = tokio::time::timeout(limit, async {
+            let response = self.client.send(request).await.map_err(transport)?;
             let (parts, body) = response.into_parts();
-            let body = body
-                .collect_bytes()
-                .await
-                .map_err(|error| Failure::Transport(root(&error)))?;
-            Ok((parts, body))
-        });
-        let answered = exchange.await;
+            Ok((parts, body.collect_bytes().await.map_err(transport)?))
+        })
+        .await;
         drop(permit);
         let (parts, body) = answered.map_err(|_| Failure::Timeout(limit))??;
-        let header = |name| {
-            parts
-                .headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-        };
+        let header = |name| parts.headers.get(name)?.to_str().ok();
         if parts.status.is_success() {
             Ok(Answer {
                 date: header(header::DATE).and_then(http_date),
                 body: body.into(),
             })
         } else {
-            let seconds = header(header::RETRY_AFTER).and_then(|value| value.trim().parse().ok());
-            let retry_after = seconds.map(Duration::from_secs);
+            let retry_after = header(header::RETRY_AFTER)
+                .and_then(|value| value.trim().parse().ok())
+                .map(Duration::from_secs);
             let (kind, message) = status_of(parts.status, &body);
             Err(Failure::Status {
                 code: parts.status.as_u16(),
@@ -166,6 +153,18 @@ impl Cluster {
             })
         }
     }
+}
+
+fn request(method: Method, path: &str, accept: Accept) -> request::Builder {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::ACCEPT, accept.header())
+        .header(header::USER_AGENT, USER_AGENT)
+}
+
+fn transport(error: impl Error + 'static) -> Failure {
+    Failure::Transport(root(&error))
 }
 
 impl Answer {

@@ -274,8 +274,11 @@ async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
     let found = cluster
         .terminating_pods(&PodsOf::Node("n".to_owned()))
         .await
-        .map(|(pods, _)| pods.items.len());
-    let of_what_if = cluster.pods_of("n").await.map(|pods| pods.items.len());
+        .map(|pods| pods.items.0.len());
+    let of_what_if = cluster
+        .every_pod(&PodsOf::Node("n".to_owned()))
+        .await
+        .map(|pods| pods.items.len());
     let list = "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dn";
     // A list that is continued has a version already.
     let pages = [
@@ -302,11 +305,11 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
     let unplaced = cluster
         .terminating_pods(&PodsOf::NoNode)
         .await
-        .map(|(pods, _)| pods.items.len());
+        .map(|pods| pods.items.0.len());
     let finished = cluster
         .terminating_pods(&PodsOf::Finished)
         .await
-        .map(|(pods, _)| pods.items.len());
+        .map(|pods| pods.items.0.len());
     let requests = server.lock().requests.clone();
     let cached = requests
         .into_iter()

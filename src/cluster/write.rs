@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::read::{NodeLook, encode};
-use super::request::{Accept, Answer};
+use super::read::{NodeLook, object};
+use super::request::{Answer, Write};
 use super::{Cluster, Failure};
 use crate::decide::PinnedClaim;
 use crate::facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid};
-use crate::kubernetes::RawObject;
+use crate::kubernetes::{RawClaim, RawObject, RawPod};
 use crate::outcome::Outcome;
 
 /// For how long a look at a node permits writes to its pods: 5 s, less what cancelling may take.
@@ -72,12 +72,9 @@ impl Cluster {
         node: &StillDown,
         mode: WriteMode,
     ) -> Result<(), Failure> {
-        let dry = mode == WriteMode::DryRun;
-        let payload = delete_options(&pod.uid, &pod.resource_version, dry, "Background");
-        let path = format!("{}{}", path(pod), if dry { DRY_RUN } else { "" });
-        self.write(Method::DELETE, &path, payload, pod, node)
-            .await
-            .map(drop)
+        let path = object::<RawPod>(&pod.namespace, &pod.name);
+        let delete = delete(path, &pod.uid, &pod.resource_version, mode, "Background");
+        self.write(delete, pod, node).await.map(drop)
     }
 
     /// Deletes a claim of `pod` that is given up, if it still is at the resource version in which that was declared or
@@ -89,15 +86,10 @@ impl Cluster {
         node: &StillDown,
         mode: WriteMode,
     ) -> Result<(), Failure> {
-        let dry = mode == WriteMode::DryRun;
-        let resource_version = claim.given_up.as_ref().map_err(|_| Failure::NotSent)?;
-        let payload = delete_options(&claim.claim_uid, resource_version, dry, "Background");
-        let (namespace, name) = (encode(&pod.namespace), encode(&claim.claim));
-        let query = if dry { DRY_RUN } else { "" };
-        let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}{query}");
-        self.write(Method::DELETE, &path, payload, pod, node)
-            .await
-            .map(drop)
+        let version = claim.given_up.as_ref().map_err(|_| Failure::NotSent)?;
+        let path = object::<RawClaim>(&pod.namespace, &claim.claim);
+        let delete = delete(path, &claim.claim_uid, version, mode, "Background");
+        self.write(delete, pod, node).await.map(drop)
     }
 
     /// Sets a pod that only the Job controller's finalizer holds to `Failed`, as the pod garbage collector does before
@@ -121,74 +113,66 @@ impl Cluster {
                 }],
             },
         });
-        let dry = if mode == WriteMode::DryRun {
-            "&dryRun=All"
-        } else {
-            ""
+        let path = object::<RawPod>(&pod.namespace, &pod.name);
+        let query = match mode {
+            WriteMode::Real => "",
+            WriteMode::DryRun => "&dryRun=All",
         };
-        let path = format!("{}/status?fieldManager=pod-reaper{dry}", path(pod));
-        // Strategic, so that the other conditions stay.
-        let payload = (
-            "application/strategic-merge-patch+json",
-            patch.to_string().into_bytes(),
-        );
-        let answer = self.write(Method::PATCH, &path, payload, pod, node).await?;
+        let patch = Write {
+            method: Method::PATCH,
+            path: format!("{path}/status?fieldManager=pod-reaper{query}"),
+            // Strategic, so that the other conditions stay.
+            content_type: "application/strategic-merge-patch+json",
+            body: patch,
+        };
+        let answer = self.write(patch, pod, node).await?;
         if mode == WriteMode::DryRun {
             return Ok(pod.resource_version.clone());
         }
         let changed = answer.parse::<RawObject>()?.metadata.resource_version;
-        changed.ok_or_else(|| Failure::Unreadable("it has no resource version".to_owned()))
+        if changed.is_empty() {
+            return Err(Failure::Unreadable("it has no resource version".to_owned()));
+        }
+        Ok(changed)
     }
 
     async fn write(
         &self,
-        method: Method,
-        path: &str,
-        payload: (&'static str, Vec<u8>),
+        write: Write,
         pod: &PodFacts,
         node: &StillDown,
     ) -> Result<Answer, Failure> {
         if pod.node.as_deref() != Some(&node.node) {
             return Err(Failure::NotSent);
         }
-        self.send(
-            method,
-            path,
-            Accept::Metadata,
-            Some(payload),
-            Some(node.until),
-        )
-        .await
+        self.send(write, Some(node.until)).await
     }
 }
 
-/// The query of a dry run. The API server obeys the body where a delete has one; the query is what its log shows.
-pub(super) const DRY_RUN: &str = "?dryRun=All";
-
-/// The body of every delete: for exactly this state of the object, at once.
-pub(super) fn delete_options(
+/// A delete for exactly this state of an object, at once. A dry run says so twice: the API server obeys the body where a
+/// delete has one; the query is what its log shows.
+pub(super) fn delete(
+    mut path: String,
     uid: &Uid,
     resource_version: &ResourceVersion,
-    dry_run: bool,
+    mode: WriteMode,
     propagation: &str,
-) -> (&'static str, Vec<u8>) {
-    let mut options = json!({
+) -> Write {
+    let mut body = json!({
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "gracePeriodSeconds": 0,
         "propagationPolicy": propagation,
         "preconditions": {"uid": uid, "resourceVersion": resource_version},
     });
-    if dry_run {
-        options["dryRun"] = json!(["All"]);
+    if mode == WriteMode::DryRun {
+        path += "?dryRun=All";
+        body["dryRun"] = json!(["All"]);
     }
-    ("application/json", options.to_string().into_bytes())
-}
-
-fn path(pod: &PodFacts) -> String {
-    format!(
-        "/api/v1/namespaces/{}/pods/{}",
-        encode(&pod.namespace),
-        encode(&pod.name)
-    )
+    Write {
+        method: Method::DELETE,
+        path,
+        content_type: "application/json",
+        body,
+    }
 }

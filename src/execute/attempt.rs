@@ -8,6 +8,7 @@ use super::{Look, Node, Run, Sent, log_outcome};
 use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
 use crate::decide::{Case, PinnedClaim, ReasonCode, Verdict};
 use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
+use crate::kubernetes::RawPod;
 use crate::outcome::Outcome;
 use crate::source::wanted_again;
 
@@ -327,12 +328,12 @@ impl Run<'_> {
         judged: &PodFacts,
     ) -> Result<Option<PodFacts>, Outcome> {
         let changed = |how: &str| Outcome::Changed(how.to_owned());
-        let raw = self.cluster.pod(&judged.namespace, &judged.name).await;
-        let raw = raw.map_err(|failure| {
+        let raw = self.cluster.find::<RawPod>(&judged.namespace, &judged.name);
+        let raw = raw.await.map_err(|failure| {
             Outcome::Failed(format!("it changed and could not be read again: {failure}"))
         })?;
         let Some(raw) = raw else { return Ok(None) };
-        if raw.metadata.uid.as_deref() != Some(&judged.uid) {
+        if raw.metadata.uid != judged.uid {
             return Err(changed("Another pod has taken its name."));
         }
         let again = raw.into_facts(judged.namespace_opted_out.clone());

@@ -2,9 +2,12 @@
 
 use jiff::Timestamp;
 
+use super::meta::Meta;
+
 raw! {
     /// An Event of `events.k8s.io/v1`.
     pub struct RawEvent {
+        pub(super) metadata: Meta,
         event_time: Option<Timestamp>,
         /// Of the older kind of recorder, which most controllers and the kubelet have.
         deprecated_last_timestamp: Option<Timestamp>,

@@ -1,9 +1,8 @@
 //! Leases: the heartbeats of kubelets and API servers.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::de::IgnoredAny;
 
-use super::meta::{Meta, Written};
+use super::meta::Meta;
 use crate::facts::{Heard, SignBy};
 
 /// What the kubelet asks for by default (`nodeLeaseDurationSeconds`).
@@ -19,7 +18,7 @@ raw! {
     /// A lease.
     pub struct RawLease {
         /// Its metadata.
-        pub metadata: Meta<IgnoredAny, Written>,
+        pub metadata: Meta,
         spec: LeaseSpec,
     }
 
@@ -30,41 +29,40 @@ raw! {
 }
 
 impl RawLease {
+    /// Where the lease of each node is, under the node's name.
+    pub const OF_NODES: &str = "kube-node-lease";
+    /// Where those of the API servers are.
+    pub const OF_API_SERVERS: &str = "kube-system";
+
     /// What it shows of the kubelet that renews it; `None` where it was never renewed.
     pub(super) fn of_kubelet(&self, now: Timestamp) -> Option<Heard> {
-        let seconds = self
-            .spec
-            .lease_duration_seconds
-            .unwrap_or(DEFAULT_LEASE_SECONDS);
-        let period = SignedDuration::from_secs(seconds);
-        Some(Heard {
-            by: SignBy::Lease,
-            at: self.renewed(now)?,
-            period,
-        })
+        let seconds = self.spec.lease_duration_seconds;
+        let period = SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_LEASE_SECONDS));
+        self.renewed(SignBy::Lease, period, now)
     }
 
     /// What it shows of the API server that renews it, where that runs on a host of one of these names.
-    pub(super) fn of_api_server(&self, hosts: &[&str], now: Timestamp) -> Option<Heard> {
+    pub(super) fn of_api_server(&self, hosts: [&str; 2], now: Timestamp) -> Option<Heard> {
         // The label has what the host calls itself, the node what --hostname-override says.
-        let host = self.metadata.label(HOSTNAME)?;
+        let host = self.metadata.labels.get(HOSTNAME)?;
         hosts
             .iter()
-            .find(|known| known.eq_ignore_ascii_case(host))?;
-        Some(Heard {
-            by: SignBy::ApiServer,
-            at: self.renewed(now)?,
-            period: API_SERVER_PERIOD,
-        })
+            .any(|known| known.eq_ignore_ascii_case(host))
+            .then(|| self.renewed(SignBy::ApiServer, API_SERVER_PERIOD, now))?
     }
 
-    /// Whether it is that of an API server.
+    pub fn is_of_node(&self) -> bool {
+        self.metadata.namespace == Self::OF_NODES
+    }
+
     pub fn is_of_api_server(&self) -> bool {
-        self.metadata.label(IDENTITY.0) == Some(IDENTITY.1)
+        self.metadata.namespace == Self::OF_API_SERVERS
+            && self.metadata.has_label(IDENTITY.0, Some(IDENTITY.1))
     }
 
-    fn renewed(&self, now: Timestamp) -> Option<Timestamp> {
-        self.metadata
-            .heard("/f:spec/f:renewTime", self.spec.renew_time, now)
+    fn renewed(&self, by: SignBy, period: SignedDuration, now: Timestamp) -> Option<Heard> {
+        let said = self.spec.renew_time;
+        let at = self.metadata.heard("/f:spec/f:renewTime", said, now)?;
+        Some(Heard { by, at, period })
     }
 }

@@ -3,13 +3,19 @@
 use std::{collections::BTreeMap, ops::Deref};
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, value::RawValue};
+use serde::Deserialize;
+use serde_json::{Value, error::Category, value::RawValue};
 
 use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
 
 /// A stamp of so long after the object was made may be that of its first writes, and the last that there will be.
 const BIRTH: SignedDuration = SignedDuration::from_mins(1);
+/// A message of the cluster is cut to this many characters.
+const MESSAGE_LIMIT: usize = 500;
+/// Annotation or label: the reaper keeps away.
+pub(super) const SKIP: &str = "pod-reaper.io/skip";
+/// The kubelet sets it on the API's copy of a static pod.
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A list of objects, each still unparsed, so that a malformed one spoils only itself.
 #[derive(Debug, Deserialize)]
@@ -25,114 +31,90 @@ pub struct RawList<'a> {
     pub items: Option<Vec<&'a RawValue>>,
 }
 
-/// Where a list goes on.
-#[derive(Debug, Default, Deserialize)]
-pub struct ListMeta {
-    /// Token of the next page; empty or absent on the last.
-    #[serde(rename = "continue")]
-    pub next: Option<String>,
-}
-
-/// `metadata` of any object, and the whole of one that is asked for by metadata alone. `M`: what is kept of each entry of
-/// `managedFields`, which are most of it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Meta<A = Annotations, M = IgnoredAny> {
-    /// Name.
-    pub name: Option<String>,
-    /// Namespace.
-    pub namespace: Option<String>,
-    /// UID.
-    pub uid: Option<Uid>,
-    /// Version of this state.
-    pub resource_version: Option<ResourceVersion>,
-    pub(super) deletion_timestamp: Option<Timestamp>,
-    pub(super) deletion_grace_period_seconds: Option<i64>,
-    pub(super) labels: Option<BTreeMap<String, String>>,
-    pub(super) annotations: Option<A>,
-    pub(super) finalizers: Option<Vec<String>>,
-    pub(super) owner_references: Option<Vec<OwnerReference>>,
-    /// When it was made.
-    pub creation_timestamp: Option<Timestamp>,
-    pub(super) managed_fields: Option<Vec<M>>,
-}
-
-/// The annotations that a rule asks for. The others, up to 256 KiB an object, are passed over as they are read.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct Annotations {
-    /// The reaper keeps away.
-    #[serde(rename = "pod-reaper.io/skip")]
-    pub(super) skip: Option<String>,
-    /// Copied into the report when the pod is reaped.
-    #[serde(rename = "pod-reaper.io/after-reap")]
-    pub(super) after_reap: Option<String>,
-    /// A person's answer on a claim.
-    #[serde(rename = "pod-reaper.io/give-up")]
-    pub(super) give_up: Option<String>,
-    /// A person's answer on a pod.
-    #[serde(rename = "pod-reaper.io/reap")]
-    pub(super) reap: Option<String>,
-    /// The data of the claim is not needed.
-    #[serde(rename = "pod-reaper.io/scratch")]
-    pub(super) scratch: Option<String>,
-    /// The kubelet sets it on the API's copy of a static pod.
-    #[serde(rename = "kubernetes.io/config.mirror")]
-    pub(super) mirror: Option<String>,
-}
-
 raw! {
+    /// Where a list goes on.
+    pub struct ListMeta {
+        /// Token of the next page; empty on the last.
+        #[serde(rename = "continue")]
+        pub next: String,
+    }
+
+    /// `metadata` of any object, and the whole of one that is asked for by metadata alone.
+    pub struct Meta {
+        /// Name.
+        pub name: String,
+        /// Namespace.
+        pub namespace: String,
+        /// UID.
+        pub uid: Uid,
+        /// Version of this state.
+        pub resource_version: ResourceVersion,
+        pub(super) deletion_timestamp: Option<Timestamp>,
+        pub(super) deletion_grace_period_seconds: Option<i64>,
+        pub(super) labels: BTreeMap<String, String>,
+        pub(super) annotations: BTreeMap<String, String>,
+        pub(super) finalizers: Vec<String>,
+        pub(super) owner_references: Vec<OwnerReference>,
+        /// When it was made.
+        pub creation_timestamp: Option<Timestamp>,
+        pub(super) managed_fields: Vec<Written>,
+    }
+
     /// An entry of `managedFields`: what a manager has written, and when, by the API server's clock.
-    pub struct Written {
+    pub(super) struct Written {
         time: Option<Timestamp>,
         /// Parsed only where it is asked about: it is long.
         fields_v1: Option<Box<RawValue>>,
     }
 
     pub(super) struct OwnerReference {
-        pub(super) api_version: Option<String>,
-        pub(super) kind: Option<String>,
-        pub(super) uid: Option<Uid>,
-        pub(super) name: Option<String>,
-        pub(super) controller: Option<bool>,
+        pub(super) api_version: String,
+        pub(super) kind: String,
+        pub(super) uid: Uid,
+        pub(super) name: String,
+        pub(super) controller: bool,
     }
 
     pub(super) struct Condition {
         #[serde(rename = "type")]
-        pub(super) kind: Option<String>,
-        pub(super) status: Option<String>,
-        pub(super) reason: Option<String>,
-        pub(super) message: Option<String>,
+        pub(super) kind: String,
+        pub(super) status: String,
+        pub(super) reason: String,
+        pub(super) message: String,
         pub(super) last_transition_time: Option<Timestamp>,
         pub(super) last_heartbeat_time: Option<Timestamp>,
     }
 
-    /// Any object that matters only by its metadata: a namespace, or a pod that is looked for by UID.
+    /// Any object, as far as its metadata says which it is.
     pub struct RawObject {
         /// Its metadata.
         pub metadata: Meta,
     }
 }
 
-impl<A> Meta<A, Written> {
+impl Meta {
+    /// Drops what nothing asks of an object but a node or a lease: the stamps, and the annotations of others, which may be
+    /// 256 KiB.
+    pub fn drop_idle(&mut self) {
+        self.managed_fields = Vec::new();
+        let ours = |key: &str| key.starts_with("pod-reaper.io/") || key == MIRROR;
+        self.annotations.retain(|key, _| ours(key));
+    }
+
     /// When the field was last written, by a pointer into the fields that each entry owns.
     pub(super) fn written(&self, field: &str) -> Option<Timestamp> {
-        let owns = |entry: &&Written| {
-            let fields = entry
-                .fields_v1
-                .as_ref()
-                .and_then(|fields| serde_json::from_str::<Value>(fields.get()).ok());
-            fields.is_some_and(|fields| fields.pointer(field).is_some())
-        };
         self.managed_fields
             .iter()
-            .flatten()
-            .filter(owns)
-            .filter_map(|entry| entry.time)
+            .filter_map(|entry| {
+                let fields = entry.fields_v1.as_ref()?.get();
+                serde_json::from_str::<Value>(fields)
+                    .ok()?
+                    .pointer(field)
+                    .and(entry.time)
+            })
             .max()
     }
-}
 
-impl<A> Meta<A, Written> {
     /// When the writer of the field was last heard, as known at `now`: the later of the API server's stamp and the writer's
     /// own word, `said`. The stamp is right whatever clock the writer has. But servers from 1.19 to 1.24 leave it as it was when
     /// the object was made, because a renewal changes no more than the time (kubernetes#95240, fixed by #110058). So a word
@@ -153,41 +135,36 @@ impl<A> Meta<A, Written> {
         };
         stamped.max(said.filter(believed))
     }
-}
 
-impl Meta {
-    pub(super) fn annotation(&self, pick: fn(&Annotations) -> &Option<String>) -> Option<&str> {
-        pick(self.annotations.as_ref()?).as_deref()
+    pub(super) fn annotation(&self, key: &str) -> Option<String> {
+        self.annotations.get(key).cloned()
     }
 
-    /// The value by which it is opted out.
-    pub fn opted_out(&self) -> Option<String> {
-        opts_out([self.label(SKIP), self.annotation(|known| &known.skip)])
-    }
-}
-
-impl<A, M> Meta<A, M> {
     pub(super) fn label(&self, key: &str) -> Option<&str> {
-        self.labels.as_ref()?.get(key).map(String::as_str)
+        self.labels.get(key).map(String::as_str)
     }
 
-    /// Its namespace and name, where it has both.
-    pub fn identity(&self) -> Option<(String, String)> {
-        self.namespace.clone().zip(self.name.clone())
+    /// Whether it has that label, with that value where one is given.
+    pub(super) fn has_label(&self, key: &str, value: Option<&str>) -> bool {
+        is(self.label(key), value)
+    }
+
+    /// The value by which it is opted out. Only `false` does not: a slip of the key must not delete.
+    pub fn opted_out(&self) -> Option<String> {
+        [&self.labels, &self.annotations]
+            .map(|all| all.get(SKIP))
+            .into_iter()
+            .find_map(|value| value.filter(|value| *value != "false").cloned())
     }
 
     /// Its controller, where it has one.
     pub(super) fn controller(&self) -> Option<&OwnerReference> {
-        self.owner_references
-            .iter()
-            .flatten()
-            .find(|owner| owner.controller == Some(true))
+        self.owner_references.iter().find(|owner| owner.controller)
     }
 
     /// Whether the object of this UID is its controller.
-    pub fn controlled_by(&self, uid: &str) -> bool {
-        self.controller()
-            .is_some_and(|owner| owner.uid.as_deref() == Some(uid))
+    pub fn controlled_by(&self, uid: &Uid) -> bool {
+        self.controller().is_some_and(|owner| owner.uid == *uid)
     }
 
     /// Whether its deletion was asked for.
@@ -196,65 +173,67 @@ impl<A, M> Meta<A, M> {
     }
 }
 
+/// Whether there is a value, and it is the one that is wanted, where one is.
+pub(super) fn is(value: Option<&str>, wanted: Option<&str>) -> bool {
+    value.is_some_and(|value| wanted.is_none_or(|wanted| value == wanted))
+}
+
 impl Condition {
     pub(super) fn holds(&self) -> bool {
-        self.status.as_deref() == Some("True")
+        self.status == "True"
     }
 
     /// Reason and message, as far as they are there.
     pub(super) fn says(&self) -> String {
-        joined([self.reason.as_deref(), self.message.as_deref()])
+        joined(&self.reason, &self.message)
     }
 }
 
 /// What there is of a text in two parts.
-pub(super) fn joined(parts: [Option<&str>; 2]) -> String {
-    let parts = parts
-        .into_iter()
-        .flatten()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>();
-    parts.join(": ").chars().take(MESSAGE_LIMIT).collect()
-}
-
-/// A message of the cluster is cut to this many characters.
-const MESSAGE_LIMIT: usize = 500;
-
-/// Annotation or label: the reaper keeps away.
-pub(super) const SKIP: &str = "pod-reaper.io/skip";
-
-/// The value of [`SKIP`] that opts out. Only `false` does not: a slip of the key must not delete.
-pub(super) fn opts_out(values: [Option<&str>; 2]) -> Option<String> {
-    values
-        .into_iter()
-        .flatten()
-        .find(|value| *value != "false")
-        .map(str::to_owned)
+pub(super) fn joined(what: &str, why: &str) -> String {
+    let colon = if what.is_empty() || why.is_empty() {
+        ""
+    } else {
+        ": "
+    };
+    [what, colon, why]
+        .concat()
+        .chars()
+        .take(MESSAGE_LIMIT)
+        .collect()
 }
 
 /// What a parser says, without the text that it met: that may be anything.
 pub fn malformed(error: &serde_json::Error) -> &'static str {
     match error.classify() {
-        serde_json::error::Category::Data => "a field has an unexpected type",
-        serde_json::error::Category::Eof => "it ends too early",
-        serde_json::error::Category::Syntax | serde_json::error::Category::Io => "it is not JSON",
+        Category::Data => "a field has an unexpected type",
+        Category::Eof => "it ends too early",
+        Category::Syntax | Category::Io => "it is not JSON",
     }
 }
 
-/// Namespace and name of an object that does not parse, as far as they can be read.
-pub fn identity_of_malformed(text: &str) -> (Option<String>, Option<String>) {
-    let value = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
-    let text = |pointer| {
-        value
-            .pointer(pointer)
-            .and_then(serde_json::Value::as_str)
-            .map(str::to_owned)
-    };
-    (text("/metadata/namespace"), text("/metadata/name"))
+/// Namespace and name of an object that does not parse; empty as far as they cannot be read.
+pub fn identity_of_malformed(text: &str) -> (String, String) {
+    let value = serde_json::from_str::<Value>(text).unwrap_or_default();
+    let [namespace, name] = ["namespace", "name"].map(|field| {
+        value["metadata"][field]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    });
+    (namespace, name)
 }
 
-pub(super) fn required<T: Deref<Target = str>>(value: Option<T>, what: &str) -> Result<T, String> {
-    value
-        .filter(|value| !value.is_empty())
-        .ok_or_else(|| format!("{what} is missing"))
+/// A field without which the object is of no use.
+pub(super) fn required<T: Deref<Target = str>>(value: T, what: &str) -> Result<T, String> {
+    if value.is_empty() {
+        Err(format!("{what} is missing"))
+    } else {
+        Ok(value)
+    }
+}
+
+/// A field that need not be there.
+pub(super) fn given(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
 }

@@ -3,14 +3,24 @@
 //! The types here are as slim as the rules need, and every field is optional: one malformed object must not make its
 //! whole list unreadable, and what is not named here (environment values, above all) is never kept.
 
-/// Declares raw types: every field is spelled in camel case, and may be absent.
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+
+/// Declares raw types: every field is spelled in camel case, and may be absent or null, as for a program of Go.
 macro_rules! raw {
-    ($($(#[$about:meta])* $scope:vis struct $name:ident { $($fields:tt)* })*) => {
+    ($($(#[$about:meta])* $scope:vis struct $name:ident {
+        $($(#[$attribute:meta])* $seen:vis $field:ident: $type:ty,)*
+    })*) => {
         $(
             $(#[$about])*
             #[derive(Debug, Clone, Default, serde::Deserialize)]
             #[serde(rename_all = "camelCase", default)]
-            $scope struct $name { $($fields)* }
+            $scope struct $name {
+                $(
+                    $(#[$attribute])*
+                    #[serde(deserialize_with = "crate::kubernetes::or_default")]
+                    $seen $field: $type,
+                )*
+            }
         )*
     };
 }
@@ -28,9 +38,65 @@ mod volume;
 pub use self::event::RawEvent;
 pub use self::lease::RawLease;
 pub use self::marks::KOSMOS_PREFIX;
-pub use self::meta::{ListMeta, RawList, RawObject, identity_of_malformed, malformed};
+pub use self::meta::{ListMeta, Meta, RawList, RawObject, identity_of_malformed, malformed};
 pub use self::node::{NodeLeases, RawNode};
 pub use self::observed::Observed;
 pub use self::pod::RawPod;
 pub use self::replacement::{NOT_MADE, RawController};
 pub use self::volume::{RawAttachment, RawClaim, RawStatefulSet, RawVolume};
+
+/// A kind of object: how the API and a saved state name it.
+pub trait Kind: DeserializeOwned + Clone + Send + 'static {
+    /// Such as `Pod`.
+    const KIND: &'static str;
+    /// The path of its API, and its plural there.
+    const API: [&'static str; 2];
+    /// Whether each is in a namespace.
+    const NAMESPACED: bool;
+
+    fn metadata(&mut self) -> &mut Meta;
+}
+
+macro_rules! kinds {
+    ($($type:ident = $kind:literal $api:literal $plural:literal $namespaced:literal),* $(,)?) => {
+        $(
+            impl Kind for $type {
+                const KIND: &'static str = $kind;
+                const API: [&'static str; 2] = [$api, $plural];
+                const NAMESPACED: bool = $namespaced;
+
+                fn metadata(&mut self) -> &mut Meta {
+                    &mut self.metadata
+                }
+            }
+        )*
+    };
+}
+
+kinds! {
+    RawNode = "Node" "/api/v1" "nodes" false,
+    RawPod = "Pod" "/api/v1" "pods" true,
+    RawNamespace = "Namespace" "/api/v1" "namespaces" false,
+    RawClaim = "PersistentVolumeClaim" "/api/v1" "persistentvolumeclaims" true,
+    RawVolume = "PersistentVolume" "/api/v1" "persistentvolumes" false,
+    RawLease = "Lease" "/apis/coordination.k8s.io/v1" "leases" true,
+    RawAttachment = "VolumeAttachment" "/apis/storage.k8s.io/v1" "volumeattachments" false,
+    RawStatefulSet = "StatefulSet" "/apis/apps/v1" "statefulsets" true,
+    RawEvent = "Event" "/apis/events.k8s.io/v1" "events" true,
+}
+
+raw! {
+    /// A namespace.
+    pub struct RawNamespace {
+        /// Its metadata.
+        pub metadata: Meta,
+    }
+}
+
+fn or_default<'de, T, D>(from: D) -> Result<T, D::Error>
+where
+    T: Deserialize<'de> + Default,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}

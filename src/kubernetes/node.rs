@@ -1,19 +1,19 @@
 //! Nodes, and the marks by which one stands for something other than a machine of this cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::lease::RawLease;
 use super::marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place};
-use super::meta::{Condition, Meta, SKIP, Written, opts_out, required};
+use super::meta::{Condition, Meta, given, is, required};
 use super::pod::{NOT_READY, UNREACHABLE};
 use crate::decide::POWERED_OFF;
 use crate::facts::{
-    FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits, Unread,
+    FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits,
     not_ready_since,
 };
-use crate::selector::{NodeSelector, NodeSelectors, is_name};
+use crate::selector::{NodeSelector, NodeSelectors, Selector, is_name};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.
@@ -24,7 +24,7 @@ const CONTROL_PLANE: [&str; 2] = [
 
 /// Conditions that node-problem-detector writes, on the node's own machine. Not `NetworkUnavailable`, nor Harvester's
 /// `Drained`: the control plane writes those.
-const PROBLEMS: [&str; 9] = [
+const PROBLEMS: &[&str] = &[
     "KernelDeadlock",
     "ReadonlyFilesystem",
     "KubeletUnhealthy",
@@ -36,7 +36,7 @@ const PROBLEMS: [&str; 9] = [
     "CorruptDockerOverlay2",
 ];
 /// Conditions that the node monitoring agent of EKS writes, likewise (aws/eks-node-monitoring-agent).
-const MONITORED: [&str; 5] = [
+const MONITORED: &[&str] = &[
     "KernelReady",
     "NetworkingReady",
     "StorageReady",
@@ -64,38 +64,38 @@ raw! {
     /// A node.
     pub struct RawNode {
         /// Its metadata.
-        pub metadata: Meta<BTreeMap<String, String>, Written>,
+        pub metadata: Meta,
         spec: NodeSpec,
         status: NodeStatus,
     }
 
     struct NodeStatus {
-        conditions: Option<Vec<Condition>>,
-        node_info: Option<NodeInfo>,
+        conditions: Vec<Condition>,
+        node_info: NodeInfo,
     }
 
     struct NodeInfo {
-        container_runtime_version: Option<String>,
-        kernel_version: Option<String>,
-        kubelet_version: Option<String>,
-        os_image: Option<String>,
+        container_runtime_version: String,
+        kernel_version: String,
+        kubelet_version: String,
+        os_image: String,
         #[serde(rename = "machineID")]
-        machine_id: Option<String>,
+        machine_id: String,
         #[serde(rename = "systemUUID")]
-        system_uuid: Option<String>,
+        system_uuid: String,
     }
 
     struct NodeSpec {
-        taints: Option<Vec<Taint>>,
+        taints: Vec<Taint>,
         unschedulable: bool,
         #[serde(rename = "providerID")]
-        provider_id: Option<String>,
+        provider_id: String,
     }
 
     struct Taint {
-        key: Option<String>,
-        value: Option<String>,
-        effect: Option<String>,
+        key: String,
+        value: String,
+        effect: String,
         time_added: Option<Timestamp>,
     }
 }
@@ -103,38 +103,27 @@ raw! {
 impl RawNode {
     fn ready_condition(&self) -> Option<&Condition> {
         // The last one wins, as in kubectl's Status column.
-        self.status
-            .conditions
-            .iter()
-            .flatten()
-            .rfind(|condition| condition.kind.as_deref() == Some("Ready"))
+        self.status.conditions.iter().rfind(|it| it.kind == "Ready")
     }
 
     /// Status of its `Ready` condition. A status that is not one of the three known says nothing: `Unknown`.
     pub fn ready(&self) -> Ready {
-        match self
-            .ready_condition()
-            .map(|condition| condition.status.as_deref())
-        {
+        match self.ready_condition().map(|it| it.status.as_str()) {
             None => Ready::Absent,
-            Some(Some("True")) => Ready::True,
-            Some(Some("False")) => Ready::False,
+            Some("True") => Ready::True,
+            Some("False") => Ready::False,
             Some(_) => Ready::Unknown,
         }
     }
 
-    /// Without what no node is asked about, or only one that is NotReady: it is long, and nodes are many.
-    #[must_use]
-    pub fn without_idle_stamps(mut self) -> Self {
-        if self.ready() == Ready::True {
-            self.metadata.managed_fields = None;
+    /// Drops what no node is asked about, or, with `stamps`, only one that is NotReady: it is long, and nodes are many.
+    pub fn drop_idle(&mut self, stamps: bool) {
+        if stamps && self.ready() == Ready::True {
+            self.metadata.managed_fields = Vec::new();
         }
-        self.status
-            .conditions
-            .iter_mut()
-            .flatten()
-            .for_each(|condition| condition.message = None);
-        self
+        for condition in &mut self.status.conditions {
+            condition.message = String::new();
+        }
     }
 
     /// Whether it is a leaf node.
@@ -145,109 +134,97 @@ impl RawNode {
     /// Counts what it has in `traits`, for what nodes that fail together may have in common. Its own name is none, nor
     /// what Kubernetes writes because it is not Ready.
     pub fn count_traits(&self, standing: Standing, traits: &mut Traits) {
+        if standing.leaf {
+            return;
+        }
         let labels = self
-            .labels()
+            .metadata
+            .labels
             .iter()
-            .filter(|(key, _)| !key.starts_with("beta.") && **key != HOSTNAME);
-        let labels = labels.map(|(key, value)| format!("label {key}={value}"));
-        let taints = self.spec.taints.iter().flatten().filter_map(|taint| {
-            let key = taint
-                .key
-                .as_deref()
-                .filter(|key| ![NOT_READY, UNREACHABLE].contains(key))?;
-            let value = taint.value.as_ref().filter(|value| !value.is_empty());
-            Some(value.map_or(format!("taint {key}"), |value| {
-                format!("taint {key}={value}")
-            }))
-        });
-        let info = self.status.node_info.as_ref();
-        let info = info.into_iter().flat_map(|info| {
-            [
-                ("container runtime", &info.container_runtime_version),
-                ("kernel", &info.kernel_version),
-                ("kubelet", &info.kubelet_version),
-                ("OS", &info.os_image),
-            ]
-        });
-        let info = info.filter_map(|(what, is)| Some(format!("{what} {}", is.as_ref()?)));
-        if !standing.leaf {
-            // Of two taints of one key, one counts.
-            for each in labels.chain(taints).chain(info).collect::<BTreeSet<_>>() {
-                traits.entry(each).or_default().add(standing.ready);
-            }
+            .filter(|(key, _)| !key.starts_with("beta.") && *key != HOSTNAME)
+            .map(|(key, value)| format!("label {key}={value}"));
+        let taints = self
+            .spec
+            .taints
+            .iter()
+            .filter(|it| !["", NOT_READY, UNREACHABLE].contains(&it.key.as_str()))
+            .map(|Taint { key, value, .. }| match value.as_str() {
+                "" => format!("taint {key}"),
+                value => format!("taint {key}={value}"),
+            });
+        let info = &self.status.node_info;
+        let info = [
+            ("container runtime", &info.container_runtime_version),
+            ("kernel", &info.kernel_version),
+            ("kubelet", &info.kubelet_version),
+            ("OS", &info.os_image),
+        ]
+        .into_iter()
+        .filter(|(_, is)| !is.is_empty())
+        .map(|(what, is)| format!("{what} {is}"));
+        // Of two taints of one key, one counts.
+        for each in labels.chain(taints).chain(info).collect::<BTreeSet<_>>() {
+            traits.entry(each).or_default().add(standing.ready);
         }
     }
 
-    /// Its labels.
-    pub fn labels(&self) -> &BTreeMap<String, String> {
-        const NONE: &BTreeMap<String, String> = &BTreeMap::new();
-        self.metadata.labels.as_ref().unwrap_or(NONE)
-    }
-
     /// Whether it carries the control-plane role.
-    pub fn control_plane(&self) -> bool {
+    fn control_plane(&self) -> bool {
         CONTROL_PLANE
             .iter()
-            .any(|key| self.metadata.label(key).is_some())
+            .any(|key| self.metadata.has_label(key, None))
     }
 
     /// Whether a taint keeps pods off it as off a control plane. The taint has the key of the role's label.
     fn reserved(&self) -> bool {
-        let mut taints = CONTROL_PLANE.iter().flat_map(|key| self.taints(key));
-        taints.any(|taint| taint.effect.as_deref() != Some("PreferNoSchedule"))
+        CONTROL_PLANE
+            .iter()
+            .flat_map(|key| self.taints(key))
+            .any(|taint| taint.effect != "PreferNoSchedule")
     }
 
     /// Whether it stands for something that this cluster does not see, or works on without it: by any one mark, or the
     /// operator's selector.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
         let found = MARKS.iter().flat_map(|(kind, maker, places)| {
-            let marks = places.iter().filter_map(|place| self.mark(place));
-            marks.map(|mark| (*kind, *maker, mark))
+            places
+                .iter()
+                .filter_map(|place| self.mark(place))
+                .map(|mark| (*kind, *maker, mark))
         });
-        let named = self
-            .metadata
-            .name
-            .as_deref()
-            .is_some_and(|name| name.starts_with(KOSMOS_PREFIX));
-        let named = (named && self.is_of_no_machine()).then(|| {
-            (
-                LeafKind::Kosmos,
-                "Kosmos",
-                format!("name prefix {KOSMOS_PREFIX}"),
-            )
-        });
+        let named = self.metadata.name.starts_with(KOSMOS_PREFIX) && self.is_of_no_machine();
+        let named = named
+            .then(|| format!("name prefix {KOSMOS_PREFIX}"))
+            .map(|mark| (LeafKind::Kosmos, "Kosmos", mark));
         let selected = selectors
             .leaf
             .iter()
-            .filter(|selector| self.is_selected(selector));
-        let selected = selected.map(|selector| (LeafKind::Selected, "", selector.to_string()));
+            .filter(|it| self.is_selected(it))
+            .map(|selector| (LeafKind::Selected, "", selector.to_string()));
         let found = found.chain(named).chain(selected).collect::<Vec<_>>();
         let &(kind, maker, _) = found.first()?;
-        let marks = found.into_iter().map(|(.., mark)| mark).collect();
         // It becomes part of commands to paste: only what can be the name of an object may.
-        let cluster = self
-            .annotation(KOSMOS_OWNER)
-            .filter(|cluster| is_name(cluster));
+        let cluster = self.metadata.annotation(KOSMOS_OWNER);
         Some(Leaf {
             kind,
             maker,
-            marks,
-            cluster: cluster.map(str::to_owned),
+            marks: found.into_iter().map(|(.., mark)| mark).collect(),
+            cluster: cluster.filter(|cluster| is_name(cluster)),
         })
     }
 
+    /// Whether a label selector selects it.
+    pub fn is_labelled(&self, selector: &Selector) -> bool {
+        selector.matches(&self.metadata.labels)
+    }
+
     fn is_selected(&self, selector: &NodeSelector) -> bool {
-        let is = |wanted: &Option<String>, value: &str| {
-            wanted.as_ref().is_none_or(|wanted| wanted == value)
-        };
         match selector {
-            NodeSelector::Labels(selector) => selector.matches(self.labels()),
-            NodeSelector::Annotation(key, wanted) => {
-                self.annotation(key).is_some_and(|value| is(wanted, value))
-            }
+            NodeSelector::Labels(selector) => self.is_labelled(selector),
+            NodeSelector::Annotation(key, wanted) => is(self.annotation(key), wanted.as_deref()),
             NodeSelector::Taint(key, wanted) => self
                 .taints(key)
-                .any(|taint| is(wanted, taint.value.as_deref().unwrap_or_default())),
+                .any(|taint| is(Some(&taint.value), wanted.as_deref())),
         }
     }
 
@@ -255,134 +232,104 @@ impl RawNode {
         self.spec
             .taints
             .iter()
-            .flatten()
-            .filter(move |taint| taint.key.as_deref() == Some(key))
+            .filter(move |taint| taint.key == key)
     }
 
     /// What its machine has written on the node itself.
     fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heard> {
-        let conditions = self
-            .status
-            .conditions
-            .iter()
-            .flatten()
-            .filter_map(move |condition| {
-                let kind = condition.kind.as_deref()?;
-                let by = if PROBLEMS.contains(&kind) {
-                    SignBy::ProblemDetector
-                } else {
-                    MONITORED
-                        .contains(&kind)
-                        .then_some(SignBy::NodeMonitoring)?
-                };
-                let field =
-                    format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
-                let at = self
-                    .metadata
-                    .heard(&field, Some(condition.last_heartbeat_time?), now)?;
-                Some(Heard {
-                    by,
-                    at,
-                    period: CONDITION_PERIOD,
-                })
-            });
+        let conditions = self.status.conditions.iter().filter_map(move |condition| {
+            let kind = condition.kind.as_str();
+            let by = [
+                (SignBy::ProblemDetector, PROBLEMS),
+                (SignBy::NodeMonitoring, MONITORED),
+            ];
+            let (by, _) = by.into_iter().find(|(_, kinds)| kinds.contains(&kind))?;
+            let said = Some(condition.last_heartbeat_time?);
+            let field =
+                format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
+            Some((by, CONDITION_PERIOD, field, said))
+        });
         let said = self
             .annotation(VIRT_HEARTBEAT)
-            .and_then(|value| value.parse().ok());
-        let at = said.and_then(|said| {
-            self.metadata
-                .heard(&owned_field("annotations", VIRT_HEARTBEAT), Some(said), now)
-        });
-        let virt_handler = at.map(|at| Heard {
-            by: SignBy::VirtHandler,
-            at,
-            period: VIRT_PERIOD,
-        });
-        conditions.chain(virt_handler)
+            .and_then(|it| it.parse().ok());
+        let field = owned_field("annotations", VIRT_HEARTBEAT);
+        let virt_handler = said.map(|said| (SignBy::VirtHandler, VIRT_PERIOD, field, Some(said)));
+        conditions
+            .chain(virt_handler)
+            .filter_map(move |(by, period, field, said)| {
+                let at = self.metadata.heard(&field, said, now)?;
+                Some(Heard { by, at, period })
+            })
     }
 
     /// The marks that say that its power or disks are cut.
     fn fenced(&self, selectors: &NodeSelectors) -> Vec<FencingMark> {
-        let taints_set = |key: &str| {
-            let added = self.taints(key).filter_map(|taint| taint.time_added).max();
-            added.or_else(|| self.metadata.written(TAINTS_FIELD))
-        };
-        let mut marks = Vec::new();
-        let mut add = |mark: String, set_by| marks.push(FencingMark { mark, set_by });
         let (key, value) = FENCED;
-        if self.annotation(key) == Some(value) {
-            add(
-                format!("annotation {key}={value}"),
-                self.metadata.written(&owned_field("annotations", key)),
-            );
-        }
-        let provider = self.spec.provider_id.as_deref().unwrap_or_default();
-        let fargate = self
-            .metadata
-            .name
-            .as_deref()
-            .is_some_and(|name| name.starts_with(FARGATE_PREFIX));
-        if self.taints(SHUTDOWN).next().is_some()
-            && SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
-            && !fargate
-        {
-            add(format!("taint {SHUTDOWN}"), taints_set(SHUTDOWN));
-        }
-        for selector in selectors
-            .fenced
+        let fenced = NodeSelector::Annotation(key.to_owned(), Some(value.to_owned()));
+        let provider = &self.spec.provider_id;
+        let sure = SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
+            && !self.metadata.name.starts_with(FARGATE_PREFIX);
+        let shutdown = sure.then(|| NodeSelector::Taint(SHUTDOWN.to_owned(), None));
+        [fenced]
             .iter()
-            .filter(|selector| self.is_selected(selector))
-        {
-            let set_by = match selector {
-                NodeSelector::Labels(labels) => labels
-                    .keys()
-                    .filter_map(|key| self.metadata.written(&owned_field("labels", key)))
-                    .max(),
-                NodeSelector::Annotation(key, _) => {
-                    self.metadata.written(&owned_field("annotations", key))
-                }
-                NodeSelector::Taint(key, _) => taints_set(key),
-            };
-            add(selector.to_string(), set_by);
+            .chain(&shutdown)
+            .chain(&selectors.fenced)
+            .filter(|it| self.is_selected(it))
+            .map(|selector| FencingMark {
+                mark: selector.to_string(),
+                set_by: self.set_by(selector),
+            })
+            .collect()
+    }
+
+    /// When that by which it is selected was there at the latest, as far as the API server has stamped that.
+    fn set_by(&self, selector: &NodeSelector) -> Option<Timestamp> {
+        let written = |of: &str, key: &str| self.metadata.written(&owned_field(of, key));
+        match selector {
+            NodeSelector::Labels(labels) => {
+                labels.keys().filter_map(|key| written("labels", key)).max()
+            }
+            NodeSelector::Annotation(key, _) => written("annotations", key),
+            NodeSelector::Taint(key, _) => self
+                .taints(key)
+                .filter_map(|taint| taint.time_added)
+                .max()
+                .or_else(|| self.metadata.written(TAINTS_FIELD)),
         }
-        marks
     }
 
     /// The mark at that place, as a phrase, where it is there.
     fn mark(&self, place: &Place) -> Option<String> {
-        let is = |value: Option<&str>, wanted: Option<&str>| {
-            value.is_some_and(|value| wanted.is_none_or(|wanted| value == wanted))
-        };
         match place {
-            Place::Label(key, wanted) => is(self.metadata.label(key), *wanted).then(|| {
-                wanted.map_or(format!("label {key}"), |value| {
-                    format!("label {key}={value}")
-                })
-            }),
+            Place::Label(key, wanted) => {
+                let equals = wanted.map(|value| format!("={value}")).unwrap_or_default();
+                self.metadata
+                    .has_label(key, *wanted)
+                    .then(|| format!("label {key}{equals}"))
+            }
             Place::Annotation(key, wanted) => {
-                let value = self
-                    .annotation(key)
-                    .filter(|value| !value.is_empty() || !NOT_EMPTY.contains(key));
-                is(value, *wanted)
-                    .then(|| format!("annotation {key}={}", value.unwrap_or_default()))
+                let value = self.annotation(key)?;
+                let found =
+                    is(Some(value), *wanted) && !(value.is_empty() && NOT_EMPTY.contains(key));
+                found.then(|| format!("annotation {key}={value}"))
             }
             Place::Annotations(prefix) => {
-                let annotations = self.metadata.annotations.as_ref()?;
-                let key = annotations.keys().find(|key| key.starts_with(prefix))?;
+                let key = self
+                    .metadata
+                    .annotations
+                    .keys()
+                    .find(|key| key.starts_with(prefix))?;
                 Some(format!("annotation {key}"))
             }
-            Place::Taint(wanted) => self
-                .taints(wanted)
-                .next()
-                .map(|_| format!("taint {wanted}")),
+            Place::Taint(key) => self.taints(key).next().map(|_| format!("taint {key}")),
             Place::Provider(start) => {
-                let provider = self.spec.provider_id.as_deref()?;
+                let provider = &self.spec.provider_id;
                 provider
                     .starts_with(start)
                     .then(|| format!("providerID {provider}"))
             }
             Place::Version(_, is_one) => {
-                let version = self.status.node_info.as_ref()?.kubelet_version.as_deref()?;
+                let version = &self.status.node_info.kubelet_version;
                 is_one(version).then(|| format!("kubelet version {version}"))
             }
         }
@@ -390,17 +337,12 @@ impl RawNode {
 
     /// Whether it names no machine, or says nothing about one.
     fn is_of_no_machine(&self) -> bool {
-        let named = |id: &Option<String>| id.as_ref().is_some_and(|id| !id.is_empty());
-        let info = self.status.node_info.as_ref();
-        !info.is_some_and(|info| named(&info.machine_id) || named(&info.system_uuid))
+        let info = &self.status.node_info;
+        info.machine_id.is_empty() && info.system_uuid.is_empty()
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {
-        self.metadata
-            .annotations
-            .as_ref()?
-            .get(key)
-            .map(String::as_str)
+        self.metadata.annotations.get(key).map(String::as_str)
     }
 
     /// When the kubelet or the node controller last said that it is Ready, or is not, and since when it has the taint of a
@@ -408,11 +350,11 @@ impl RawNode {
     fn transitions(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         let taints = [NOT_READY, UNREACHABLE]
             .into_iter()
-            .flat_map(|key| self.taints(key));
-        let taints = taints.filter(|taint| taint.effect.as_deref() == Some("NoSchedule"));
+            .flat_map(|key| self.taints(key))
+            .filter(|taint| taint.effect == "NoSchedule");
         let said = self
             .ready_condition()
-            .and_then(|condition| condition.last_transition_time);
+            .and_then(|it| it.last_transition_time);
         (said, taints.filter_map(|taint| taint.time_added).max())
     }
 
@@ -439,43 +381,42 @@ impl RawNode {
     pub fn into_facts(
         self,
         now: Timestamp,
-        leases: NodeLeases<'_>,
+        NodeLeases { own, api_servers }: NodeLeases,
         selectors: &NodeSelectors,
     ) -> Result<NodeFacts, String> {
         let name = required(self.metadata.name.clone(), "metadata.name")?;
-        let NodeLeases { own, api_servers } = leases;
-        let hosts = [Some(name.as_str()), self.metadata.label(HOSTNAME)];
-        let hosts = hosts.into_iter().flatten().collect::<Vec<_>>();
-        let servers = api_servers.as_deref().unwrap_or_default();
-        let servers = servers
-            .iter()
-            .filter_map(|lease| lease.of_api_server(&hosts, now));
-        let servers = servers
-            .filter(|_| self.may_have_api_server())
-            .collect::<Vec<_>>();
-        let no_api_server = self.may_have_api_server() && servers.is_empty() && api_servers.is_ok();
-        let unheard = own.as_ref().err().or(api_servers.err()).cloned();
-        let own = own.ok().flatten().and_then(|lease| lease.of_kubelet(now));
+        let hostname = self.metadata.labels.get(HOSTNAME).cloned();
+        let hosts = [name.as_str(), hostname.as_deref().unwrap_or(&name)];
+        let unheard = own.as_ref().err().or(api_servers.as_ref().err()).cloned();
+        let heard_of = |lease: &RawLease| lease.of_api_server(hosts, now);
+        let servers = api_servers
+            .as_ref()
+            .map(|leases| leases.iter().filter_map(heard_of).collect::<Vec<_>>())
+            .ok()
+            .filter(|_| self.may_have_api_server());
+        let no_api_server = servers.as_ref().is_some_and(Vec::is_empty);
         let mut heard = own
+            .ok()
+            .flatten()
+            .and_then(|lease| lease.of_kubelet(now))
             .into_iter()
             .chain(self.heartbeats(now))
-            .chain(servers)
+            .chain(servers.into_iter().flatten())
             .collect::<Vec<_>>();
         // The last of each.
         heard.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));
         heard.dedup_by_key(|heard| heard.by);
         let (ready_since, tainted_since) = self.transitions();
+        let ready_condition = self.ready_condition();
         Ok(NodeFacts {
             uid: required(self.metadata.uid.clone(), "metadata.uid")?,
             created: self.metadata.creation_timestamp,
-            powered_off: self.annotation(POWERED_OFF).map(str::to_owned),
+            powered_off: self.metadata.annotation(POWERED_OFF),
             ready: self.ready(),
-            ready_reason: self
-                .ready_condition()
-                .and_then(|condition| condition.reason.clone()),
+            ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
             ready_since,
             tainted_since,
-            hostname: self.metadata.label(HOSTNAME).map(str::to_owned),
+            hostname,
             heard,
             unheard,
             no_api_server,
@@ -485,7 +426,7 @@ impl RawNode {
             control_plane: self.control_plane(),
             reserved: self.reserved(),
             cordoned: self.spec.unschedulable,
-            opted_out: opts_out([self.metadata.label(SKIP), self.annotation(SKIP)]),
+            opted_out: self.metadata.opted_out(),
             name,
         })
     }
@@ -493,11 +434,11 @@ impl RawNode {
 
 /// The leases that show whether a node lives.
 #[derive(Debug)]
-pub struct NodeLeases<'a> {
+pub struct NodeLeases {
     /// Its own; `None` where it has none.
     pub own: Read<Option<RawLease>>,
     /// Those of the API servers, where it may have one; none where the account may not list them.
-    pub api_servers: Result<&'a [RawLease], &'a Unread>,
+    pub api_servers: Read<Vec<RawLease>>,
 }
 
 /// An annotation or a label, as an entry of `managedFields` says that it owns it.

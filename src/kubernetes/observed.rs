@@ -18,14 +18,14 @@ raw! {
         creation_timestamp: Option<Timestamp>,
         deletion_timestamp: Option<Timestamp>,
         deletion_grace_period_seconds: Option<i64>,
-        managed_fields: Option<Vec<Written>>,
+        managed_fields: Vec<Stamp>,
     }
 
     struct Conditions {
-        conditions: Option<Vec<Condition>>,
+        conditions: Vec<Condition>,
     }
 
-    struct Written {
+    struct Stamp {
         time: Option<Timestamp>,
     }
 }
@@ -33,27 +33,17 @@ raw! {
 impl Observed {
     /// The newest of them.
     pub fn newest(&self) -> Option<Timestamp> {
-        let conditions = self.status.conditions.iter().flatten();
-        let managed = self.metadata.managed_fields.iter().flatten();
-        let deletion = self
-            .metadata
+        let meta = &self.metadata;
+        let asked_for = meta
             .deletion_timestamp
-            .zip(self.metadata.deletion_grace_period_seconds);
-        let asked_for = deletion.and_then(|(deadline, grace)| deletion_requested(deadline, grace));
-        conditions
-            .flat_map(|condition| {
-                [
-                    condition.last_transition_time,
-                    condition.last_heartbeat_time,
-                ]
-            })
-            .chain(managed.map(|entry| entry.time))
-            .chain([
-                self.metadata.creation_timestamp,
-                self.spec.renew_time,
-                asked_for,
-            ])
-            .flatten()
-            .max()
+            .zip(meta.deletion_grace_period_seconds)
+            .and_then(|(deadline, grace)| deletion_requested(deadline, grace));
+        self.status
+            .conditions
+            .iter()
+            .flat_map(|it| [it.last_transition_time, it.last_heartbeat_time])
+            .chain(meta.managed_fields.iter().map(|stamp| stamp.time))
+            .chain([meta.creation_timestamp, self.spec.renew_time, asked_for])
+            .max()?
     }
 }

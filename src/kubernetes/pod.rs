@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::de::IgnoredAny;
 
-use super::meta::{Condition, Meta, OwnerReference, SKIP, required};
+use super::meta::{Condition, MIRROR, Meta, OwnerReference, SKIP, given, required};
 use crate::facts::{ClaimUse, Claims, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
@@ -41,23 +41,23 @@ raw! {
     }
 
     struct PodSpec {
-        node_name: Option<String>,
+        node_name: String,
         termination_grace_period_seconds: Option<i64>,
-        volumes: Option<Vec<PodVolume>>,
-        tolerations: Option<Vec<Toleration>>,
+        volumes: Vec<PodVolume>,
+        tolerations: Vec<Toleration>,
     }
 
     struct Toleration {
-        key: Option<String>,
-        operator: Option<String>,
-        value: Option<String>,
-        effect: Option<String>,
+        key: String,
+        operator: String,
+        value: String,
+        effect: String,
         #[serde(rename = "tolerationSeconds")]
         seconds: Option<i64>,
     }
 
     struct PodVolume {
-        name: Option<String>,
+        name: String,
         persistent_volume_claim: Option<ClaimSource>,
         ephemeral: Option<IgnoredAny>,
         // Those that two pods may use at once.
@@ -81,15 +81,15 @@ raw! {
     }
 
     struct ClaimSource {
-        claim_name: Option<String>,
+        claim_name: String,
     }
 
     /// Of a pod, or of what controls pods.
     pub(super) struct Status {
-        pub(super) phase: Option<String>,
-        conditions: Option<Vec<Condition>>,
-        pub(super) init_container_statuses: Option<Vec<Container>>,
-        pub(super) container_statuses: Option<Vec<Container>>,
+        pub(super) phase: String,
+        conditions: Vec<Condition>,
+        pub(super) init_container_statuses: Vec<Container>,
+        pub(super) container_statuses: Vec<Container>,
     }
 
     pub(super) struct Container {
@@ -115,6 +115,11 @@ impl PodVolume {
         ];
         self.persistent_volume_claim.is_some() || plain.into_iter().any(Option::is_some)
     }
+
+    fn called(&self) -> String {
+        let name = required(self.name.as_str(), "");
+        format!("volume {}", name.unwrap_or("without a name"))
+    }
 }
 
 /// The kind of a disk that several machines may write, in a pod or in a `PersistentVolume`: its driver attaches and detaches
@@ -123,41 +128,40 @@ pub(super) fn written_by_several(
     fc: Option<&NetworkDisk>,
     iscsi: Option<&NetworkDisk>,
 ) -> Option<&'static str> {
-    let may_write = |disk: Option<&NetworkDisk>| disk.is_some_and(|disk| !disk.read_only);
-    let kinds = [("Fibre Channel", fc), ("iSCSI", iscsi)];
-    kinds
-        .into_iter()
-        .find_map(|(kind, disk)| may_write(disk).then_some(kind))
+    let kinds = [("Fibre Channel", fc), ("iSCSI", iscsi)].into_iter();
+    let mut may_be_written = kinds.filter(|(_, disk)| disk.is_some_and(|disk| !disk.read_only));
+    may_be_written.next().map(|(kind, _)| kind)
 }
 
 impl Toleration {
     /// Whether it tolerates the taint `NoExecute` of that key, by Kubernetes' own rule. The taint has no value.
     fn of(&self, taint: &str) -> bool {
-        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        given(&self.effect).is_none_or(|effect| effect == "NoExecute")
-            && given(&self.key).is_none_or(|key| key == taint)
-            && match given(&self.operator).as_deref() {
-                Some("Exists") => true,
-                None | Some("Equal") => given(&self.value).is_none(),
-                Some(_) => false,
+        ["", "NoExecute"].contains(&self.effect.as_str())
+            && ["", taint].contains(&self.key.as_str())
+            && match self.operator.as_str() {
+                "Exists" => true,
+                "" | "Equal" => self.value.is_empty(),
+                _ => false,
             }
     }
 }
 
 impl Status {
     pub(super) fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.conditions
-            .iter()
-            .flatten()
-            .find(|condition| condition.kind.as_deref() == Some(kind))
+        self.conditions.iter().find(|it| it.kind == kind)
+    }
+
+    /// Whether the pod has done all that it will do: a delete takes it at once.
+    fn finished(&self) -> bool {
+        matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 }
 
 impl From<&OwnerReference> for Owner {
     fn from(owner: &OwnerReference) -> Self {
         Self {
-            kind: owner.kind.clone().unwrap_or_default(),
-            name: owner.name.clone().unwrap_or_default(),
+            kind: owner.kind.clone(),
+            name: owner.name.clone(),
         }
     }
 }
@@ -166,15 +170,12 @@ impl RawPod {
     /// Without what nothing asks of a pod that is to go: tens of thousands are held at once.
     #[must_use]
     pub fn lean(mut self) -> Self {
+        self.metadata.drop_idle();
         let siblings = self.labels_of_siblings();
         let kept = |key: &String| {
             [SKIP, POD_TEMPLATE_HASH, POD_INDEX].contains(&key.as_str()) || siblings.contains(key)
         };
-        self.metadata
-            .labels
-            .iter_mut()
-            .for_each(|labels| labels.retain(|key, _| kept(key)));
-        self.metadata.labels = self.metadata.labels.filter(|labels| !labels.is_empty());
+        self.metadata.labels.retain(|key, _| kept(key));
         self.status = Status {
             phase: self.status.phase,
             ..Status::default()
@@ -185,21 +186,13 @@ impl RawPod {
     /// Keys of the labels that select the other pods of its controller, where that gives each a new name: those
     /// that tell its pods from others, else all that its template may have given them.
     fn labels_of_siblings(&self) -> Vec<String> {
-        let kind = self
-            .metadata
-            .controller()
-            .and_then(|owner| owner.kind.as_deref());
-        if !kind.is_some_and(|kind| RENAMING.contains(&kind)) {
+        let renaming = |owner: &OwnerReference| RENAMING.contains(&owner.kind.as_str());
+        if !self.metadata.controller().is_some_and(renaming) {
             return Vec::new();
         }
-        let labels = self
-            .metadata
-            .labels
-            .iter()
-            .flatten()
-            .map(|(key, _)| key.clone());
+        let keys = self.metadata.labels.keys().cloned();
         let (telling, mut others): (Vec<_>, Vec<_>) =
-            labels.partition(|key| TELLING.iter().any(|end| key.ends_with(end)));
+            keys.partition(|key| TELLING.iter().any(|end| key.ends_with(end)));
         others.retain(|key| key != SKIP && !key.starts_with(OF_NODE));
         if telling.is_empty() { others } else { telling }
     }
@@ -212,20 +205,13 @@ impl RawPod {
     }
 
     /// Its node, where it has one.
-    pub fn node(&self) -> Option<&str> {
-        self.spec
-            .node_name
-            .as_deref()
-            .filter(|node| !node.is_empty())
+    pub fn node(&self) -> Option<String> {
+        given(self.spec.node_name.clone())
     }
 
     /// The toleration of the taint that counts: the first that fits, as in Kubernetes.
     fn toleration(&self, taint: &str) -> Option<&Toleration> {
-        self.spec
-            .tolerations
-            .iter()
-            .flatten()
-            .find(|toleration| toleration.of(taint))
+        self.spec.tolerations.iter().find(|it| it.of(taint))
     }
 
     /// For how many seconds it tolerates that taint; `None` is for ever.
@@ -236,59 +222,55 @@ impl RawPod {
 
     /// What there is to know about one that runs on a node that may be dead; `None` where it is finished or Terminating.
     pub fn unasked(&self) -> Option<Unasked> {
+        if self.metadata.terminating() || self.status.finished() {
+            return None;
+        }
         let PodSummary {
             namespace,
             name,
             workload,
             claims,
             stays,
-            terminating,
-            finished,
             tolerates: tolerates_silence,
             ..
         } = self.summary();
-        let tolerates_not_ready = self.tolerates(NOT_READY);
-        let unasked = Unasked {
+        Some(Unasked {
             namespace,
             name,
             workload,
             claims,
             stays,
             tolerates_silence,
-            tolerates_not_ready,
-        };
-        (!terminating && !finished).then_some(unasked)
+            tolerates_not_ready: self.tolerates(NOT_READY),
+        })
     }
 
     /// What there is to know about a pod that is not Terminating, or not only that.
     pub fn summary(&self) -> PodSummary {
-        let controller = self.metadata.controller().map(Owner::from);
-        let daemon = controller
-            .as_ref()
-            .is_some_and(|owner| owner.kind == "DaemonSet");
+        let Self {
+            metadata, status, ..
+        } = self;
+        let controller = metadata.controller().map(Owner::from);
+        let daemon = |owner: &Owner| owner.kind == "DaemonSet";
         let tolerates = self.tolerates(UNREACHABLE);
         let stays = match tolerates {
             _ if self.mirror() => Some(Stay::Static),
-            _ if daemon => Some(Stay::DaemonSet),
+            _ if controller.as_ref().is_some_and(daemon) => Some(Stay::DaemonSet),
             None => Some(Stay::Tolerates),
             Some(_) => None,
         };
-        let unready = self
-            .status
-            .condition("Ready")
-            .is_some_and(|ready| !ready.holds());
-        let phase = self.status.phase.clone().unwrap_or_default();
-        let terminating = self.metadata.terminating();
+        let terminating = metadata.terminating();
+        let ready = status.condition("Ready").is_none_or(Condition::holds);
         PodSummary {
             claims: self.claims().filter_map(|(claim, _)| claim.ok()).collect(),
-            name: self.metadata.name.clone().unwrap_or_default(),
-            namespace: self.metadata.namespace.clone().unwrap_or_default(),
-            uid: self.metadata.uid.clone().unwrap_or_default(),
-            node: self.node().map(str::to_owned),
-            serves: phase == "Running" && !terminating && !unready,
-            finished: self.finished(),
-            phase,
-            created: self.metadata.creation_timestamp,
+            name: metadata.name.clone(),
+            namespace: metadata.namespace.clone(),
+            uid: metadata.uid.clone(),
+            node: self.node(),
+            serves: status.phase == "Running" && !terminating && ready,
+            finished: status.finished(),
+            phase: status.phase.clone(),
+            created: metadata.creation_timestamp,
             terminating,
             workload: controller.as_ref().map(|owner| self.workload(owner)),
             controller,
@@ -300,34 +282,26 @@ impl RawPod {
 
     /// The name of each claim that it uses, and whether its own generic ephemeral volume asks for that.
     fn claims(&self) -> impl Iterator<Item = (Result<String, String>, bool)> {
-        let pod = self.metadata.name.as_deref().unwrap_or_default();
-        self.spec
-            .volumes
-            .iter()
-            .flatten()
-            .filter_map(move |volume| {
-                let (claim, ephemeral) = (&volume.persistent_volume_claim, &volume.ephemeral);
-                let name = match (claim, ephemeral) {
-                    (Some(claim), _) => {
-                        required(claim.claim_name.clone(), "persistentVolumeClaim.claimName")
-                    }
-                    // A generic ephemeral volume's claim is named after pod and volume.
-                    (None, Some(_)) => required(volume.name.clone(), "the name of a volume")
-                        .map(|volume| format!("{pod}-{volume}")),
-                    (None, None) => return None,
-                };
-                Some((name, claim.is_none()))
-            })
-    }
-
-    /// Whether it has done all that it will do: a delete takes it at once.
-    fn finished(&self) -> bool {
-        matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed"))
+        let claim = |volume: &PodVolume| match (&volume.persistent_volume_claim, &volume.ephemeral)
+        {
+            (Some(claim), _) => {
+                let name = claim.claim_name.clone();
+                Some((required(name, "persistentVolumeClaim.claimName"), false))
+            }
+            // A generic ephemeral volume's claim is named after pod and volume.
+            (None, Some(_)) => {
+                let volume = required(volume.name.as_str(), "the name of a volume");
+                let name = volume.map(|volume| format!("{}-{volume}", self.metadata.name));
+                Some((name, true))
+            }
+            (None, None) => None,
+        };
+        self.spec.volumes.iter().filter_map(claim)
     }
 
     /// Whether it mirrors a static pod.
     fn mirror(&self) -> bool {
-        self.metadata.annotation(|known| &known.mirror).is_some()
+        self.metadata.annotations.contains_key(MIRROR)
     }
 
     /// What people call the pod's workload: its Deployment, where a `ReplicaSet` is only one of that one's versions; its
@@ -339,23 +313,19 @@ impl RawPod {
                 && time.len() >= CRON_DIGITS
                 && time.chars().all(|digit| digit.is_ascii_digit())
         };
-        let above = match kind.as_str() {
-            "Job" => name
-                .rsplit_once('-')
-                .filter(of_time)
-                .map(|(name, _)| ("CronJob", name)),
-            "ReplicaSet" => {
-                let version = self
-                    .metadata
-                    .label(POD_TEMPLATE_HASH)
-                    .map(|hash| format!("-{hash}"));
-                version
-                    .and_then(|version| name.strip_suffix(&version))
-                    .map(|name| ("Deployment", name))
+        let hash = self.metadata.label(POD_TEMPLATE_HASH);
+        let (kind, name) = match kind.as_str() {
+            "Job" if let Some((name, _)) = name.rsplit_once('-').filter(of_time) => {
+                ("CronJob", name)
             }
-            _ => None,
+            "ReplicaSet"
+                if let Some(name) =
+                    hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-')) =>
+            {
+                ("Deployment", name)
+            }
+            kind => (kind, name.as_str()),
         };
-        let (kind, name) = above.unwrap_or((kind, name));
         Owner {
             kind: kind.to_owned(),
             name: name.to_owned(),
@@ -365,84 +335,65 @@ impl RawPod {
     /// As facts, nothing asked about its claims yet. The pod must be Terminating. An error names what is missing: without a
     /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
     pub fn into_facts(self, namespace_opted_out: Read<Option<String>>) -> Result<PodFacts, String> {
-        let name = required(self.metadata.name.clone(), "metadata.name")?;
-        let owner = self.metadata.owner_references.iter().flatten();
-        let owner = owner.max_by_key(|owner| owner.controller == Some(true));
-        let controller = owner
-            .filter(|owner| owner.controller == Some(true))
-            .and_then(|owner| {
-                Some(Identity {
-                    api_version: owner.api_version.clone()?,
-                    uid: owner.uid.clone()?,
-                })
-            });
-        let label = |key: &String| Some(format!("{key}={}", self.metadata.label(key)?));
+        let Self { metadata, spec, .. } = &self;
+        let owner = metadata
+            .owner_references
+            .iter()
+            .max_by_key(|owner| owner.controller);
+        let identity = |owner: &OwnerReference| {
+            Some(Identity {
+                api_version: required(owner.api_version.clone(), "").ok()?,
+                uid: required(owner.uid.clone(), "").ok()?,
+            })
+        };
+        let controller = owner.filter(|owner| owner.controller).and_then(identity);
+        let owner = owner.map(Owner::from);
         let siblings = self
             .labels_of_siblings()
-            .iter()
-            .filter_map(label)
-            .collect::<Vec<_>>()
-            .join(",");
-        let deletion_deadline = self
-            .metadata
-            .deletion_timestamp
-            .ok_or("metadata.deletionTimestamp is missing")?;
-        let owner = owner.map(Owner::from);
-        let workload = owner.as_ref().map(|owner| self.workload(owner));
-        let claim = |(name, ephemeral): (Result<String, String>, bool)| {
-            name.map(|name| ClaimUse { name, ephemeral })
-        };
-        let claims = self.claims().map(claim);
-        let mut claims = claims.collect::<Result<Vec<_>, String>>()?;
+            .into_iter()
+            .map(|key| format!("{key}={}", metadata.labels[&key]));
+        let mut claims = self
+            .claims()
+            .map(|(name, ephemeral)| name.map(|name| ClaimUse { name, ephemeral }))
+            .collect::<Result<Vec<_>, String>>()?;
         // One that the pod also names as any other claim is not its own.
         claims.sort();
         claims.dedup_by(|a, b| a.name == b.name);
-        let volumes = || self.spec.volumes.iter().flatten();
-        let named = |volume: &PodVolume| {
-            format!(
-                "volume {}",
-                volume.name.as_deref().unwrap_or("without a name")
-            )
-        };
-        let own_volume = volumes().find(|volume| !volume.is_shared()).map(named);
-        let own_disk = volumes().find_map(|volume| {
+        let mut own_volumes = spec.volumes.iter().filter(|volume| !volume.is_shared());
+        let own_disk = spec.volumes.iter().find_map(|volume| {
             let disk = written_by_several(volume.fc.as_ref(), volume.iscsi.as_ref())?;
-            Some(format!("its {} is {disk}", named(volume)))
+            Some(format!("its {} is {disk}", volume.called()))
         });
         Ok(PodFacts {
-            namespace: required(self.metadata.namespace.clone(), "metadata.namespace")?,
-            name,
-            uid: required(self.metadata.uid.clone(), "metadata.uid")?,
+            name: required(metadata.name.clone(), "metadata.name")?,
+            namespace: required(metadata.namespace.clone(), "metadata.namespace")?,
+            uid: required(metadata.uid.clone(), "metadata.uid")?,
             resource_version: required(
-                self.metadata.resource_version.clone(),
+                metadata.resource_version.clone(),
                 "metadata.resourceVersion",
             )?,
-            created: self.metadata.creation_timestamp,
-            reap: self
-                .metadata
-                .annotation(|known| &known.reap)
-                .map(str::to_owned),
+            created: metadata.creation_timestamp,
+            reap: metadata.annotation("pod-reaper.io/reap"),
             templates: None,
-            node: self.node().map(str::to_owned),
+            node: self.node(),
+            workload: owner.as_ref().map(|owner| self.workload(owner)),
             owner,
-            workload,
             controller,
-            siblings: Some(siblings).filter(|siblings| !siblings.is_empty()),
-            deletion_deadline,
-            grace_seconds: self.metadata.deletion_grace_period_seconds,
-            finished: self.finished(),
+            siblings: given(siblings.collect::<Vec<_>>().join(",")),
+            deletion_deadline: metadata
+                .deletion_timestamp
+                .ok_or("metadata.deletionTimestamp is missing")?,
+            grace_seconds: metadata.deletion_grace_period_seconds,
+            finished: self.status.finished(),
             mirror: self.mirror(),
-            indexed: self.metadata.label(POD_INDEX).is_some(),
-            opted_out: self.metadata.opted_out(),
+            indexed: metadata.has_label(POD_INDEX, None),
+            opted_out: metadata.opted_out(),
             namespace_opted_out,
-            after_reap: self
-                .metadata
-                .annotation(|known| &known.after_reap)
-                .map(str::to_owned),
-            finalizers: self.metadata.finalizers.unwrap_or_default(),
-            claims: Claims::Named(claims),
-            own_volume,
+            after_reap: metadata.annotation("pod-reaper.io/after-reap"),
+            own_volume: own_volumes.next().map(PodVolume::called),
             own_disk,
+            claims: Claims::Named(claims),
+            finalizers: self.metadata.finalizers,
         })
     }
 }

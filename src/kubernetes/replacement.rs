@@ -3,86 +3,78 @@
 use serde_json::Value;
 
 use super::RawPod;
-use super::meta::{Condition, Meta, joined};
+use super::meta::{Condition, Meta, given, joined};
 use super::pod::Status;
 use crate::outcome::{Replacement, ReplacementState as State};
 
 /// What is said of a pod that its controller has not made.
 pub const NOT_MADE: &str = "it is not made yet";
 /// What a container says while nothing is wrong with it.
-const NOTHING_WRONG: [&str; 3] = ["ContainerCreating", "PodInitializing", "Completed"];
+const NOTHING_WRONG: [&str; 4] = ["", "ContainerCreating", "PodInitializing", "Completed"];
+/// Controllers whose pods are to run for ever.
+const LASTING: [&str; 3] = ["StatefulSet", "ReplicaSet", "ReplicationController"];
 
 impl RawPod {
     /// Whether it runs or may yet run, or has done what a Job wanted: its controller makes no other in its place. A node
     /// that is shut down in order leaves pods behind that have succeeded.
     pub fn counts(&self) -> bool {
-        let controller = self
+        let lasting = self
             .metadata
             .controller()
-            .and_then(|owner| owner.kind.as_deref());
-        let lasting = matches!(
-            controller,
-            Some("StatefulSet" | "ReplicaSet" | "ReplicationController")
-        );
-        let over = |phase: &str| phase == "Failed" || lasting && phase == "Succeeded";
-        !self.metadata.terminating() && !self.status.phase.as_deref().is_some_and(over)
+            .is_some_and(|owner| LASTING.contains(&owner.kind.as_str()));
+        let phase = self.status.phase.as_str();
+        let over = phase == "Failed" || lasting && phase == "Succeeded";
+        !self.metadata.terminating() && !over
     }
 
     /// How far it has come.
     pub fn into_replacement(self) -> Replacement {
-        let node = self.node().map(str::to_owned);
-        let says = |kind: &str| self.status.condition(kind).map(Condition::says);
-        let ready = self.status.condition("Ready").filter(|ready| ready.holds());
-        let (state, what, why) = match self.status.phase.as_deref() {
-            Some("Succeeded") => (State::Back, "it has finished", None),
+        let (node, status) = (self.node(), &self.status);
+        let says = |kind| status.condition(kind).map(Condition::says);
+        let ready = status.condition("Ready").filter(|ready| ready.holds());
+        let (state, what, why) = match status.phase.as_str() {
+            "Succeeded" => (State::Back, "it has finished", None),
             _ if node.is_none() => (State::Pending, "it has no node", says("PodScheduled")),
-            Some("Running") if ready.is_some() => (State::Back, "", self.restarts()),
-            Some("Running") => (
-                State::NotReady,
-                "it runs and is not Ready",
-                self.trouble().or(says("Ready")),
-            ),
+            "Running" if ready.is_some() => (State::Back, "", status.restarts()),
+            "Running" => {
+                let why = status.trouble().or(says("Ready"));
+                (State::NotReady, "it runs and is not Ready", why)
+            }
             _ => (
                 State::Starting,
                 "its containers do not run yet",
-                self.trouble(),
+                status.trouble(),
             ),
         };
-        let cause = Some(joined([Some(what), why.as_deref()])).filter(|cause| !cause.is_empty());
-        let since = ready.and_then(|ready| ready.last_transition_time);
-        let Meta { name, uid, .. } = self.metadata;
         Replacement {
             state,
-            name,
-            uid,
+            cause: given(joined(what, &why.unwrap_or_default())),
+            since: ready.and_then(|ready| ready.last_transition_time),
+            name: Some(self.metadata.name),
+            uid: Some(self.metadata.uid),
             node,
-            since,
-            cause,
         }
     }
+}
 
+impl Status {
     /// Worth knowing of a pod that is Ready: one that crashes again and again is so in between, where it has no probe.
     fn restarts(&self) -> Option<String> {
-        let containers = self.status.container_statuses.iter().flatten();
-        let restarts = containers
-            .map(|container| container.restart_count)
+        let restarts = self
+            .container_statuses
+            .iter()
+            .map(|it| it.restart_count)
             .sum::<u64>();
         (restarts > 0).then(|| format!("its containers were restarted, {restarts} times so far"))
     }
 
     /// What keeps a container from running, where one says so: the image above all.
     fn trouble(&self) -> Option<String> {
-        let containers = self
-            .status
-            .init_container_statuses
+        self.init_container_statuses
             .iter()
-            .chain(&self.status.container_statuses);
-        let mut states = containers
-            .flatten()
-            .flat_map(|container| container.state.values());
-        let wrong = |reason: &String| !NOTHING_WRONG.contains(&reason.as_str());
-        states
-            .find(|state| state.reason.as_ref().is_some_and(wrong))
+            .chain(&self.container_statuses)
+            .flat_map(|container| container.state.values())
+            .find(|state| !NOTHING_WRONG.contains(&state.reason.as_str()))
             .map(Condition::says)
     }
 }
@@ -111,15 +103,12 @@ impl RawController {
         let waits = holds("ReplicaFailure").or_else(|| holds("Suspended"));
         let start = self.spec["ordinals"]["start"].as_u64().unwrap_or(0);
         let (state, cause) = match (self.spec["replicas"].as_u64(), ended) {
-            (Some(wanted), ..) if has as u64 >= wanted.saturating_add(start) => (
+            (Some(wanted), _) if has as u64 >= wanted.saturating_add(start) => (
                 State::None,
                 format!("its controller wants {wanted} pods by now"),
             ),
-            (_, Some(says)) => (
-                State::None,
-                joined([Some("its Job has ended"), Some(&says)]),
-            ),
-            _ => (State::Pending, joined([Some(NOT_MADE), waits.as_deref()])),
+            (_, Some(says)) => (State::None, joined("its Job has ended", &says)),
+            _ => (State::Pending, joined(NOT_MADE, &waits.unwrap_or_default())),
         };
         Replacement::without_pod(state, cause)
     }

@@ -18,8 +18,6 @@ type Key = (String, String);
 #[derive(Default)]
 struct Found {
     claims: BTreeMap<Key, ClaimLook>,
-    /// By label selector, the real nodes that it selects.
-    selected: BTreeMap<String, Read<Vec<String>>>,
     sets: BTreeMap<Key, Read<Option<RawStatefulSet>>>,
     /// By namespace, the pods that use claims: of pods whose claims may be given up with them.
     users: BTreeMap<String, Read<Vec<PodSummary>>>,
@@ -43,36 +41,57 @@ pub(super) async fn look_up(
     };
     let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
     // A claim may be several pods'.
-    let keys = due.iter().flat_map(|pod| keys(pod));
-    let keys = keys.collect::<BTreeSet<_>>();
+    let claims = due
+        .iter()
+        .flat_map(|pod| pod.claims.named().map(|(name, _)| key(pod, name)))
+        .collect::<BTreeSet<_>>();
     let claim = |(namespace, name): Key| async move { source.claim(&namespace, &name).await };
-    found.claims = each(keys, claim).await;
-    let set = |((namespace, name), needed): (Key, bool)| async move {
-        source.stateful_set(&namespace, &name, needed).await
-    };
-    let of_owners = due.iter().filter(|pod| found.owns_a_claim(pod));
-    let of_owners = of_owners.filter_map(|pod| Some((set_of(pod)?, true)));
-    let of_owners = of_owners.collect::<BTreeSet<_>>();
-    let select = |selector: String| async move { source.real_nodes(&selector).await };
-    // One request a distinct term.
-    let selectors = due.iter().flat_map(|pod| found.selectors(facts, pod));
-    let selectors = selectors.collect::<BTreeSet<_>>();
-    let (selected, sets) = tokio::join!(each(selectors, select), each(of_owners, set));
-    found.selected = selected;
-    found.sets = sets.into_iter().map(|((key, _), set)| (key, set)).collect();
+    found.claims = each(claims, claim).await;
     for pod in &mut due {
-        pod.claims = found.claims_of(pod, None);
+        if let Some(known) = found.claims_of(pod) {
+            pod.claims = Claims::Known(known);
+        }
+    }
+    // One request a distinct term.
+    let selectors = due
+        .iter()
+        .flat_map(|pod| selectors(facts, pod))
+        .collect::<BTreeSet<_>>();
+    let select = |selector: String| async move { source.real_nodes(&selector).await };
+    let selected = each(selectors, select).await;
+    let owners = due
+        .iter()
+        .filter(|pod| pod.owns_a_claim())
+        .filter_map(|pod| Some((set_of(pod)?, true)))
+        .collect();
+    found.read_sets(source, owners).await;
+    for pod in &mut due {
+        let wanted = found.wanted(pod);
+        complete(pod, |claim| {
+            if claim.owned != Owned::No && !claim.ephemeral {
+                claim.owned.clone_from(&wanted);
+            }
+            let ClaimState::Bound { volume, .. } = &mut claim.state else {
+                return;
+            };
+            for term in &mut volume.affinity {
+                if let Ok(Some(selector)) = term.selector() {
+                    term.satisfied_by = selected.get(&selector).cloned();
+                }
+            }
+        });
     }
     // Of claims that may be given up with their pods, more has to be known.
     let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
-    let due = due.into_iter();
-    let due = due.filter_map(|pod| Some((asks(pod)?, pod)));
-    let due = due.collect::<Vec<_>>();
-    // Where a person is only to be asked, they are told that a set could not be read.
+    let due = due
+        .into_iter()
+        .filter_map(|pod| Some((asks(pod)?, pod)))
+        .collect::<Vec<_>>();
     let mut sets = BTreeMap::new();
     for (asks, pod) in &due {
+        // Where a person is only to be asked, they are told that a set could not be read.
         let needed = *asks == GiveUp::Declared;
-        if let Some(set) = set_of(pod).filter(|set| !found.sets.contains_key(set)) {
+        if let Some(set) = set_of(pod) {
             *sets.entry(set).or_default() |= needed;
         }
         if needed && !found.users.contains_key(&pod.namespace) {
@@ -80,93 +99,103 @@ pub(super) async fn look_up(
             found.users.insert(pod.namespace.clone(), users);
         }
     }
-    let sets = each(sets, set).await;
-    found
-        .sets
-        .extend(sets.into_iter().map(|((key, _), set)| (key, set)));
+    found.read_sets(source, sets).await;
     for (asks, pod) in due {
-        pod.claims = found.claims_of(pod, Some(asks));
-        let set = set_of(pod).and_then(|set| found.sets.get(&set)?.as_ref().ok()?.as_ref());
-        pod.templates = set.map(RawStatefulSet::templates);
+        let seen = pod.clone();
+        complete(pod, |claim| {
+            claim.users = found.other_users(&seen, &claim.name);
+            claim.renewed = Some(found.renewed(&seen, &claim.name, asks));
+        });
+        pod.templates = found
+            .set_of(pod)
+            .and_then(|set| set.as_ref().ok()?.as_ref())
+            .map(RawStatefulSet::templates);
     }
     pods
 }
 
+fn complete(pod: &mut PodFacts, change: impl FnMut(&mut ClaimFacts)) {
+    if let Claims::Known(claims) = &mut pod.claims {
+        claims.iter_mut().for_each(change);
+    }
+}
+
 impl Found {
-    /// The selectors to which the rules need the answer, of the affinity of `pod`'s volumes.
-    fn selectors(&self, facts: &ClusterFacts, pod: &PodFacts) -> Vec<String> {
-        let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
-            return Vec::new();
-        };
-        let volumes = keys(pod).filter_map(|key| match &self.claims.get(&key)?.state {
-            ClaimState::Bound { volume, .. } => Some(volume),
-            _ => None,
-        });
-        let terms = volumes.flat_map(|volume| to_ask(volume, node));
-        let selectors = terms.filter_map(|term| term.selector().ok().flatten());
-        selectors.collect()
-    }
-
-    /// Whether `pod` owns a claim that none of its generic ephemeral volumes made.
-    fn owns_a_claim(&self, pod: &PodFacts) -> bool {
-        let ordinary = pod.claims.named().filter(|(_, ephemeral)| !ephemeral);
-        let mut looks = ordinary.filter_map(|(name, _)| self.claims.get(&key(pod, name)));
-        looks.any(|look| look.owners.contains(&pod.uid))
-    }
-
-    /// What is known about the claims of `pod`; where they may be given up, also whether they are created again.
-    fn claims_of(&self, pod: &PodFacts, asks: Option<GiveUp>) -> Claims {
-        let known = pod.claims.named().map(|(name, ephemeral)| {
-            let ClaimLook { owners, mut state } = self.claims.get(&key(pod, name))?.clone();
-            if let ClaimState::Bound { volume, .. } = &mut state {
-                for term in &mut volume.affinity {
-                    if let Ok(Some(selector)) = term.selector() {
-                        term.satisfied_by = self.selected.get(&selector).cloned();
-                    }
-                }
+    /// Reads those of `sets` that were not read yet: a verdict needs it, or it is only said that it could not be read.
+    async fn read_sets(&mut self, source: &impl Source, mut sets: BTreeMap<Key, bool>) {
+        sets.retain(|set, _| !self.sets.contains_key(set));
+        let read = |((namespace, name), needed): (Key, bool)| async move {
+            let mut set = source.stateful_set(&namespace, &name, needed).await;
+            if let Ok(Some(set)) = &mut set {
+                set.metadata.drop_idle();
             }
-            let owned = if !owners.contains(&pod.uid) {
-                Owned::No
-            } else if ephemeral {
-                Owned::Alone
-            } else {
-                let unwanted = self.unwanted(pod);
-                unwanted.map_or_else(Owned::MayBeWanted, |()| Owned::Alone)
-            };
-            let place = pod.node.clone().unwrap_or_default();
-            let (namespace, claim) = key(pod, name);
-            let users = self.on_node.get(&(place, namespace, claim));
-            let others = users
-                .into_iter()
-                .flatten()
-                .filter(|user| **user != pod.name);
-            let users = others.cloned().collect::<Vec<_>>();
+            set
+        };
+        let read = each(sets, read).await.into_iter();
+        self.sets.extend(read.map(|((set, _), found)| (set, found)));
+    }
+
+    /// What was found of the `StatefulSet` that controls `pod`.
+    fn set_of(&self, pod: &PodFacts) -> Option<&Read<Option<RawStatefulSet>>> {
+        self.sets.get(&set_of(pod)?)
+    }
+
+    /// What was found about the claims of `pod`.
+    fn claims_of(&self, pod: &PodFacts) -> Option<Vec<ClaimFacts>> {
+        let known = |(name, ephemeral): (&str, bool)| {
+            let ClaimLook { owners, state } = self.claims.get(&key(pod, name))?.clone();
+            let owned = owners.contains(&pod.uid);
             Some(ClaimFacts {
                 name: name.to_owned(),
                 ephemeral,
-                renewed: asks.map(|asks| self.renewed(pod, name, asks)),
-                users,
-                owned,
+                renewed: None,
+                users: self.other_users(pod, name),
+                owned: if owned { Owned::Alone } else { Owned::No },
                 state,
             })
-        });
-        let known = known.collect::<Option<_>>();
-        known.map_or_else(|| pod.claims.clone(), Claims::Known)
+        };
+        pod.claims.named().map(known).collect()
+    }
+
+    /// Other pods that use that claim of `pod`, as far as they were looked for.
+    fn other_users(&self, pod: &PodFacts, claim: &str) -> Vec<String> {
+        let (namespace, name) = key(pod, claim);
+        let place = (pod.node.clone().unwrap_or_default(), namespace, name);
+        let on_node = self
+            .on_node
+            .get(&place)
+            .into_iter()
+            .flatten()
+            .filter(|user| **user != pod.name);
+        let listed = self
+            .users
+            .get(&pod.namespace)
+            .and_then(|users| users.as_ref().ok())
+            .into_iter()
+            .flatten();
+        let listed =
+            listed.filter(|it| it.uid != pod.uid && it.claims.iter().any(|it| it == claim));
+        on_node
+            .chain(listed.map(|user| &user.name))
+            .cloned()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     /// Whether the `StatefulSet` of `pod` creates that claim again, for that pod alone; else what stands against that.
     fn renewed(&self, pod: &PodFacts, claim: &str, asks: GiveUp) -> Result<(), Doubt> {
-        let set = set_of(pod).ok_or_else(|| Doubt::proved("no StatefulSet made it"))?;
-        let set = self.sets.get(&set).unwrap_or(&Ok(None)).as_ref();
-        let set = set.map_err(|Unread(why)| {
-            Doubt::unread(format!("its StatefulSet could not be read: {why}"))
-        })?;
-        let set = set.as_ref();
-        let set = set.ok_or_else(|| Doubt::proved("its StatefulSet does not exist"))?;
-        if pod.controller.as_ref().map(|its| &its.uid) != set.metadata.uid.as_ref() {
-            return Err(Doubt::proved(
-                "its StatefulSet is now another one of that name",
-            ));
+        let unread =
+            |what: &str, why: &str| Err(Doubt::unread(format!("{what} could not be read: {why}")));
+        let set = match self.set_of(pod) {
+            Some(Ok(Some(set))) => set,
+            Some(Err(Unread(why))) => return unread("its StatefulSet", why),
+            _ if set_of(pod).is_none() => return Err(Doubt::proved("no StatefulSet made it")),
+            _ => return Err(Doubt::proved("its StatefulSet does not exist")),
+        };
+        if pod.controller.as_ref().map(|its| &its.uid) != Some(&set.metadata.uid) {
+            let why = "its StatefulSet is now another one of that name";
+            return Err(Doubt::proved(why));
         }
         if !set.makes(claim, &pod.name) {
             return Err(Doubt::proved(format!(
@@ -179,43 +208,28 @@ impl Found {
                  Kubernetes 1.28, which does not always create such a claim again",
             ));
         }
-        if asks == GiveUp::MayBeAsked {
-            return Ok(());
+        match self.users.get(&pod.namespace) {
+            _ if asks == GiveUp::MayBeAsked => Ok(()),
+            Some(Ok(_)) => Ok(()),
+            Some(Err(Unread(why))) => unread("the pods of its namespace", why),
+            None => unread("the pods of its namespace", "they were not listed"),
         }
-        let unread = |why: &str| {
-            Doubt::unread(format!(
-                "the pods of its namespace could not be read: {why}"
-            ))
-        };
-        let users = self.users.get(&pod.namespace);
-        let users = users.ok_or_else(|| unread("they were not listed"))?;
-        let users = users.as_ref().map_err(|Unread(why)| unread(why))?;
-        let uses = |user: &&PodSummary| {
-            user.uid != pod.uid && user.claims.iter().any(|used| used == claim)
-        };
-        let others = users.iter().filter(uses).map(|user| user.name.as_str());
-        let others = others.collect::<Vec<_>>().join(", ");
-        if others.is_empty() {
-            return Ok(());
-        }
-        Err(Doubt::proved(format!(
-            "claim {claim} is also used by {others}"
-        )))
     }
 
-    /// Whether nothing wants the claims again that `pod` owns; else why that is not known, as a phrase. A `StatefulSet` makes
-    /// its pod the owner when it is scaled down (`whenScaled: Delete`), and takes that back only once the pod is gone. One
-    /// that was replaced by another of its name, its pods left, does not control the pod any more.
-    fn unwanted(&self, pod: &PodFacts) -> Result<(), String> {
-        let set = set_of(pod)
-            .ok_or("no StatefulSet controls it, which would say whether it is wanted again")?;
-        match self.sets.get(&set).ok_or("its StatefulSet was not read")? {
-            Ok(Some(set)) if set.wants(&pod.name) => {
-                Err("its StatefulSet wants the pod again".to_owned())
+    /// Whether something may want the claims again that `pod` owns. A `StatefulSet` makes its pod the owner when it is scaled
+    /// down (`whenScaled: Delete`), and takes that back only once the pod is gone. One that was replaced by another of its
+    /// name, its pods left, does not control the pod any more.
+    fn wanted(&self, pod: &PodFacts) -> Owned {
+        Owned::MayBeWanted(match self.set_of(pod) {
+            None => {
+                "no StatefulSet controls it, which would say whether it is wanted again".to_owned()
             }
-            Ok(_) => Ok(()),
-            Err(Unread(why)) => Err(format!("its StatefulSet could not be read: {why}")),
-        }
+            Some(Ok(Some(set))) if set.wants(&pod.name) => {
+                "its StatefulSet wants the pod again".to_owned()
+            }
+            Some(Ok(_)) => return Owned::Alone,
+            Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
+        })
     }
 }
 
@@ -224,7 +238,7 @@ pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Fai
     let Some((namespace, name)) = set_of(pod).filter(|_| pod.owns_a_claim()) else {
         return Ok(false);
     };
-    let set = cluster.stateful_set(&namespace, &name).await?;
+    let set = cluster.find::<RawStatefulSet>(&namespace, &name).await?;
     Ok(set.is_some_and(|set| set.wants(&pod.name)))
 }
 
@@ -240,14 +254,20 @@ fn users_on_node(
     };
     for (node, pods) in &facts.unasked {
         for pod in pods {
-            let claims = pod.claims.iter();
-            claims.for_each(|claim| uses(node, &pod.namespace, claim, &pod.name));
+            for claim in &pod.claims {
+                uses(node, &pod.namespace, claim, &pod.name);
+            }
         }
     }
     for pod in pods.iter().filter(|pod| !pod.finished) {
-        let Some(node) = &pod.node else { continue };
-        let claims = pod.claims.named();
-        claims.for_each(|(claim, _)| uses(node, &pod.namespace, claim, &pod.name));
+        for (claim, _) in pod.claims.named() {
+            uses(
+                pod.node.as_deref().unwrap_or_default(),
+                &pod.namespace,
+                claim,
+                &pod.name,
+            );
+        }
     }
     users
 }
@@ -256,13 +276,22 @@ fn key(pod: &PodFacts, claim: &str) -> Key {
     (pod.namespace.clone(), claim.to_owned())
 }
 
-fn keys(pod: &PodFacts) -> impl Iterator<Item = Key> {
-    pod.claims.named().map(|(name, _)| key(pod, name))
+/// The selectors to which the rules need the answer, of the affinity of `pod`'s volumes.
+fn selectors(facts: &ClusterFacts, pod: &PodFacts) -> Vec<String> {
+    let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
+        return Vec::new();
+    };
+    pod.volumes()
+        .flat_map(|volume| to_ask(volume, node))
+        .filter_map(|term| term.selector().ok().flatten())
+        .collect()
 }
 
 /// Namespace and name of the `StatefulSet` that controls the pod.
 fn set_of(pod: &PodFacts) -> Option<Key> {
-    let owner = pod.owner.as_ref();
-    let owner = owner.filter(|_| pod.made_by("StatefulSet", "apps"))?;
+    let owner = pod
+        .owner
+        .as_ref()
+        .filter(|_| pod.made_by("StatefulSet", "apps"))?;
     Some((pod.namespace.clone(), owner.name.clone()))
 }

@@ -51,10 +51,10 @@ impl<'a> Live<'a> {
     }
 
     /// The items of a list, those that could not be read noted.
-    fn readable<T>(&self, what: &str, listed: Result<Listed<T>, Failure>) -> Result<Vec<T>> {
+    fn readable<T>(&self, pods: &PodsOf, listed: Result<Listed<T>, Failure>) -> Result<T> {
         let listed = listed.map_err(self.cluster.could_not("list pods"))?;
         for cause in &listed.malformed {
-            self.unread(what.to_owned(), cause);
+            self.unread(pods.what(), cause);
         }
         Ok(listed.items)
     }
@@ -63,8 +63,11 @@ impl<'a> Live<'a> {
 impl Source for Live<'_> {
     /// It has to say what time it is.
     async fn scan(&self, _: &Wanted<'_>) -> Result<Scan> {
-        let scan = self.cluster.scan().await;
-        let scan = scan.map_err(self.cluster.could_not("list nodes"))?;
+        let scan = self
+            .cluster
+            .scan()
+            .await
+            .map_err(self.cluster.could_not("list nodes"))?;
         let now = scan.now.ok_or_else(|| {
             let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
@@ -104,15 +107,20 @@ impl Source for Live<'_> {
     }
 
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
-        let standings = self.cluster.standings(now).await;
-        standings.map_err(|failure| self.unread("all nodes, for the breaker".to_owned(), &failure))
+        self.cluster
+            .standings(now)
+            .await
+            .map_err(|failure| self.unread("all nodes, for the breaker".to_owned(), &failure))
     }
 
     async fn places(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>> {
         let mut places = nodes.iter().cloned().map(PodsOf::Node).collect();
         if all {
-            let more = self.cluster.places_of_terminating_pods().await;
-            let more = more.map_err(self.cluster.could_not("list pods"))?;
+            let more = self
+                .cluster
+                .places_of_terminating_pods()
+                .await
+                .map_err(self.cluster.could_not("list pods"))?;
             BTreeSet::extend(&mut places, more);
         }
         Ok(places)
@@ -120,44 +128,50 @@ impl Source for Live<'_> {
 
     async fn pods(&self, place: &PodsOf) -> Result<Pods> {
         match self.cluster.terminating_pods(place).await {
-            Ok((listed, unasked)) => Ok(Pods {
-                whole: listed.malformed.is_empty(),
-                terminating: self.readable(&place.what(), Ok(listed))?,
-                unasked,
-            }),
-            Err(failure) if failure.forbids() => Err(self.cluster.could_not("list pods")(failure)),
-            Err(failure) => {
+            Err(failure) if !failure.forbids() => {
                 self.unread(place.what(), &failure);
                 Ok(Pods::default())
+            }
+            listed => {
+                let whole = listed.as_ref().is_ok_and(|it| it.malformed.is_empty());
+                let (terminating, unasked) = self.readable(place, listed)?;
+                Ok(Pods {
+                    terminating,
+                    unasked,
+                    whole,
+                })
             }
         }
     }
 
     async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>> {
-        let pods = self.cluster.pods_of(node).await;
-        self.readable(&format!("pods of node {node}"), pods)
+        let pods = PodsOf::Node(node.to_owned());
+        self.readable(&pods, self.cluster.every_pod(&pods).await)
     }
 
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
-        let pod = self.cluster.pod(namespace, name).await;
+        let pod = self.cluster.find(namespace, name).await;
         let what = format!("read pod {namespace}/{name}");
         pod.map_err(self.cluster.could_not(&what))
     }
 
     async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>> {
-        let pods = self.cluster.summaries(namespace).await;
-        self.readable(&format!("pods of {namespace}"), pods)
+        let pods = PodsOf::Namespace(namespace.to_owned());
+        self.readable(&pods, self.cluster.summaries(&pods).await)
     }
 
     async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>> {
-        let pods = self.cluster.summaries(namespace).await;
-        let pods = pods.and_then(Listed::whole);
-        pods.map_err(|failure| self.unread_to_give_up(format!("pods of {namespace}"), &failure))
+        let pods = PodsOf::Namespace(namespace.to_owned());
+        self.cluster
+            .summaries(&pods)
+            .await
+            .and_then(Listed::whole)
+            .map_err(|failure| self.unread_to_give_up(pods.what(), &failure))
     }
 
     async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>> {
-        let pods = self.cluster.namesakes(name).await;
-        self.readable(&format!("pods named {name}"), pods)
+        let pods = PodsOf::Name(name.to_owned());
+        self.readable(&pods, self.cluster.summaries(&pods).await)
     }
 
     async fn namespaces(&self) -> Read<Namespaces> {
@@ -200,14 +214,12 @@ impl Source for Live<'_> {
         name: &str,
         needed: bool,
     ) -> Read<Option<RawStatefulSet>> {
-        let set = self.cluster.stateful_set(namespace, name).await;
-        let what = || format!("StatefulSet {namespace}/{name}");
-        set.map_err(|failure| {
+        self.cluster.find(namespace, name).await.map_err(|failure| {
             if needed {
-                self.unread_to_give_up(what(), &failure)
-            } else {
-                Unread(failure.to_string())
+                let what = format!("StatefulSet {namespace}/{name}");
+                return self.unread_to_give_up(what, &failure);
             }
+            Unread(failure.to_string())
         })
     }
 

@@ -159,20 +159,19 @@ pub async fn gather(
         busy,
     } = listed?;
     (facts.nodes, facts.attachments, facts.unasked) = (nodes, attachments, unasked);
+    for on_node in facts.attachments.values_mut() {
+        on_node.sort();
+    }
     if let Ok(known) = &namespaces {
         let none = !known.keys().any(|name| wanted.namespaces.matches(name));
         facts.unmatched_namespaces = (none && !known.is_empty()).then_some(known.len());
     }
-    let asked_uid = asked.as_ref().and_then(|pod| pod.metadata.uid.clone());
+    let asked_uid = asked.as_ref().map(|pod| pod.metadata.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
-    // As it was asked about: the list may show it as it was before.
-    let pods = pods
-        .into_iter()
-        .filter(|pod| asked_uid.is_none() || pod.metadata.uid != asked_uid);
     let mut by_uid = BTreeMap::new();
-    for raw in pods.chain(asked) {
-        let namespace = raw.metadata.namespace.clone().unwrap_or_default();
-        let name = raw.metadata.name.clone().unwrap_or_default();
+    // What was asked about comes last: the list may show it as it was before.
+    for raw in pods.into_iter().chain(asked) {
+        let (namespace, name) = (raw.metadata.namespace.clone(), raw.metadata.name.clone());
         match raw.into_facts(source.opted_out(&namespaces, &namespace)) {
             Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
             Err(cause) => source.note_malformed_pod(namespace, name, cause),
@@ -180,8 +179,9 @@ pub async fn gather(
     }
     let mut pods = by_uid.into_values().collect::<Vec<_>>();
     // A node may be opted out, or gone, though it was not looked at so far.
-    let others = pods.iter().filter_map(|pod| pod.node.clone());
-    let others = others
+    let others = pods
+        .iter()
+        .filter_map(|pod| pod.node.clone())
         .filter(|name| !facts.nodes.contains_key(name))
         .collect::<BTreeSet<_>>();
     facts.nodes.extend(each(others, node).await);
@@ -252,8 +252,8 @@ async fn list_pods(source: &impl Source, wanted: &Wanted<'_>, nodes: &[String]) 
             }
         }
         let matches = |pod: &RawPod| {
-            let namespace = pod.metadata.namespace.as_ref();
-            namespace.is_none_or(|name| wanted.namespaces.matches(name))
+            let namespace = &pod.metadata.namespace;
+            namespace.is_empty() || wanted.namespaces.matches(namespace)
         };
         all.extend(found.terminating.into_iter().filter(matches));
     }
@@ -287,8 +287,10 @@ async fn take_census(
             standing.terminating = if let Some(busy) = busy.get(name) {
                 *busy
             } else {
-                let pods = source.pods(&PodsOf::Node(name.clone())).await?;
-                pods.may_be_terminating()
+                source
+                    .pods(&PodsOf::Node(name.clone()))
+                    .await?
+                    .may_be_terminating()
             };
         }
     }

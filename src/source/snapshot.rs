@@ -4,6 +4,7 @@
 //! it, as one list, as lists in lists, or as several documents in a row. A kind without any object in the file counts
 //! as not saved: what it would have shown is then unknown, never assumed.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -13,25 +14,22 @@ use std::path::Path;
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{Gathered, Pods as PodsFound, Scan, Source, Standings, Wanted, gather, stream};
 use crate::cluster::PodsOf;
 use crate::exit::{CouldNotRun, Result};
 use crate::facts::{
     Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
-    ReadError, Ready, Traits, Unasked, Unread,
+    ReadError, Ready, Traits, Unasked, Unread, opted_out,
 };
 use crate::kubernetes::{
-    NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNode, RawObject, RawPod,
-    RawStatefulSet, RawVolume, identity_of_malformed, malformed,
+    Kind, Meta, NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode,
+    RawPod, RawStatefulSet, RawVolume, identity_of_malformed, malformed,
 };
 use crate::selector::{NodeSelectors, Selector};
 
-const LEASE_NAMESPACE: &str = "kube-node-lease";
-/// That of the leases of API servers.
-const SERVER_NAMESPACE: &str = "kube-system";
+/// What is read from the file at once.
+const CHUNK: usize = 64 * 1024;
 /// The command that makes a snapshot.
 const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
 
@@ -81,7 +79,8 @@ pub struct Saved {
     options: Options,
     /// The moment to judge at.
     now: Timestamp,
-    nodes: BTreeMap<String, RawNode>,
+    /// What is no pod, each of the type of its kind.
+    objects: BTreeMap<Key, Box<dyn Any + Send>>,
     /// By node; of a run each is taken only once, as there may be tens of thousands.
     pods: RefCell<BTreeMap<Option<String>, Vec<RawPod>>>,
     /// Those that have a pod.
@@ -89,56 +88,34 @@ pub struct Saved {
     every_pod: bool,
     /// By node, the pods whose deletion was not requested.
     unasked: BTreeMap<String, Vec<Unasked>>,
-    namespaces: Namespaces,
-    /// By namespace and name.
-    sets: BTreeMap<(String, String), RawStatefulSet>,
-    /// By namespace, the pods that use claims; all, where every pod is kept.
-    summaries: BTreeMap<String, Vec<PodSummary>>,
-    claims: BTreeMap<(String, String), RawClaim>,
-    volumes: BTreeMap<String, RawVolume>,
-    leases: BTreeMap<String, RawLease>,
-    /// Of API servers.
-    servers: Vec<RawLease>,
-    attachments: BTreeMap<String, Vec<Attachment>>,
+    /// The pods that use claims; all, where every pod is kept.
+    summaries: Vec<PodSummary>,
     newest: Option<Timestamp>,
-    malformed: Malformed,
-    /// Objects that lack what the rules need, and that were asked for.
-    lacking: RefCell<Malformed>,
+    /// Objects that could not be read, with the cause.
+    malformed: BTreeMap<Key, String>,
+    errors: RefCell<BTreeSet<ReadError>>,
 }
 
-/// Objects that could not be read, by kind, namespace and name (each empty where even that could not), with the cause.
-type Malformed = BTreeMap<(String, String, String), String>;
+/// Kind, namespace and name; of a malformed object each is empty that could not be read.
+type Key = (String, String, String);
 
-/// Namespace and name, as far as they could be read.
-type Identity = (Option<String>, Option<String>);
-
-/// What an object says it is.
-#[derive(Deserialize)]
-struct Kind {
-    #[serde(default)]
-    kind: String,
-    /// Items that are none spoil a list.
-    #[serde(rename = "items")]
-    _items: Option<Vec<IgnoredAny>>,
+fn key(kind: &str, namespace: &str, name: &str) -> Key {
+    (kind.to_owned(), namespace.to_owned(), name.to_owned())
 }
 
 /// Reads `file`, in a thread of its own: standard input (`-`) may never end.
 pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved> {
     let path = file.to_owned();
-    let read = tokio::task::spawn_blocking(move || {
+    tokio::task::spawn_blocking(move || {
         if path == Path::new("-") {
-            Saved::read(io::stdin(), options, pods)
-        } else {
-            Saved::read(
-                File::open(path).map_err(SnapshotError::Unreadable)?,
-                options,
-                pods,
-            )
+            return Saved::read(io::stdin(), options, pods);
         }
-    });
-    read.await
-        .map_err(in_snapshot(file))?
-        .map_err(in_snapshot(file))
+        let file = File::open(path).map_err(SnapshotError::Unreadable)?;
+        Saved::read(file, options, pods)
+    })
+    .await
+    .map_err(in_snapshot(file))?
+    .map_err(in_snapshot(file))
 }
 
 /// That a snapshot cannot be judged, naming it.
@@ -173,18 +150,21 @@ impl Saved {
             every_pod: pods == Pods::Every,
             ..Self::default()
         };
-        let mut source = BufReader::new(source);
+        let mut source = BufReader::with_capacity(CHUNK, source);
         let start = source.fill_buf().map_err(SnapshotError::Unreadable)?;
         other_format(start).map_or(Ok(()), |form| Err(SnapshotError::OtherFormat(form)))?;
         stream::read(source, &mut saved)?;
-        if saved.nodes.is_empty() {
+        if saved.all::<RawNode>().next().is_none() {
             return Err(SnapshotError::Missing("nodes"));
         }
-        if saved.pod_namespaces.is_empty() && !saved.any_malformed("Pod") {
+        if saved.pod_namespaces.is_empty() && !saved.any_malformed::<RawPod>() {
             return Err(SnapshotError::Missing("pods"));
         }
-        let now = saved.options.now.or(saved.newest);
-        let now = now.ok_or(SnapshotError::Undated)?;
+        let now = saved
+            .options
+            .now
+            .or(saved.newest)
+            .ok_or(SnapshotError::Undated)?;
         // Whole seconds, as a server's clock says them.
         saved.now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Ok(saved)
@@ -196,194 +176,203 @@ impl Saved {
     /// Never: the answers are there.
     #[expect(clippy::expect_used, reason = "no answer is waited for")]
     pub fn gather(&self, wanted: &Wanted<'_>) -> Result<Gathered> {
-        let gathered = gather(self, wanted, None).now_or_never();
-        gathered.expect("the answers are there")
+        gather(self, wanted, None)
+            .now_or_never()
+            .expect("the answers are there")
     }
 
-    /// Takes one object, of `list_kind` where it does not say its own. A list is empty: its items come one by one.
-    pub(super) fn take(&mut self, list_kind: &str, text: &str) {
-        let kind = match serde_json::from_str(text) {
-            Ok(Kind { kind, .. }) => kind,
-            Err(error) => {
-                return self.note_malformed(
-                    list_kind,
-                    identity_of_malformed(text),
-                    malformed(&error),
-                );
-            }
-        };
-        // Items of a typed list ("PodList") do not repeat their kind.
-        let kind = if kind.is_empty() { list_kind } else { &kind };
+    /// Takes one object. A list is empty: its items come one by one.
+    pub(super) fn take(&mut self, kind: &str, text: &str) {
         if let Ok(observed) = serde_json::from_str::<Observed>(text) {
             self.newest = self.newest.max(observed.newest());
         }
+        let every_pod = self.every_pod;
         match kind {
             "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
-            "Node" => self.keep(kind, text, |saved, node: RawNode| {
-                // What is supposed of a node that is Ready may need its stamps.
-                let kept = if saved.every_pod {
-                    node
-                } else {
-                    node.without_idle_stamps()
-                };
-                Some(saved.nodes.insert(kept.metadata.name.clone()?, kept))
-            }),
-            "Pod" => self.keep(kind, text, |saved, pod: RawPod| {
-                saved
-                    .pod_namespaces
-                    .insert(pod.metadata.namespace.clone().unwrap_or_default());
-                saved.keep_unasked(&pod);
-                let user = pod.summary();
-                if saved.every_pod || !user.claims.is_empty() {
-                    let users = saved.summaries.entry(user.namespace.clone());
-                    users.or_default().push(user);
+            "Pod" => match serde_json::from_str(text) {
+                Ok(pod) => self.keep_pod(pod),
+                Err(error) => {
+                    self.note_malformed(kind, identity_of_malformed(text), malformed(&error));
                 }
-                if saved.every_pod || pod.metadata.terminating() {
-                    let node = pod.node().map(str::to_owned);
-                    saved.pods.get_mut().entry(node).or_default().push(pod);
-                }
-                Some(())
-            }),
-            "Namespace" => self.keep(kind, text, |saved, object: RawObject| {
-                let opted_out = object.metadata.opted_out();
-                Some(saved.namespaces.insert(object.metadata.name?, opted_out))
-            }),
-            "StatefulSet" => self.keep(kind, text, |saved, set: RawStatefulSet| {
-                Some(saved.sets.insert(set.metadata.identity()?, set))
-            }),
-            "PersistentVolumeClaim" => self.keep(kind, text, |saved, claim: RawClaim| {
-                Some(saved.claims.insert(claim.metadata.identity()?, claim))
-            }),
-            "PersistentVolume" => self.keep(kind, text, |saved, volume: RawVolume| {
-                Some(saved.volumes.insert(volume.metadata.name.clone()?, volume))
-            }),
-            "Lease" => self.keep(kind, text, |saved, lease: RawLease| {
-                let (namespace, name) = lease.metadata.identity()?;
-                if namespace == LEASE_NAMESPACE {
-                    saved.leases.insert(name, lease);
-                } else if namespace == SERVER_NAMESPACE && lease.is_of_api_server() {
-                    saved.servers.push(lease);
-                }
-                Some(())
-            }),
-            "VolumeAttachment" => self.keep(kind, text, |saved, attachment: RawAttachment| {
-                if let Some((node, attachment)) = attachment.into_facts() {
-                    saved.attachments.entry(node).or_default().push(attachment);
-                }
-                Some(())
-            }),
+            },
+            // What is supposed of a node that is Ready may need its stamps.
+            "Node" => self.keep(text, |node: &mut RawNode| node.drop_idle(!every_pod)),
+            "Lease" => self.keep(text, |_: &mut RawLease| {}),
+            "Namespace" => self.keep(text, |it: &mut RawNamespace| it.metadata.drop_idle()),
+            "StatefulSet" => self.keep(text, |it: &mut RawStatefulSet| it.metadata.drop_idle()),
+            "PersistentVolumeClaim" => self.keep(text, |it: &mut RawClaim| it.metadata.drop_idle()),
+            "PersistentVolume" => self.keep(text, |it: &mut RawVolume| it.metadata.drop_idle()),
+            "VolumeAttachment" => self.keep(text, |it: &mut RawAttachment| it.metadata.drop_idle()),
             // Whatever else was saved along is nothing that the rules ask about.
             _ => {}
         }
     }
 
-    /// Keeps of a pod whose deletion was not requested what tells why, unless its node is known to be Ready: kubectl prints the
-    /// nodes first.
-    fn keep_unasked(&mut self, pod: &RawPod) {
-        let node = pod.node().filter(|name| {
-            self.nodes
-                .get(*name)
-                .is_none_or(|node| node.ready() != Ready::True)
-        });
-        if let (Some(node), Some(unasked)) = (node, pod.unasked()) {
-            self.unasked
-                .entry(node.to_owned())
-                .or_default()
-                .push(unasked);
+    fn keep_pod(&mut self, mut pod: RawPod) {
+        let node = pod.node();
+        self.pod_namespaces.insert(pod.metadata.namespace.clone());
+        // Why its deletion was not requested, unless its node is known to be Ready: kubectl prints the nodes first.
+        let down = |name: &String| {
+            let node = self.get::<RawNode>("", name);
+            node.is_none_or(|node| node.ready() != Ready::True)
+        };
+        if let (Some(node), Some(unasked)) = (node.clone().filter(down), pod.unasked()) {
+            self.unasked.entry(node).or_default().push(unasked);
+        }
+        let user = pod.summary();
+        if self.every_pod || !user.claims.is_empty() {
+            self.summaries.push(user);
+        }
+        if self.every_pod || pod.metadata.terminating() {
+            pod.metadata.drop_idle();
+            self.pods.get_mut().entry(node).or_default().push(pod);
         }
     }
 
-    /// Stores an object; one that does not parse, or for which `store` finds no name, is malformed.
-    fn keep<T: DeserializeOwned, U>(
-        &mut self,
-        kind: &str,
-        text: &str,
-        store: impl FnOnce(&mut Self, T) -> Option<U>,
-    ) {
-        let cause = match serde_json::from_str(text).map(|object| store(self, object)) {
-            Ok(Some(_)) => return,
-            Ok(None) => "it lacks its name or namespace",
+    /// Keeps an object, `lean` having dropped what nothing asks about.
+    fn keep<T: Kind>(&mut self, text: &str, lean: impl FnOnce(&mut T)) {
+        let cause = match serde_json::from_str::<T>(text) {
+            Ok(mut object) => {
+                lean(&mut object);
+                let Meta {
+                    namespace, name, ..
+                } = object.metadata();
+                if !name.is_empty() && T::NAMESPACED != namespace.is_empty() {
+                    let key = key(T::KIND, namespace, name);
+                    self.objects.insert(key, Box::new(object));
+                    return;
+                }
+                "it lacks its name or namespace"
+            }
             Err(error) => malformed(&error),
         };
-        self.note_malformed(kind, identity_of_malformed(text), cause);
+        self.note_malformed(T::KIND, identity_of_malformed(text), cause);
     }
 
-    pub(super) fn note_malformed(&mut self, kind: &str, (namespace, name): Identity, cause: &str) {
-        let key = (
-            kind.to_owned(),
-            namespace.unwrap_or_default(),
-            name.unwrap_or_default(),
-        );
+    pub(super) fn note_malformed(
+        &mut self,
+        kind: &str,
+        (namespace, name): (String, String),
+        cause: &str,
+    ) {
+        self.lacks(kind, &namespace, &name, cause);
+        let key = (kind.to_owned(), namespace, name);
         self.malformed.insert(key, cause.to_owned());
     }
 
-    /// Why an object that was not kept is no proof of absence: it is malformed, or one is that does not say which it is.
-    fn not_absent(&self, kind: &str, namespace: &str, name: &str) -> Option<Unread> {
+    /// Takes note of an object that lacks what the rules need.
+    fn lacks(&self, kind: &str, namespace: &str, name: &str, cause: &str) {
+        let kind = if kind.is_empty() { "object" } else { kind };
+        let name = if name.is_empty() {
+            "without a name"
+        } else {
+            name
+        };
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        self.errors.borrow_mut().insert(ReadError {
+            what: format!("{kind} {namespace}{slash}{name}"),
+            cause: cause.to_owned(),
+        });
+    }
+
+    fn summaries_where(&self, is: impl Fn(&&PodSummary) -> bool) -> Vec<PodSummary> {
+        self.summaries.iter().filter(is).cloned().collect()
+    }
+
+    fn get<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
+        self.objects
+            .get(&key(T::KIND, namespace, name))?
+            .downcast_ref()
+    }
+
+    /// All objects of a kind, by namespace and name.
+    fn all<T: Kind>(&self) -> impl Iterator<Item = &T> {
+        self.objects
+            .range(key(T::KIND, "", "")..)
+            .take_while(|((kind, ..), _)| kind == T::KIND)
+            .filter_map(|(_, object)| object.downcast_ref())
+    }
+
+    /// An object; `None` where it is proved that there is none: that one is malformed, or does not say which it is, is no proof.
+    fn look<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self
             .malformed
             .iter()
             .find(|((bad_kind, bad_namespace, bad_name), _)| {
-                may_be(bad_kind, kind) && may_be(bad_namespace, namespace) && may_be(bad_name, name)
+                may_be(bad_kind, T::KIND)
+                    && may_be(bad_namespace, namespace)
+                    && may_be(bad_name, name)
             });
-        bad.map(|(_, cause)| Unread(format!("the snapshot's {kind} could not be read: {cause}")))
+        match (self.get::<T>(namespace, name), bad) {
+            (None, Some((_, cause))) => {
+                let kind = T::KIND;
+                Err(Unread(format!(
+                    "the snapshot's {kind} could not be read: {cause}"
+                )))
+            }
+            (found, _) => Ok(found.cloned()),
+        }
+    }
+
+    /// The same of a kind that may not have been saved.
+    fn find<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
+        if !self.is_saved::<T>() {
+            let [_, plural] = T::API;
+            return Err(Unread(format!("{plural} were not saved in the snapshot")));
+        }
+        self.look(namespace, name)
+    }
+
+    fn any_malformed<T: Kind>(&self) -> bool {
+        self.malformed
+            .keys()
+            .map(|(kind, ..)| kind.as_str())
+            .any(|bad| ["", T::KIND].contains(&bad))
     }
 
     /// An error where an object of that kind could not be read.
-    fn all_read(&self, kind: &str, one: &str) -> Read<()> {
-        let unread = || Unread(format!("{one} of the snapshot could not be read"));
-        self.any_malformed(kind).then(unread).map_or(Ok(()), Err)
+    fn all_read<T: Kind>(&self) -> Read<()> {
+        let unread = || Unread(format!("a {} of the snapshot could not be read", T::KIND));
+        self.any_malformed::<T>().then(unread).map_or(Ok(()), Err)
     }
 
-    fn any_malformed(&self, kind: &str) -> bool {
-        self.malformed
-            .keys()
-            .any(|(bad, _, _)| bad.is_empty() || bad == kind)
-    }
-
-    /// Takes note of an object that lacks what the rules need.
-    fn lacks(&self, kind: &str, namespace: String, name: String, cause: String) {
-        let key = (kind.to_owned(), namespace, name);
-        self.lacking.borrow_mut().insert(key, cause);
+    fn is_saved<T: Kind>(&self) -> bool {
+        self.any_malformed::<T>() || self.all::<T>().next().is_some()
     }
 
     /// What a whole snapshot would hold besides, and the command that saves it.
     fn missing(&self, wanted: &Wanted<'_>) -> Vec<String> {
-        let bound = self
-            .claims
-            .values()
-            .any(|claim| claim.volume_name().is_some());
-        let mut pods = self.summaries.values().flatten();
-        let uses_claims = pods.any(|pod| !pod.claims.is_empty());
+        let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
+        let uses_claims = self.summaries.iter().any(|pod| !pod.claims.is_empty());
         // Without -A, kubectl shows the pods of one namespace; and that of all there are.
-        let one = self.pod_namespaces.len() == 1 && self.namespaces.len() != 1;
+        let one = self.pod_namespaces.len() == 1 && self.all::<RawNamespace>().count() != 1;
         let missing = [
             (
                 one && wanted.namespaces.include.is_none(),
                 "pods of other namespaces, if there are any (-A)",
             ),
             (
-                !self.has_namespaces(),
+                !self.is_saved::<RawNamespace>(),
                 "namespaces (whether they are opted out)",
             ),
             (
-                self.leases.is_empty() && !self.any_malformed("Lease"),
+                !self.any_malformed::<RawLease>() && !self.all().any(RawLease::is_of_node),
                 "leases (whether a node lives)",
             ),
-            (self.claims.is_empty() && uses_claims, "pvc"),
-            (self.volumes.is_empty() && bound, "pv"),
-        ];
-        let missing = missing
-            .into_iter()
-            .filter_map(|(is, what)| is.then_some(what))
-            .collect::<Vec<_>>();
-        let lacks = format!("The file lacks {}. This saves all:", missing.join(", "));
-        // On a line of its own, to be copied.
+            (uses_claims && !self.is_saved::<RawClaim>(), "pvc"),
+            (bound && !self.is_saved::<RawVolume>(), "pv"),
+        ]
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, what)| what)
+        .collect::<Vec<_>>();
         if missing.is_empty() {
-            Vec::new()
-        } else {
-            vec![lacks, SAVES_ONE.to_owned()]
+            return Vec::new();
         }
+        // The command on a line of its own, to be copied.
+        let lacks = format!("The file lacks {}. This saves all:", missing.join(", "));
+        vec![lacks, SAVES_ONE.to_owned()]
     }
 
     /// Only of a run they are taken: what is supposed of one node after the other asks for them again.
@@ -396,52 +385,52 @@ impl Saved {
         };
         pods.unwrap_or_default()
     }
-
-    fn has_namespaces(&self) -> bool {
-        !self.namespaces.is_empty() || self.any_malformed("Namespace")
-    }
 }
 
 impl Source for Saved {
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
-        let not_ready = self.nodes.iter();
-        let not_ready = not_ready.filter(|(_, node)| node.ready() != Ready::True);
         Ok(Scan {
             facts: ClusterFacts {
                 now: self.now,
-                node_count: self.nodes.len(),
+                node_count: self.all::<RawNode>().count(),
                 unseen: self.missing(wanted),
                 ..ClusterFacts::default()
             },
-            not_ready: not_ready.map(|(name, _)| name.clone()).collect(),
+            not_ready: self
+                .all::<RawNode>()
+                .filter(|node| node.ready() != Ready::True)
+                .map(|node| node.metadata.name.clone())
+                .collect(),
             ready: None,
             thorough: true,
         })
     }
 
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead {
-        let Some(raw) = self.nodes.get(name) else {
+        let raw = match self.look::<RawNode>("", name) {
+            Ok(Some(raw)) => raw,
             // The file holds nodes, so that one that is not in it does not exist.
-            let unread = self.not_absent("Node", "", name);
-            return unread.map_or(NodeRead::Gone, NodeRead::Unread);
+            Ok(None) => return NodeRead::Gone,
+            Err(unread) => return NodeRead::Unread(unread),
         };
-        let own = match self.leases.get(name) {
-            Some(lease) => Ok(Some(lease.clone())),
-            None => self
-                .not_absent("Lease", LEASE_NAMESPACE, name)
-                .map_or(Ok(None), Err),
-        };
-        let mut malformed = self.malformed.iter();
-        let unread = malformed.find_map(|((kind, namespace, _), cause)| {
-            let may_be = kind == "Lease" && namespace == SERVER_NAMESPACE;
-            may_be.then(|| Unread(format!("those of API servers: {cause}")))
+        let bad = self.malformed.iter().find(|((kind, namespace, _), _)| {
+            kind == RawLease::KIND && namespace == RawLease::OF_API_SERVERS
         });
-        let api_servers = unread.as_ref().map_or(Ok(self.servers.as_slice()), Err);
-        let leases = NodeLeases { own, api_servers };
-        match raw.clone().into_facts(now, leases, &self.options.selectors) {
+        let leases = NodeLeases {
+            own: self.look(RawLease::OF_NODES, name),
+            api_servers: match bad {
+                Some((_, cause)) => Err(Unread(format!("those of API servers: {cause}"))),
+                None => Ok(self
+                    .all()
+                    .filter(|it| RawLease::is_of_api_server(it))
+                    .cloned()
+                    .collect()),
+            },
+        };
+        match raw.into_facts(now, leases, &self.options.selectors) {
             Ok(facts) => NodeRead::Known(facts),
             Err(cause) => {
-                self.lacks("Node", String::new(), name.to_owned(), cause.clone());
+                self.lacks(RawNode::KIND, "", name, &cause);
                 NodeRead::Unread(Unread(cause))
             }
         }
@@ -452,22 +441,21 @@ impl Source for Saved {
     }
 
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
-        self.all_read("Node", "a node")?;
-        let mut traits = Traits::new();
-        let standings = self.nodes.iter().map(|(name, node)| {
+        self.all_read::<RawNode>()?;
+        let (mut standings, mut traits) = (Standings::new(), Traits::new());
+        for node in self.all::<RawNode>() {
             let standing = node.standing(&self.options.selectors, now);
             node.count_traits(standing, &mut traits);
-            (name.clone(), standing)
-        });
-        Ok((standings.collect(), traits))
+            standings.insert(node.metadata.name.clone(), standing);
+        }
+        Ok((standings, traits))
     }
 
     async fn places(&self, nodes: &[String], _: bool) -> Result<BTreeSet<PodsOf>> {
-        let pods = self.pods.borrow();
-        let nodes = nodes.iter().cloned().map(PodsOf::Node);
-        let more = pods.keys().cloned();
-        let more = more.map(|node| node.map_or(PodsOf::NoNode, PodsOf::Node));
-        Ok(nodes.chain(more).collect())
+        let place = |node: Option<String>| node.map_or(PodsOf::NoNode, PodsOf::Node);
+        let nodes = nodes.iter().cloned().map(Some);
+        let more = self.pods.borrow();
+        Ok(nodes.chain(more.keys().cloned()).map(place).collect())
     }
 
     async fn pods(&self, place: &PodsOf) -> Result<PodsFound> {
@@ -475,17 +463,20 @@ impl Source for Saved {
             PodsOf::Node(name) => Some(name.clone()),
             _ => None,
         };
-        let pods = self.pods_of(node.as_deref());
-        let terminating = pods.into_iter().filter(|pod| pod.metadata.terminating());
-        let unasked = node.and_then(|name| self.unasked.get(&name));
-        let mut unasked = unasked.cloned().unwrap_or_default();
+        let mut unasked = node
+            .as_ref()
+            .and_then(|name| self.unasked.get(name))
+            .cloned()
+            .unwrap_or_default();
         // A file may hold a pod twice.
         unasked.sort_unstable();
         unasked.dedup();
+        let mut terminating = self.pods_of(node.as_deref());
+        terminating.retain(|pod| pod.metadata.terminating());
         Ok(PodsFound {
-            terminating: terminating.collect(),
+            terminating,
             unasked,
-            whole: !self.any_malformed("Pod"),
+            whole: !self.any_malformed::<RawPod>(),
         })
     }
 
@@ -494,96 +485,75 @@ impl Source for Saved {
     }
 
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
-        let is = |known: &Option<String>, wanted: &str| known.as_deref() == Some(wanted);
+        let is = |it: &Meta| it.namespace == namespace && it.name == name;
         let pods = self.pods.borrow();
-        let mut pods = pods.values().flatten();
-        let pod = pods
-            .rfind(|pod| is(&pod.metadata.namespace, namespace) && is(&pod.metadata.name, name));
-        if pod.is_none()
+        match pods.values().flatten().rfind(|pod| is(&pod.metadata)) {
+            Some(pod) => Ok(Some(pod.clone())),
             // What could not be read may be this pod. That it is gone would then be a guess.
-            && let Some(Unread(cause)) = self.not_absent("Pod", namespace, name)
-        {
-            let cause = format!("pod {namespace}/{name} could not be read: {cause}");
-            return Err(CouldNotRun::Source(cause));
+            None => self.look(namespace, name).map_err(|Unread(cause)| {
+                let cause = format!("pod {namespace}/{name} could not be read: {cause}");
+                CouldNotRun::Source(cause)
+            }),
         }
-        Ok(pod.cloned())
     }
 
     async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>> {
-        Ok(self.summaries.get(namespace).cloned().unwrap_or_default())
+        Ok(self.summaries_where(|pod| pod.namespace == namespace))
     }
 
     async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>> {
-        self.all_read("Pod", "a pod")?;
-        Ok(self.summaries.get(namespace).cloned().unwrap_or_default())
+        self.all_read::<RawPod>()?;
+        Ok(self.summaries_where(|pod| pod.namespace == namespace))
     }
 
     async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>> {
-        let pods = self.summaries.values().flatten();
-        Ok(pods.filter(|pod| pod.name == name).cloned().collect())
+        Ok(self.summaries_where(|pod| pod.name == name))
     }
 
     async fn namespaces(&self) -> Read<Namespaces> {
-        self.all_read("Namespace", "a namespace")?;
-        Ok(self.namespaces.clone())
+        let all = self.all::<RawNamespace>().map(|it| &it.metadata);
+        Ok(all.map(|it| (it.name.clone(), it.opted_out())).collect())
     }
 
     /// Without any namespace in the file, opt-outs are named as unseen in the report instead of holding every pod.
-    fn opted_out(&self, _: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
-        match self.namespaces.get(name) {
-            Some(opted_out) => Ok(opted_out.clone()),
-            None if !self.has_namespaces() => Ok(None),
-            None => {
-                let missing = || Unread(format!("{name} is not in the snapshot"));
-                let unread = self.not_absent("Namespace", "", name);
-                Err(unread.unwrap_or_else(missing))
-            }
+    fn opted_out(&self, namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
+        if self.is_saved::<RawNamespace>() {
+            opted_out(namespaces, name)
+        } else {
+            Ok(None)
         }
     }
 
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
-        let mut attachments = self.attachments.clone();
-        for on_node in attachments.values_mut() {
-            on_node.sort();
+        let mut attachments = BTreeMap::<_, Vec<_>>::new();
+        for attachment in self.all::<RawAttachment>().cloned() {
+            let (node, attachment) = attachment.into_facts();
+            attachments.entry(node).or_default().push(attachment);
         }
         attachments
     }
 
     async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
-        if self.claims.is_empty() && !self.any_malformed("PersistentVolumeClaim") {
-            return ClaimState::Unread(Unread("claims were not saved in the snapshot".to_owned()))
-                .into();
+        match self.find::<RawClaim>(namespace, name) {
+            Ok(Some(claim)) => {
+                let volume = claim.volume_name().map(|name| self.find("", name));
+                claim.into_look(volume.unwrap_or(Ok(None)))
+            }
+            Ok(None) => ClaimState::Absent.into(),
+            Err(unread) => ClaimState::Unread(unread).into(),
         }
-        let key = (namespace.to_owned(), name.to_owned());
-        let Some(claim) = self.claims.get(&key) else {
-            let unread = self.not_absent("PersistentVolumeClaim", namespace, name);
-            return unread.map_or(ClaimState::Absent, ClaimState::Unread).into();
-        };
-        let volume = match claim.volume_name() {
-            None => Ok(None),
-            Some(name) => match (
-                self.volumes.get(name),
-                self.not_absent("PersistentVolume", "", name),
-            ) {
-                (Some(volume), _) => Ok(Some(volume.clone())),
-                (None, Some(unread)) => Err(unread),
-                (None, None) if self.volumes.is_empty() => {
-                    Err(Unread("volumes were not saved in the snapshot".to_owned()))
-                }
-                (None, None) => Ok(None),
-            },
-        };
-        claim.clone().into_look(volume)
     }
+
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
         let selector = selector.parse::<Selector>().map_err(Unread)?;
-        let real = self.nodes.iter().filter(|(_, node)| {
-            selector.matches(node.labels()) && !node.is_leaf(&self.options.selectors)
-        });
-        let names = real.map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let names = self
+            .all::<RawNode>()
+            .filter(|node| node.is_labelled(&selector) && !node.is_leaf(&self.options.selectors))
+            .map(|node| node.metadata.name.clone())
+            .collect::<Vec<_>>();
         // One that could not be read may be one.
         if names.len() < 2 {
-            self.all_read("Node", "a node")?;
+            self.all_read::<RawNode>()?;
         }
         Ok(names)
     }
@@ -594,33 +564,14 @@ impl Source for Saved {
         name: &str,
         _: bool,
     ) -> Read<Option<RawStatefulSet>> {
-        let set = self.sets.get(&(namespace.to_owned(), name.to_owned()));
-        if set.is_none() && (self.sets.is_empty() || self.any_malformed("StatefulSet")) {
-            return Err(Unread("it is not in the snapshot".to_owned()));
-        }
-        Ok(set.cloned())
+        self.find(namespace, name)
     }
 
     fn note_malformed_pod(&self, namespace: String, name: String, cause: String) {
-        self.lacks("Pod", namespace, name, cause);
+        self.lacks(RawPod::KIND, &namespace, &name, &cause);
     }
 
     fn errors(&self) -> Vec<ReadError> {
-        let mut all = self.malformed.clone();
-        all.extend(self.lacking.borrow().clone());
-        let error = |((kind, namespace, name), cause): ((String, String, String), String)| {
-            let slash = if namespace.is_empty() { "" } else { "/" };
-            let name = if name.is_empty() {
-                "without a name"
-            } else {
-                &name
-            };
-            let kind = if kind.is_empty() { "object" } else { &kind };
-            ReadError {
-                what: format!("{kind} {namespace}{slash}{name}"),
-                cause,
-            }
-        };
-        all.into_iter().map(error).collect()
+        self.errors.borrow().iter().cloned().collect()
     }
 }

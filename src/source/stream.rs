@@ -3,23 +3,20 @@
 //! Nothing larger than one object is ever held. The exception is a list that says its kind only after its items, where
 //! the items do not say theirs: those are held until it does. No `kubectl` prints such.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::Read;
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::snapshot::{Saved, SnapshotError};
 
-/// What is read from the file at once.
-const CHUNK: usize = 64 * 1024;
-const UNEXPECTED: &str = "a field has an unexpected type";
-
 /// Visits values that can hold no object.
 macro_rules! unexpected {
     ($($visit:ident $type:ty),*) => {
-        $(fn $visit<E>(mut self, _: $type) -> Result<(), E> {
+        $(fn $visit<E>(self, _: $type) -> Result<(), E> {
             self.note_malformed();
             Ok(())
         })*
@@ -28,28 +25,20 @@ macro_rules! unexpected {
 
 /// Shows `saved` each object of each document.
 pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), SnapshotError> {
-    let text = BufReader::with_capacity(
-        CHUNK,
-        Text {
-            source,
-            cut: Vec::new(),
-        },
-    );
-    let mut documents = serde_json::Deserializer::from_reader(text);
+    let mut documents = serde_json::Deserializer::from_reader(source);
     while documents.end().is_err() {
         let mut held = Vec::new();
-        let document = Element {
+        Element {
             saved,
             list_kind: "",
             held: &mut held,
             is_items: false,
-        };
-        document
-            .deserialize(&mut documents)
-            .map_err(|error| match error.io_error_kind() {
-                Some(_) => SnapshotError::Unreadable(error.into()),
-                None => SnapshotError::Syntax(error),
-            })?;
+        }
+        .deserialize(&mut documents)
+        .map_err(|error| match error.io_error_kind() {
+            Some(_) => SnapshotError::Unreadable(error.into()),
+            None => SnapshotError::Syntax(error),
+        })?;
         for object in held {
             saved.take("", &object);
         }
@@ -68,9 +57,10 @@ struct Element<'a> {
 }
 
 impl Element<'_> {
-    fn note_malformed(&mut self) {
-        self.saved
-            .note_malformed(self.list_kind, (None, None), UNEXPECTED);
+    fn note_malformed(self) {
+        let nameless = Default::default();
+        let why = "a field has an unexpected type";
+        self.saved.note_malformed(self.list_kind, nameless, why);
     }
 }
 
@@ -91,8 +81,7 @@ impl<'de> Visitor<'de> for Element<'_> {
 
     /// The items of a list are taken as they come. The other fields are put together again, as the object's own text.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut text = "{".to_owned();
-        let mut kind = String::new();
+        let (mut fields, mut kind) = (BTreeMap::new(), String::new());
         let mut held = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             if key == "items" && (kind.is_empty() || kind.ends_with("List")) {
@@ -108,13 +97,9 @@ impl<'de> Visitor<'de> for Element<'_> {
             if key == "kind" {
                 kind = serde_json::from_str(value.get()).unwrap_or_default();
             }
-            text += &serde_json::Value::from(key).to_string();
-            text.push(':');
-            text += value.get();
-            text.push(',');
+            fields.insert(key, value);
         }
-        text.truncate(text.trim_end_matches(',').len());
-        text.push('}');
+        let text = serde_json::to_string(&fields).map_err(A::Error::custom)?;
         let known = if kind.is_empty() {
             self.list_kind
         } else {
@@ -133,10 +118,7 @@ impl<'de> Visitor<'de> for Element<'_> {
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        if !self.is_items {
-            self.note_malformed();
-        }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         while seq
             .next_element_seed(Element {
                 saved: self.saved,
@@ -146,11 +128,11 @@ impl<'de> Visitor<'de> for Element<'_> {
             })?
             .is_some()
         {}
-        Ok(())
+        self.visit_unit()
     }
 
     /// An empty list is null where a program of Go has written it.
-    fn visit_unit<E>(mut self) -> Result<(), E> {
+    fn visit_unit<E>(self) -> Result<(), E> {
         if !self.is_items {
             self.note_malformed();
         }
@@ -158,30 +140,4 @@ impl<'de> Visitor<'de> for Element<'_> {
     }
 
     unexpected!(visit_bool bool, visit_i64 i64, visit_u64 u64, visit_f64 f64, visit_str &str);
-}
-
-/// A source that has to be text: a file of another kind is reported as such, not by where its JSON goes wrong.
-struct Text<R> {
-    source: R,
-    /// A character that the last chunk has cut in two.
-    cut: Vec<u8>,
-}
-
-impl<R: Read> Read for Text<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.source.read(into)?;
-        self.cut.extend_from_slice(&into[..read]);
-        let text = match str::from_utf8(&self.cut) {
-            Ok(text) => text.len(),
-            Err(cut) if cut.error_len().is_none() && read > 0 => cut.valid_up_to(),
-            Err(_) => {
-                return Err(io::Error::new(
-                    ErrorKind::InvalidData,
-                    "stream did not contain valid UTF-8",
-                ));
-            }
-        };
-        self.cut.drain(..text);
-        Ok(read)
-    }
 }

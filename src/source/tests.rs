@@ -222,11 +222,11 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
             web-0 stuck-on-not-ready-node
         without volumes
             plain stuck-on-not-ready-node
-            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: volumes were not saved in the snapshot.
+            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: persistentvolumes were not saved in the snapshot.
             unseen: The file lacks pv. This saves all:
         without claims
             plain stuck-on-not-ready-node
-            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: claims were not saved in the snapshot.
+            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: persistentvolumeclaims were not saved in the snapshot.
             unseen: The file lacks pvc. This saves all:
         another claim shows that this one does not exist
             web-0 stuck-on-not-ready-node
@@ -241,7 +241,7 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
             a stuck-on-not-ready-node
             unseen: The file lacks namespaces (whether they are opted out). This saves all:
         one namespace of two
-            b facts-unread: A fact that the decision needs could not be read: the namespace: app is not in the snapshot.
+            b facts-unread: A fact that the decision needs could not be read: the namespace: it was not in the list.
             a stuck-on-not-ready-node
         without leases
             a stuck-on-not-ready-node
@@ -641,13 +641,13 @@ fn what_is_malformed_is_named_holds_what_depends_on_it_and_nothing_else() {
     expect![[r#"
         pods
             a stuck-on-not-ready-node
-            error: Pod data/without a name: metadata.name is missing
             error: Pod data/empty: a field has an unexpected type
             error: Pod data/no-claim: persistentVolumeClaim.claimName is missing
             error: Pod data/no-node: a field has an unexpected type
             error: Pod data/no-uid: metadata.uid is missing
             error: Pod data/no-version: metadata.resourceVersion is missing
             error: Pod data/number: a field has an unexpected type
+            error: Pod data/without a name: metadata.name is missing
     "#]]
     .assert_eq(&verdicts(&[("pods", pods)]));
     let malformed = [
@@ -683,7 +683,7 @@ fn what_is_malformed_is_named_holds_what_depends_on_it_and_nothing_else() {
         a facts-unread: A fact that the decision needs could not be read: the node: the snapshot's Node could not be read: a field has an unexpected type.
         error: Node ds06: a field has an unexpected type
         Namespace data: {metadata: {annotations: {pod-reaper.io/skip: 5}}}
-        a facts-unread: A fact that the decision needs could not be read: the namespace: the snapshot's Namespace could not be read: a field has an unexpected type.
+        a facts-unread: A fact that the decision needs could not be read: the namespace: it was not in the list.
         error: Namespace data: a field has an unexpected type
         unseen: The file lacks pods of other namespaces, if there are any (-A). This saves all:
     "#]].assert_eq(&told.concat());
@@ -1060,7 +1060,7 @@ fn a_character_may_lie_across_two_chunks_but_not_across_the_end_of_the_file() {
     }
     let cut = &text.as_bytes()[..=text.find('é').expect("it is there")];
     let read = Saved::read(cut, audit().snapshot_options(None), Pods::Terminating).map(drop);
-    assert!(matches!(read, Err(SnapshotError::Unreadable(_))));
+    assert!(matches!(read, Err(SnapshotError::Syntax(_))));
 }
 
 fn selecting(leaf: &[&str], fenced: &[&str]) -> Settings {

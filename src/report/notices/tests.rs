@@ -363,7 +363,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
     ));
     let report = told(&live(), &objects);
     expect![[r#"
-        long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. A fact that the decision needs could not be read: the namespace: shop is not in the snapshot.
+        long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. A fact that the decision needs could not be read: the namespace: it was not in the list.
     "#]].assert_eq(&shown(&report));
     assert_eq!(report.exit, Exit::Incomplete);
 

@@ -206,7 +206,7 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
         Next: run it again: how many nodes are NotReady could not be read.
 
         NOTHING IS DELETED (facts-unread)
-          The nodes could not be counted: a node of the snapshot could not be read. 4 pods are held. Without
+          The nodes could not be counted: a Node of the snapshot could not be read. 4 pods are held. Without
           that number, a dead node cannot be told from an outage. The next run tries again.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
