@@ -15,6 +15,7 @@ use libfuzzer_sys::fuzz_target;
 use pod_reaper::{
     cluster::{Cluster, PodsOf},
     selector::NodeSelectors,
+    source::{Source, cluster::Live},
     stop::Stop,
 };
 
@@ -69,17 +70,17 @@ fuzz_target!(|data: &[u8]| {
             2 => drop(cluster.node("n").await),
             3 => {
                 // As in a run, listed objects become facts.
-                if let Ok((listed, _)) = cluster
+                if let Ok(listed) = cluster
                     .terminating_pods(&PodsOf::Node("n".to_owned()))
                     .await
                 {
-                    for pod in listed.items {
+                    for pod in listed.items.0 {
                         let _ = pod.into_facts(Ok(None));
                     }
                 }
             }
             4 => drop(cluster.pod_uids("n").await),
-            5 => drop(cluster.pod("n", "n").await),
+            5 => drop(Live::new(&cluster).pod("n", "n").await),
             6 => drop(cluster.namespaces().await),
             7 => drop(cluster.claim("n", "n").await),
             8 => drop(cluster.standings(jiff::Timestamp::UNIX_EPOCH).await),

@@ -281,6 +281,10 @@ pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
     let mut labels = json!({});
     let mut annotations =
         json!({"pod-reaper.io/scratch": claim.scratch, "pod-reaper.io/give-up": claim.give_up});
+    // An annotation has a value: the API server knows no null there.
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.retain(|_, value| !value.is_null());
+    }
     skip(claim.skip, &mut labels, &mut annotations);
     let more = json!({
         "metadata": {"uid": claim.uid, "ownerReferences": owners, "resourceVersion": claim.version,

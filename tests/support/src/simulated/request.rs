@@ -281,7 +281,7 @@ impl Request {
                 "namespaces",
                 "kube-system",
                 "leases",
-            ] if get && limit.is_none() && !metadata && with_labels.is_some() => {
+            ] if list && !metadata && with_labels.is_some() => {
                 (Kind::ServerLeases, "kube-system", "")
             }
             _ if with_labels.is_some() => return None,
