@@ -67,9 +67,9 @@ impl Gateway {
             .lines()
             .filter(|line| line.starts_with("push_failure_time_seconds{"));
         let pushes = pushes.collect::<Vec<_>>();
-        // One group.
+        // One group for runs, one for forecasts.
         assert!(
-            pushes.len() <= 1 && pushes.iter().all(|line| line.ends_with(" 0")),
+            pushes.len() <= 2 && pushes.iter().all(|line| line.ends_with(" 0")),
             "{pushes:?}"
         );
         samples(&answer)
@@ -195,7 +195,14 @@ fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
     let gateway = Gateway::start();
     let file = gateway.folder.path().join("pod-reaper.prom");
     let (url, path) = (gateway.url(), file.display().to_string());
-    let to = ["--push-gateway", &url, "--metrics-file", &path];
+    let to = [
+        "--cluster-name",
+        CLUSTER,
+        "--push-gateway",
+        &url,
+        "--metrics-file",
+        &path,
+    ];
     let question = [&["what-if", "--each-node"], &to[..]].concat();
     let asked = crate::support::program::asked(&cluster.kubeconfig, &question);
     assert_eq!(asked.status.code(), Some(0), "{}", shown(&asked));

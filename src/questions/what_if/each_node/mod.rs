@@ -294,7 +294,7 @@ fn until_reaped(pod: &PodSummary, tolerates: i64, settings: &Settings) -> i64 {
     let deadline = if pod.terminating {
         0
     } else {
-        tolerates + pod.grace
+        tolerates.max(0).saturating_add(pod.grace.max(0))
     };
     let stuck = deadline.saturating_add(policy.reap_older_than.as_secs());
     stuck.max(policy.node_not_ready_for.as_secs())
