@@ -8,10 +8,11 @@ use tempfile::TempDir;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The files that `release/versions` compares.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "Cargo.toml",
     "Cargo.lock",
     "fuzz/Cargo.lock",
+    "rules/Cargo.toml",
     "charts/pod-reaper/Chart.yaml",
     "cronjob/base/kustomization.yaml",
     "CHANGELOG.md",
@@ -82,6 +83,7 @@ fn all_versions_agree_and_a_tag_without_its_section_in_the_changelog_is_refused(
         ("Cargo.toml", package.as_str(), other_package),
         ("Cargo.lock", &package, other_package),
         ("fuzz/Cargo.lock", &package, other_package),
+        ("rules/Cargo.toml", "\nversion = \"", "\nversion = \"9"),
         (
             "charts/pod-reaper/Chart.yaml",
             "\nversion: ",
