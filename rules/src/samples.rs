@@ -388,7 +388,7 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
 }
 
 /// `zone In a b & disk Exists`; `field` asks for a field of the node, and `''` is the empty value.
-fn term(text: &str) -> AffinityTerm {
+pub fn term(text: &str) -> AffinityTerm {
     let mut term = AffinityTerm::default();
     for requirement in text.split('&').map(words) {
         match &requirement[..] {

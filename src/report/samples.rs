@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 pub use pod_reaper_test_support::samples::{
-    annotated, claim, due, held_by, lease, namespace, node, pod, set, using, volume, with,
+    annotated, claim, due, held_by, lease, namespace, node, objects, pod, using, volume, yaml,
 };
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
@@ -102,93 +102,46 @@ pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome
     )
 }
 
-/// A private cloud after ds06 lost power, with one pod of every other verdict and kind.
+/// A private cloud after ds06 lost power, with one pod of every other verdict and kind. Its five Ready nodes come first.
 pub fn private_cloud() -> Vec<Value> {
-    let mut leaf = annotated(
-        node("kosmos-cluster7", "Unknown"),
-        "kosmos-io/owned-by-cluster",
-        "cluster7",
-    );
-    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-    let zone = json!({"csi": {}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}
-    ]}}});
-    let scratch =
-        json!({"local": {"path": "/opt/local-path"}, "persistentVolumeReclaimPolicy": "Delete"});
-    let attachment = |name: &str, volume: &str| {
-        json!({"kind": "VolumeAttachment", "metadata": {"name": name},
-            "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": volume}}})
-    };
-    let mut malformed = pod("impala-impala01", "odd-0", "ds06");
-    malformed["spec"]["nodeName"] = json!(6);
-    vec![
-        node("ds01", "True"),
-        node("ds02", "True"),
-        node("ds03", "True"),
-        node("ds04", "True"),
-        node("ds05", "True"),
-        node("ds06", "Unknown"),
-        leaf,
-        namespace("compute-hive01"),
-        namespace("impala-impala01"),
-        namespace("vault"),
-        lease("ds06"),
-        pod("compute-hive01", "huebackend-0", "ds06"),
-        pod("impala-impala01", "huebackend-0", "ds06"),
-        annotated(
-            pod("vault", "vault-0", "ds06"),
-            "pod-reaper.io/after-reap",
-            "unseal Vault: vault operator unseal",
-        ),
-        using(pod("impala-impala01", "catalogd-0", "ds06"), "catalogd"),
-        claim("impala-impala01", "catalogd", "pvc-zone"),
-        volume("pvc-zone", &zone),
-        with(
-            using(
-                pod("impala-impala01", "impala-executor-000-0", "ds06"),
-                "scratch-cache-volume-impala-executor-000-0",
-            ),
-            json!({"metadata": {"labels": {"apps.kubernetes.io/pod-index": "0"}}}),
-        ),
-        set(
-            "impala-impala01",
-            "impala-executor-000",
-            &["scratch-cache-volume"],
-        ),
-        claim(
-            "impala-impala01",
-            "scratch-cache-volume-impala-executor-000-0",
-            "pvc-scratch",
-        ),
-        volume("pvc-scratch", &scratch),
-        using(
-            pod("impala-impala01", "statestored-0", "ds06"),
-            "statestored",
-        ),
-        claim("impala-impala01", "statestored", "pvc-gone"),
-        held_by(
-            pod("compute-hive01", "held-0", "ds06"),
-            "example.com/backup",
-        ),
-        due(
-            pod("compute-hive01", "recent-0", "ds06"),
-            "2026-01-31T02:55:30Z",
-        ),
-        due(
-            pod("compute-hive01", "within-grace-0", "ds06"),
-            "2026-01-31T03:00:45Z",
-        ),
-        annotated(
-            pod("compute-hive01", "quiet-0", "ds06"),
-            "pod-reaper.io/skip",
-            "true",
-        ),
-        pod("compute-hive01", "slow-0", "ds01"),
-        pod("vault", "web-0", "kosmos-cluster7"),
-        malformed,
-        attachment("csi-2", "pvc-zone"),
-        attachment("csi-1", "pvc-gone"),
-    ]
+    const REST: &str = "
+        Node ds06: {}
+        Node kosmos-cluster7:
+            metadata: {annotations: {kosmos-io/owned-by-cluster: cluster7}, labels: {kosmos.io/node: 'true'}}
+        Namespace compute-hive01: {}
+        Namespace impala-impala01: {}
+        Namespace vault: {}
+        Lease ds06: {}
+        Pod compute-hive01/huebackend-0: {}
+        Pod impala-impala01/huebackend-0: {}
+        Pod vault/vault-0: {metadata: {annotations: {pod-reaper.io/after-reap: 'unseal Vault: vault operator unseal'}}}
+        Pod impala-impala01/catalogd-0: {uses: catalogd}
+        PersistentVolumeClaim impala-impala01/catalogd: {volume: pvc-zone}
+        PersistentVolume pvc-zone:
+            spec: {nodeAffinity: {required: {nodeSelectorTerms: [
+                {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [b]}]}]}}}
+        Pod impala-impala01/impala-executor-000-0:
+            uses: scratch-cache-volume-impala-executor-000-0
+            metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}
+        StatefulSet impala-impala01/impala-executor-000:
+            spec: {volumeClaimTemplates: [{metadata: {name: scratch-cache-volume}}]}
+        PersistentVolumeClaim impala-impala01/scratch-cache-volume-impala-executor-000-0: {volume: pvc-scratch}
+        PersistentVolume pvc-scratch:
+            spec: {csi: null, local: {path: /opt/local-path}, persistentVolumeReclaimPolicy: Delete}
+        Pod impala-impala01/statestored-0: {uses: statestored}
+        PersistentVolumeClaim impala-impala01/statestored: {volume: pvc-gone}
+        Pod compute-hive01/held-0: {metadata: {finalizers: [example.com/backup]}}
+        Pod compute-hive01/recent-0: {metadata: {deletionTimestamp: '2026-01-31T02:55:30Z'}}
+        Pod compute-hive01/within-grace-0: {metadata: {deletionTimestamp: '2026-01-31T03:00:45Z'}}
+        Pod compute-hive01/quiet-0: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+        Pod compute-hive01/slow-0: {spec: {nodeName: ds01}}
+        Pod vault/web-0: {spec: {nodeName: kosmos-cluster7}}
+        Pod impala-impala01/odd-0: {spec: {nodeName: 6}}
+        VolumeAttachment csi-2: {spec: {nodeName: ds06, source: {persistentVolumeName: pvc-zone}}}
+        VolumeAttachment csi-1: {spec: {nodeName: ds06, source: {persistentVolumeName: pvc-gone}}}
+    ";
+    let ready = ["ds01", "ds02", "ds03", "ds04", "ds05"].map(|name| node(name, "True"));
+    [&ready[..], &objects(&yaml(REST))].concat()
 }
 
 /// A run that deleted, with every possible outcome.

@@ -15,7 +15,7 @@ use std::{
 
 use expect_test::expect;
 use jiff::Timestamp;
-use pod_reaper_test_support::samples::{self, FAILED, NOW, objects, with, yaml};
+use pod_reaper_test_support::samples::{self, FAILED, NOW, check_each, objects, with, yaml};
 use serde_json::{Value, json};
 
 use super::{
@@ -734,58 +734,30 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
         gathered_by(&audit(), now, &list(cluster(more)))
             .map(|gathered| gathered.facts.now.to_string())
     };
-    // Of the pod that is always there, 30 s before its deadline.
-    let asked_for = "2026-01-31T01:04:30Z";
-    for (name, more, expected) in [
-        (
-            "a deadline in the future",
-            "Pod b: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', deletionGracePeriodSeconds: null}}",
-            asked_for,
-        ),
-        (
-            "the moment a deletion was asked for",
-            "Pod b: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', deletionGracePeriodSeconds: 21600}}",
-            NOW,
-        ),
-        (
-            "a creation",
-            "Pod b: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}",
-            NOW,
-        ),
-        (
-            "any kind's creation",
-            "Event x: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}",
-            NOW,
-        ),
-        (
-            "a field manager's stamp",
-            "Pod b: {metadata: {managedFields: [{time: '2026-01-31T01:00:00Z'}, {time: '2026-01-31T03:00:00Z'}]}}",
-            NOW,
-        ),
-        (
-            "a heartbeat",
-            "Node ds07: {status: {conditions: [{lastHeartbeatTime: '2026-01-31T03:00:00Z'}]}}",
-            NOW,
-        ),
-        (
-            "a transition",
-            "Pod b: {status: {conditions: [{lastTransitionTime: '2026-01-31T03:00:00Z'}]}}",
-            NOW,
-        ),
-        (
-            "a lease",
-            "Lease ds07: {spec: {renewTime: '2026-01-31T03:00:00Z'}}",
-            NOW,
-        ),
-        (
-            "an election's lease",
-            "Lease x: {metadata: {namespace: kube-system}, spec: {renewTime: '2026-01-31T03:00:00Z'}}",
-            NOW,
-        ),
-    ] {
-        let newest = now(None, &format!("Pod a: {{}}\n{more}"));
-        assert_eq!(newest.expect("dated"), expected, "{name}");
-    }
+    // There is always a pod, whose deletion was asked for 30 s before its deadline.
+    check_each(
+        &expect![[r#"
+            a deadline in the future: Pod b: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', deletionGracePeriodSeconds: null}}
+                = 2026-01-31T01:04:30Z
+            the moment a deletion was asked for: Pod b: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', deletionGracePeriodSeconds: 21600}}
+                = 2026-01-31T03:00:00Z
+            a creation: Pod b: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}
+                = 2026-01-31T03:00:00Z
+            any kind's creation: Event x: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}
+                = 2026-01-31T03:00:00Z
+            a field manager's stamp: Pod b: {metadata: {managedFields: [{time: '2026-01-31T01:00:00Z'}, {time: '2026-01-31T03:00:00Z'}]}}
+                = 2026-01-31T03:00:00Z
+            a heartbeat: Node ds07: {status: {conditions: [{lastHeartbeatTime: '2026-01-31T03:00:00Z'}]}}
+                = 2026-01-31T03:00:00Z
+            a transition: Pod b: {status: {conditions: [{lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
+                = 2026-01-31T03:00:00Z
+            a lease: Lease ds07: {spec: {renewTime: '2026-01-31T03:00:00Z'}}
+                = 2026-01-31T03:00:00Z
+            an election's lease: Lease x: {metadata: {namespace: kube-system}, spec: {renewTime: '2026-01-31T03:00:00Z'}}
+                = 2026-01-31T03:00:00Z
+        "#]],
+        |more| now(None, &format!("Pod a: {{}}\n{more}")).expect("dated"),
+    );
     let given = now(Some("2026-01-31T09:00:00Z"), "Pod a: {}");
     assert_eq!(
         given.expect("dated"),
@@ -809,69 +781,64 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
 
 #[test]
 fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_the_future() {
-    const FRESH: &str = NOW;
-    const STALE: &str = FAILED;
-    const AHEAD: &str = "2026-01-31T03:00:31Z";
-    const RENEWED_FRESH: &str = "{time: '2026-01-31T03:00:00Z', fieldsV1: {'f:spec': {'f:holderIdentity': {}, 'f:renewTime': {}}}}";
-    const RENEWED_STALE: &str = "{time: '2026-01-31T01:00:00Z', fieldsV1: {'f:spec': {'f:holderIdentity': {}, 'f:renewTime': {}}}}";
-    const LABELLED_FRESH: &str =
-        "{time: '2026-01-31T03:00:00Z', fieldsV1: {'f:metadata': {'f:labels': {}}}}";
-    const LABELLED_STALE: &str =
-        "{time: '2026-01-31T01:00:00Z', fieldsV1: {'f:metadata': {'f:labels': {}}}}";
-    let (lives, is_dead) = ("kubelet-alive", "stuck-on-not-ready-node");
-    for (name, node_clock, entries, expected) in [
-        // API servers before 1.25 do not stamp a renewal.
-        ("an old stamp and a fresh word", FRESH, RENEWED_STALE, lives),
-        ("a node whose clock is ahead", AHEAD, RENEWED_STALE, is_dead),
-        (
-            "a young stamp and a clock ahead",
-            AHEAD,
-            RENEWED_STALE,
-            lives,
-        ),
-        ("no stamps and a clock ahead", AHEAD, "", lives),
-        ("a node whose clock is behind", STALE, RENEWED_FRESH, lives),
-        (
-            "another client labels the lease",
-            STALE,
-            &format!("{RENEWED_STALE}, {LABELLED_FRESH}"),
-            is_dead,
-        ),
-        ("only others have written", FRESH, LABELLED_STALE, lives),
-        (
-            "the newest renewal counts",
-            STALE,
-            &format!("{RENEWED_FRESH}, {RENEWED_STALE}"),
-            lives,
-        ),
-        ("no stamps", FRESH, "", lives),
-        ("no stamps, no renewal", STALE, "", is_dead),
-        (
-            "an entry without time",
-            FRESH,
-            "{fieldsV1: {'f:spec': {'f:renewTime': {}}}}",
-            lives,
-        ),
-        (
-            "an entry without fields",
-            FRESH,
-            "{time: '2026-01-31T01:00:00Z'}",
-            lives,
-        ),
-    ] {
-        // Only where it was made long before does a stamp show that renewals are stamped.
-        let young = name.starts_with("a young");
-        let made = if young { STALE } else { samples::MADE };
-        let more = format!(
-            "
-            Pod a: {{}}
-            Lease ds06:
-                metadata: {{creationTimestamp: '{made}', managedFields: [{entries}]}}
-                spec: {{renewTime: '{node_clock}', leaseDurationSeconds: 40}}
-            "
-        );
-        assert_eq!(code(&more), expected, "{name}");
-    }
+    // What the node says, and who has written to the lease when. API servers before 1.25 do not stamp a renewal. Only where the
+    // lease was made long before does a stamp show that renewals are stamped.
+    check_each(
+        &expect![[r#"
+            an old stamp and a fresh word: FRESH; RENEWED STALE
+                = kubelet-alive
+            a node whose clock is ahead: AHEAD; RENEWED STALE
+                = stuck-on-not-ready-node
+            a young stamp and a clock ahead: AHEAD; RENEWED STALE; young
+                = kubelet-alive
+            no stamps and a clock ahead: AHEAD
+                = kubelet-alive
+            a node whose clock is behind: STALE; RENEWED FRESH
+                = kubelet-alive
+            another client labels the lease: STALE; RENEWED STALE; LABELLED FRESH
+                = stuck-on-not-ready-node
+            only others have written: FRESH; LABELLED STALE
+                = kubelet-alive
+            the newest renewal counts: STALE; RENEWED FRESH; RENEWED STALE
+                = kubelet-alive
+            no stamps: FRESH
+                = kubelet-alive
+            no stamps, no renewal: STALE
+                = stuck-on-not-ready-node
+            an entry without time: FRESH; {fieldsV1: {'f:spec': {'f:renewTime': {}}}}
+                = kubelet-alive
+            an entry without fields: FRESH; {time: STALE}
+                = kubelet-alive
+        "#]],
+        |case| {
+            let (case, made) = match case.strip_suffix("; young") {
+                Some(case) => (case, FAILED),
+                None => (case, samples::MADE),
+            };
+            let renewed =
+                "{fieldsV1: {'f:spec': {'f:holderIdentity': {}, 'f:renewTime': {}}}, time: ";
+            let labelled = "{fieldsV1: {'f:metadata': {'f:labels': {}}}, time: ";
+            let case = case
+                .replace("RENEWED STALE", &format!("{renewed}STALE}}"))
+                .replace("RENEWED FRESH", &format!("{renewed}FRESH}}"))
+                .replace("LABELLED STALE", &format!("{labelled}STALE}}"))
+                .replace("LABELLED FRESH", &format!("{labelled}FRESH}}"))
+                .replace("AHEAD", "'2026-01-31T03:00:31Z'")
+                .replace("FRESH", &format!("'{NOW}'"))
+                .replace("STALE", &format!("'{FAILED}'"));
+            let (says, entries) = case.split_once("; ").unwrap_or((&case, ""));
+            let entries = entries.replace("; ", ", ");
+            let more = format!(
+                "
+                Pod a: {{}}
+                Lease ds06:
+                    metadata: {{creationTimestamp: '{made}', managedFields: [{entries}]}}
+                    spec: {{renewTime: {says}, leaseDurationSeconds: 40}}
+                "
+            );
+            code(&more).to_owned()
+        },
+    );
 }
 
 /// One API server stamps the renewal a second ahead of the other one, by whose clock the node failed just now.
@@ -1086,34 +1053,40 @@ fn nodes_are_selected_by_label_annotation_and_taint() {
             metadata: {labels: {type: x}, annotations: {example.org/kind: far}}
             spec: {taints: [{key: example.org/away, value: 'yes', effect: NoSchedule}]}
     ";
-    for (selector, selects) in [
-        ("type=x", true),
-        ("annotation:example.org/kind", true),
-        ("annotation:example.org/kind=far", true),
-        ("annotation:example.org/kind=near", false),
-        ("annotation:type", false),
-        ("taint:example.org/away", true),
-        ("taint:example.org/away=yes", true),
-        ("taint:example.org/away=no", false),
-        ("taint:example.org/kind", false),
-    ] {
-        for of_leaves in [true, false] {
-            let (leaf, fenced): (&[_], &[_]) = if of_leaves {
-                (&["absent", selector], &[])
-            } else {
-                (&[], &["absent", selector])
+    check_each(
+        &expect![[r#"
+            by label: type=x
+                = (true, false) (false, true)
+            by annotation: annotation:example.org/kind
+                = (true, false) (false, true)
+            by its value: annotation:example.org/kind=far
+                = (true, false) (false, true)
+            by another: annotation:example.org/kind=near
+                = (false, false) (false, false)
+            a label is none: annotation:type
+                = (false, false) (false, false)
+            by taint: taint:example.org/away
+                = (true, false) (false, true)
+            by its value: taint:example.org/away=yes
+                = (true, false) (false, true)
+            by another: taint:example.org/away=no
+                = (false, false) (false, false)
+            an annotation is none: taint:example.org/kind
+                = (false, false) (false, false)
+        "#]],
+        |selector| {
+            let both = ["absent", selector];
+            let selected = |leaf, fenced| {
+                let node = node_by(&selecting(leaf, fenced), "ds06", more);
+                (node.leaf.is_some(), !node.fenced.is_empty())
             };
-            let node = node_by(&selecting(leaf, fenced), "ds06", more);
-            let selected = (node.leaf.is_some(), !node.fenced.is_empty());
-            let expected = (selects && of_leaves, selects && !of_leaves);
-            assert_eq!(selected, expected, "{selector}");
-        }
-    }
+            format!("{:?} {:?}", selected(&both, &[]), selected(&[], &both))
+        },
+    );
 }
 
 #[test]
 fn each_word_that_a_machine_is_off_counts_where_it_is_sure() {
-    let stopped = "node.cloudprovider.kubernetes.io/shutdown";
     let fenced = |more: &str| {
         let fenced = ds06(more).fenced.into_iter();
         fenced.map(|it| it.mark).collect::<Vec<_>>()
@@ -1125,42 +1098,51 @@ fn each_word_that_a_machine_is_off_counts_where_it_is_sure() {
         let expected = (value == "fenced").then_some("annotation fencing/state=fenced");
         assert_eq!(fenced, Vec::from_iter(expected), "{value}");
     }
-    let aws = "aws:///eu-central-1a/i-0123";
-    for (taint, provider, sure) in [
-        (stopped, aws, true),
-        (stopped, "openstack:///6e1a", true),
-        (stopped, "", false),
-        (stopped, "vsphere://42", false),
-        (stopped, "harvester://n", false),
-        (stopped, "azure:///x", false),
-        (stopped, "gce://p/z/n", false),
-        (stopped, "aws:///a/b/fargate-ip-10-0-0-1", false),
-        ("node.kubernetes.io/out-of-service", aws, false),
-        ("ToBeDeletedByClusterAutoscaler", aws, false),
-        ("karpenter.sh/disrupted", aws, false),
-    ] {
-        let name = provider.rsplit('/').next().expect("a name");
-        let name = if name.starts_with("fargate-") {
-            name
-        } else {
-            "ds06"
-        };
-        let more = format!(
-            "
-            Pod a: {{}}
-            Node {name}: {{spec: {{providerID: '{provider}', taints: [{{key: {taint}, effect: NoSchedule}}]}}}}
-            "
-        );
-        let node = node_by(&audit(), name, &more);
-        let expected = Vec::from_iter(sure.then(|| format!("taint {stopped}")));
-        let marks = node
-            .fenced
-            .into_iter()
-            .map(|it| it.mark)
-            .collect::<Vec<_>>();
-        assert_eq!(marks, expected, "{taint} {provider}");
-        assert_eq!(node.out_of_service, taint.ends_with("out-of-service"));
-    }
+    // The taint and the provider; and whether it is out of service besides.
+    check_each(
+        &expect![[r#"
+            AWS: node.cloudprovider.kubernetes.io/shutdown aws:///eu-central-1a/i-0123
+                = ["taint node.cloudprovider.kubernetes.io/shutdown"] false
+            OpenStack: node.cloudprovider.kubernetes.io/shutdown openstack:///6e1a
+                = ["taint node.cloudprovider.kubernetes.io/shutdown"] false
+            nobody: node.cloudprovider.kubernetes.io/shutdown
+                = [] false
+            vSphere: node.cloudprovider.kubernetes.io/shutdown vsphere://42
+                = [] false
+            Harvester: node.cloudprovider.kubernetes.io/shutdown harvester://n
+                = [] false
+            Azure: node.cloudprovider.kubernetes.io/shutdown azure:///x
+                = [] false
+            Google: node.cloudprovider.kubernetes.io/shutdown gce://p/z/n
+                = [] false
+            Fargate: node.cloudprovider.kubernetes.io/shutdown aws:///a/b/fargate-ip-10-0-0-1
+                = [] false
+            out of service: node.kubernetes.io/out-of-service aws:///eu-central-1a/i-0123
+                = [] true
+            to be removed: ToBeDeletedByClusterAutoscaler aws:///eu-central-1a/i-0123
+                = [] false
+            disrupted: karpenter.sh/disrupted aws:///eu-central-1a/i-0123
+                = [] false
+        "#]],
+        |case| {
+            let (taint, provider) = case.split_once(' ').unwrap_or((case, ""));
+            let name = provider.rsplit('/').next().expect("a name");
+            let name = if name.starts_with("fargate-") {
+                name
+            } else {
+                "ds06"
+            };
+            let more = format!(
+                "
+                Pod a: {{}}
+                Node {name}: {{spec: {{providerID: '{provider}', taints: [{{key: {taint}, effect: NoSchedule}}]}}}}
+                "
+            );
+            let node = node_by(&audit(), name, &more);
+            let marks = node.fenced.into_iter().map(|it| it.mark);
+            format!("{:?} {}", marks.collect::<Vec<_>>(), node.out_of_service)
+        },
+    );
 }
 
 #[test]
@@ -1258,53 +1240,33 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
 #[test]
 fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
     let master = "metadata: {labels: {node-role.kubernetes.io/control-plane: '', kubernetes.io/hostname: CP-1}}";
-    for (name, node, host, identity, expected) in [
-        (
-            "by its label's name",
-            master,
-            "cp-1",
-            "kube-apiserver",
-            (true, false),
-        ),
-        (
-            "by its own",
-            master,
-            "CP-1.example",
-            "kube-apiserver",
-            (true, false),
-        ),
-        (
-            "another host",
-            master,
-            "cp-2",
-            "kube-apiserver",
-            (false, true),
-        ),
-        (
-            "another server",
-            master,
-            "cp-1",
-            "aggregated",
-            (false, true),
-        ),
-        (
-            "nobody asks of one that is Ready",
-            &format!("ready: 'True', {master}"),
-            "cp-1",
-            "kube-apiserver",
-            (false, false),
-        ),
-        (
-            "no control plane",
-            "",
-            "cp-1.example",
-            "kube-apiserver",
-            (false, false),
-        ),
-    ] {
-        let more = |renewed: &str| {
-            format!(
-                "
+    // The node, the host and the identity of the lease. Beside what is heard, whether no such lease is missed; and what one
+    // does that could not be read, which may be it.
+    check_each(
+        &expect![[r#"
+            by its label's name: MASTER; cp-1; kube-apiserver
+                = [ApiServer], none: false; unread: true
+            by its own: MASTER; CP-1.example; kube-apiserver
+                = [ApiServer], none: false; unread: true
+            another host: MASTER; cp-2; kube-apiserver
+                = [], none: true; unread: true
+            another server: MASTER; cp-1; aggregated
+                = [], none: true; unread: true
+            nobody asks of one that is Ready: ready: 'True', MASTER; cp-1; kube-apiserver
+                = [], none: false; unread: true
+            no control plane: ; cp-1.example; kube-apiserver
+                = [], none: false; unread: true
+        "#]],
+        |case| {
+            let words = case.replace("MASTER", master);
+            let words = words.split("; ").collect::<Vec<_>>();
+            let [node, host, identity] = words[..] else {
+                panic!("{case}")
+            };
+            let node = node.trim_end_matches(';');
+            let read = |renewed: &str| {
+                let more = format!(
+                    "
             Pod a: {{spec: {{nodeName: cp-1.example}}}}
             Node cp-1.example: {{{node}}}
             Lease apiserver-x:
@@ -1313,20 +1275,16 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
                     labels: {{apiserver.kubernetes.io/identity: {identity}, kubernetes.io/hostname: {host}}}
                 spec: {{renewTime: {renewed}, leaseDurationSeconds: 3600}}
             "
-            )
-        };
-        let node = node_by(&audit(), "cp-1.example", &more(&format!("'{NOW}'")));
-        let by = node.heard.iter().map(|heard| format!("{:?}", heard.by));
-        assert_eq!(
-            (by.collect::<String>() == "ApiServer", node.no_api_server),
-            expected,
-            "{name}"
-        );
-        assert_eq!(node.heard.len(), usize::from(expected.0), "{name}");
-        // One that could not be read may be it.
-        let unread = node_by(&audit(), "cp-1.example", &more("1"));
-        assert!(unread.unheard.is_some(), "{name}");
-    }
+                );
+                node_by(&audit(), "cp-1.example", &more)
+            };
+            let node = read(&format!("'{NOW}'"));
+            let by = node.heard.iter().map(|heard| heard.by);
+            let unread = read("1").unheard.is_some();
+            let by = by.collect::<Vec<_>>();
+            format!("{by:?}, none: {}; unread: {unread}", node.no_api_server)
+        },
+    );
     let none = "{Pod a: {spec: {nodeName: cp-1.example}}, Node cp-1.example: {";
     let alone = node_by(&audit(), "cp-1.example", &format!("{none}{master}}}}}"));
     assert!(alone.heard.is_empty() && alone.no_api_server);
@@ -1398,33 +1356,38 @@ fn a_claim_is_looked_up_in_the_pods_own_namespace() {
 
 #[test]
 fn the_workload_above_an_owner_is_known_by_its_name() {
-    for (kind, name, labels, workload) in [
-        (
-            "ReplicaSet",
-            "web-7c9d",
-            "pod-template-hash: 7c9d",
-            "Deployment/web",
-        ),
-        ("ReplicaSet", "web-7c9d", "", "ReplicaSet/web-7c9d"),
-        ("Job", "backup-29412360", "", "CronJob/backup"),
-        ("Job", "backup-2026", "", "Job/backup-2026"),
-        ("Job", "backup-2941236o", "", "Job/backup-2941236o"),
-        ("StatefulSet", "db-29412360", "", "StatefulSet/db-29412360"),
-    ] {
-        let more = format!(
-            "
+    check_each(
+        &expect![[r#"
+            a version of a Deployment: ReplicaSet web-7c9d pod-template-hash: 7c9d
+                = Deployment/web
+            without its label: ReplicaSet web-7c9d
+                = ReplicaSet/web-7c9d
+            of a CronJob: Job backup-29412360
+                = CronJob/backup
+            by another number: Job backup-2026
+                = Job/backup-2026
+            by no number: Job backup-2941236o
+                = Job/backup-2941236o
+            another kind: StatefulSet db-29412360
+                = StatefulSet/db-29412360
+        "#]],
+        |case| {
+            let mut words = case.splitn(3, ' ');
+            let mut word = || words.next().unwrap_or_default();
+            let (kind, name, labels) = (word(), word(), word());
+            let more = format!(
+                "
             Pod a:
                 metadata:
                     ownerReferences: [{{apiVersion: x/v1, kind: {kind}, name: {name}, uid: o, controller: true}}]
                     labels: {{{labels}}}
             "
-        );
-        let owner = gathered(&more).pods[0]
-            .workload
-            .clone()
-            .expect("it has an owner");
-        assert_eq!(format!("{}/{}", owner.kind, owner.name), workload);
-    }
+            );
+            let owner = gathered(&more).pods[0].workload.clone();
+            let owner = owner.expect("it has an owner");
+            format!("{}/{}", owner.kind, owner.name)
+        },
+    );
 }
 
 /// What a look at the claim of the pod found.
@@ -1451,43 +1414,35 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
 /// A `StatefulSet` that is scaled down makes its pod the owner of the claims, with `whenScaled: Delete`.
 #[test]
 fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may() {
-    for (name, set, owned) in [
-        (
-            "scaled down",
-            "StatefulSet web: {spec: {replicas: 1}}",
-            "Alone",
-        ),
-        ("gone", "StatefulSet other: {spec: {replicas: 1}}", "Alone"),
-        (
-            "its set was made anew",
-            "{StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}",
-            "MayBeWanted",
-        ),
-        (
-            "scaled up again",
-            "StatefulSet web: {spec: {replicas: 2}}",
-            "MayBeWanted",
-        ),
-        ("not saved", "{}", "MayBeWanted"),
-        (
-            "one that could not be read may be it",
-            "{StatefulSet other: {spec: {replicas: 1}}, StatefulSet bad: {metadata: {name: 1}}}",
-            "MayBeWanted",
-        ),
-    ] {
-        let owner =
-            "{apiVersion: v1, kind: Pod, name: web-1, uid: uid-data-web-1, controller: true}";
-        let described = format!(
-            "
+    check_each(
+        &expect![[r#"
+            scaled down: StatefulSet web: {spec: {replicas: 1}}
+                = Alone
+            gone: StatefulSet other: {spec: {replicas: 1}}
+                = Alone
+            its set was made anew: {StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}
+                = MayBeWanted("no StatefulSet controls it, which would say whether it is wanted again")
+            scaled up again: StatefulSet web: {spec: {replicas: 2}}
+                = MayBeWanted("its StatefulSet wants the pod again")
+            not saved: {}
+                = MayBeWanted("its StatefulSet could not be read: it is not in the snapshot")
+            one that could not be read may be it: {StatefulSet other: {spec: {replicas: 1}}, StatefulSet bad: {metadata: {name: 1}}}
+                = MayBeWanted("its StatefulSet could not be read: it is not in the snapshot")
+        "#]],
+        |set| {
+            let owner =
+                "{apiVersion: v1, kind: Pod, name: web-1, uid: uid-data-web-1, controller: true}";
+            let described = format!(
+                "
             Pod web-1: {{uses: data-web-1}}
             PersistentVolumeClaim data-web-1: {{metadata: {{ownerReferences: [{owner}]}}}}
             PersistentVolume pv-1: {{}}
             "
-        );
-        let described = with(yaml(&described), yaml(set)).to_string();
-        let found = format!("{:?}", looked_up(&described).owned);
-        assert!(found.starts_with(owned), "{name}: {found}");
-    }
+            );
+            let described = with(yaml(&described), yaml(set)).to_string();
+            format!("{:?}", looked_up(&described).owned)
+        },
+    );
 }
 
 #[test]
@@ -1496,149 +1451,128 @@ fn volumes_that_two_pods_may_use_at_once_are_known_by_kind() {
         let more = format!("Pod a: {{spec: {{volumes: [{{name: v, {volume}}}]}}}}");
         gathered(&more).pods.remove(0)
     };
-    let (shared, own) = (None, Some("volume v"));
-    for (kinds, expected) in [
-        (
-            "configMap secret projected downwardAPI emptyDir image hostPath nfs ephemeral",
-            shared,
-        ),
-        (
-            "csi iscsi fc rbd cephfs awsElasticBlockStore gitRepo newInKubernetes2",
-            own,
-        ),
-    ] {
-        for kind in kinds.split(' ') {
-            let pod = pod(&format!("{kind}: {{}}"));
-            assert_eq!(pod.own_volume.as_deref(), expected, "{kind}");
-        }
-    }
-    // A claim has rules of its own.
-    let claim = pod("persistentVolumeClaim: {claimName: c}");
-    assert_eq!(claim.own_volume, None);
-    for (volume, disk) in [
-        ("iscsi: {lun: 0}", Some("its volume v is iSCSI")),
-        (
-            "fc: {readOnly: false}",
-            Some("its volume v is Fibre Channel"),
-        ),
-        ("iscsi: {readOnly: true}", None),
-        ("fc: {readOnly: true}", None),
-        ("rbd: {}", None),
-    ] {
-        assert_eq!(pod(volume).own_disk.as_deref(), disk, "{volume}");
-        let more = format!(
-            "
+    // What makes it a pod's own, and what could be written by two; and the reason where a claim's volume is so.
+    check_each(
+        &expect![[r#"
+            shared: configMap secret projected downwardAPI emptyDir image hostPath nfs ephemeral
+                = {None}
+            its own: csi rbd cephfs awsElasticBlockStore gitRepo newInKubernetes2
+                = {Some("volume v")}
+        "#]],
+        |kinds| {
+            let kinds = kinds.split(' ');
+            let own = kinds.map(|kind| pod(&format!("{kind}: {{}}")).own_volume);
+            format!("{:?}", own.collect::<BTreeSet<_>>())
+        },
+    );
+    check_each(
+        &expect![[r#"
+            a claim has rules of its own: persistentVolumeClaim: {claimName: c}
+                = None None stuck-on-not-ready-node
+            iSCSI: iscsi: {lun: 0}
+                = Some("volume v") Some("its volume v is iSCSI") shared-disk
+            Fibre Channel: fc: {readOnly: false}
+                = Some("volume v") Some("its volume v is Fibre Channel") shared-disk
+            iSCSI that is read: iscsi: {readOnly: true}
+                = Some("volume v") None stuck-on-not-ready-node
+            Fibre Channel that is read: fc: {readOnly: true}
+                = Some("volume v") None stuck-on-not-ready-node
+            Ceph: rbd: {}
+                = Some("volume v") None stuck-on-not-ready-node
+        "#]],
+        |volume| {
+            let more = format!(
+                "
             Pod web-0: {{uses: c}}
             PersistentVolumeClaim c: {{}}
             PersistentVolume pv-1: {{spec: {{{volume}}}}}
             "
-        );
-        let reason = if disk.is_some() {
-            "shared-disk"
-        } else {
-            "stuck-on-not-ready-node"
-        };
-        assert_eq!(code(&more), reason, "as a PersistentVolume: {volume}");
-    }
+            );
+            let pod = pod(volume);
+            format!("{:?} {:?} {}", pod.own_volume, pod.own_disk, code(&more))
+        },
+    );
 }
 
 #[test]
 fn only_a_raw_disk_of_many_writers_is_shared() {
-    for (spec, shared) in [
-        (
-            "accessModes: [ReadWriteOnce, ReadWriteMany], volumeMode: Block",
-            true,
-        ),
-        (
-            "accessModes: [ReadWriteMany], volumeMode: Filesystem",
-            false,
-        ),
-        ("accessModes: [ReadWriteMany], volumeMode: null", false),
-        ("accessModes: [ReadWriteOnce], volumeMode: Block", false),
-        ("accessModes: null, volumeMode: Block", false),
-    ] {
-        let more = format!(
-            "
+    check_each(
+        &expect![[r#"
+            both: accessModes: [ReadWriteOnce, ReadWriteMany], volumeMode: Block
+                = true
+            a file system: accessModes: [ReadWriteMany], volumeMode: Filesystem
+                = false
+            by default: accessModes: [ReadWriteMany], volumeMode: null
+                = false
+            one writer: accessModes: [ReadWriteOnce], volumeMode: Block
+                = false
+            nothing said: accessModes: null, volumeMode: Block
+                = false
+        "#]],
+        |spec| {
+            let more = format!(
+                "
             Pod web-0: {{uses: data-0}}
             PersistentVolumeClaim data-0: {{spec: {{{spec}}}}}
             PersistentVolume pv-1: {{}}
             "
-        );
-        let state = looked_up(&more).state;
-        let ClaimState::Bound { shared_disk, .. } = state else {
-            panic!("{state:?}")
-        };
-        assert_eq!(shared_disk, shared, "{spec}");
-    }
+            );
+            let state = looked_up(&more).state;
+            let ClaimState::Bound { shared_disk, .. } = state else {
+                panic!("{state:?}")
+            };
+            shared_disk.to_string()
+        },
+    );
 }
 
 #[test]
 fn where_a_volume_is_comes_from_its_driver_and_affinity() {
-    let ssd_on = |name: &str| format!("Node {name}: {{metadata: {{labels: {{disks: '4'}}}}}}");
-    let (own, other) = (ssd_on("ds06"), ssd_on("ds07"));
-    let leaf = "Node vk: {metadata: {labels: {disks: '4', type: virtual-kubelet}}}";
-    let wants = "matchExpressions: [{key: disks, operator: In, values: ['4']}]";
-    let (free, confined, unverified) = (
-        "stuck-on-not-ready-node",
-        "volume-confined",
-        "volume-unverified",
-    );
-    let longhorn = |driver: &str, locality: &str, reason| {
-        let spec =
-            format!("csi: {{driver: {driver}, volumeAttributes: {{dataLocality: {locality}}}}}");
-        ("Longhorn", spec, "", reason)
-    };
-    let affinity = |name, term: &str, more, reason| {
-        let spec = format!("nodeAffinity: {{required: {{nodeSelectorTerms: [{{{term}}}]}}}}");
-        (name, spec, more, reason)
-    };
-    for (name, spec, more, reason) in [
-        longhorn("driver.longhorn.io", "strict-local", "local-volume"),
-        longhorn("driver.longhorn.io", "best-effort", free),
-        longhorn("another", "strict-local", free),
-        affinity("no node has it", wants, "", confined),
-        affinity("its own node alone has it", wants, &own, confined),
-        affinity("another has it, NotReady as it is", wants, &other, free),
-        affinity("a leaf node is no place to start", wants, leaf, confined),
-        affinity(
-            "more than three",
-            "matchExpressions: [{key: disks, operator: Gt, values: ['3']}]",
-            &other,
-            free,
-        ),
-        affinity(
-            "more than four",
-            "matchExpressions: [{key: disks, operator: Gt, values: ['4']}]",
-            &other,
-            confined,
-        ),
-        affinity(
-            "most nodes",
-            "matchExpressions: [{key: disks, operator: DoesNotExist, values: []}]",
-            "",
-            free,
-        ),
-        affinity(
-            "by field",
-            "matchFields: [{key: metadata.name, operator: In, values: [ds06]}]",
-            "",
-            unverified,
-        ),
-        affinity(
-            "the one that could not be read may have it",
-            wants,
-            "Node bad: {metadata: {labels: 1}}",
-            unverified,
-        ),
-    ] {
-        let more = format!(
-            "Pod web-0: {{uses: data-0}}
+    // The volume, and a node beside those of the cluster.
+    check_each(
+        &expect![[r#"
+            Longhorn's: csi: {driver: driver.longhorn.io, volumeAttributes: {dataLocality: strict-local}}
+                = local-volume
+            Longhorn's, elsewhere too: csi: {driver: driver.longhorn.io, volumeAttributes: {dataLocality: best-effort}}
+                = stuck-on-not-ready-node
+            another driver's: csi: {driver: another, volumeAttributes: {dataLocality: strict-local}}
+                = stuck-on-not-ready-node
+            no node has it: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]
+                = volume-confined
+            its own node alone has it: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]; Node ds06: {metadata: {labels: {disks: '4'}}}
+                = volume-confined
+            another has it, NotReady as it is: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]; Node ds07: {metadata: {labels: {disks: '4'}}}
+                = stuck-on-not-ready-node
+            a leaf node is no place to start: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]; Node vk: {metadata: {labels: {disks: '4', type: virtual-kubelet}}}
+                = volume-confined
+            more than three: TERMS [{matchExpressions: [{key: disks, operator: Gt, values: ['3']}]}]; Node ds07: {metadata: {labels: {disks: '4'}}}
+                = stuck-on-not-ready-node
+            more than four: TERMS [{matchExpressions: [{key: disks, operator: Gt, values: ['4']}]}]; Node ds07: {metadata: {labels: {disks: '4'}}}
+                = volume-confined
+            most nodes: TERMS [{matchExpressions: [{key: disks, operator: DoesNotExist, values: []}]}]
+                = stuck-on-not-ready-node
+            by field: TERMS [{matchFields: [{key: metadata.name, operator: In, values: [ds06]}]}]
+                = volume-unverified
+            the one that could not be read may have it: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]; Node bad: {metadata: {labels: 1}}
+                = volume-unverified
+        "#]],
+        |case| {
+            let (spec, more) = case.split_once("; ").unwrap_or((case, ""));
+            let spec = match spec.strip_prefix("TERMS ") {
+                Some(terms) => {
+                    format!("nodeAffinity: {{required: {{nodeSelectorTerms: {terms}}}}}")
+                }
+                None => spec.to_owned(),
+            };
+            let more = format!(
+                "Pod web-0: {{uses: data-0}}
 PersistentVolumeClaim data-0: {{}}
 PersistentVolume pv-1: {{spec: {{{spec}}}}}
 {more}"
-        );
-        assert_eq!(code(&more), reason, "{name}: {spec}");
-    }
+            );
+            code(&more).to_owned()
+        },
+    );
 }
 
 // Attachments.

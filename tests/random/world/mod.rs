@@ -9,6 +9,7 @@ use self::node::{Lease, Node, Skip, Stamps, asks, made, satisfies};
 use crate::prelude::*;
 use pod_reaper::facts::{ClaimUse, Claims, Identity, Owner, Read};
 use pod_reaper_test_support::samples;
+use rules::samples::term;
 use serde_json::json;
 
 /// Namespace and name.
@@ -1081,29 +1082,29 @@ pub fn volumes_mut(pod: &mut PodFacts) -> impl Iterator<Item = &mut VolumeFacts>
     })
 }
 
-/// Kinds of owners, with the API versions of their controllers. Namesakes of other groups may be anything.
-const OWNERS: [(usize, &str, &str, &str); 19] = [
-    (16, "StatefulSet", SET, "apps/v1"),
-    (6, "StatefulSet", "owner", "apps/v1"),
-    (3, "ReplicaSet", "owner", "apps/v1"),
-    (3, "ReplicaSet", "web-7d9c", "apps/v1"),
-    (3, "Job", "owner", "batch/v1"),
-    (2, "Job", "nightly-29481234", "batch/v1"),
-    (1, "ReplicationController", "owner", "v1"),
-    (1, "DaemonSet", "owner", "apps/v1"),
-    (1, "VirtualMachineInstance", "vm", "kubevirt.io/v1"),
-    (1, "Pod", "virt-launcher-vm", "v1"),
-    (1, "Pod", "driver", "v1"),
-    (1, "ReplicaSet", "owner", "example.org/v1"),
-    (1, "replicaset", "owner", "apps/v1"),
-    (1, "ReplicationController", "owner", "example.org/v1"),
-    (1, "Job", "owner", "batch.example.org/v1"),
-    (1, "DaemonSet", "owner", "v1"),
-    (1, "Übersetzung", "owner", "example.org/v1"),
-    // It owns the pod, and does not control it.
-    (1, "ReplicaSet", "owner", ""),
-    (2, "", "", ""),
-];
+/// How often each kind of owner comes, its name, and the API version of its controllers. Namesakes of other groups may be
+/// anything; one without a version owns the pod, and does not control it.
+const OWNERS: &str = "
+    16 StatefulSet set apps/v1
+    6 StatefulSet owner apps/v1
+    3 ReplicaSet owner apps/v1
+    3 ReplicaSet web-7d9c apps/v1
+    3 Job owner batch/v1
+    2 Job nightly-29481234 batch/v1
+    1 ReplicationController owner v1
+    1 DaemonSet owner apps/v1
+    1 VirtualMachineInstance vm kubevirt.io/v1
+    1 Pod virt-launcher-vm v1
+    1 Pod driver v1
+    1 ReplicaSet owner example.org/v1
+    1 replicaset owner apps/v1
+    1 ReplicationController owner example.org/v1
+    1 Job owner batch.example.org/v1
+    1 DaemonSet owner v1
+    1 Übersetzung owner example.org/v1
+    1 ReplicaSet owner -
+    2 - - -
+";
 
 /// Owner, the workload above it, the hash of its template, and whose controller it is.
 type RandomOwner = (
@@ -1114,8 +1115,13 @@ type RandomOwner = (
 );
 
 fn random_owner(dice: &mut Dice) -> RandomOwner {
-    let (kind, name, version) =
-        dice.weigh(&OWNERS.map(|(often, kind, name, version)| (often, (kind, name, version))));
+    let owners = OWNERS.trim().lines().map(|line| {
+        let mut words = line.split_whitespace();
+        let often = words.next().unwrap().parse().unwrap();
+        let mut word = || words.next().filter(|word| *word != "-").unwrap_or_default();
+        (often, (word(), word(), word()))
+    });
+    let (kind, name, version) = dice.weigh(&owners.collect::<Vec<_>>());
     let owner = |kind: &str, name: &str| {
         let (kind, name) = (kind.to_owned(), name.to_owned());
         (!kind.is_empty()).then_some(Owner { kind, name })
@@ -1132,70 +1138,50 @@ fn random_owner(dice: &mut Dice) -> RandomOwner {
     (owner(kind, name), workload, template, controller)
 }
 
+/// Required affinities of volumes, in terms of the name and the host of their own node.
+const AFFINITIES: &str = "
+    topology.topolvm.io/node In NAME
+    kubernetes.io/hostname In HOST another
+    kubernetes.io/hostname In HOST h1 h2
+    kubernetes.io/hostname NotIn HOST
+    disk In ssd
+    disk NotIn ssd hdd
+    disk Exists
+    disk DoesNotExist
+    example.org/gen Gt 3
+    example.org/gen Lt 4
+    example.org/gen Gt x
+    disk In -ssd
+    kubernetes.io/hostname In HOST | disk In ssd
+    topology.kubernetes.io/zone In a & disk In hdd
+    field & disk Exists
+    &
+    kubernetes.io/hostname In
+    disk Exists ssd
+    disk Near ssd
+    failure-domain.beta.kubernetes.io/region In NAME
+    topology.kubernetes.io/zone In b | kubernetes.io/hostname In HOST
+    & | kubernetes.io/hostname In h1 | disk In ssd
+";
+
 fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, Vec<AffinityTerm>) {
-    let requirement = |key: &str, operator: &str, values: &[&str]| Requirement {
-        key: key.to_owned(),
-        operator: operator.to_owned(),
-        values: values.iter().map(|value| (*value).to_owned()).collect(),
+    let on = |text: &str| {
+        let text = text.replace("NAME", own_name).replace("HOST", own_host);
+        text.split('|').map(term).collect()
     };
-    let term = |requirements: Vec<Requirement>| AffinityTerm {
-        requirements,
-        ..AffinityTerm::default()
-    };
-    let one = |key, operator, values: &[&str]| term(vec![requirement(key, operator, values)]);
-    let by = |terms: Vec<AffinityTerm>| (Storage::Driver, terms);
-    let host = "kubernetes.io/hostname";
     match dice.weigh(&[(24, 0), (3, 1), (2, 2), (1, 3), (1, 4), (20, 5)]) {
-        0 => by(Vec::new()),
-        1 => by(vec![one("topology.kubernetes.io/zone", "In", &["a", "b"])]),
+        0 => (Storage::Driver, Vec::new()),
+        1 => (Storage::Driver, on("topology.kubernetes.io/zone In a b")),
         2 => (
             Storage::Local("/mnt/disk".to_owned()),
-            vec![one(host, "In", &[own_host])],
+            on("kubernetes.io/hostname In HOST"),
         ),
         3 => (Storage::HostPath("/var/data".to_owned()), Vec::new()),
         4 => (Storage::StrictLocal, Vec::new()),
-        _ => by(match dice.below(22) {
-            0 => vec![one("topology.topolvm.io/node", "In", &[own_name])],
-            1 => vec![one(host, "In", &[own_host, "another"])],
-            2 => vec![one(host, "In", &[own_host, "h1", "h2"])],
-            3 => vec![one(host, "NotIn", &[own_host])],
-            4 => vec![one("disk", "In", &["ssd"])],
-            5 => vec![one("disk", "NotIn", &["ssd", "hdd"])],
-            6 => vec![one("disk", "Exists", &[])],
-            7 => vec![one("disk", "DoesNotExist", &[])],
-            8 => vec![one("example.org/gen", "Gt", &["3"])],
-            9 => vec![one("example.org/gen", "Lt", &["4"])],
-            10 => vec![one("example.org/gen", "Gt", &["x"])],
-            // Such a value is no label's, and a selector with it is refused.
-            11 => vec![one("disk", "In", &["-ssd"])],
-            12 => vec![one(host, "In", &[own_host]), one("disk", "In", &["ssd"])],
-            13 => vec![term(vec![
-                requirement("topology.kubernetes.io/zone", "In", &["a"]),
-                requirement("disk", "In", &["hdd"]),
-            ])],
-            14 => vec![AffinityTerm {
-                fields: true,
-                ..one("disk", "Exists", &[])
-            }],
-            15 => vec![term(Vec::new())],
-            16 => vec![one(host, "In", &[])],
-            17 => vec![one("disk", "Exists", &["ssd"])],
-            18 => vec![one("disk", "Near", &["ssd"])],
-            19 => vec![one(
-                "failure-domain.beta.kubernetes.io/region",
-                "In",
-                &[own_name],
-            )],
-            20 => vec![
-                one("topology.kubernetes.io/zone", "In", &["b"]),
-                one(host, "In", &[own_host]),
-            ],
-            _ => vec![
-                term(Vec::new()),
-                one(host, "In", &["h1"]),
-                one("disk", "In", &["ssd"]),
-            ],
-        }),
+        _ => {
+            let affinities = AFFINITIES.trim().lines().collect::<Vec<_>>();
+            (Storage::Driver, on(dice.pick(&affinities)))
+        }
     }
 }
 

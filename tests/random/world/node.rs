@@ -109,127 +109,93 @@ pub enum Place {
     Name,
 }
 
-/// Each makes it a leaf node.
-const LEAF_MARKS: [(LeafKind, Place); 38] = [
-    (LeafKind::Kosmos, Name),
-    (LeafKind::Kosmos, Label("kosmos.io/node", "true")),
-    (
-        LeafKind::Kosmos,
-        Annotation("kosmos-io/owned-by-cluster", "leaf"),
-    ),
-    (LeafKind::Kosmos, Taint("kosmos.io/node", "true")),
-    (LeafKind::Virtual, Label("type", "virtual-kubelet")),
-    (LeafKind::Virtual, Label("virtual-kubelet.io/provider", "x")),
-    (LeafKind::Virtual, Taint("virtual-kubelet.io/provider", "x")),
-    (
-        LeafKind::Virtual,
-        Annotation("virtual-kubelet.io/last-applied-node-status", "{}"),
-    ),
-    (LeafKind::Virtual, Version("v1.15.2-vk-v1.11.0")),
-    (LeafKind::Virtual, Label("liqo.io/type", "virtual-node")),
-    (
-        LeafKind::Virtual,
-        Taint("virtual-node.liqo.io/not-allowed", "true"),
-    ),
-    (
-        LeafKind::Virtual,
-        Label("virtual-node.interlink/type", "virtual-kubelet"),
-    ),
-    (
-        LeafKind::Virtual,
-        Taint("virtual-node.interlink/no-schedule", ""),
-    ),
-    (LeafKind::Virtual, Label("k8s.aliyun.com/vnode", "true")),
-    (LeafKind::Virtual, Taint("k8s.aliyun.com/vnode", "true")),
-    (
-        LeafKind::Virtual,
-        Taint("eks.tke.cloud.tencent.com/eklet", ""),
-    ),
-    (
-        LeafKind::Virtual,
-        Label("node.kubernetes.io/instance-type", "eklet"),
-    ),
-    (
-        LeafKind::Virtual,
-        Label("virtual-kubelet.koupleless.io/component", "vnode"),
-    ),
-    (
-        LeafKind::Virtual,
-        Taint("schedule.koupleless.io/virtual-node", "True"),
-    ),
-    (LeafKind::Virtual, Label("kwok.x-k8s.io/node", "fake")),
-    (LeafKind::Virtual, Annotation("kwok.x-k8s.io/node", "fake")),
-    (LeafKind::Virtual, Label("type", "kwok")),
-    (LeafKind::Virtual, Version("kwok-v0.7.0")),
-    (
-        LeafKind::Virtual,
-        Label("vcluster.loft.sh/fake-node", "true"),
-    ),
-    (LeafKind::Edge, Version("v1.29.5-kubeedge-v1.19.0")),
-    (LeafKind::Edge, Label("openyurt.io/is-edge-worker", "true")),
-    (
-        LeafKind::Edge,
-        Annotation("apps.openyurt.io/binding", "true"),
-    ),
-    (
-        LeafKind::Edge,
-        Annotation("node.beta.openyurt.io/autonomy", "true"),
-    ),
-    (
-        LeafKind::Edge,
-        Annotation("node.openyurt.io/autonomy-duration", "10m"),
-    ),
-    (
-        LeafKind::Edge,
-        Label("alibabacloud.com/is-edge-worker", "true"),
-    ),
-    (LeafKind::Edge, Label("superedge.io/node-edge", "enable")),
-    (
-        LeafKind::Edge,
-        Label("eks.amazonaws.com/compute-type", "hybrid"),
-    ),
-    (
-        LeafKind::Virtual,
-        Annotation("oci.oraclecloud.com/virtual-node-pool-id", "pool"),
-    ),
-    (LeafKind::Selected, Label("type", "stands-for-another")),
-    (LeafKind::Selected, Annotation("example.org/leaf", "")),
-    (LeafKind::Selected, Annotation("example.org/leaf", "no")),
-    (LeafKind::Selected, Taint("example.org/leaf", "yes")),
-    (
-        LeafKind::Kosmos,
-        Annotation("kosmos-io/owned-by-cluster", ""),
-    ),
-];
+/// Each makes it a leaf node: of which kind, where it stands, its key and its value. The first is a name of Kosmos's, where
+/// there is no word of a machine.
+const LEAF_MARKS: &str = "
+    kosmos name
+    kosmos label kosmos.io/node true
+    kosmos annotation kosmos-io/owned-by-cluster leaf
+    kosmos taint kosmos.io/node true
+    virtual label type virtual-kubelet
+    virtual label virtual-kubelet.io/provider x
+    virtual taint virtual-kubelet.io/provider x
+    virtual annotation virtual-kubelet.io/last-applied-node-status {}
+    virtual version v1.15.2-vk-v1.11.0
+    virtual label liqo.io/type virtual-node
+    virtual taint virtual-node.liqo.io/not-allowed true
+    virtual label virtual-node.interlink/type virtual-kubelet
+    virtual taint virtual-node.interlink/no-schedule
+    virtual label k8s.aliyun.com/vnode true
+    virtual taint k8s.aliyun.com/vnode true
+    virtual taint eks.tke.cloud.tencent.com/eklet
+    virtual label node.kubernetes.io/instance-type eklet
+    virtual label virtual-kubelet.koupleless.io/component vnode
+    virtual taint schedule.koupleless.io/virtual-node True
+    virtual label kwok.x-k8s.io/node fake
+    virtual annotation kwok.x-k8s.io/node fake
+    virtual label type kwok
+    virtual version kwok-v0.7.0
+    virtual label vcluster.loft.sh/fake-node true
+    edge version v1.29.5-kubeedge-v1.19.0
+    edge label openyurt.io/is-edge-worker true
+    edge annotation apps.openyurt.io/binding true
+    edge annotation node.beta.openyurt.io/autonomy true
+    edge annotation node.openyurt.io/autonomy-duration 10m
+    edge label alibabacloud.com/is-edge-worker true
+    edge label superedge.io/node-edge enable
+    edge label eks.amazonaws.com/compute-type hybrid
+    virtual annotation oci.oraclecloud.com/virtual-node-pool-id pool
+    selected label type stands-for-another
+    selected annotation example.org/leaf
+    selected annotation example.org/leaf no
+    selected taint example.org/leaf yes
+    kosmos annotation kosmos-io/owned-by-cluster
+";
 
 /// What real nodes bear too, and says nothing.
-const NO_MARKS: [Place; 14] = [
-    Label("node-role.kubernetes.io/edge", ""),
-    Label("kubernetes.io/role", "agent"),
-    Label(
-        "node.kubernetes.io/exclude-from-external-load-balancers",
-        "",
-    ),
-    Label("eks.amazonaws.com/compute-type", "fargate"),
-    Label("openyurt.io/is-edge-worker", "false"),
-    Label("liqo.io/type", "another"),
-    Label("example.org/off", "false"),
-    Annotation("cluster.x-k8s.io/machine", "m"),
-    Annotation("node.openyurt.io/autonomy-duration", ""),
-    Annotation("fencing/state", "fencing"),
-    Taint("example.org/leaf", "no"),
-    Taint("example.org/off", "no"),
-    Taint("ToBeDeletedByClusterAutoscaler", "1"),
-    Taint("node.kubernetes.io/out-of-service", "nodeshutdown"),
-];
+const NO_MARKS: &str = "
+    label node-role.kubernetes.io/edge
+    label kubernetes.io/role agent
+    label node.kubernetes.io/exclude-from-external-load-balancers
+    label eks.amazonaws.com/compute-type fargate
+    label openyurt.io/is-edge-worker false
+    label liqo.io/type another
+    label example.org/off false
+    annotation cluster.x-k8s.io/machine m
+    annotation node.openyurt.io/autonomy-duration
+    annotation fencing/state fencing
+    taint example.org/leaf no
+    taint example.org/off no
+    taint ToBeDeletedByClusterAutoscaler 1
+    taint node.kubernetes.io/out-of-service nodeshutdown
+";
 
 /// Each says that its power or disks are cut.
-const FENCES: [Place; 4] = [
-    Annotation("fencing/state", "fenced"),
-    Label("example.org/off", "true"),
-    Annotation("example.org/off", "since noon"),
-    Taint("example.org/off", "yes"),
-];
+const FENCES: &str = "
+    annotation fencing/state fenced
+    label example.org/off true
+    annotation example.org/off since noon
+    taint example.org/off yes
+";
+
+fn lines(text: &'static str) -> Vec<&'static str> {
+    text.trim().lines().map(str::trim).collect()
+}
+
+impl Place {
+    fn of(line: &'static str) -> Self {
+        let (place, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (key, value) = rest.split_once(' ').unwrap_or((rest, ""));
+        match place {
+            "label" => Label(key, value),
+            "annotation" => Annotation(key, value),
+            "taint" => Taint(key, value),
+            "version" => Version(key),
+            _ => Name,
+        }
+    }
+}
+
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
 /// Conditions that only the node's own machine can have written.
@@ -381,12 +347,20 @@ impl Node {
 
     /// Makes it a leaf node. The name of one that exists cannot change.
     pub fn mark_as_leaf(&mut self, dice: &mut Dice, by_name: bool) {
-        let (kind, place) = if by_name {
-            LEAF_MARKS[0]
+        let marks = lines(LEAF_MARKS);
+        let mark = if by_name {
+            marks[0]
         } else {
-            dice.pick(&LEAF_MARKS[1..])
+            dice.pick(&marks[1..])
         };
-        self.put(place);
+        let (kind, place) = mark.split_once(' ').unwrap();
+        let kind = match kind {
+            "kosmos" => LeafKind::Kosmos,
+            "virtual" => LeafKind::Virtual,
+            "edge" => LeafKind::Edge,
+            _ => LeafKind::Selected,
+        };
+        self.put(Place::of(place));
         let first = self.facts.leaf.as_ref().map_or(kind, |leaf| leaf.kind);
         self.facts.leaf = Some(Leaf {
             kind: first,
@@ -398,7 +372,7 @@ impl Node {
 
     /// Puts something on it that says nothing, where nothing that says something is in that place.
     pub fn mark_as_nothing(&mut self, dice: &mut Dice) {
-        let place = dice.pick(&NO_MARKS);
+        let place = Place::of(dice.pick(&lines(NO_MARKS)));
         let taken = match place {
             Label(key, _) => self.labels.contains_key(key),
             Annotation(key, _) => self.annotations.contains_key(key),
@@ -413,7 +387,7 @@ impl Node {
     /// Says that it is off; `set` is when that is stamped.
     pub fn fence(&mut self, dice: &mut Dice, set: Option<Timestamp>) {
         let place = if dice.permille(600) {
-            dice.pick(&FENCES)
+            Place::of(dice.pick(&lines(FENCES)))
         } else {
             Taint(SHUTDOWN, "")
         };
