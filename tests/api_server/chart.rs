@@ -6,7 +6,11 @@
 use crate::{
     guard::{it_holds_claims_to_answers, it_stops_what_the_program_never_does},
     prelude::*,
-    support::{assets, installed::variable},
+    support::{
+        assets,
+        installed::variable,
+        transcript::{bash, ended, plays},
+    },
 };
 use std::{process::Output, sync::LazyLock};
 
@@ -47,6 +51,15 @@ pub const COMPONENTS: [&str; 12] = [
 /// The value files that the normal run applies. `tests/run --values` applies all.
 const IN_EACH_RUN: [&str; 2] = ["everything", "first-look"];
 
+/// Where helm would read and write.
+const NOWHERE: [&str; 5] = [
+    "KUBECONFIG",
+    "HOME",
+    "HELM_CACHE_HOME",
+    "HELM_CONFIG_HOME",
+    "HELM_DATA_HOME",
+];
+
 /// Built once, by `scripts/tools/build`.
 static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
     let script = in_repository("scripts/tools/build");
@@ -84,15 +97,7 @@ fn offline_helm(arguments: &[&str]) -> Command {
         .args(arguments)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .env("KUBECONFIG", "/nonexistent");
-    for variable in [
-        "HOME",
-        "HELM_CACHE_HOME",
-        "HELM_CONFIG_HOME",
-        "HELM_DATA_HOME",
-    ] {
-        command.env(variable, "/nonexistent");
-    }
+        .envs(NOWHERE.map(|variable| (variable, "/nonexistent")));
     command
 }
 
@@ -337,200 +342,30 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     }
 }
 
+/// What helm and the chart refuse, what they accept, and what the chart's notes say.
 #[test]
-fn helm_finds_nothing_to_complain_of_and_refuses_bad_values() {
-    let chart = folder(CHART);
-    succeeds(offline_helm(&["lint", "--strict", &chart]));
-    for file in value_files().values() {
-        succeeds(offline_helm(&[
-            "lint", "--strict", &chart, "--values", file,
-        ]));
-    }
-    // The schema is in force; `tests/cli/chart.rs` has what else it refuses.
-    for (bad, place) in [
-        ("options.reapOlderThan=10", "/options/reapOlderThan"),
-        ("options.reapOlderThen=10m", "/options"),
-        ("images.tag=1", "images"),
-        (
-            "options.pushGateway=https://me:secret@gateway.example",
-            "/options/pushGateway",
-        ),
-    ] {
-        let output = offline_helm(&["template", RELEASE, &chart, "--set", bad])
-            .output()
-            .expect("helm starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            !output.status.success() && said.contains(place),
-            "{bad}: {}",
-            shown(&output)
-        );
-    }
-    // The longest name that helm accepts for a release.
+fn helm_refuses_values_that_cannot_work_and_the_notes_say_what_others_may_not_achieve() {
+    let folder = HELM.parent().expect("a folder").display();
+    let folders = format!("{folder}:/usr/bin:/bin");
+    plays(
+        &in_repository("tests/data/transcripts/helm.txt"),
+        |command| {
+            let mut bash = bash(command, &folders);
+            bash.envs(NOWHERE.map(|variable| (variable, "/nonexistent")));
+            bash.current_dir(in_repository("."));
+            ended(bash)
+        },
+    );
+}
+
+/// The longest name that helm accepts for a release.
+#[test]
+fn every_name_of_the_chart_is_short_enough() {
     let release = format!("{}-1", "a".repeat(51));
     let rendered = rendered(&release, NAMESPACE, &[]);
     for (kind, name) in objects(&rendered).into_keys() {
         let long = if kind == "CronJob" { 52 } else { 63 };
         assert!(name.len() <= long && !name.contains("--"), "{kind} {name}");
-    }
-}
-
-/// What helm says when it refuses these values.
-#[track_caller]
-fn refused(values: &str) -> String {
-    let output = offline_helm(&["template", RELEASE, &folder(CHART), "--set", values]).output();
-    let output = output.expect("helm starts");
-    assert!(!output.status.success(), "{values} is not refused");
-    String::from_utf8(output.stderr).expect("text")
-}
-
-/// The schema, which looks at each value alone, accepts them.
-#[test]
-fn helm_refuses_values_that_cannot_work_together() {
-    const GATEWAY: &str = "networkPolicy.enabled=true,options.pushGateway=http://gateway:9091";
-    const SECRET: &str = "env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
-    for (values, says) in [
-        (
-            "options.dryRun=client,scratch.enabled=true",
-            "and scratch.enabled=true lets it delete claims",
-        ),
-        (
-            "options.dryRun=client,answers.enabled=true",
-            "and answers.enabled=true lets it delete claims",
-        ),
-        (
-            "guard.enabled=false,nodeGuard.enabled=true",
-            "set guard.enabled=true",
-        ),
-        ("serviceAccount.create=false", "needs serviceAccount.name"),
-        (GATEWAY, "lets no run reach options.pushGateway"),
-    ] {
-        let said = refused(values);
-        assert!(said.contains(says), "{values}: {said}");
-    }
-    // A variable of the container's would beat what the chart sets there, or in the ConfigMap.
-    for (variable, with, instead) in [
-        ("REQUIRE_GUARD", "", "guard.enabled"),
-        ("REQUIRE_GUARD", SECRET, "guard.enabled"),
-        ("REAP_SCRATCH", "", "scratch.enabled"),
-        ("REAP_SCRATCH", "scratch.enabled=true", "scratch.enabled"),
-        ("DRY_RUN", SECRET, "options.dryRun"),
-        ("MAX_DELETES", "env[0].value=five", "options.maxDeletes"),
-        (
-            "CLUSTER_NAME",
-            "env[0].value=a",
-            "options.clusterName, or valueFrom",
-        ),
-        (
-            "CLUSTER_NAME",
-            &format!("options.clusterName=b,{SECRET}"),
-            "options.clusterName",
-        ),
-        ("SSL_CERT_FILE", "gatewayCA.secret=a", "gatewayCA"),
-    ] {
-        let said = refused(&format!("env[0].name={variable},{with}"));
-        assert!(
-            said.contains(&format!("env may not set {variable}: use {instead}\n")),
-            "{variable} {with}: {said}"
-        );
-    }
-    for good in [
-        "options.dryRun=server,scratch.enabled=true",
-        "serviceAccount.create=false,serviceAccount.name=theirs",
-        &format!("{GATEWAY},networkPolicy.gateway.to[0].podSelector.a=b"),
-        &format!("env[0].name=PUSH_GATEWAY,{SECRET}"),
-        "guard.enabled=false,env[0].name=REQUIRE_GUARD,env[0].value=yes",
-        "env[0].name=SSL_CERT_FILE,env[0].value=/ca.crt",
-    ] {
-        rendered(RELEASE, NAMESPACE, &["--set", good]);
-    }
-}
-
-/// What no check can know: which variables a Secret has, and which ports a Service leads to.
-#[test]
-fn the_notes_say_what_the_values_may_not_achieve() {
-    const PEER: &str = "networkPolicy.gateway.to[0].podSelector.a=b";
-    const FROM: &str = "envFrom[0].secretRef.name=a";
-    const IN_ENV: &str = "env[0].name=PUSH_GATEWAY,env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b";
-    let notes = |values: &str| {
-        let values = format!("image.repository=registry.example.com/pod-reaper,{values}");
-        let chart = folder(CHART);
-        let said = succeeds(offline_helm(&[
-            "install",
-            RELEASE,
-            &chart,
-            "--dry-run=client",
-            "--set",
-            &values,
-        ]));
-        said.split_once("\nNOTES:\n").expect("notes").1.to_owned()
-    };
-    let policy = |values: &str| notes(&format!("networkPolicy.enabled=true,{values}"));
-    let deletes_nothing = "It deletes nothing: options.dryRun is ";
-    for (notes, says) in [
-        (
-            notes("options.dryRun=server"),
-            format!("{deletes_nothing}server.\n"),
-        ),
-        (
-            notes(&format!("options.dryRun=server,{FROM}")),
-            format!("{deletes_nothing}server, unless envFrom sets DRY_RUN.\n"),
-        ),
-        // Its account cannot write in any case.
-        (
-            notes(&format!("options.dryRun=client,{FROM}")),
-            format!("{deletes_nothing}client.\n"),
-        ),
-        (
-            policy(IN_ENV),
-            "WARNING: No metrics arrive: env sets PUSH_GATEWAY".into(),
-        ),
-        (
-            policy(FROM),
-            "WARNING: No metrics arrive if envFrom sets PUSH_GATEWAY".into(),
-        ),
-        (
-            policy(&format!("{IN_ENV},{PEER}")),
-            "the PUSH_GATEWAY of env is what networkPolicy.gateway opens, on port 9091.".into(),
-        ),
-        (
-            policy(&format!("{FROM},{PEER}")),
-            "the PUSH_GATEWAY of envFrom is what".into(),
-        ),
-    ] {
-        assert!(notes.contains(&says), "{says}: {notes}");
-    }
-    for (url, port) in [
-        ("http://gateway:9092", "9092"),
-        ("http://gateway:9092/a:9091", "9092"),
-        ("http://gateway", "80"),
-        ("https://[2001:db8::9091]/a", "443"),
-        ("https://[2001:db8::1]:9092", "9092"),
-    ] {
-        let values = format!("{PEER},options.pushGateway={url}");
-        let warning = "networkPolicy.gateway.port is";
-        let said = policy(&values);
-        assert!(
-            said.contains(&format!(
-                "options.pushGateway is on port {port}, and {warning} 9091."
-            )),
-            "{url}: {said}"
-        );
-        let said = policy(&format!("{values},networkPolicy.gateway.port={port}"));
-        assert!(!said.contains("WARNING"), "{url}: {said}");
-    }
-    for quiet in [
-        "",
-        "options.pushGateway=http://gateway",
-        IN_ENV,
-        FROM,
-        "networkPolicy.enabled=true",
-    ] {
-        let said = notes(quiet);
-        assert!(
-            !said.contains("WARNING") && !said.contains(deletes_nothing),
-            "{quiet}: {said}"
-        );
     }
 }
 

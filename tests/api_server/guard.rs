@@ -693,16 +693,19 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     let binding = format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard");
     let role = format!("{RBAC}/clusterroles/pod-reaper");
     let ask = || rehearsed(ACCOUNT, &cluster, &own);
-    // Waits until the API server answers so, sees that the run refuses, restores all, and waits for the guard.
-    let refused = |what: &str,
-                   answers: &dyn Fn((u16, String)) -> bool,
-                   says: &str,
-                   back: Vec<Restore<'_>>| {
-        until(what, || answers(ask()));
+    // Waits until the API server answers in these words, or lets it through without any; sees that the run refuses, restores
+    // all, and waits for the guard.
+    let refused = |what: &str, answer: Option<&str>, says: &str, back: Vec<Restore<'_>>| {
+        until(what, || {
+            let (code, said) = ask();
+            answer.map_or(code == 200, |answer| said.contains(answer))
+        });
         let (code, log) = refusal(&cluster, &variables, &[]);
         assert_eq!(code, 1, "{what}: {log}");
+        let lets = answer.is_some()
+            || log.contains("the API server would let this account delete a running pod: ");
         assert!(
-            log.contains(says) && log.contains("nothing was deleted"),
+            lets && log.contains(says) && log.contains("nothing was deleted"),
             "{what}: {log}"
         );
         for restore in back {
@@ -712,83 +715,78 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
             is_guarded(&cluster, ACCOUNT, "pod-reaper")
         });
     };
-    let lets_through = |(code, _): (u16, String)| code == 200;
-    let let_through = |what: &str, says: &str, back| {
-        let says = format!("the API server would let this account delete a running pod: {says}");
-        refused(what, &lets_through, &says, back);
+    // What is done to an object, or to the role; and what the run says.
+    let rows = "
+- {what: no policy, remove: [POLICY], says: the guard's policy is not installed}
+- {what: no binding, remove: [BINDING], says: 'no binding names the guard''s policy \"pod-reaper-guard\"'}
+- what: it only audits
+  change: BINDING
+  with: {spec: {validationActions: [Audit, Warn]}}
+  says: the binding of the guard's policy \"pod-reaper-guard\" does not deny
+- what: it is elsewhere
+  change: BINDING
+  with: {spec: {matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: apps}}}}}
+  says: or a matchResources leaves this namespace out
+- {what: no marker, role without: be-guarded, says: does not apply to this account}
+- {what: it may not look, remove: [BINDING, RBAC/clusterrolebindings/pod-reaper-guard], says: policy or binding is missing}
+- what: an administrator
+  grant: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]
+  says: the guard's policy \"pod-reaper-guard\" does not apply to this account
+- {what: a validation fails, fails: /spec/validations/0, answer: no such, says: an expression of a policy failed}
+- {what: the match fails, fails: /spec/matchConditions/0, answer: no such, says: an expression of a policy failed}
+- {what: RBAC, role without: delete, answer: cannot delete, says: 'RBAC refused it, so admission was not asked'}
+- {what: another policy, answer: the other one, says: another policy or webhook refused it first}
+- {what: a webhook, answer: dry run, says: a webhook without dry-run support was asked first}
+";
+    let rows = rows
+        .replace("POLICY", &policy)
+        .replace("BINDING", &binding)
+        .replace("RBAC/", &format!("{RBAC}/"));
+    let removal = |path: String| -> Restore<'_> {
+        let cluster = &cluster;
+        Box::new(move || drop(cluster.delete(&path, json!({}))))
     };
-    let binding_with = |change: &str| {
-        let change = yaml(change);
-        vec![replaced(&cluster, &binding, move |now| {
-            *now = with(now.take(), change);
-        })]
-    };
-    let role_without = |verb: &'static str| {
-        let change = move |now: &mut Value| {
-            let rules = now["rules"].as_array_mut().unwrap();
-            rules.retain(|rule| rule["verbs"] != json!([verb]));
-        };
-        vec![replaced(&cluster, &role, change)]
-    };
-
-    let gone = vec![removed(&cluster, &policy)];
-    let_through("no policy", "the guard's policy is not installed", gone);
-    let gone = vec![removed(&cluster, &binding)];
-    let no_binding = "no binding names the guard's policy \"pod-reaper-guard\"";
-    let_through("no binding", no_binding, gone);
-    let only_audits = binding_with("{spec: {validationActions: [Audit, Warn]}}");
-    let does_not_deny = "the binding of the guard's policy \"pod-reaper-guard\" does not deny";
-    let_through("it only audits", does_not_deny, only_audits);
-    let elsewhere = binding_with(
-        "{spec: {matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: apps}}}}}",
-    );
-    let left_out = "or a matchResources leaves this namespace out";
-    refused("it is elsewhere", &lets_through, left_out, elsewhere);
-    let not_for_this = "the guard's policy \"pod-reaper-guard\" does not apply to this account";
-    let_through("no marker", not_for_this, role_without("be-guarded"));
-    let role_binding = format!("{RBAC}/clusterrolebindings/pod-reaper-guard");
-    let gone = [&binding, &role_binding].map(|path| removed(&cluster, path));
-    let_through(
-        "it may not look",
-        "policy or binding is missing",
-        gone.into(),
-    );
-
-    grant(&cluster, "everything", ACCOUNT, EVERYTHING);
-    let revoke =
-        || drop(cluster.delete(&format!("{RBAC}/clusterrolebindings/everything"), json!({})));
-    let_through("wildcards", not_for_this, vec![Box::new(revoke)]);
-
-    for (what, place) in [
-        ("a validation", "/spec/validations/0"),
-        ("the match", "/spec/matchConditions/0"),
-    ] {
-        let fails = replaced(&cluster, &policy, |now| {
-            now.pointer_mut(place).unwrap()["expression"] =
-                json!("oldObject.metadata.labels['no-such'] == 'x'");
-        });
-        let no_such =
-            |(_, says): (u16, String)| says.contains("no-such") || says.contains("no such key");
+    for row in yaml(&rows).as_array().unwrap() {
+        let text = |field: &str| row[field].as_str();
+        let mut back = Vec::new();
+        for path in row["remove"].as_array().into_iter().flatten() {
+            back.push(removed(&cluster, path.as_str().unwrap()));
+        }
+        if let Some(path) = text("change") {
+            let change = |now: &mut Value| *now = with(now.take(), row["with"].clone());
+            back.push(replaced(&cluster, path, change));
+        }
+        if let Some(verb) = text("role without") {
+            let without = |now: &mut Value| {
+                let rules = now["rules"].as_array_mut().unwrap();
+                rules.retain(|rule| rule["verbs"] != json!([verb]));
+            };
+            back.push(replaced(&cluster, &role, without));
+        }
+        if !row["grant"].is_null() {
+            grant(&cluster, "everything", ACCOUNT, &row["grant"]);
+            back.push(removal(format!("{RBAC}/clusterrolebindings/everything")));
+        }
+        if let Some(place) = text("fails") {
+            let fails = |now: &mut Value| {
+                now.pointer_mut(place).unwrap()["expression"] =
+                    json!("oldObject.metadata.labels['no-such'] == 'x'");
+            };
+            back.push(replaced(&cluster, &policy, fails));
+        }
+        if text("answer") == Some("the other one") {
+            back.push(removal(another_policy(&cluster, || ask().1)));
+        }
+        if text("answer") == Some("dry run") {
+            back.push(removal(webhook_without_dry_run(&cluster)));
+        }
         refused(
-            what,
-            &no_such,
-            "an expression of a policy failed",
-            vec![fails],
+            text("what").unwrap(),
+            text("answer"),
+            text("says").unwrap(),
+            back,
         );
     }
-
-    let cannot = |(_, says): (u16, String)| says.contains("cannot delete");
-    let by_rbac = "RBAC refused it, so admission was not asked";
-    refused("RBAC", &cannot, by_rbac, role_without("delete"));
-    let path = another_policy(&cluster, || ask().1);
-    let remove = || drop(cluster.delete(&path, json!({})));
-    let first = "another policy or webhook refused it first";
-    refused("another policy", &|_| true, first, vec![Box::new(remove)]);
-    let path = webhook_without_dry_run(&cluster);
-    let remove = || drop(cluster.delete(&path, json!({})));
-    let asked_first = "a webhook without dry-run support was asked first";
-    let known = |(_, says): (u16, String)| says.contains("dry run");
-    refused("a webhook", &known, asked_first, vec![Box::new(remove)]);
 
     let named = |name: &'static str| {
         [

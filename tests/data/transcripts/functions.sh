@@ -18,3 +18,13 @@ lacks() { pod-reaper --snapshot state -o json "$@" | jq -r '.unseen[]'; }
 
 # A run with the kubeconfig `good`, changed by sed.
 changed() { sed "$1" good > changed; pod-reaper --yes --kubeconfig changed; }
+
+# What the chart renders with these values, and which of its notes say what they may not achieve.
+template() { helm template night-shift charts/pod-reaper --namespace=ops --set "$1"; }
+notes() { helm install night-shift charts/pod-reaper --dry-run=client --set "image.repository=registry.example.com/pod-reaper,$1" | sed '1,/^NOTES:/d' | grep -e WARNING -e 'deletes nothing' -e PUSH_GATEWAY -e pushGateway; }
+secret='env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b'
+pushes="env[0].name=PUSH_GATEWAY,$secret"
+from='envFrom[0].secretRef.name=a'
+policy='networkPolicy.enabled=true'
+peer='networkPolicy.gateway.to[0].podSelector.a=b'
+gateway="$policy,options.pushGateway=http://gateway:9091"

@@ -38,6 +38,7 @@ pub mod program;
 pub mod proxy;
 pub mod samples;
 pub mod simulated;
+pub mod transcript;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
