@@ -126,6 +126,9 @@ fn check(cases: &Expect) {
 fn pods_that_are_never_evicted_are_named_with_the_reason() {
     check(&expect![[r#"
         each kind: {Running web-1: {of: ReplicaSet, tolerates: for ever, metadata: {labels: {pod-template-hash: 7c9d}, ownerReferences: [{kind: ReplicaSet, name: web-7c9d, controller: true}]}}, Running db-0: {of: StatefulSet, tolerates: for ever}, Running bare: {of: Bare, tolerates: unreachable 60, metadata: {ownerReferences: []}}, Running exporter-a: {of: DaemonSet, tolerates: for ever}, Running exporter-b: {of: DaemonSet, tolerates: for ever}, Running etcd-ds06: {of: Node, tolerates: for ever, metadata: {annotations: {kubernetes.io/config.mirror: x}}}, Running done: {of: Job, tolerates: for ever, status: {phase: Succeeded}}, Running elsewhere: {of: StatefulSet, tolerates: for ever, spec: {nodeName: ds05}}, Pod shop/gone-0: {}}
+            = never-evicted ds06 2: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own, shop/web-1 of Deployment web. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease). To have it moved, delete it without --force: the next runs judge it like any other.
+            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/bare. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
+            = stays-with-node - 3: Pods that belong to their NotReady node stay there, as expected: ds06 (2 of DaemonSets, 1 static).
     "#]]);
 }
 
@@ -133,6 +136,7 @@ fn pods_that_are_never_evicted_are_named_with_the_reason() {
 fn pods_that_belong_to_their_node_are_one_line_for_all_nodes() {
     check(&expect![[r#"
         of two nodes: {Node ds04: {ready: 'True'}, Node ds05: {ready: 'False'}, Node ds06: {}, Running exporter-ds04: {of: DaemonSet, tolerates: for ever, spec: {nodeName: ds04}}, Running exporter-ds05: {of: DaemonSet, tolerates: for ever, spec: {nodeName: ds05}}, Running exporter-ds06: {of: DaemonSet, tolerates: for ever}}
+            = stays-with-node - 2: Pods that belong to their NotReady node stay there, as expected: ds05 (1 of DaemonSets), ds06 (1 of DaemonSets).
     "#]]);
 }
 
@@ -141,15 +145,20 @@ fn pods_that_belong_to_their_node_are_one_line_for_all_nodes() {
 fn an_eviction_that_is_not_due_yet_is_not_told_of() {
     check(&expect![[r#"
         by default, 5 min 50 s: {Since Unknown: '2026-01-31T02:54:10Z', Running db-0: {of: StatefulSet}}
+            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
         a second before: {Since Unknown: '2026-01-31T02:54:11Z', Running db-0: {of: StatefulSet}}
         an hour: {Since Unknown: '2026-01-31T01:59:10Z', Running db-0: {of: StatefulSet, tolerates: unreachable 3600}}
+            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
         a second before that: {Since Unknown: '2026-01-31T01:59:11Z', Running db-0: {of: StatefulSet, tolerates: unreachable 3600}}
         of another taint, so by default: {Since Unknown: '2026-01-31T02:54:10Z', Running db-0: {of: StatefulSet, tolerates: not-ready 3600}}
+            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
         at once, but not told of before others: {Since Unknown: '2026-01-31T02:54:11Z', Running db-0: {of: StatefulSet, tolerates: unreachable 0}}
         never, and told of as others: {Since Unknown: '2026-01-31T02:54:10Z', Running db-0: {of: StatefulSet, tolerates: for ever}}
+            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease). To have it moved, delete it without --force: the next runs judge it like any other.
         a second before, too: {Since Unknown: '2026-01-31T02:54:11Z', Running db-0: {of: StatefulSet, tolerates: for ever}}
         of a kubelet that speaks, whose toleration counts: {Since False: '2026-01-31T02:30:00Z', Running db-0: {of: StatefulSet, tolerates: not-ready 3600}}
         of a kubelet that speaks, whose toleration does not: {Since False: '2026-01-31T02:30:00Z', Running db-0: {of: StatefulSet, tolerates: unreachable 3600}}
+            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each may still be running, since the node shows signs of life. Its machine was last heard 2h ago (lease).
     "#]]);
 }
 
@@ -165,6 +174,7 @@ fn pods_of_a_leaf_node_or_of_another_namespace_are_not_told_of() {
 fn where_the_node_lives_its_pods_are_not_said_to_be_down() {
     check(&expect![[r#"
         its kubelet speaks: {Node ds06: {ready: 'False'}, Lease lives: {}, Running db-0: {of: StatefulSet, tolerates: for ever}}
+            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet own. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each may still be running, since the node shows signs of life. Its machine was last heard 4s ago (lease). To have it moved, delete it without --force: the next runs judge it like any other.
     "#]]);
 }
 
@@ -174,11 +184,14 @@ fn a_wait_is_long_after_twelve_thresholds() {
     check(&expect![[r#"
         12 times 10 min: {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T01:00:00Z'}
         and a second: {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T00:59:59Z'}
+            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h: shop/db-0. The node changes between Ready and NotReady, or they were stuck before it failed. The node has been NotReady for only 3m; --node-not-ready-for is 10m.
         the longer one counts: --reap-older-than=1m --node-not-ready-for=10m {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T00:59:59Z'}
+            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h: shop/db-0. The node changes between Ready and NotReady, or they were stuck before it failed. The node has been NotReady for only 3m; --node-not-ready-for is 10m.
         the longer one counts, of the node: --reap-older-than=1m --node-not-ready-for=10m {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T01:00:00Z'}
         the longer one counts, of the pod: --node-not-ready-for=5m {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T01:00:00Z'}
         without any, a minute for each: --reap-older-than=0s {Node ds06: {status: {conditions: [{type: Ready, status: Unknown}]}}, Stuck db-0: '2026-01-31T02:48:00Z'}
         and a second, without any: --reap-older-than=0s {Node ds06: {status: {conditions: [{type: Ready, status: Unknown}]}}, Stuck db-0: '2026-01-31T02:47:59Z'}
+            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 12m 1s: shop/db-0. The node's Ready condition says no time, or one in the future; no run takes them until it does.
     "#]]);
 }
 
@@ -186,10 +199,15 @@ fn a_wait_is_long_after_twelve_thresholds() {
 fn a_long_wait_says_why() {
     check(&expect![[r#"
         it changes between Ready and NotReady: {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-1: '2026-01-31T00:59:00Z', Stuck db-0: '2026-01-31T00:59:00Z', Stuck db-2: '2026-01-30T22:00:00Z'}
-        no condition: {Node ds06: {status: null}, Stuck db-0: '2026-01-31T00:59:00Z'}
+            = long-wait ds06 3: Still waiting on node ds06, overdue for up to 5h: shop/db-2, shop/db-0, shop/db-1. The node changes between Ready and NotReady, or they were stuck before it failed. The node has been NotReady for only 3m; --node-not-ready-for is 10m.
+        no condition: {Node ds06: {status: {conditions: []}}, Stuck db-0: '2026-01-31T00:59:00Z'}
+            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node has no Ready condition, so it does not say since when it is not Ready; no run takes them until it does.
         a time of the future: {Since Unknown: '2026-01-31T23:00:00Z', Stuck db-0: '2026-01-31T00:59:00Z'}
+            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node's Ready condition says no time, or one in the future; no run takes them until it does.
         its kubelet lives: {Since Unknown: '2026-01-31T01:30:00Z', Lease lives: {}, Stuck db-0: '2026-01-31T00:59:00Z'}
+            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node's kubelet renews its lease, but the node's Ready stays Unknown: look at that kubelet.
         the cap: --max-deletes=1 {Stuck db-1: '2026-01-31T00:59:00Z', Stuck db-0: '2026-01-31T00:59:00Z', Stuck db-2: '2026-01-30T22:00:00Z'}
+            = long-wait - 2: Still waiting, overdue for up to 2h 1m: shop/db-0, shop/db-1. --max-deletes=1 is fewer than get stuck between two runs: raise it, or run more often.
     "#]]);
 }
 
@@ -197,7 +215,11 @@ fn a_long_wait_says_why() {
 fn a_long_wait_with_another_exit_code_says_why_too() {
     check(&expect![[r#"
         its namespace is unread: {Namespace shop: null, Namespace other: {}, Stuck db-0: '2026-01-31T00:59:00Z'}
+            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. A fact that the decision needs could not be read: the namespace: shop is not in the snapshot.
+            = exit: Incomplete
         the breaker: {Node ds07: {}, Node ds08: {}, Stuck db-0: '2026-01-31T00:59:00Z', Pod shop/db-1: {spec: {nodeName: ds07}, metadata: {deletionTimestamp: '2026-01-31T00:00:00Z'}}}
+            = long-wait - 2: Still waiting, overdue for up to 3h: shop/db-1, shop/db-0. The breaker holds every run until enough nodes are Ready: 3 of 4 nodes are NotReady. Find out what these have in common.
+            = exit: Held
     "#]]);
 }
 
@@ -206,6 +228,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
 fn a_filter_that_matches_no_namespace_is_told_of() {
     check(&expect![[r#"
         none: --namespace-regex=^shpo$ {Namespace data: {}, Pod shop/db-0: {}}
+            = no-namespace - 1: Nothing was looked at: no namespace is selected (the cluster has 2; the filter is: matching "^shpo$").
         one: --namespace-regex=^data$ {Namespace data: {}, Pod shop/db-0: {}}
         none is saved: --namespace-regex=^shpo$ {Namespace shop: null, Pod shop/db-0: {}}
     "#]]);
@@ -215,6 +238,7 @@ fn a_filter_that_matches_no_namespace_is_told_of() {
 fn a_kind_that_no_pod_has_is_told_of() {
     check(&expect![[r#"
         one of four: --manual-owner-kind=StatfulSet,clonesets,Job,deployments {Pod shop/web-0: {metadata: {ownerReferences: [{apiVersion: apps/v1, kind: CloneSet, name: web, uid: x, controller: true}]}}}
+            = unknown-kind - 1: --manual-owner-kind names StatfulSet, which is not a built-in kind of Kubernetes, and no judged pod has an owner of it: if it is misspelt, it protects nothing.
     "#]]);
     let built_in = BUILT_IN.join(",");
     let none = told(&format!(
@@ -227,6 +251,7 @@ fn a_kind_that_no_pod_has_is_told_of() {
 fn a_snapshot_says_by_which_time_it_is_judged() {
     check(&expect![[r#"
         by its own: --snapshot=state.json {Pod shop/db-0: {}}
+            = time-of-the-file - 1: Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known. --now sets another time.
         by another: --snapshot=state.json --now=2026-01-31T03:00:00Z {Pod shop/db-0: {}}
     "#]]);
 }
