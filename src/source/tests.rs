@@ -1425,9 +1425,9 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
             scaled up again: StatefulSet web: {spec: {replicas: 2}}
                 = MayBeWanted("its StatefulSet wants the pod again")
             not saved: {}
-                = MayBeWanted("its StatefulSet could not be read: it is not in the snapshot")
+                = MayBeWanted("its StatefulSet could not be read: statefulsets were not saved in the snapshot")
             one that could not be read may be it: {StatefulSet other: {spec: {replicas: 1}}, StatefulSet bad: {metadata: {name: 1}}}
-                = MayBeWanted("its StatefulSet could not be read: it is not in the snapshot")
+                = MayBeWanted("its StatefulSet could not be read: the snapshot's StatefulSet could not be read: a field has an unexpected type")
         "#]],
         |set| {
             let owner =
