@@ -77,6 +77,9 @@ func main() {
 	settings.NodeLeaseDurationSeconds = int32(*leaseSeconds)
 	// A change is reported within one second, in place of ten.
 	settings.NodeStatusUpdateFrequency.Duration = time.Second
+	// As by default, and not as in Kubemark: the attach-detach controller attaches the volumes of this node.
+	settings.EnableControllerAttachDetach = true
+	serveDriver(flags.RootDirectory, *name)
 
 	containers := cri.NewFakeRuntimeService()
 	containers.FakeStatus = runtimeIs(!*muteRuntime)
