@@ -1,6 +1,10 @@
 //! Compares the page about security with the tests, and the golden files with the program.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs,
+    path::Path,
+};
 
 use expect_test::expect_file;
 use pod_reaper_test_support::pages;
@@ -132,4 +136,79 @@ fn the_picture_of_a_failure_has_the_numbers_of_the_program_and_so_have_the_pages
         }
     }
     assert!(pages::read("docs/downtime.md").contains(&said[5]));
+}
+
+/// The table of remedies, made of what `tests/recovery/run` measured. `UPDATE_EXPECT=1` rewrites it.
+#[test]
+fn the_table_of_remedies_is_what_was_measured() {
+    let measured = pages::read("tests/recovery/measured.tsv");
+    let mut lines = measured.lines().map(|line| line.split('\t'));
+    let columns = lines.next().expect("the names of the columns");
+    let rows = lines
+        .map(|row| columns.clone().zip(row).collect::<HashMap<_, _>>())
+        .collect::<Vec<_>>();
+    // The median of the rounds. What did not happen within a round took longest.
+    let median = |remedy: &str, failure: &str, column: &str| {
+        let mut values = rows
+            .iter()
+            .filter(|row| (row["remedy"], row["failure"]) == (remedy, failure))
+            .map(|row| row[column].parse().unwrap_or(f64::INFINITY))
+            .collect::<Vec<_>>();
+        values.sort_by(f64::total_cmp);
+        assert_eq!(values.len(), 3, "{remedy}, {failure}");
+        values[1]
+    };
+    let shown = |value: f64| {
+        if value.is_finite() {
+            format!("{value:.0}")
+        } else {
+            "–".to_owned()
+        }
+    };
+    let alive = ["cut", "kubelet", "runtime"];
+    let row = |(remedy, name): (&str, &str)| {
+        let off = |column| shown(median(remedy, "off", column));
+        let each = |column| alive.map(|failure| shown(median(remedy, failure, column)));
+        let disks = match each("two-writers").join("").as_str() {
+            "000" => "",
+            "111" => ", disks too",
+            other => panic!("{remedy}: {other}"),
+        };
+        let all = ["off", "local", "brief"].into_iter().chain(alive);
+        let cells = [
+            name.to_owned(),
+            format!("{}/{}", off("deployment"), off("job")),
+            off("statefulset"),
+            off("attached"),
+            shown(median(remedy, "local", "local")),
+            each("doubled").join("/") + disks,
+            shown(median(remedy, "brief", "deleted-alive")),
+            shown(
+                all.map(|failure| median(remedy, failure, "terminating"))
+                    .sum(),
+            ),
+        ];
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let table = [
+        ("kubernetes", "none"),
+        ("force", "force delete"),
+        ("taint-by-timer", "taint by timer"),
+        ("taint-by-person", "taint by person"),
+        ("pod-reaper", "pod-reaper"),
+        ("eager", "`eager`"),
+        ("answers", "`answers`"),
+    ]
+    .map(row)
+    .concat();
+    let page = pages::read("docs/downtime.md");
+    let (begin, end) = (
+        "<!-- remedies: made of tests/recovery/measured.tsv -->\n",
+        "\n<!-- end of remedies -->",
+    );
+    let (head, rest) = page.split_once(begin).expect("where the table stands");
+    let (old, tail) = rest.split_once(end).expect("its end");
+    let titles = old.split_inclusive('\n').take(2).collect::<String>();
+    expect_file!["../../docs/downtime.md"]
+        .assert_eq(&format!("{head}{begin}{titles}{table}{end}{tail}"));
 }
