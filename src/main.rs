@@ -2,15 +2,19 @@
 
 use std::process::ExitCode;
 
-use pod_reaper::cli::{self, Cli, Command};
-use pod_reaper::console::{log, output, terminal};
-use pod_reaper::exit::{CouldNotRun, Exit, Result};
-use pod_reaper::notify::metrics::Metrics;
-use pod_reaper::questions::explain::{self, Explanation};
-use pod_reaper::questions::what_if;
-use pod_reaper::run;
-use pod_reaper::settings::Settings;
-use pod_reaper::stop::Stop;
+use pod_reaper::{
+    cli::{self, Cli, Command},
+    console::{log, output, terminal},
+    exit::{CouldNotRun, Exit, Result},
+    notify::metrics::Metrics,
+    questions::{
+        explain::{self, Explanation},
+        what_if,
+    },
+    run,
+    settings::Settings,
+    stop::Stop,
+};
 
 fn main() -> ExitCode {
     let cli = Cli::from_process();

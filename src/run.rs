@@ -1,29 +1,32 @@
 //! One run, from facts to report. The steps are those of the design, in order.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
+use itertools::Itertools as _;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use crate::cli::RequireGuard;
-use crate::cluster::{Cluster, NODE_REFUSAL, REFUSAL, WriteMode};
-use crate::console::prompt;
-use crate::console::terminal::status;
-use crate::execute::{execute, replacements};
-use crate::exit::{CouldNotRun, Result};
-use crate::facts::{ClusterFacts, PodFacts, Uid};
-use crate::limits::Plan;
-use crate::notify::events::{self, RunRecord};
-use crate::outcome::{Outcome, OutcomeCode};
-use crate::report::Report;
-use crate::selector::Target;
-use crate::settings::{Mode, Settings, Task};
-use crate::source::cluster::Live;
-use crate::source::gather;
-use crate::source::snapshot::{self, Pods};
-use crate::stop::Stop;
-use crate::words::spoken;
+use crate::{
+    cli::RequireGuard,
+    cluster::{Cluster, NODE_REFUSAL, REFUSAL, WriteMode},
+    console::{prompt, terminal::status},
+    execute::{execute, replacements},
+    exit::{CouldNotRun, Result},
+    facts::{ClusterFacts, PodFacts, Uid},
+    limits::Plan,
+    notify::events::{self, RunRecord},
+    outcome::{Outcome, OutcomeCode},
+    report::Report,
+    selector::Target,
+    settings::{Mode, Settings, Task},
+    source::{
+        cluster::Live,
+        gather,
+        snapshot::{self, Pods},
+    },
+    stop::Stop,
+    words::spoken,
+};
 
 /// Runs as `settings` say, until `stop` says otherwise.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
@@ -111,7 +114,7 @@ pub async fn run_on(
         matches!(mode, Mode::Delete { .. })
             && matches!(outcome(pod), Some(OutcomeCode::Deleted | OutcomeCode::Gone))
     };
-    let reaped = plan.reaps().filter(gone).collect::<Vec<_>>();
+    let reaped = plan.reaps().filter(gone).collect_vec();
     let wait = settings.wait_for_replacements;
     let settled = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
     let replacements = replacements(cluster, stop, &reaped, wait, &settled).await;
@@ -159,7 +162,7 @@ async fn act(
     plan: &Plan,
 ) -> BTreeMap<Uid, Outcome> {
     let since = Instant::now();
-    let pods = plan.reaps().collect::<Vec<_>>();
+    let pods = plan.reaps().collect_vec();
     let all = |outcome: Outcome| {
         pods.iter()
             .map(|pod| (pod.uid.clone(), outcome.clone()))

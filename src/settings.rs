@@ -2,14 +2,17 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::advice::Kubectl;
-use crate::cli::{self, Cli, Command, DryRun, Form, MetricsTo, RequireGuard};
-use crate::codes::codes;
-use crate::decide::Policy;
-use crate::limits::Limits;
-use crate::selector::{NamespaceFilter, NodeSelectors, Target};
-use crate::source::{Wanted, snapshot};
 use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    advice::Kubectl,
+    cli::{self, Cli, Command, DryRun, Form, MetricsTo, RequireGuard},
+    codes::codes,
+    decide::Policy,
+    limits::Limits,
+    selector::{NamespaceFilter, NodeSelectors, Target},
+    source::{Wanted, snapshot},
+};
 
 /// A run, as it was asked for.
 #[derive(Debug, Clone)]

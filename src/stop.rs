@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    time::Instant,
+};
 
 use crate::exit::{CouldNotRun, Exit, Result};
 

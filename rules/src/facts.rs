@@ -1003,8 +1003,9 @@ impl AffinityTerm {
         let parts = self
             .requirements
             .iter()
-            .filter(|requirement| !requirement.of_zone());
-        let parts = parts.map(Requirement::selector).collect::<Read<Vec<_>>>()?;
+            .filter(|requirement| !requirement.of_zone())
+            .map(Requirement::selector)
+            .collect::<Read<Vec<_>>>()?;
         Ok((!parts.is_empty()).then(|| parts.join(",")))
     }
 }

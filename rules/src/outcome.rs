@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::codes::codes;
-use crate::facts::Uid;
+use crate::{codes::codes, facts::Uid};
 
 /// Declares the outcomes: each with its code, and the sentence that explains it to a person.
 macro_rules! outcomes {

@@ -182,13 +182,17 @@ impl FromStr for Selector {
         let mut requirements = Vec::new();
         let mut rest = Some(text);
         while let Some(part) = rest {
-            let found = shape.captures(part);
-            let found = found.ok_or_else(|| format!("{part:?} is not a label requirement"))?;
+            let found = shape
+                .captures(part)
+                .ok_or_else(|| format!("{part:?} is not a label requirement"))?;
             let word = |name| found.name(name).map(|word| word.as_str().trim());
-            let values = word("values").map(|all| all.split(',').collect());
-            let values = values.or_else(|| Some(vec![word("value")?]));
-            let values = values.unwrap_or_default().into_iter().map(label_value);
-            let values = values.collect::<Result<Vec<_>, _>>()?;
+            let values = word("values")
+                .map(|all| all.split(',').collect())
+                .or_else(|| Some(vec![word("value")?]))
+                .unwrap_or_default()
+                .into_iter()
+                .map(label_value)
+                .collect::<Result<Vec<_>, _>>()?;
             let operator = match (word("not"), word("set").or(word("sign"))) {
                 (None, None) => "Exists",
                 (Some(_), None) => "DoesNotExist",

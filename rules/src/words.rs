@@ -1,5 +1,6 @@
 //! How things are said, wherever they are said: durations, counts, the order of names, and text of others.
 
+use itertools::Itertools as _;
 use std::fmt::Display;
 
 use jiff::SignedDuration;
@@ -14,14 +15,12 @@ pub fn spoken(duration: SignedDuration) -> String {
             let count = rest / length;
             rest %= length;
             (count, unit)
-        });
-    let units = units
+        })
         .skip_while(|(count, _)| *count == 0)
         .take(2)
         .filter(|(count, _)| *count > 0);
     let said = units
         .map(|(count, unit)| format!("{count}{unit}"))
-        .collect::<Vec<_>>()
         .join(" ");
     if said.is_empty() {
         "0s".to_owned()
@@ -32,8 +31,8 @@ pub fn spoken(duration: SignedDuration) -> String {
 
 /// The first `most` of `names`, and how many more there are.
 pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
-    let shown = names.iter().take(most).map(AsRef::as_ref);
-    let shown = shown.collect::<Vec<_>>().join(", ");
+    let mut shown = names.iter().take(most).map(AsRef::as_ref);
+    let shown = shown.join(", ");
     match names.len().saturating_sub(most) {
         0 => shown,
         more => format!("{shown} and {more} more"),

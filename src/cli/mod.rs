@@ -5,14 +5,19 @@ mod options;
 mod print;
 mod values;
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+};
 
-use clap::builder::Resettable;
-use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    builder::Resettable,
+    error::{ContextKind, ContextValue, Error, ErrorKind},
+    parser::ValueSource,
+};
 use clap_complete::Shell;
+use itertools::Itertools as _;
 
 pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
@@ -142,7 +147,7 @@ impl Cli {
 
     /// Reads `args`, the program's name first, and the environment.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
-        let mut args = args.into_iter().collect::<Vec<_>>();
+        let mut args = args.into_iter().collect_vec();
         let asks = subcommand_first(&mut args);
         let program = args.first().map(OsString::as_os_str);
         let mut command = everywhere(whole(program), forget_empty_variable);
@@ -310,8 +315,7 @@ fn shaped(arg: Arg) -> Arg {
                 .action(ArgAction::Set)
                 .num_args(0..=1)
                 .require_equals(true)
-                .value_name("true|false");
-            let arg = arg
+                .value_name("true|false")
                 .default_value("false")
                 .default_missing_value("true")
                 .hide_possible_values(true);
@@ -433,7 +437,7 @@ pub fn warn_of_near_variables() {
     let ours = options
         .get_arguments()
         .filter_map(|arg| arg.get_env()?.to_str())
-        .collect::<Vec<_>>();
+        .collect_vec();
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
         // A pod has several variables for each Service of its namespace.

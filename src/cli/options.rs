@@ -7,8 +7,10 @@ use jiff::Timestamp;
 use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::gateway::PushGateway;
-use super::values::{self, DryRun, LogFormat, Output, RequireGuard};
+use super::{
+    gateway::PushGateway,
+    values::{self, DryRun, LogFormat, Output, RequireGuard},
+};
 use crate::{facts::KubeletAlive, selector::NodeSelector};
 
 const WHICH: &str = "Which pods";

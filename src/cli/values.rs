@@ -1,17 +1,24 @@
 //! Typed values: each has a type of its own, and its error says what to write.
 
-use std::io::{self, IsTerminal as _};
-use std::{path::PathBuf, time::Duration};
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    time::Duration,
+};
 
-use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{
+    ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use clap_complete::Shell;
 use jiff::Timestamp;
 use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::facts::KubeletAlive;
-use crate::selector::{NodeSelector, is_name};
+use crate::{
+    facts::KubeletAlive,
+    selector::{NodeSelector, is_name},
+};
 
 /// `--dry-run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,8 +102,8 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
 pub(super) fn regex(text: &str) -> Result<Regex, String> {
     let text = filled("leave it out for all, or write one such as ^prod-")(text)?;
     Regex::new(&text).map_err(|error| {
-        let cause = error.to_string();
-        let cause = cause
+        let cause = error
+            .to_string()
             .lines()
             .last()
             .unwrap_or_default()

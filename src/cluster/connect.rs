@@ -3,26 +3,36 @@
 //! `Config::infer` is not used: it goes on to the in-cluster account when a kubeconfig is broken, and obeys debugging
 //! variables. A cluster that the user named is the one that is used, or none is.
 
-use std::env;
-use std::fmt::Display;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    env,
+    fmt::Display,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use http::Uri;
-use http::uri::{Authority, Scheme};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use kube::client::{AuthError, Body, ConfigExt as _};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Client, Config};
+use http::{
+    Uri,
+    uri::{Authority, Scheme},
+};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use itertools::Itertools as _;
+use kube::{
+    Client, Config,
+    client::{AuthError, Body, ConfigExt as _},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
 use tower::{BoxError, ServiceBuilder};
 
 use super::{Cluster, request::REQUEST_LIMIT};
-use crate::exit::{CouldNotRun, Result};
-use crate::selector::{NodeSelectors, Target};
-use crate::stop::Stop;
+use crate::{
+    exit::{CouldNotRun, Result},
+    selector::{NodeSelectors, Target},
+    stop::Stop,
+};
 
 /// Longest wait for a client, in which a credential plugin may run.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
@@ -169,7 +179,6 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
         .contexts
         .iter()
         .map(|known| known.name.as_str())
-        .collect::<Vec<_>>()
         .join(", ");
     if has.is_empty() {
         return Err("it has no contexts; name another".to_owned());
@@ -266,6 +275,5 @@ fn list(paths: &[PathBuf]) -> String {
     paths
         .iter()
         .map(|path| path.display().to_string())
-        .collect::<Vec<_>>()
         .join(", ")
 }

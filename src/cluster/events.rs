@@ -10,11 +10,15 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::read::{collection, encode};
-use super::request::{Accept, Write};
-use super::{Cluster, Failure};
-use crate::facts::{NodeFacts, PodFacts, Uid};
-use crate::kubernetes::RawEvent;
+use super::{
+    Cluster, Failure,
+    read::{collection, encode},
+    request::{Accept, Write},
+};
+use crate::{
+    facts::{NodeFacts, PodFacts, Uid},
+    kubernetes::RawEvent,
+};
 
 /// Who writes them.
 pub const CONTROLLER: &str = "pod-reaper";

@@ -1,14 +1,11 @@
 //! Why a request failed, and what follows from that: whether to repeat it, and whether it may have taken effect.
 
-use std::error;
-use std::io;
-use std::time::Duration;
+use std::{error, io, time::Duration};
 
 use http::StatusCode;
 use jiff::Timestamp;
 use kube::client::AuthError;
-use rustls::CertificateError;
-use rustls::pki_types::UnixTime;
+use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
 use super::Cluster;

@@ -5,13 +5,13 @@
 
 use std::{env, time::Duration};
 
+use itertools::Itertools as _;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::read::object;
-use super::request::Accept;
-use super::write::delete;
-use super::{Cluster, Failure, StatusKind, WriteMode};
+use super::{
+    Cluster, Failure, StatusKind, WriteMode, read::object, request::Accept, write::delete,
+};
 use crate::kubernetes::{RawObject, RawPod};
 
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is recognised among all that
@@ -140,7 +140,7 @@ impl Cluster {
             .iter()
             .filter(|it| it["spec"]["validations"][0]["message"] == REFUSAL)
             .map(|policy| &policy["metadata"]["name"])
-            .collect::<Vec<_>>();
+            .collect_vec();
         let Some(policy) = ours.first() else {
             return "the guard's policy is not installed; apply cronjob/components/guard"
                 .to_owned();
@@ -150,7 +150,7 @@ impl Cluster {
             .map(|binding| &binding["spec"])
             .filter(|spec| ours.contains(&&spec["policyName"]))
             .map(|spec| &spec["validationActions"])
-            .collect::<Vec<_>>();
+            .collect_vec();
         let denies = |actions: &&Value| {
             actions
                 .as_array()

@@ -1,7 +1,9 @@
 //! Reading: raw objects become facts here, as soon as they arrive.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -9,17 +11,22 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::request::{Accept, Answer};
-use super::{Cluster, Failure, Reference, StatusKind};
-use crate::facts::{
-    Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
-    Traits, Uid, Unasked, Unread,
+use super::{
+    Cluster, Failure, Reference, StatusKind,
+    request::{Accept, Answer},
 };
-use crate::kubernetes::{
-    KOSMOS_PREFIX, Kind, ListMeta, NodeLeases, RawAttachment, RawClaim, RawController, RawLease,
-    RawList, RawNamespace, RawNode, RawObject, RawPod, RawVolume, identity_of_malformed, malformed,
+use crate::{
+    facts::{
+        Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
+        Traits, Uid, Unasked, Unread,
+    },
+    kubernetes::{
+        KOSMOS_PREFIX, Kind, ListMeta, NodeLeases, RawAttachment, RawClaim, RawController,
+        RawLease, RawList, RawNamespace, RawNode, RawObject, RawPod, RawVolume,
+        identity_of_malformed, malformed,
+    },
+    outcome::{Replacement, ReplacementState as State},
 };
-use crate::outcome::{Replacement, ReplacementState as State};
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
 pub(super) const PAGE: usize = 500;

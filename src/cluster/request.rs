@@ -9,8 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::failure::{Failure, root, status_of};
-use super::{Cluster, MAX_IN_FLIGHT};
+use super::{
+    Cluster, MAX_IN_FLIGHT,
+    failure::{Failure, root, status_of},
+};
 use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
 
 /// Longest wait for one answer, connection and body included. API servers answer these reads within a second; a

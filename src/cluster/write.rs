@@ -10,13 +10,17 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::read::{NodeLook, object};
-use super::request::{Answer, Write};
-use super::{Cluster, Failure};
-use crate::decide::PinnedClaim;
-use crate::facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid};
-use crate::kubernetes::{RawClaim, RawObject, RawPod};
-use crate::outcome::Outcome;
+use super::{
+    Cluster, Failure,
+    read::{NodeLook, object},
+    request::{Answer, Write},
+};
+use crate::{
+    decide::PinnedClaim,
+    facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid},
+    kubernetes::{RawClaim, RawObject, RawPod},
+    outcome::Outcome,
+};
 
 /// For how long a look at a node permits writes to its pods: 5 s, less what cancelling may take.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);

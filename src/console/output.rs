@@ -3,8 +3,8 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 
 use super::terminal;
-use crate::cli::{Form, LogFormat, Output};
 use crate::{
+    cli::{Form, LogFormat, Output},
     exit::Exit,
     report::{Render, text},
     stop::Stop,

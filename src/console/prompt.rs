@@ -12,8 +12,10 @@ use jiff::Timestamp;
 use crate::{
     decide::Verdict,
     limits::{Judged, Plan},
-    report::page::Tone,
-    report::text::{Screen, Text},
+    report::{
+        page::Tone,
+        text::{Screen, Text},
+    },
     stop::Stop,
     words::{after, listed, spoken},
 };

@@ -5,12 +5,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Look, Node, Run, Sent, log_outcome};
-use crate::cluster::{Failure, StatusKind, StillDown, WriteMode};
-use crate::decide::{Case, PinnedClaim, ReasonCode, Verdict};
-use crate::facts::{NodeRead, PodFacts, Unread, opted_out};
-use crate::kubernetes::RawPod;
-use crate::outcome::Outcome;
-use crate::source::wanted_again;
+use crate::{
+    cluster::{Failure, StatusKind, StillDown, WriteMode},
+    decide::{Case, PinnedClaim, ReasonCode, Verdict},
+    facts::{NodeRead, PodFacts, Unread, opted_out},
+    kubernetes::RawPod,
+    outcome::Outcome,
+    source::wanted_again,
+};
 
 /// How often a write is tried in all.
 const WRITE_TRIES: u32 = 4;
@@ -328,16 +330,20 @@ impl Run<'_> {
         judged: &PodFacts,
     ) -> Result<Option<PodFacts>, Outcome> {
         let changed = |how: &str| Outcome::Changed(how.to_owned());
-        let raw = self.cluster.find::<RawPod>(&judged.namespace, &judged.name);
-        let raw = raw.await.map_err(|failure| {
-            Outcome::Failed(format!("it changed and could not be read again: {failure}"))
-        })?;
+        let raw = self
+            .cluster
+            .find::<RawPod>(&judged.namespace, &judged.name)
+            .await
+            .map_err(|failure| {
+                Outcome::Failed(format!("it changed and could not be read again: {failure}"))
+            })?;
         let Some(raw) = raw else { return Ok(None) };
         if raw.metadata.uid != judged.uid {
             return Err(changed("Another pod has taken its name."));
         }
-        let again = raw.into_facts(judged.namespace_opted_out.clone());
-        let mut again = again.map_err(|why| changed(&format!("It changed, and now {why}.")))?;
+        let mut again = raw
+            .into_facts(judged.namespace_opted_out.clone())
+            .map_err(|why| changed(&format!("It changed, and now {why}.")))?;
         if again.node != judged.node {
             return Err(changed("It is bound to another node now."));
         }

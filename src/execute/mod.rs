@@ -7,19 +7,25 @@ mod attempt;
 mod replacements;
 mod verify;
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use futures_util::{StreamExt, stream};
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
+use crate::{
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode},
+    decide::Policy,
+    facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Uid, Unread},
+    outcome::{Outcome, OutcomeCode},
+    stop::Stop,
+};
+
 pub use self::replacements::replacements;
-use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode};
-use crate::decide::Policy;
-use crate::facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Uid, Unread};
-use crate::outcome::{Outcome, OutcomeCode};
-use crate::stop::Stop;
 
 /// The result of a pod's delete, before the verifying list.
 enum Sent {
@@ -116,7 +122,7 @@ pub async fn execute(
             .get_mut(&uid)
             .filter(|outcome| !outcome.code().went_well())
         {
-            let claims = claims.into_iter().collect::<Vec<_>>().join(", ");
+            let claims = claims.into_iter().join(", ");
             let went = match outcome.code() {
                 OutcomeCode::Unverified => "it is not known whether the pod is gone",
                 _ => "this run did not delete the pod",

@@ -3,15 +3,18 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::{StreamExt, stream};
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, timeout};
 
-use crate::cluster::{Cluster, Failure, MAX_IN_FLIGHT, Reference};
-use crate::facts::{CLOCK_SKEW, PodFacts, Uid};
-use crate::kubernetes::{NOT_MADE, RawPod};
-use crate::outcome::{Replacement, ReplacementState as State};
-use crate::stop::Stop;
-use crate::words::spoken;
+use crate::{
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT, Reference},
+    facts::{CLOCK_SKEW, PodFacts, Uid},
+    kubernetes::{NOT_MADE, RawPod},
+    outcome::{Replacement, ReplacementState as State},
+    stop::Stop,
+    words::spoken,
+};
 
 /// The first pause between two rounds, and the longest. The longest also limits a look at one workload, for which the round
 /// waits.
@@ -123,15 +126,12 @@ async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instan
     let mut open = workloads
         .values_mut()
         .filter(|workload| workload.open)
-        .collect::<Vec<_>>();
+        .collect_vec();
     let looks = stream::iter(&mut open);
     looks
         .for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.explain(cluster))
         .await;
-    let mut late = open
-        .into_iter()
-        .flat_map(Workload::late)
-        .collect::<Vec<_>>();
+    let mut late = open.into_iter().flat_map(Workload::late).collect_vec();
     late.retain(|(pod, _)| pod.volumes().next().is_some());
     let on = if late.is_empty() {
         BTreeMap::new()

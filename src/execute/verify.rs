@@ -22,8 +22,11 @@ impl Run<'_> {
         node: &str,
         pods: Vec<(&PodFacts, Sent)>,
     ) -> Vec<(Uid, Outcome)> {
-        let by_job = pods.iter().filter(|(pod, _)| pod.held_by_job());
-        let by_job = by_job.map(|(pod, _)| &pod.uid).collect::<BTreeSet<_>>();
+        let by_job = pods
+            .iter()
+            .filter(|(pod, _)| pod.held_by_job())
+            .map(|(pod, _)| &pod.uid)
+            .collect::<BTreeSet<_>>();
         // An error until a look has succeeded.
         let mut present = self.cluster.pod_uids(node).await;
         // Why the last look failed, if an earlier one did not.

@@ -5,6 +5,7 @@
 //! load balancers away.
 
 use crate::facts::LeafKind::{self, Edge, Kosmos, Virtual};
+use itertools::Itertools as _;
 
 /// Names of Kosmos's leaf nodes begin so, in its default mode.
 pub const KOSMOS_PREFIX: &str = "kosmos-";
@@ -174,7 +175,7 @@ fn is_virtual_kubelet(version: &str) -> bool {
         .strip_prefix('v')
         .and_then(|version| version.split_once("-vk-"));
     numbers.is_some_and(|(numbers, _)| {
-        let parts = numbers.split('.').collect::<Vec<_>>();
+        let parts = numbers.split('.').collect_vec();
         parts.len() == 3 && parts.iter().all(|part| part.parse::<u32>().is_ok())
     })
 }
@@ -213,7 +214,7 @@ mod tests {
                 Edge => "edge-node",
                 LeafKind::Selected => unreachable!("it has no maker"),
             };
-            let marks = places.iter().map(mark).collect::<Vec<_>>().join("; ");
+            let marks = places.iter().map(mark).join("; ");
             format!("| `{code}` | {maker} | {marks} |\n")
         });
         let table = rows.collect::<String>();

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeSet;
 
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::lease::RawLease;
-use super::marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place};
-use super::meta::{Condition, Meta, given, is, required};
-use super::pod::{NOT_READY, UNREACHABLE};
-use crate::decide::POWERED_OFF;
-use crate::facts::{
-    FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits,
-    not_ready_since,
+use super::{
+    lease::RawLease,
+    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place},
+    meta::{Condition, Meta, given, is, required},
+    pod::{NOT_READY, UNREACHABLE},
 };
-use crate::selector::{NodeSelector, NodeSelectors, Selector, is_name};
+use crate::{
+    decide::POWERED_OFF,
+    facts::{
+        FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits,
+        not_ready_since,
+    },
+    selector::{NodeSelector, NodeSelectors, Selector, is_name},
+};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The role's label since Kubernetes 1.20, and before.
@@ -201,7 +206,7 @@ impl RawNode {
             .iter()
             .filter(|it| self.is_selected(it))
             .map(|selector| (LeafKind::Selected, "", selector.to_string()));
-        let found = found.chain(named).chain(selected).collect::<Vec<_>>();
+        let found = found.chain(named).chain(selected).collect_vec();
         let &(kind, maker, _) = found.first()?;
         // It becomes part of commands to paste: only what can be the name of an object may.
         let cluster = self.metadata.annotation(KOSMOS_OWNER);
@@ -391,7 +396,7 @@ impl RawNode {
         let heard_of = |lease: &RawLease| lease.of_api_server(hosts, now);
         let servers = api_servers
             .as_ref()
-            .map(|leases| leases.iter().filter_map(heard_of).collect::<Vec<_>>())
+            .map(|leases| leases.iter().filter_map(heard_of).collect_vec())
             .ok()
             .filter(|_| self.may_have_api_server());
         let no_api_server = servers.as_ref().is_some_and(Vec::is_empty);
@@ -402,7 +407,7 @@ impl RawNode {
             .into_iter()
             .chain(self.heartbeats(now))
             .chain(servers.into_iter().flatten())
-            .collect::<Vec<_>>();
+            .collect_vec();
         // The last of each.
         heard.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));
         heard.dedup_by_key(|heard| heard.by);

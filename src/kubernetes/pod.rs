@@ -1,5 +1,6 @@
 //! Pods.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -348,7 +349,7 @@ impl RawPod {
         };
         let controller = owner.filter(|owner| owner.controller).and_then(identity);
         let owner = owner.map(Owner::from);
-        let siblings = self
+        let mut siblings = self
             .labels_of_siblings()
             .into_iter()
             .map(|key| format!("{key}={}", metadata.labels[&key]));
@@ -379,7 +380,7 @@ impl RawPod {
             workload: owner.as_ref().map(|owner| self.workload(owner)),
             owner,
             controller,
-            siblings: given(siblings.collect::<Vec<_>>().join(",")),
+            siblings: given(siblings.join(",")),
             deletion_deadline: metadata
                 .deletion_timestamp
                 .ok_or("metadata.deletionTimestamp is missing")?,

@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use super::RawPod;
-use super::meta::{Condition, Meta, given, joined};
-use super::pod::Status;
+use super::{
+    RawPod,
+    meta::{Condition, Meta, given, joined},
+    pod::Status,
+};
 use crate::outcome::{Replacement, ReplacementState as State};
 
 /// What is said of a pod that its controller has not made.

@@ -1,9 +1,12 @@
 //! Claims, what makes them, volumes and their attachments.
 
+use itertools::Itertools as _;
 use serde_json::value::RawValue;
 
-use super::meta::{Meta, given, required};
-use super::pod::{NetworkDisk, written_by_several};
+use super::{
+    meta::{Meta, given, required},
+    pod::{NetworkDisk, written_by_several},
+};
 use crate::facts::{
     AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread,
     VolumeFacts,
@@ -192,7 +195,6 @@ impl RawStatefulSet {
                 let spec = template.spec.as_ref().map_or("", |spec| spec.get());
                 format!("{}={spec}", template.metadata.name)
             })
-            .collect::<Vec<_>>()
             .join(";")
     }
 

@@ -29,13 +29,17 @@ pub mod what_if;
 
 use itertools::Itertools as _;
 
-use crate::advice::{Advice, Step, advise};
-use crate::decide::{ReasonCode, Verdict};
-use crate::facts::ClusterFacts;
-use crate::limits::{Judged, Plan};
-use crate::report::page::{Block, Tone};
-use crate::report::{in_json, notes};
-use crate::settings::Settings;
+use crate::{
+    advice::{Advice, Step, advise},
+    decide::{ReasonCode, Verdict},
+    facts::ClusterFacts,
+    limits::{Judged, Plan},
+    report::{
+        in_json, notes,
+        page::{Block, Tone},
+    },
+    settings::Settings,
+};
 
 in_json! {
     /// What is answered of a pod.

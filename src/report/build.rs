@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::notices;
-use super::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
+use super::{
+    notices,
+    types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
+};
 use crate::{
     advice::{self, Advice, Kubectl, Step},
     decide::{Answer, Case, Failure, Policy, ReasonCode, Verdict},
@@ -225,7 +227,7 @@ impl Entries<'_> {
     }
 
     fn group(&self, all: &[Judged], pods: Vec<usize>) -> Group {
-        let group = pods.iter().map(|place| &all[*place]).collect::<Vec<_>>();
+        let group = pods.iter().map(|place| &all[*place]).collect_vec();
         let Advice { risk, steps } = self.advise(&group);
         let mut details = group.iter().map(|judged| judged.sentence());
         let mut detail = details.next().unwrap_or_default();
@@ -264,8 +266,7 @@ impl Entries<'_> {
         };
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
         let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
-        let lease = node.heard_by(SignBy::Lease);
-        let lease = lease.map(|lease| lease.sign(now).at);
+        let lease = node.heard_by(SignBy::Lease).map(|lease| lease.sign(now).at);
         let not_ready_since = node.not_ready_since(now);
         let failure = Failure::of(self.facts, self.policy, node);
         Some(NodeEntry {
@@ -297,8 +298,9 @@ impl Entries<'_> {
 
 /// What people have answered about a pod of a node that is not Ready.
 pub(crate) fn answers_of(judged: &Judged, facts: &ClusterFacts, policy: &Policy) -> Vec<Answer> {
-    let failure = Case::of(facts, policy, &judged.pod).failure();
-    let failure = failure.filter(|failure| failure.node.ready != Ready::True);
+    let failure = Case::of(facts, policy, &judged.pod)
+        .failure()
+        .filter(|failure| failure.node.ready != Ready::True);
     failure.map_or_else(Vec::new, |failure| failure.answers())
 }
 

@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::{Either, Itertools as _};
 
-use super::page::{Block, Entry, NAMES, Page, Section, Tone, entries};
-use super::{phrases, text};
+use super::{
+    page::{Block, Entry, NAMES, Page, Section, Tone, entries},
+    phrases, text,
+};
 use crate::words::{after, counted, listed};
 
 /// A blank line and the heading.

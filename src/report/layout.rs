@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
-use super::fit::by_kind;
-use super::page::{
-    Block, Entry, FEW_NAMES, Key, Page, Section, Tag, Tone, Word, first_of, paragraphs, unread,
+use super::{
+    Group, NodeEntry, PodEntry, Report,
+    fit::by_kind,
+    page::{
+        Block, Entry, FEW_NAMES, Key, Page, Section, Tag, Tone, Word, first_of, paragraphs, unread,
+    },
+    phrases, timeline,
 };
-use super::{Group, NodeEntry, PodEntry, Report, phrases, timeline};
 use crate::{
     advice::{self, Step},
     decide::{ReasonCode, Verdict},
@@ -71,16 +74,19 @@ fn sections(report: &Report) -> Vec<Section> {
         ..of_pods(Verdict::Manual)
     };
     let run_now = report.run_now.clone().map(step);
-    let notices = report.notices.iter().filter(|it| !it.code.is_first());
-    let notices = notices.sorted_by_key(|notice| !notice.code.asks_for_a_look());
-    let notices = notices.map(|notice| {
-        let tone = if notice.code.asks_for_a_look() {
-            Tone::Plain
-        } else {
-            Tone::Quiet
-        };
-        Block::says(tone, format!("{}  [{}]", notice.detail, notice.code))
-    });
+    let notices = report
+        .notices
+        .iter()
+        .filter(|it| !it.code.is_first())
+        .sorted_by_key(|notice| !notice.code.asks_for_a_look())
+        .map(|notice| {
+            let tone = if notice.code.asks_for_a_look() {
+                Tone::Plain
+            } else {
+                Tone::Quiet
+            };
+            Block::says(tone, format!("{}  [{}]", notice.detail, notice.code))
+        });
     let nodes = report.nodes.iter().map(|it| Block::Entry(node(report, it)));
     let of_all = format!(
         "Nodes not ready: {} of {}",
@@ -304,8 +310,9 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
         let says = format!("A leaf node, by its {}.", node.leaf_marks.join(", "));
         Block::says(Tone::Caution, says)
     });
-    let volumes = node.volume_attachments.iter();
-    let volumes = volumes
+    let volumes = node
+        .volume_attachments
+        .iter()
         .map(|it| it.volume.as_ref().unwrap_or(&it.name))
         .join(", ");
     let attached = (!volumes.is_empty()).then(|| {

@@ -6,8 +6,7 @@
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::phrases;
-use super::timeline::Moment;
+use super::{phrases, timeline::Moment};
 use crate::{
     advice::Step,
     codes::codes,

@@ -233,8 +233,9 @@ pub fn headline(report: &Report) -> String {
 
 /// What matters most, in at most three lines: where, the headline, and which nodes are down.
 pub fn summary(report: &Report) -> String {
-    let place = cluster(report).or(report.snapshot.as_ref());
-    let place = place.map(|place| format!("{place}: "));
+    let place = cluster(report)
+        .or(report.snapshot.as_ref())
+        .map(|place| format!("{place}: "));
     let down = report
         .nodes
         .iter()
@@ -271,8 +272,9 @@ pub fn next(report: &Report) -> Option<String> {
         return Some(says.to_owned());
     }
     let off = listed(&to_power_off(report), NAMED_NODES);
-    let off = Some(off).filter(|off| !off.is_empty());
-    let off = off.map(|off| format!("power off {off} (what ran there may still run)"));
+    let off = Some(off)
+        .filter(|off| !off.is_empty())
+        .map(|off| format!("power off {off} (what ran there may still run)"));
     let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).count();
     let asked = report.groups.iter().filter(|group| group.asks()).count();
     let mut then = counts([

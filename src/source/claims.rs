@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools as _;
+
 use super::{Source, each};
-use crate::cluster::{Cluster, Failure};
-use crate::decide::{Case, GiveUp, Policy, to_ask};
-use crate::facts::{
-    ClaimFacts, ClaimLook, ClaimState, Claims, ClusterFacts, Doubt, NodeRead, Owned, PodFacts,
-    PodSummary, Read, Unread,
+use crate::{
+    cluster::{Cluster, Failure},
+    decide::{Case, GiveUp, Policy, to_ask},
+    facts::{
+        ClaimFacts, ClaimLook, ClaimState, Claims, ClusterFacts, Doubt, NodeRead, Owned, PodFacts,
+        PodSummary, Read, Unread,
+    },
+    kubernetes::RawStatefulSet,
 };
-use crate::kubernetes::RawStatefulSet;
 
 /// Namespace and name.
 type Key = (String, String);
@@ -39,7 +43,7 @@ pub(super) async fn look_up(
         on_node: users_on_node(facts, &pods),
         ..Found::default()
     };
-    let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
+    let mut due = pods.iter_mut().filter(needed).collect_vec();
     // A claim may be several pods'.
     let claims = due
         .iter()
@@ -86,7 +90,7 @@ pub(super) async fn look_up(
     let due = due
         .into_iter()
         .filter_map(|pod| Some((asks(pod)?, pod)))
-        .collect::<Vec<_>>();
+        .collect_vec();
     let mut sets = BTreeMap::new();
     for (asks, pod) in &due {
         // Where a person is only to be asked, they are told that a set could not be read.

@@ -1,19 +1,23 @@
 //! Gathering from a cluster: the questions as requests. The work grows with the failure, not with the cluster.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+};
 
 use jiff::Timestamp;
 
 use super::{Pods, Scan, Source, Standings, Wanted};
-use crate::cluster::{Cluster, Failure, Listed, PodsOf};
-use crate::exit::{CouldNotRun, Result};
-use crate::facts::{
-    Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
-    ReadError, Traits, Unread,
+use crate::{
+    cluster::{Cluster, Failure, Listed, PodsOf},
+    exit::{CouldNotRun, Result},
+    facts::{
+        Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
+        ReadError, Traits, Unread,
+    },
+    kubernetes::{RawPod, RawStatefulSet},
 };
-use crate::kubernetes::{RawPod, RawStatefulSet};
 
 /// A cluster, asked for one run.
 pub struct Live<'a> {

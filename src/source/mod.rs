@@ -9,19 +9,23 @@ mod stream;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{FutureExt, StreamExt};
+use itertools::Itertools as _;
 use jiff::Timestamp;
 
-pub use self::claims::wanted_again;
-use crate::cluster::{MAX_IN_FLIGHT, PodsOf};
-use crate::decide::Policy;
-use crate::exit::Result;
-use crate::facts::{
-    Attachment, Census, ClaimLook, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary, Read,
-    ReadError, Standing, Traits, Unasked, opted_out,
+use crate::{
+    cluster::{MAX_IN_FLIGHT, PodsOf},
+    decide::Policy,
+    exit::Result,
+    facts::{
+        Attachment, Census, ClaimLook, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary,
+        Read, ReadError, Standing, Traits, Unasked, opted_out,
+    },
+    kubernetes::{RawPod, RawStatefulSet},
+    limits::FEW_NODES,
+    selector::NamespaceFilter,
 };
-use crate::kubernetes::{RawPod, RawStatefulSet};
-use crate::limits::FEW_NODES;
-use crate::selector::NamespaceFilter;
+
+pub use self::claims::wanted_again;
 
 /// Where facts come from. What cannot be read becomes an error of the source, beside the answer that says so; an `Err` of
 /// [`CouldNotRun`](crate::exit::CouldNotRun) says that nothing can be judged without it.
@@ -177,7 +181,7 @@ pub async fn gather(
             Err(cause) => source.note_malformed_pod(namespace, name, cause),
         }
     }
-    let mut pods = by_uid.into_values().collect::<Vec<_>>();
+    let mut pods = by_uid.into_values().collect_vec();
     // A node may be opted out, or gone, though it was not looked at so far.
     let others = pods
         .iter()

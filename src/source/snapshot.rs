@@ -4,29 +4,34 @@
 //! it, as one list, as lists in lists, or as several documents in a row. A kind without any object in the file counts
 //! as not saved: what it would have shown is then unknown, never assumed.
 
-use std::any::Any;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::{
+    any::Any,
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::Path,
+};
 
 use futures_util::FutureExt;
+use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use super::{Gathered, Pods as PodsFound, Scan, Source, Standings, Wanted, gather, stream};
-use crate::cluster::PodsOf;
-use crate::exit::{CouldNotRun, Result};
-use crate::facts::{
-    Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
-    ReadError, Ready, Traits, Unasked, Unread, opted_out,
+use crate::{
+    cluster::PodsOf,
+    exit::{CouldNotRun, Result},
+    facts::{
+        Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
+        ReadError, Ready, Traits, Unasked, Unread, opted_out,
+    },
+    kubernetes::{
+        Kind, Meta, NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode,
+        RawPod, RawStatefulSet, RawVolume, identity_of_malformed, malformed,
+    },
+    selector::{NodeSelectors, Selector},
 };
-use crate::kubernetes::{
-    Kind, Meta, NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode,
-    RawPod, RawStatefulSet, RawVolume, identity_of_malformed, malformed,
-};
-use crate::selector::{NodeSelectors, Selector};
 
 /// What is read from the file at once.
 const CHUNK: usize = 64 * 1024;
@@ -366,7 +371,7 @@ impl Saved {
         .into_iter()
         .filter(|(is, _)| *is)
         .map(|(_, what)| what)
-        .collect::<Vec<_>>();
+        .collect_vec();
         if missing.is_empty() {
             return Vec::new();
         }
@@ -550,7 +555,7 @@ impl Source for Saved {
             .all::<RawNode>()
             .filter(|node| node.is_labelled(&selector) && !node.is_leaf(&self.options.selectors))
             .map(|node| node.metadata.name.clone())
-            .collect::<Vec<_>>();
+            .collect_vec();
         // One that could not be read may be one.
         if names.len() < 2 {
             self.all_read::<RawNode>()?;

@@ -3,12 +3,12 @@
 //! Nothing larger than one object is ever held. The exception is a list that says its kind only after its items, where
 //! the items do not say theirs: those are held until it does. No `kubectl` prints such.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::io::Read;
+use std::{collections::BTreeMap, fmt, io::Read};
 
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use super::snapshot::{Saved, SnapshotError};

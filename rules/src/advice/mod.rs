@@ -6,17 +6,20 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::decide::{
-    Answer, Case, ConfinedClaim, Failure, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP,
-    ReasonCode, Ties, UnverifiedClaim, Verdict,
+use crate::{
+    decide::{
+        Answer, Case, ConfinedClaim, Failure, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP,
+        ReasonCode, Ties, UnverifiedClaim, Verdict,
+    },
+    facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready},
+    limits::{Hold, Judged},
+    selector::{Target, is_name},
+    words::natural,
 };
-use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready};
-use crate::limits::{Hold, Judged};
-use crate::selector::{Target, is_name};
-use crate::words::natural;
 
 /// What a person should know and do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,10 +61,7 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self
-            .lines()
-            .map(|words| words.join(" "))
-            .collect::<Vec<_>>();
+        let lines = self.lines().map(|words| words.join(" ")).collect_vec();
         formatter.write_str(&lines.join(Self::NEXT))
     }
 }
@@ -151,8 +151,10 @@ struct Alike<'a> {
 fn against(judged: &Judged, failure: &Failure<'_>) -> Option<String> {
     let pod = &judged.pod;
     let claims = pinned(judged);
-    let asked = claims.clone().map(|claim| claim.claim.as_str());
-    let asked = asked.collect::<Vec<_>>();
+    let asked = claims
+        .clone()
+        .map(|claim| claim.claim.as_str())
+        .collect_vec();
     let of_objects = [pod.namespace.as_str(), &pod.name, &failure.node.name];
     if !asked.iter().copied().chain(of_objects).all(is_name) {
         return Some("one of the names is not one that an API server gives".to_owned());
@@ -200,10 +202,12 @@ pub fn alike(all: &[Judged], facts: &ClusterFacts, policy: &Policy) -> Vec<Vec<u
         let says = Some(judged.sentence()).filter(|_| !decides);
         let of = decides.then(|| {
             let case = Case::of(facts, policy, pod);
-            let others = case.left_to_a_person();
-            let others = others.iter().map(|reason| reason.code);
+            let others = case
+                .left_to_a_person()
+                .into_iter()
+                .map(|reason| reason.code);
             let against = case.failure().and_then(|failure| against(judged, &failure));
-            (workload(pod), others.collect::<Vec<_>>(), against)
+            (workload(pod), others.collect_vec(), against)
         });
         let key = (judged.code(), &pod.namespace, &pod.node, says, of);
         let group = *groups_by_key.entry(key).or_insert(groups.len());
@@ -322,8 +326,10 @@ impl Alike<'_> {
 
     fn get_pods(&self, kubectl: &Kubectl, options: &[&str]) -> Command {
         let names = self.pods().map(|pod| pod.name.as_str());
-        let words = ["get", "pod"].into_iter().chain(names);
-        let words = words.chain(["-n", self.namespace()]);
+        let words = ["get", "pod"]
+            .into_iter()
+            .chain(names)
+            .chain(["-n", self.namespace()]);
         kubectl.command(words.chain(options.iter().copied()))
     }
 
@@ -417,8 +423,10 @@ impl Alike<'_> {
     /// Asks to give up the claims that bind the pods to `node`.
     fn give_up(&self, node: &str) -> Step {
         let claims = self.all.iter().flat_map(|judged| pinned(judged));
-        let names = claims.clone().map(|claim| claim.claim.as_str());
-        let mut names = names.collect::<Vec<_>>();
+        let mut names = claims
+            .clone()
+            .map(|claim| claim.claim.as_str())
+            .collect_vec();
         names.sort_by_cached_key(|name| natural(name));
         names.dedup();
         let mut volumes = BTreeMap::<_, Vec<_>>::new();
@@ -427,7 +435,7 @@ impl Alike<'_> {
             volumes.entry(policy).or_default().push(&*claim.volume);
         }
         let is_lost = volumes.keys().any(|policy| *policy != Some("Retain"));
-        let lost = volumes.into_iter().map(|(policy, volumes)| {
+        let mut lost = volumes.into_iter().map(|(policy, volumes)| {
             let data = format!("the data of {}", named("volume", &volumes));
             match policy {
                 Some("Retain") => {
@@ -437,14 +445,16 @@ impl Alike<'_> {
                 None => format!("{data} must be considered lost (it names no reclaim policy)"),
             }
         });
-        let lost = lost.collect::<Vec<_>>().join("; ");
-        let doubt = claims.clone().find_map(|claim| claim.doubt.as_ref());
-        let doubt = doubt.map_or_else(String::new, |doubt| {
-            format!(
-                " Whether it would come back is not known ({}): the run asks again.",
-                doubt.why
-            )
-        });
+        let lost = lost.join("; ");
+        let doubt = claims
+            .clone()
+            .find_map(|claim| claim.doubt.as_ref())
+            .map_or_else(String::new, |doubt| {
+                format!(
+                    " Whether it would come back is not known ({}): the run asks again.",
+                    doubt.why
+                )
+            });
         let what = format!(
             "Give up {}: {lost}. A run then deletes {} with {}, and {}, empty.{doubt}",
             named("claim", &names),

@@ -152,8 +152,8 @@ impl<'a> Failure<'a> {
             of_node.map(|value| answer(POWERED_OFF, "node", &self.node.name, value, None));
         let of_pod = self
             .pod
-            .and_then(|pod| pod.reap.as_ref().zip(Some(&pod.name)));
-        let of_pod = of_pod.map(|(value, name)| answer(REAP, "pod", name, value, None));
+            .and_then(|pod| pod.reap.as_ref().zip(Some(&pod.name)))
+            .map(|(value, name)| answer(REAP, "pod", name, value, None));
         let of_claims = self.claims().filter_map(|claim| match &claim.state {
             ClaimState::Bound {
                 give_up: Some(value),

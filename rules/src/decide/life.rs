@@ -4,9 +4,11 @@
 
 use jiff::SignedDuration;
 
-use super::Policy;
-use super::answer::Failure;
-use super::reason::{heard, seen};
+use super::{
+    Policy,
+    answer::Failure,
+    reason::{heard, seen},
+};
 use crate::facts::{Heard, Ready, Sign, SignBy};
 
 /// For how long something that was heard counts as a sign of life. With a patience shorter than the source's period, a
@@ -53,8 +55,12 @@ impl<'a> Failure<'a> {
     /// where one is asked about. A machine that lives is not off, whatever the mark says.
     pub fn fenced(&self) -> Option<&'a str> {
         let heard = self.node.last_heard().map(|heard| heard.at);
-        let mark = self.node.fenced.iter().find(|mark| mark.stands(heard));
-        let mark = mark.map(|mark| mark.mark.as_str());
+        let mark = self
+            .node
+            .fenced
+            .iter()
+            .find(|mark| mark.stands(heard))
+            .map(|mark| mark.mark.as_str());
         let answer = || {
             self.is_powered_off()
                 .then_some("answer pod-reaper.io/powered-off")

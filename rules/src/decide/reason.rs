@@ -3,8 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::code::{ReasonCode, Verdict};
-use crate::facts::{Doubt, ResourceVersion, Sign, SignBy, Uid};
-use crate::words::spoken;
+use crate::{
+    facts::{Doubt, ResourceVersion, Sign, SignBy, Uid},
+    words::spoken,
+};
 
 /// Why a pod got its verdict.
 #[derive(Debug, Clone, PartialEq)]

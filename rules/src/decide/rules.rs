@@ -2,18 +2,24 @@
 
 use std::cell::OnceCell;
 
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::answer::Failure;
-use super::code::ReasonCode;
-use super::life::counts_for;
-use super::reason::{ConfinedClaim, PinnedClaim, Reason, Ties};
-use super::{Policy, Verdict, volume};
-use crate::facts::{
-    ClaimState, ClusterFacts, KubeletAlive, Leaf, LeafKind, NodeFacts, NodeRead, Owner, PodFacts,
-    Ready, SignBy,
+use super::{
+    Policy, Verdict,
+    answer::Failure,
+    code::ReasonCode,
+    life::counts_for,
+    reason::{ConfinedClaim, PinnedClaim, Reason, Ties},
+    volume,
 };
-use crate::words::spoken;
+use crate::{
+    facts::{
+        ClaimState, ClusterFacts, KubeletAlive, Leaf, LeafKind, NodeFacts, NodeRead, Owner,
+        PodFacts, Ready, SignBy,
+    },
+    words::spoken,
+};
 
 /// A pod on its node at a moment: what the rules are asked about.
 pub struct Case<'a> {
@@ -456,8 +462,10 @@ pub(super) static RULES: &[Rule] = &[
         holds: Holds::OnClaims(|case, failure, claims| {
             let answered =
                 || failure.may_go() && !case.pod.may_own_a_claim() && failure.fenced().is_some();
-            let each = claims.unverified.iter();
-            let each = each.map(|it| format!("claim {}: {}", it.claim, it.cause));
+            let each = claims
+                .unverified
+                .iter()
+                .map(|it| format!("claim {}: {}", it.claim, it.cause));
             let each = joined(each);
             let says = format!("It is unverified whether its storage is on the dead node: {each}.");
             (!claims.unverified.is_empty() && !answered()).then(|| Reason {
@@ -517,7 +525,7 @@ pub(super) static RULES: &[Rule] = &[
             }
             let of = owners(case.pod)
                 .map(|owner| format!("a {}", owner.kind))
-                .collect::<Vec<_>>();
+                .collect_vec();
             let of = if of.is_empty() {
                 "no owner"
             } else {
@@ -562,8 +570,8 @@ pub(super) static RULES: &[Rule] = &[
             } else {
                 ReasonCode::Scratch
             };
-            let names = given_up.iter().map(|claim| claim.claim.as_str());
-            let except = match names.collect::<Vec<_>>().join(", ").as_str() {
+            let mut names = given_up.iter().map(|claim| claim.claim.as_str());
+            let except = match names.join(", ").as_str() {
                 "" => String::new(),
                 names => {
                     format!(" except claims that are given up, which are deleted first: {names}")
@@ -605,12 +613,12 @@ fn answered(case: &Case<'_>, failure: &Failure<'_>, given_up: &[PinnedClaim]) ->
 fn opted_out(case: &Case<'_>) -> Option<Reason> {
     let namespace = case.pod.namespace_opted_out.as_ref().ok();
     let node = case.known().and_then(|node| node.opted_out.as_ref());
-    let carriers = [
+    let mut carriers = [
         ("The pod", case.pod.opted_out.as_ref()),
         ("Its namespace", namespace.and_then(Option::as_ref)),
         ("Its node", node),
-    ];
-    let mut carriers = carriers.into_iter();
+    ]
+    .into_iter();
     let (who, value) = carriers.find_map(|(who, value)| Some((who, value?)))?;
     let odd = match value.as_str() {
         "true" => String::new(),
@@ -793,8 +801,8 @@ fn listed(finalizers: &[String]) -> String {
     format!("{noun} {}", finalizers.join(", "))
 }
 
-fn joined(phrases: impl Iterator<Item = String>) -> String {
-    phrases.collect::<Vec<_>>().join("; ")
+fn joined(mut phrases: impl Iterator<Item = String>) -> String {
+    phrases.join("; ")
 }
 
 fn unheld(case: &Case<'_>) -> String {
@@ -819,12 +827,7 @@ fn passed_or(case: &Case<'_>, none: fn(&Ties) -> bool, seen: &str) -> String {
 
 /// What was seen of its claims, with their names.
 fn of_claims(case: &Case<'_>, seen: &str) -> String {
-    let names = case
-        .pod
-        .claims
-        .named()
-        .map(|(name, _)| name)
-        .collect::<Vec<_>>();
+    let names = case.pod.claims.named().map(|(name, _)| name).collect_vec();
     if names.is_empty() {
         "It uses no claim.".to_owned()
     } else {

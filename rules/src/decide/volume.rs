@@ -4,8 +4,12 @@
 //! the replacement start there. What is between the two, or is not known, is for a person too: without any command that
 //! destroys, because the data may be elsewhere.
 
-use super::answer::{Failure, made};
-use super::reason::{ConfinedClaim, PinnedClaim, Ties, UnverifiedClaim};
+use itertools::Itertools as _;
+
+use super::{
+    answer::{Failure, made},
+    reason::{ConfinedClaim, PinnedClaim, Ties, UnverifiedClaim},
+};
 use crate::facts::{
     AffinityTerm, ClaimFacts, ClaimState, Doubt, NodeFacts, Owned, PodFacts, Read, Requirement,
     ResourceVersion, Storage, Unread, VolumeFacts,
@@ -275,13 +279,13 @@ fn spell(terms: &[AffinityTerm]) -> String {
             },
         );
         let fields = term.fields.then(|| "a field of the node".to_owned());
-        requirements.chain(fields).collect::<Vec<_>>().join(" and ")
+        requirements.chain(fields).join(" and ")
     };
     let terms = terms
         .iter()
         .map(term)
         .filter(|term| !term.is_empty())
-        .collect::<Vec<_>>();
+        .collect_vec();
     if terms.is_empty() {
         "what no node has".to_owned()
     } else {

@@ -2,6 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
+use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use crate::{
@@ -35,11 +36,14 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
                 .push(what);
         }
     }
-    let lines = alike.iter().take(LINES).map(|((_, here, there), what)| {
-        let named = listed(what, NAMES);
-        format!("{here} of {down} NotReady nodes, and {there} of the {others} others: {named}")
-    });
-    let mut lines = lines.collect::<Vec<_>>();
+    let mut lines = alike
+        .iter()
+        .take(LINES)
+        .map(|((_, here, there), what)| {
+            let named = listed(what, NAMES);
+            format!("{here} of {down} NotReady nodes, and {there} of the {others} others: {named}")
+        })
+        .collect_vec();
     if lines.is_empty() && others > 0 {
         lines.push(
             "They share no label, taint or version that most of the other nodes lack.".to_owned(),
@@ -59,7 +63,7 @@ fn when(facts: &ClusterFacts) -> Option<String> {
     let down = real.filter(|node| node.ready != Ready::True);
     let mut times = down
         .filter_map(|node| node.not_ready_since(facts.now))
-        .collect::<Vec<_>>();
+        .collect_vec();
     times.sort();
     let (first, last) = (*times.first()?, *times.last()?);
     let at_once = |from: usize| {

@@ -4,23 +4,24 @@
 //! They come last, and change neither an outcome nor the exit code. What was deleted costs one Event for each owner and
 //! node, what waits for a person one for each pod.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::{StreamExt, future, stream};
 use itertools::Itertools as _;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::advice;
-use crate::cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind};
-use crate::decide::{Reason, ReasonCode, Verdict};
-use crate::facts::{ClusterFacts, NodeRead, PodFacts, Uid};
-use crate::limits::{Judged, Plan};
-use crate::outcome::{Outcome, OutcomeCode};
-use crate::report::page::NAMES;
-use crate::stop::Stop;
-use crate::words::{clean, counted, listed};
+use crate::{
+    advice,
+    cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
+    decide::{Reason, ReasonCode, Verdict},
+    facts::{ClusterFacts, NodeRead, PodFacts, Uid},
+    limits::{Judged, Plan},
+    outcome::{Outcome, OutcomeCode},
+    report::page::NAMES,
+    stop::Stop,
+    words::{clean, counted, listed},
+};
 
 /// The API's limit of a note, in bytes.
 const NOTE_LIMIT: usize = 1_024;

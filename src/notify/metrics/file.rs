@@ -1,9 +1,11 @@
 //! A file for node-exporter's textfile collector, which may read it at any moment: so it is replaced, never rewritten.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
-use std::process;
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, Write as _},
+    path::Path,
+    process,
+};
 
 use super::{Exposition, Family};
 

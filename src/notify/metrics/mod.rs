@@ -15,24 +15,27 @@ mod push;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::{self, Write as _};
-use std::io;
-use std::time::Duration;
+use std::{
+    fmt::{self, Write as _},
+    io,
+    time::Duration,
+};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::cli::{Command, MetricsTo};
-use crate::decide::ReasonCode;
-use crate::exit::Exit;
-use crate::outcome::OutcomeCode;
-use crate::questions::what_if::each_node::Forecast;
-use crate::report::Report;
-use crate::report::notices::NoticeCode;
-use crate::settings::{ModeCode, Settings};
-use crate::stop::Stop;
-use crate::words::after;
+use crate::{
+    cli::{Command, MetricsTo},
+    decide::ReasonCode,
+    exit::Exit,
+    outcome::OutcomeCode,
+    questions::what_if::each_node::Forecast,
+    report::{Report, notices::NoticeCode},
+    settings::{ModeCode, Settings},
+    stop::Stop,
+    words::after,
+};
 
 /// Time limit for handing over: it must not keep a run from ending.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -113,8 +116,10 @@ impl<'a> Metrics<'a> {
 
     /// A forecast in numbers, which stand beside those of runs: by node, how many pods would need a person.
     pub fn take_forecast(&mut self, forecast: &Forecast) {
-        let nodes = forecast.nodes.iter();
-        let nodes = nodes.map(|node| (&node.node, node.counts.needs_person));
+        let nodes = forecast
+            .nodes
+            .iter()
+            .map(|node| (&node.node, node.counts.needs_person));
         self.of_report = vec![(
             "forecast_needs_person",
             "Pods that would need a person if this node died.",
@@ -310,8 +315,9 @@ impl Family {
             let cluster = cluster.map(|cluster| label("cluster", cluster));
             let labels = Some(labels.clone()).filter(|labels| !labels.is_empty());
             let labels = cluster.into_iter().chain(labels).join(",");
-            let labels = Some(labels).filter(|labels| !labels.is_empty());
-            let labels = labels.map(|labels| format!("{{{labels}}}"));
+            let labels = Some(labels)
+                .filter(|labels| !labels.is_empty())
+                .map(|labels| format!("{{{labels}}}"));
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{name}{} {value}", after("", labels));
         }

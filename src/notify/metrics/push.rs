@@ -5,8 +5,10 @@ use http::{Method, Request, header, uri::Scheme};
 use kube::{Client, Config, client::Body, config::AuthInfo};
 
 use super::Exposition;
-use crate::cli::{Login, PushGateway};
-use crate::cluster::{USER_AGENT, root};
+use crate::{
+    cli::{Login, PushGateway},
+    cluster::{USER_AGENT, root},
+};
 
 /// Hands `exposition` to `gateway`. Nothing is repeated, and no redirect followed.
 pub(super) async fn push(

@@ -8,18 +8,19 @@ mod page;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use crate::cli::PodName;
-use crate::decide::{Answer, Case, Evaluation, ReasonCode};
-use crate::exit::{CouldNotRun, Exit, Result};
-use crate::facts::{Owner, PodSummary, ReadError};
-use crate::limits::{Judged, Plan};
-use crate::questions::{Judgement, near};
-use crate::report::page::Page;
-use crate::report::{Render, VERSION, answers_of, in_json};
-use crate::settings::Settings;
-use crate::source::{Gathered, Source, gather};
-use crate::stop::Stop;
-use crate::words::{after, spoken};
+use crate::{
+    cli::PodName,
+    decide::{Answer, Case, Evaluation, ReasonCode},
+    exit::{CouldNotRun, Exit, Result},
+    facts::{Owner, PodSummary, ReadError},
+    limits::{Judged, Plan},
+    questions::{Judgement, near},
+    report::{Render, VERSION, answers_of, in_json, page::Page},
+    settings::Settings,
+    source::{Gathered, Source, gather},
+    stop::Stop,
+    words::{after, spoken},
+};
 
 in_json! {
     /// The answer.
@@ -108,9 +109,11 @@ async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
     // A hint is not worth an error of its own.
     let here = source.summaries(namespace).await.unwrap_or_default();
     let near = near(name, here.iter().map(|pod| pod.name.as_str()));
-    let elsewhere = source.namesakes(name).await.unwrap_or_default();
-    let mut elsewhere = elsewhere
-        .iter()
+    let mut elsewhere = source
+        .namesakes(name)
+        .await
+        .unwrap_or_default()
+        .into_iter()
         .map(|pod| format!("{}/{name}", pod.namespace));
     let elsewhere = Some(elsewhere.join(" and "))
         .filter(|names| !names.is_empty())

@@ -1,12 +1,16 @@
 //! The explanation as a page: the verdict and the rule that decides, then what to do, then what was seen.
 
-use super::Explanation;
 use itertools::Itertools as _;
 
-use crate::decide::{Answer, Evaluation, ReasonCode};
-use crate::report::page::{Block, Entry, Page, Section, Tone, paragraphs, unread};
-use crate::report::phrases;
-use crate::words::after;
+use super::Explanation;
+use crate::{
+    decide::{Answer, Evaluation, ReasonCode},
+    report::{
+        page::{Block, Entry, Page, Section, Tone, paragraphs, unread},
+        phrases,
+    },
+    words::after,
+};
 
 /// The lines of a text without all rules.
 const LINES: usize = 30;

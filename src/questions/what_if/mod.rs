@@ -13,17 +13,18 @@ use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use self::supposed::{Memory, Supposed};
-use crate::codes::codes;
-use crate::decide::{Reason, ReasonCode, Verdict};
-use crate::exit::{CouldNotRun, Exit, Result};
-use crate::facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay};
-use crate::limits::{FEW_NODES, Judged, Plan};
-use crate::questions::{Judgement, joined, near};
-use crate::report::page::Page;
-use crate::report::{BreakerEntry, Render, SettingsEntry, VERSION, in_json, notes, tally};
-use crate::settings::Settings;
-use crate::source::{Gathered, Source, Standings, gather};
-use crate::stop::Stop;
+use crate::{
+    codes::codes,
+    decide::{Reason, ReasonCode, Verdict},
+    exit::{CouldNotRun, Exit, Result},
+    facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay},
+    limits::{FEW_NODES, Judged, Plan},
+    questions::{Judgement, joined, near},
+    report::{BreakerEntry, Render, SettingsEntry, VERSION, in_json, notes, page::Page, tally},
+    settings::Settings,
+    source::{Gathered, Source, Standings, gather},
+    stop::Stop,
+};
 
 /// The share of a zone's nodes from which on Kubernetes evicts slowly, or not at all.
 const KUBERNETES_PERCENT: usize = 55;

@@ -3,9 +3,13 @@
 use itertools::Itertools as _;
 
 use super::{Fate, PodFate, WhatIf};
-use crate::report::LINES;
-use crate::report::page::{Block, Entry, Page, Section, Tag, Tone, paragraphs, unread};
-use crate::words::{after, counted, counts};
+use crate::{
+    report::{
+        LINES,
+        page::{Block, Entry, Page, Section, Tag, Tone, paragraphs, unread},
+    },
+    words::{after, counted, counts},
+};
 
 pub(super) fn page(answer: &WhatIf) -> Page {
     let summary = summary(answer);

@@ -3,20 +3,24 @@
 //!
 //! A [`Memory`] is for many such suppositions about one cluster: what they all ask is asked once.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
-use crate::cluster::PodsOf;
-use crate::exit::Result;
-use crate::facts::{
-    Attachment, ClaimLook, Namespaces, NodeFacts, NodeRead, PodSummary, Read, ReadError, Ready,
-    Traits,
+use crate::{
+    cluster::PodsOf,
+    exit::Result,
+    facts::{
+        Attachment, ClaimLook, Namespaces, NodeFacts, NodeRead, PodSummary, Read, ReadError, Ready,
+        Traits,
+    },
+    kubernetes::{RawPod, RawStatefulSet},
+    source::{Pods, Scan, Source, Standings, Wanted},
 };
-use crate::kubernetes::{RawPod, RawStatefulSet};
-use crate::source::{Pods, Scan, Source, Standings, Wanted};
 
 /// Answers of a source that stay the same, whatever is supposed.
 #[derive(Default)]

@@ -12,10 +12,11 @@ use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use self::svg::Axis;
-use super::page::{Block, Entry, Page, Section, entries};
-use super::phrases;
-use crate::advice::Step;
-use crate::words::clean;
+use super::{
+    page::{Block, Entry, Page, Section, entries},
+    phrases,
+};
+use crate::{advice::Step, words::clean};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");

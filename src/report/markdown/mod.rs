@@ -6,10 +6,14 @@
 
 use itertools::Itertools as _;
 
-use super::page::{Block, Entry, Page, Word, unfolded};
-use super::phrases::command;
-use crate::advice::Step;
-use crate::words::{after, clean};
+use super::{
+    page::{Block, Entry, Page, Word, unfolded},
+    phrases::command,
+};
+use crate::{
+    advice::Step,
+    words::{after, clean},
+};
 
 /// Writes `page` as Markdown.
 pub fn write(page: &Page) -> String {

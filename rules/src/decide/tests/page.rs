@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use expect_test::expect_file;
 
-use crate::decide::{ReasonCode, Verdict, rules::RULES};
-use crate::outcome::{OutcomeCode, ReplacementState};
+use crate::{
+    decide::{ReasonCode, Verdict, rules::RULES},
+    outcome::{OutcomeCode, ReplacementState},
+};
 
 fn table<'a>(of: &str, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let rows = rows

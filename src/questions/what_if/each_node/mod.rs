@@ -10,20 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 
-use super::supposed::{Memory, Supposed};
-use super::{Fate, Replicas, Workload, alone, fate, unjudged};
-use crate::cluster::MAX_IN_FLIGHT;
-use crate::codes::codes;
-use crate::decide::ReasonCode;
-use crate::exit::{CouldNotRun, Exit, Result};
-use crate::facts::{NodeRead, PodSummary, ReadError, Stay, Unread};
-use crate::limits::Plan;
-use crate::report::page::Page;
-use crate::report::{Render, SettingsEntry, VERSION, detaches_late, in_json};
-use crate::settings::Settings;
-use crate::source::{Source, gather};
-use crate::stop::Stop;
-use crate::words::natural;
+use super::{
+    Fate, Replicas, Workload, alone, fate,
+    supposed::{Memory, Supposed},
+    unjudged,
+};
+use crate::{
+    cluster::MAX_IN_FLIGHT,
+    codes::codes,
+    decide::ReasonCode,
+    exit::{CouldNotRun, Exit, Result},
+    facts::{NodeRead, PodSummary, ReadError, Stay, Unread},
+    limits::Plan,
+    report::{Render, SettingsEntry, VERSION, detaches_late, in_json, page::Page},
+    settings::Settings,
+    source::{Source, gather},
+    stop::Stop,
+    words::natural,
+};
 
 /// The toleration that `docs/downtime.md` compares with the default of 300 seconds.
 const SHORT_TOLERATION: i64 = 60;
@@ -161,8 +165,9 @@ pub async fn run_on(
     let (standings, _) = standings
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
     let look = |name: &String| look(source, &memory, settings, &seen, name.clone());
-    let looks = futures_util::stream::iter(standings.keys()).map(look);
-    let mut looks = looks.buffer_unordered(MAX_IN_FLIGHT);
+    let mut looks = futures_util::stream::iter(standings.keys())
+        .map(look)
+        .buffer_unordered(MAX_IN_FLIGHT);
     let (mut nodes, mut replicas) = (Vec::new(), Replicas::default());
     let mut unread = false;
     while let Some(look) = looks.try_next().await? {
@@ -239,8 +244,8 @@ async fn look(
     let judged = plan
         .pods
         .iter()
-        .map(|judged| (judged.pod.uid.as_str(), judged));
-    let judged = judged.collect::<BTreeMap<_, _>>();
+        .map(|judged| (judged.pod.uid.as_str(), judged))
+        .collect::<BTreeMap<_, _>>();
     let mut forecast = NodeForecast {
         breaker_holds: plan.hold.is_some(),
         node,

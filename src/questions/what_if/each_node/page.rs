@@ -3,10 +3,14 @@
 use itertools::Itertools as _;
 
 use super::{Change, Forecast, NodeForecast};
-use crate::report::LINES;
-use crate::report::page::{Block, Entry, Page, Section, Tone, paragraphs, unread};
-use crate::report::phrases::seconds;
-use crate::words::{after, counted, counts};
+use crate::{
+    report::{
+        LINES,
+        page::{Block, Entry, Page, Section, Tone, paragraphs, unread},
+        phrases::seconds,
+    },
+    words::{after, counted, counts},
+};
 
 pub(super) fn page(answer: &Forecast) -> Page {
     let summary = summary(answer);
@@ -75,8 +79,9 @@ fn line(node: &NodeForecast) -> Entry {
 
 fn says(node: &NodeForecast) -> Vec<String> {
     let numbers = &node.counts;
-    let waits = counts([(numbers.wait_for_volume, "waits|wait")]).next();
-    let waits = waits.map(|waits| format!(" ({waits} for a volume)"));
+    let waits = counts([(numbers.wait_for_volume, "waits|wait")])
+        .next()
+        .map(|waits| format!(" ({waits} for a volume)"));
     let back = format!("{} of {} back", numbers.comes_back, numbers.evicted);
     let time = (numbers.seconds > 0).then(|| format!("after {}", seconds(numbers.seconds)));
     let holds = node.breaker_holds.then(|| "breaker holds".to_owned());
