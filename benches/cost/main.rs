@@ -234,6 +234,16 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     );
     let path = format!("PATH={path}");
     let script = ["env", &path, "bash", "-c", SCRIPT];
+    // What a forecast of every node is measured by: those pods, listed once, in the same pages.
+    let list = [
+        "env",
+        &path,
+        "kubectl",
+        "get",
+        "pods",
+        "--all-namespaces",
+        "--output=name",
+    ];
     let log = cluster.dir.join("logs/measured.log");
 
     let mut filled = Filled::new(cluster, dead, stuck);
@@ -277,6 +287,9 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
                 });
                 run(6, "pod-reaper what-if --each-node", &mut || {
                     measure(&straight, &log, &each_node)
+                });
+                run(7, "kubectl get pods, all once", &mut || {
+                    measure(&straight, &log, &list)
                 });
                 filled.stick();
                 run(1, "pod-reaper", &mut || measure(&straight, &log, &ours));
