@@ -78,7 +78,8 @@ async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> 
             )
             .await
         }
-        _ => {
+        // The others are printed before there are settings.
+        Command::Run | Command::Completions(_) | Command::Man | Command::Version => {
             let report = run::run(settings, stop).await?;
             metrics.take(&report);
             output::write(report, form, stop).await

@@ -119,7 +119,8 @@ impl ClusterFacts {
 /// The value of `pod-reaper.io/skip` by which each namespace is opted out, where it is, by its name.
 pub type Namespaces = BTreeMap<String, Option<String>>;
 
-/// That value for one of them, by a list that may have failed. One that is missing may be a malformed one.
+/// The value by which one namespace is opted out, by a list that may have failed. A namespace that is missing from the list
+/// may be a malformed one, so that is unread.
 pub fn opted_out(namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
     let found = namespaces.as_ref().map_err(Unread::clone)?.get(name);
     found
@@ -408,7 +409,7 @@ pub enum Census {
     Counted {
         /// All real nodes.
         all: Tally,
-        /// Those without the control-plane role.
+        /// The real nodes without the control-plane role.
         workers: Tally,
         /// A pod could start on one of them.
         room: bool,
@@ -543,7 +544,7 @@ pub struct PodFacts {
     pub mirror: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, where that opts it out.
     pub opted_out: Option<String>,
-    /// The same of its namespace.
+    /// The value of `pod-reaper.io/skip` on its namespace, where that opts it out.
     pub namespace_opted_out: Read<Option<String>>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
@@ -718,7 +719,7 @@ pub struct Unasked {
     pub stays: Option<Stay>,
     /// For how many seconds it tolerates a node whose kubelet is silent; `None` is for ever.
     pub tolerates_silence: Option<i64>,
-    /// The same of one whose kubelet says that it is not Ready.
+    /// For how many seconds it tolerates a node whose kubelet says that it is not Ready; `None` is for ever.
     pub tolerates_not_ready: Option<i64>,
 }
 
@@ -826,13 +827,13 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// That something is so.
+    /// A doubt that is a fact.
     pub fn proved(why: impl Into<String>) -> Self {
         let why = why.into();
         Self { why, proved: true }
     }
 
-    /// That something could not be found out.
+    /// A doubt because something could not be found out.
     pub fn unread(why: impl Into<String>) -> Self {
         let why = why.into();
         Self { why, proved: false }

@@ -58,7 +58,7 @@ impl fmt::Display for NamespaceFilter {
 pub struct NodeSelectors {
     /// Treat those that any of these selects as leaf nodes.
     pub leaf: Vec<NodeSelector>,
-    /// Those that any of these selects are certainly off.
+    /// Nodes that any of these selects are certainly off.
     pub fenced: Vec<NodeSelector>,
 }
 

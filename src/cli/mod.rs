@@ -35,7 +35,7 @@ pub enum Command {
     Run,
     /// With the nodes that are supposed to die, at least one.
     WhatIf(Vec<String>),
-    /// The same of every node by itself.
+    /// The forecast of every node by itself.
     EachNode,
     Explain {
         pod: PodName,

@@ -195,7 +195,7 @@ pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
         .ok_or_else(|| "write namespace and pod, such as vault/vault-0".to_owned())
 }
 
-/// Those that completion is tested in.
+/// The shells that completion is tested in.
 pub(super) fn shell() -> impl TypedValueParser<Value = Shell> {
     PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>())
 }

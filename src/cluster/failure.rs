@@ -209,7 +209,7 @@ fn certificate(why: &CertificateError) -> String {
 }
 
 impl Cluster {
-    /// That a reading failed without which nothing can be judged, and what to do about it.
+    /// The error where a reading failed that nothing can be judged without, and what to do about it.
     pub fn could_not(&self, what: &str) -> impl Fn(Failure) -> CouldNotRun {
         move |failure| {
             let address = "check that this is the address of an API server";

@@ -58,7 +58,7 @@ pub struct Scan {
     /// The API server's clock; `None` where it did not say the time.
     pub now: Option<Timestamp>,
     pub nodes: usize,
-    /// Those that do not say `Ready`, or say something that is not understood.
+    /// Nodes that do not say `Ready`, or say something that is not understood.
     pub not_ready: Vec<String>,
     /// A node that says `Ready`, is not cordoned, has no control-plane role, and is no leaf node by its name. A row shows
     /// neither the other marks nor the taints.
@@ -79,12 +79,12 @@ pub struct NodeLook {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodsOf {
     Node(String),
-    /// Those that have no node yet.
+    /// Pods that have no node yet.
     NoNode,
-    /// Those whose phase is final, on any node.
+    /// Pods whose phase is final, on any node.
     Finished,
     Namespace(String),
-    /// Those of one name, in any namespace.
+    /// Pods of one name, in any namespace.
     Name(String),
 }
 

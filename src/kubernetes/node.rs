@@ -442,7 +442,7 @@ impl RawNode {
 pub struct NodeLeases {
     /// Its own; `None` where it has none.
     pub own: Read<Option<RawLease>>,
-    /// Those of the API servers, where it may have one; none where the account may not list them.
+    /// The leases of API servers, where this node may run one; none where the account may not list them.
     pub api_servers: Read<Vec<RawLease>>,
 }
 

@@ -11,7 +11,7 @@ use crate::facts::{ClaimUse, Claims, Identity, Owner, PodFacts, PodSummary, Read
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
 pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// The same of a node whose kubelet says that it is not Ready.
+/// The taint of a node whose kubelet says that it is not Ready.
 pub(super) const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// For how many seconds a pod that says nothing tolerates either: Kubernetes writes that into each new pod.
 const DEFAULT_SECONDS: i64 = 300;
@@ -61,7 +61,7 @@ raw! {
         name: String,
         persistent_volume_claim: Option<ClaimSource>,
         ephemeral: Option<IgnoredAny>,
-        // Those that two pods may use at once.
+        // Two pods may use such a volume at once.
         config_map: Option<IgnoredAny>,
         secret: Option<IgnoredAny>,
         projected: Option<IgnoredAny>,

@@ -1,4 +1,4 @@
-//! How a page gets along with the lines that a text of it has: it is for one look.
+//! Fits a page into the lines that a text may have: it is for one look.
 //!
 //! Each section gets the lines that those before it, which matter more, leave; and every section is sure of a few. Cards
 //! are shown in brief before any is whole. Rows, and cards for which there is no room, are counted by their kind. What is

@@ -169,7 +169,7 @@ pub fn overdue(overdue_seconds: i64) -> String {
     }
 }
 
-/// That of the longest overdue of several.
+/// How long the longest overdue of several pods is overdue.
 pub fn overdue_up_to(overdue_seconds: i64) -> String {
     overdue(overdue_seconds).replace("overdue ", "overdue up to ")
 }

@@ -44,7 +44,7 @@ impl<'a> Live<'a> {
         Unread(cause)
     }
 
-    /// The same of what only giving up claims needs: it may lack a right of its own.
+    /// What only giving up claims needs could not be read: the account may lack that right alone.
     fn unread_to_give_up(&self, what: String, failure: &Failure) -> Unread {
         let lacks = if failure.forbids() {
             "; cronjob/components/answers grants that right"

@@ -49,7 +49,7 @@ pub trait Source {
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>>;
     /// What there is to know about the pods of a namespace, as far as each could be read.
     async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>>;
-    /// The same of all of its pods that use claims: one that could not be read may use any.
+    /// All pods of a namespace that use claims. A pod that could not be read may use any claim, so it makes this an error.
     async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>>;
     /// The pods of that name in any namespace.
     async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>>;

@@ -72,7 +72,7 @@ pub struct Options {
 /// Which pods of a snapshot are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pods {
-    /// Those that a run judges.
+    /// The pods that a run judges.
     Terminating,
     /// All.
     Every,
@@ -88,7 +88,7 @@ pub struct Saved {
     objects: BTreeMap<Key, Box<dyn Any + Send>>,
     /// By node; of a run each is taken only once, as there may be tens of thousands.
     pods: RefCell<BTreeMap<Option<String>, Vec<RawPod>>>,
-    /// Those that have a pod.
+    /// Nodes that have a pod.
     pod_namespaces: BTreeSet<String>,
     every_pod: bool,
     /// By node, the pods whose deletion was not requested.
@@ -123,7 +123,7 @@ pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved> {
     .map_err(in_snapshot(file))
 }
 
-/// That a snapshot cannot be judged, naming it.
+/// The error that a snapshot cannot be judged, with its name.
 pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
@@ -320,7 +320,7 @@ impl Saved {
         }
     }
 
-    /// The same of a kind that may not have been saved.
+    /// Finds an object of a kind that may not have been saved.
     fn find<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
         if !self.is_saved::<T>() {
             let [_, plural] = T::API;

@@ -40,7 +40,7 @@ impl<'a> Failure<'a> {
         heard.chain(kubelet).collect()
     }
 
-    /// The same as phrases.
+    /// The signs of life as phrases.
     pub(super) fn signs(&self) -> Vec<String> {
         let signs = self.signs_of_life();
         signs.iter().map(|sign| seen(sign, self.now)).collect()

@@ -76,7 +76,7 @@ pub struct UnverifiedClaim {
 }
 
 impl Reason {
-    /// That this was seen, which is about no claim.
+    /// A reason that is about no claim.
     pub fn new(code: ReasonCode, sentence: impl Into<String>) -> Self {
         Self {
             code,
@@ -85,7 +85,7 @@ impl Reason {
         }
     }
 
-    /// That a fact could not be read: which, and why.
+    /// The reason where a fact could not be read: `what` says which, and why.
     pub(super) fn unread(what: &str) -> Self {
         Self::new(ReasonCode::FactsUnread, unread(what))
     }

@@ -54,7 +54,7 @@ pub(super) fn check(failure: &Failure<'_>, claims: &[ClaimFacts]) -> Ties {
                 "claim {claim} is its own alone and goes with it, data included"
             ));
         }
-        // Such a claim is made with its pod. What its volume is decides rule 16 alone, which has to be known.
+        // A pod's own ephemeral claim goes with it and binds nothing. Only rule 16 (`shared-disk`) needs to know its volume.
         let temporary = owned && facts.ephemeral;
         let mut missing_volume = None;
         let mut cause = match (&facts.state, &facts.owned) {

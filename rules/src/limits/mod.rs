@@ -79,7 +79,7 @@ impl Judged {
         limit.map_or(self.reason.code, |limit| limit.code)
     }
 
-    /// That as a sentence.
+    /// What decided, as a sentence.
     pub fn sentence(&self) -> String {
         self.limit
             .as_ref()
