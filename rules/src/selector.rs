@@ -3,7 +3,7 @@
 //! The API server would evaluate a label selector for us, but a snapshot has no server; kube writes selectors and reads
 //! none.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
+use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, sync::LazyLock};
 
 use regex::Regex;
 
@@ -178,7 +178,9 @@ impl FromStr for Selector {
 
     /// Reads requirements, separated by commas.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let shape = Regex::new(REQUIREMENT).map_err(|error| error.to_string())?;
+        static SHAPE: LazyLock<Result<Regex, regex::Error>> =
+            LazyLock::new(|| Regex::new(REQUIREMENT));
+        let shape = SHAPE.as_ref().map_err(ToString::to_string)?;
         let mut requirements = Vec::new();
         let mut rest = Some(text);
         while let Some(part) = rest {
