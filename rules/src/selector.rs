@@ -169,7 +169,7 @@ impl fmt::Display for Selector {
 }
 
 /// One requirement, and what comes after it: `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` or `!a`.
-const REQUIREMENT: &str = r"(?x)^\s* (?<not>!)? \s* (?<key>[^\s!=<>(),]+)
+const REQUIREMENT: &str = r"(?xs)^\s* (?<not>!)? \s* (?<key>[^\s!=<>(),]+)
     (?: \s+ (?<set>in|notin) \s* \( (?<values>[^()]*) \) | \s* (?<sign>==?|!=|<|>) (?<value>[^,()]*) )?
     \s* (?: $ | ,(?<rest>.*)$ )";
 
@@ -297,6 +297,7 @@ mod tests {
             ("disks<3", false),
             ("type>2", false),
             ("absent<3", false),
+            ("type,\n  !absent", true),
         ] {
             let parsed: Selector = selector.parse().expect(selector);
             assert_eq!(parsed.matches(&node), matches, "{selector}");

@@ -54,11 +54,11 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
                 = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
                 = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             it says that it is not Ready: local; renewed; ready False
-                = Risk: Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again. --kubelet-alive=reap has such pods force-deleted.
+                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again.
                 = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
             it renews its lease: local; renewed; lease 0s
             it is reported from: local; renewed; virt-handler 0s
-                = Risk: Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again. --kubelet-alive=reap has such pods force-deleted.
+                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again.
                 = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
             it has an unread lease: local; renewed; lease unread
         "#]],

@@ -75,14 +75,15 @@ reasons! {
     KosmosLeaf = "kosmos-leaf" => Manual,
         "Its node stands for another cluster, joined by Kosmos. NotReady mostly means that the \
          link is cut: the pod may well be running.",
-        "Do not force-delete it: a second copy would start, and Kosmos may never end the first. \
-         Repairing the link ends the pod within seconds, so choose the moment. If that cluster is \
-         lost for good, delete the node.";
+        "Do not force-delete it: a second copy would start, and Kosmos may never end the first; \
+         without a controller it is lost. Repairing the link ends the pod within seconds, so \
+         choose the moment. If that cluster is lost for good, delete the node, not its pods: what \
+         runs there may run on.";
     VirtualNode = "virtual-node" => Manual,
         "Its node is a program that runs or simulates pods elsewhere (Virtual Kubelet, Liqo, \
          interLink, KWOK or the like), and does not report: the pod may well be running.",
         "Bring that program back: it then ends the pod by itself. Do not force-delete the pod: a \
-         second copy would start beside it.";
+         second copy would start beside it, and the program may delete the first by name later.";
     EdgeNode = "edge-node" => Manual,
         "Its node is a machine that works on while it is cut off (KubeEdge, OpenYurt, SuperEdge, \
          EKS Hybrid Nodes). NotReady mostly means that the link is cut: the pod may well be \
@@ -113,9 +114,10 @@ reasons! {
          that reports keeps so, or something on the machine was heard since. The containers most \
          likely run, so --kubelet-alive protects all pods but those that may run twice \
          (hold-unique), or all (hold).",
-        "Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. \
+        "Do not force-delete it: it most likely runs, and would run beside its replacement. \
+         Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. \
          Or power the machine off: once it was silent for --node-not-ready-for, a run judges the \
-         pod again. --kubelet-alive=reap has such pods force-deleted.";
+         pod again.";
     AlreadyForced = "already-forced" => Manual,
         "It was force-deleted before it had finished, and finalizers still hold it. Another \
          delete changes nothing.",

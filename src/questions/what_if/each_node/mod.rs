@@ -99,7 +99,9 @@ in_json! {
         pub needs_person: usize,
         /// Pods that a rule has wait, or leaves alone.
         pub left_terminating: usize,
-        /// Pods in namespaces that the filter leaves out: no run would reap them.
+        /// Pods that tolerate a silent node for ever: they stay on it, down, and nothing evicts them.
+    pub stays_down: usize,
+    /// Pods in namespaces that the filter leaves out: no run would reap them.
         pub left_out: usize,
         /// Workloads without a replica anywhere else.
         pub without_replica: usize,
@@ -114,8 +116,6 @@ in_json! {
 pub(crate) struct Hints {
     /// `seconds`, if no pod tolerated a silent node for more than [`SHORT_TOLERATION`].
     tolerating_less: i64,
-    /// Pods that tolerate a silent node for ever.
-    tolerate_for_ever: usize,
     /// Pods of `StatefulSet`s that a local volume keeps.
     local: usize,
 }
@@ -258,11 +258,12 @@ async fn look(
             counts.left_out += usize::from(pod.evicted());
             continue;
         }
-        hints.tolerate_for_ever += usize::from(pod.stays == Some(Stay::Tolerates));
+        counts.stays_down += usize::from(pod.stays == Some(Stay::Tolerates));
         let judged = judged.get(pod.uid.as_str());
         let fate = match judged {
             Some(judged) => fate(pod, &judged.reason),
-            None if pod.evicted() => continue,
+            // What a verdict needs could not be read of it.
+            None if pod.evicted() => Fate::LeftTerminating,
             None => unjudged(pod).0,
         };
         match fate {
@@ -314,10 +315,12 @@ impl Counts {
             lost,
             needs_person,
             left_terminating,
+            stays_down,
             left_out,
             without_replica,
             seconds,
         } = other;
+        self.stays_down += stays_down;
         self.evicted += evicted;
         self.comes_back += comes_back;
         self.wait_for_volume += wait_for_volume;
@@ -339,11 +342,13 @@ impl NodeForecast {
             lost,
             needs_person,
             left_terminating,
+            stays_down,
             without_replica,
             seconds,
             ..
         } = self.counts;
-        let bad = (needs_person, lost, without_replica, left_terminating);
+        let stays = left_terminating + stays_down;
+        let bad = (needs_person, lost, without_replica, stays);
         let late = (wait_for_volume, seconds, evicted);
         (std::cmp::Reverse((bad, late)), natural(&self.node))
     }
@@ -354,11 +359,12 @@ impl NodeForecast {
             lost,
             needs_person,
             left_terminating,
+            stays_down,
             left_out,
             without_replica,
             ..
         } = self.counts;
-        lost + needs_person + left_terminating + left_out + without_replica == 0
+        lost + needs_person + left_terminating + stays_down + left_out + without_replica == 0
             && !self.breaker_holds
     }
 
@@ -366,9 +372,9 @@ impl NodeForecast {
     fn changes(&self) -> Vec<Change> {
         let Hints {
             tolerating_less,
-            tolerate_for_ever,
             local,
         } = self.hints;
+        let stays_down = self.counts.stays_down;
         let (sooner, reaped) = (
             self.counts.seconds - tolerating_less,
             self.counts.seconds > 0,
@@ -392,9 +398,9 @@ impl NodeForecast {
             ),
             change(
                 Setting::Toleration,
-                tolerate_for_ever > 0,
+                stays_down > 0,
                 "tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate it for ever: they would be evicted",
-                tolerate_for_ever,
+                stays_down,
                 0,
             ),
             change(

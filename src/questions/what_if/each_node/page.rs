@@ -23,7 +23,7 @@ pub(super) fn page(answer: &Forecast) -> Page {
             answer.judged_at.strftime("%F %TZ"),
             after(", by ", answer.snapshot.as_ref())
         ),
-        settings: "Assumed: that node alone dies. A time counts from when Kubernetes calls it unreachable, until a run may \
+        settings: "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when Kubernetes calls it unreachable, until a run may \
                    reap the last of its pods: toleration, grace period and thresholds. what-if NODE names the pods."
             .to_owned(),
         lead: vec![Block::says(Tone::Strong, lead)],
@@ -90,6 +90,7 @@ fn says(node: &NodeForecast) -> Vec<String> {
         (numbers.lost, "lost"),
         (numbers.without_replica, "workload away|workloads away"),
         (numbers.left_terminating, "stuck"),
+        (numbers.stays_down, "stays down|stay down"),
         (numbers.left_out, "left out"),
     ])
     .chain([back + &after("", waits)])
@@ -121,6 +122,10 @@ fn summary(answer: &Forecast) -> String {
         (
             whole.without_replica,
             "workload has no other replica|workloads have no other replica",
+        ),
+        (
+            whole.stays_down,
+            "stays down, never evicted|stay down, never evicted",
         ),
         (
             whole.left_terminating + whole.left_out,

@@ -74,7 +74,7 @@ fn cluster() -> Vec<Value> {
 fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
     let answer = foretold(&audit(), &cluster());
     let nodes = answer.nodes.iter().map(|node| node.node.as_str());
-    assert_eq!(nodes.collect::<Vec<_>>(), ["a", "d", "b", "c", "f", "e"]);
+    assert_eq!(nodes.collect::<Vec<_>>(), ["d", "a", "b", "c", "f", "e"]);
     let counts = |name: &str| {
         let node = answer.nodes.iter().find(|node| node.node == name);
         node.expect("it is there").counts.clone()
@@ -102,27 +102,29 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
     assert_eq!((counts("a").needs_person, counts("d").needs_person), (1, 1));
     expect![[r#"
         Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
-        replica, 3 come back, reaped after at most 1h 10m; 1 leaf node left out. Exit code 0.
+        replica, 1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left
+        out. Exit code 0.
 
         SOMETHING IS AWAY, LOST OR LEFT, THE WORST FIRST: 4 nodes
+          d  1 needs you  1 stays down  0 of 1 back
           a  1 needs you  0 of 1 back
-          d  1 needs you  0 of 1 back
           b  1 lost  0 of 1 back  after 15m 30s
           c  1 workload away  2 of 2 back (1 waits for a volume)  after 1h 10m
 
         EVERYTHING COMES BACK: 2 nodes
           Up to 1 pod of a node, reaped after at most 15m 30s.
 
-        WHAT WOULD HELP A
-          saves up to 1 pod: component scratch, once the claims that nobody would miss are annotated
-          pod-reaper.io/scratch: "true"
+        WHAT WOULD HELP D
+          saves up to 1 pod: tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate
+          it for ever: they would be evicted
 
         pod-reaper 0.3.0: what if one node died? As of 2026-01-31 03:00:00Z, by state.json. Nothing was
-        changed. Assumed: that node alone dies. A time counts from when Kubernetes calls it unreachable,
-        until a run may reap the last of its pods: toleration, grace period and thresholds. what-if NODE
-        names the pods.
+        changed. Assumed: that node alone dies, and a zone has another node for its volumes. A time counts
+        from when Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration,
+        grace period and thresholds. what-if NODE names the pods.
         Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
-        replica, 3 come back, reaped after at most 1h 10m; 1 leaf node left out. Exit code 0.
+        replica, 1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left
+        out. Exit code 0.
     "#]].assert_eq(&text::write(&answer.page(), Screen::default()));
 }
 
@@ -141,14 +143,25 @@ fn what_would_help_the_worst_node_is_named_with_what_it_saves() {
         saves.collect::<Vec<_>>()
     };
     let mut objects = cluster();
-    assert_eq!(saves(&objects), [(Setting::Scratch, 1, 0)]);
-    objects.retain(|object| object["metadata"]["name"] != "db-0");
     assert_eq!(saves(&objects), [(Setting::Toleration, 1, 0)]);
-    for gone in ["held-0", "bare-0", "kept-0"] {
+    objects.retain(|object| object["metadata"]["name"] != "kept-0");
+    assert_eq!(saves(&objects), [(Setting::Scratch, 1, 0)]);
+    for gone in ["db-0", "held-0", "bare-0"] {
         objects.retain(|object| object["metadata"]["name"] != gone);
     }
     let sooner = [(Setting::Toleration, 0, 3_510), (Setting::Eager, 0, 480)];
     assert_eq!(saves(&objects), sooner);
+}
+
+/// Nothing evicts it, so nothing is Terminating: that is no all-clear.
+#[test]
+fn a_pod_that_is_never_evicted_is_no_good_end() {
+    let mut objects = cluster();
+    objects.retain(|object| object["metadata"]["name"] != "held-0");
+    let answer = foretold(&audit(), &objects);
+    let node = answer.nodes.iter().find(|node| node.node == "d");
+    let node = node.expect("it is there");
+    assert_eq!((node.counts.stays_down, node.is_harmless()), (1, false));
 }
 
 #[test]
