@@ -77,7 +77,7 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
             && screen.contains("7 would be deleted"),
         "{screen}"
     );
-    let unique = "vault: StatefulSet vault: vault-0 on ds06; overdue up to";
+    let unique = "vault: StatefulSet/vault: vault-0 on ds06; overdue up to";
     let unique = screen
         .lines()
         .find(|line| line.contains(unique))
