@@ -139,8 +139,10 @@ fn the_scan_chooses_what_reading_everything_chooses() {
     assert!(!enough || many, "{counts:?}");
 }
 
+type Is = fn(&Reason) -> bool;
+
 /// Reasons that depend on what the one source asks for and the other has.
-const SEEN: [(&str, fn(&Reason) -> bool); 11] = [
+const SEEN: [(&str, Is); 11] = [
     ("no controller", |reason| notes(reason, "nothing brings")),
     ("waits", |reason| notes(reason, "its replacement waits")),
     ("answered", |reason| reason.code == ReasonCode::Answered),
