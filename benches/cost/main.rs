@@ -140,6 +140,8 @@ impl Asked {
                 "--delay-ms" => asked.delay = Duration::from_millis(number() as u64),
                 "--binary" => asked.binary = value.into(),
                 "--out" => asked.out = value.into(),
+                // Cargo gives it to every benchmark.
+                "--bench" => {}
                 _ => panic!(
                     "{argument} is none of --sizes=1000x10000,1000x50000 --dead= --stuck= --rounds= \
                      --script-rounds= --delay-ms= --binary= --out="
