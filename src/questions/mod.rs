@@ -28,6 +28,7 @@ pub mod explain;
 pub mod what_if;
 
 use itertools::Itertools as _;
+use jiff::Timestamp;
 
 use crate::{
     advice::{Advice, Step, advise},
@@ -35,10 +36,11 @@ use crate::{
     facts::ClusterFacts,
     limits::{Judged, Plan},
     report::{
-        in_json, notes,
+        VERSION, in_json, notes,
         page::{Block, Tone},
     },
     settings::Settings,
+    words::after,
 };
 
 in_json! {
@@ -57,6 +59,42 @@ in_json! {
         pub risk: Option<String>,
         /// What a person should do, in order.
         pub steps: Vec<Step>,
+    }
+}
+
+in_json! {
+    /// What every answer begins with.
+    #[derive(Default)]
+    pub struct Head {
+        /// Version of this form.
+        pub version: u8,
+        /// Version of the program.
+        pub program_version: &'static str,
+        /// The snapshot's file name; null where a cluster was read.
+        pub snapshot: Option<String>,
+        /// The moment of the facts.
+        pub judged_at: Timestamp,
+    }
+}
+
+impl Head {
+    fn new(settings: &Settings, facts: &ClusterFacts) -> Self {
+        Self {
+            version: VERSION,
+            program_version: env!("CARGO_PKG_VERSION"),
+            snapshot: settings.task.snapshot(),
+            judged_at: facts.now,
+        }
+    }
+
+    /// What was asked, of which moment and by what.
+    fn about(&self, asked: &str) -> String {
+        format!(
+            "pod-reaper {}: {asked} {}{}. Nothing was changed.",
+            self.program_version,
+            self.judged_at.strftime("%F %TZ"),
+            after(", by ", self.snapshot.as_ref())
+        )
     }
 }
 

@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use super::{Source, each};
 use crate::{
-    cluster::{Cluster, Failure},
+    cluster::{Cluster, Failure, PodsOf},
     decide::{Case, GiveUp, Policy, to_ask},
     facts::{
         ClaimFacts, ClaimLook, ClaimState, Claims, ClusterFacts, Doubt, NodeRead, Owned, PodFacts,
@@ -44,37 +44,26 @@ pub(super) async fn look_up(
         ..Found::default()
     };
     let mut due = pods.iter_mut().filter(needed).collect_vec();
-    // A claim may be several pods'.
-    let claims = due
-        .iter()
-        .flat_map(|pod| pod.claims.named().map(|(name, _)| key(pod, name)))
-        .collect::<BTreeSet<_>>();
-    let claim = |(namespace, name): Key| async move { source.claim(&namespace, &name).await };
-    found.claims = each(claims, claim).await;
-    for pod in &mut due {
-        if let Some(known) = found.claims_of(pod) {
-            pod.claims = Claims::Known(known);
-        }
-    }
-    // One request a distinct term.
+    found.look_at_claims(source, &mut due).await;
+    found.look_at_owned(source, &mut due).await;
+    select_nodes(source, facts, &mut due).await;
+    // Of claims that may be given up with their pods, more has to be known.
+    let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
+    let due = due.into_iter().filter_map(|pod| Some((asks(pod)?, pod)));
+    found.look_at_given_up(source, due.collect()).await;
+    pods
+}
+
+/// Asks which nodes the volumes of `due` allow, once for each distinct term.
+async fn select_nodes(source: &impl Source, facts: &ClusterFacts, due: &mut [&mut PodFacts]) {
     let selectors = due
         .iter()
         .flat_map(|pod| selectors(facts, pod))
         .collect::<BTreeSet<_>>();
     let select = |selector: String| async move { source.real_nodes(&selector).await };
     let selected = each(selectors, select).await;
-    let owners = due
-        .iter()
-        .filter(|pod| pod.owns_a_claim())
-        .filter_map(|pod| Some((set_of(pod)?, true)))
-        .collect();
-    found.read_sets(source, owners).await;
-    for pod in &mut due {
-        let wanted = found.wanted(pod);
+    for pod in due {
         complete(pod, |claim| {
-            if claim.owned != Owned::No && !claim.ephemeral {
-                claim.owned.clone_from(&wanted);
-            }
             let ClaimState::Bound { volume, .. } = &mut claim.state else {
                 return;
             };
@@ -85,37 +74,6 @@ pub(super) async fn look_up(
             }
         });
     }
-    // Of claims that may be given up with their pods, more has to be known.
-    let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
-    let due = due
-        .into_iter()
-        .filter_map(|pod| Some((asks(pod)?, pod)))
-        .collect_vec();
-    let mut sets = BTreeMap::new();
-    for (asks, pod) in &due {
-        // Where a person is only to be asked, they are told that a set could not be read.
-        let needed = *asks == GiveUp::Declared;
-        if let Some(set) = set_of(pod) {
-            *sets.entry(set).or_default() |= needed;
-        }
-        if needed && !found.users.contains_key(&pod.namespace) {
-            let users = source.users(&pod.namespace).await;
-            found.users.insert(pod.namespace.clone(), users);
-        }
-    }
-    found.read_sets(source, sets).await;
-    for (asks, pod) in due {
-        let seen = pod.clone();
-        complete(pod, |claim| {
-            claim.users = found.other_users(&seen, &claim.name);
-            claim.renewed = Some(found.renewed(&seen, &claim.name, asks));
-        });
-        pod.templates = found
-            .set_of(pod)
-            .and_then(|set| set.as_ref().ok()?.as_ref())
-            .map(RawStatefulSet::templates);
-    }
-    pods
 }
 
 fn complete(pod: &mut PodFacts, change: impl FnMut(&mut ClaimFacts)) {
@@ -125,6 +83,72 @@ fn complete(pod: &mut PodFacts, change: impl FnMut(&mut ClaimFacts)) {
 }
 
 impl Found {
+    /// Asks about the claims of `due`, each once: a claim may be several pods'.
+    async fn look_at_claims(&mut self, source: &impl Source, due: &mut [&mut PodFacts]) {
+        let claims = due
+            .iter()
+            .flat_map(|pod| pod.claims.named().map(|(name, _)| key(pod, name)))
+            .collect::<BTreeSet<_>>();
+        let claim = |(namespace, name): Key| async move { source.claim(&namespace, &name).await };
+        self.claims = each(claims, claim).await;
+        for pod in due {
+            if let Some(known) = self.claims_of(pod) {
+                pod.claims = Claims::Known(known);
+            }
+        }
+    }
+
+    /// Asks whether something wants the claims again that would go with their pods.
+    async fn look_at_owned(&mut self, source: &impl Source, due: &mut [&mut PodFacts]) {
+        let owners = due.iter().filter(|pod| pod.owns_a_claim());
+        let sets = owners.filter_map(|pod| Some((set_of(pod)?, true)));
+        self.read_sets(source, sets.collect()).await;
+        for pod in due {
+            let wanted = self.wanted(pod);
+            complete(pod, |claim| {
+                if claim.owned != Owned::No && !claim.ephemeral {
+                    claim.owned.clone_from(&wanted);
+                }
+            });
+        }
+    }
+
+    /// Asks what tells whether the claims of `due` may be given up.
+    async fn look_at_given_up(&mut self, source: &impl Source, due: Vec<(GiveUp, &mut PodFacts)>) {
+        let mut sets = BTreeMap::new();
+        for (asks, pod) in &due {
+            // Where a person is only to be asked, they are told that a set could not be read.
+            let needed = *asks == GiveUp::Declared;
+            if let Some(set) = set_of(pod) {
+                *sets.entry(set).or_default() |= needed;
+            }
+            if needed && !self.users.contains_key(&pod.namespace) {
+                let namespace = pod.namespace.clone();
+                let users = source
+                    .summaries(&PodsOf::Namespace(namespace.clone()))
+                    .await;
+                let users = users.and_then(|(users, whole)| {
+                    // One that could not be read may use any claim.
+                    let unread = || Unread("not all of them are readable".to_owned());
+                    whole.then_some(users).ok_or_else(unread)
+                });
+                self.users.insert(namespace, users);
+            }
+        }
+        self.read_sets(source, sets).await;
+        for (asks, pod) in due {
+            let seen = pod.clone();
+            complete(pod, |claim| {
+                claim.users = self.other_users(&seen, &claim.name);
+                claim.renewed = Some(self.renewed(&seen, &claim.name, asks));
+            });
+            pod.templates = self
+                .set_of(pod)
+                .and_then(|set| set.as_ref().ok()?.as_ref())
+                .map(RawStatefulSet::templates);
+        }
+    }
+
     /// Reads those of `sets` that were not read yet: a verdict needs it, or it is only said that it could not be read.
     async fn read_sets(&mut self, source: &impl Source, mut sets: BTreeMap<Key, bool>) {
         sets.retain(|set, _| !self.sets.contains_key(set));

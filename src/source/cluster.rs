@@ -1,20 +1,16 @@
 //! Gathering from a cluster: the questions as requests. The work grows with the failure, not with the cluster.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    fmt::Display,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{Pods, Scan, Source, Standings, Wanted};
+use super::{Errors, Pods, Scan, Source, Standings, Wanted};
 use crate::{
-    cluster::{Cluster, Failure, Listed, PodsOf},
+    cluster::{Cluster, Listed, PodsOf},
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
-        ReadError, Traits, Unread,
+        Traits, Unread,
     },
     kubernetes::{RawPod, RawStatefulSet},
 };
@@ -22,7 +18,7 @@ use crate::{
 /// A cluster, asked for one run.
 pub struct Live<'a> {
     cluster: &'a Cluster,
-    errors: RefCell<Vec<ReadError>>,
+    errors: Errors,
 }
 
 impl<'a> Live<'a> {
@@ -30,37 +26,16 @@ impl<'a> Live<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
         Self {
             cluster,
-            errors: RefCell::default(),
+            errors: Errors::default(),
         }
-    }
-
-    /// Takes note of what could not be read.
-    fn unread(&self, what: String, cause: &dyn Display) -> Unread {
-        let cause = cause.to_string();
-        self.errors.borrow_mut().push(ReadError {
-            what,
-            cause: cause.clone(),
-        });
-        Unread(cause)
-    }
-
-    /// What only giving up claims needs could not be read: the account may lack that right alone.
-    fn unread_to_give_up(&self, what: String, failure: &Failure) -> Unread {
-        let lacks = if failure.forbids() {
-            "; cronjob/components/answers grants that right"
-        } else {
-            ""
-        };
-        self.unread(what, &format!("{failure}{lacks}"))
     }
 
     /// The items of a list, those that could not be read noted.
-    fn readable<T>(&self, pods: &PodsOf, listed: Result<Listed<T>, Failure>) -> Result<T> {
-        let listed = listed.map_err(self.cluster.could_not("list pods"))?;
+    fn readable<T>(&self, pods: &PodsOf, listed: Listed<T>) -> T {
         for cause in &listed.malformed {
-            self.unread(pods.what(), cause);
+            self.errors.note(pods.what(), cause);
         }
-        Ok(listed.items)
+        listed.items
     }
 }
 
@@ -94,27 +69,20 @@ impl Source for Live<'_> {
         match self.cluster.node(name).await {
             Ok(Some(look)) => {
                 if let Some(Unread(cause)) = &look.facts.unheard {
-                    self.unread(format!("lease of node {name}"), cause);
+                    self.errors.note(format!("lease of node {name}"), cause);
                 }
                 NodeRead::Known(look.facts)
             }
             Ok(None) => NodeRead::Gone,
-            Err(failure) => NodeRead::Unread(self.unread(format!("node {name}"), &failure)),
+            Err(failure) => NodeRead::Unread(self.errors.note(format!("node {name}"), failure)),
         }
     }
 
-    async fn is_open(&self, node: &str) -> bool {
-        let look = self.cluster.node(node).await.ok().flatten();
-        look.is_some_and(|look| {
-            look.facts.leaf.is_none() && look.facts.standing(look.now).is_open()
-        })
-    }
-
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
-        self.cluster
-            .standings(now)
-            .await
-            .map_err(|failure| self.unread("all nodes, for the breaker".to_owned(), &failure))
+        self.cluster.standings(now).await.map_err(|failure| {
+            self.errors
+                .note("all nodes, for the breaker".to_owned(), failure)
+        })
     }
 
     async fn places(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>> {
@@ -131,26 +99,30 @@ impl Source for Live<'_> {
     }
 
     async fn pods(&self, place: &PodsOf) -> Result<Pods> {
-        match self.cluster.terminating_pods(place).await {
-            Err(failure) if !failure.forbids() => {
-                self.unread(place.what(), &failure);
-                Ok(Pods::default())
+        let listed = match self.cluster.terminating_pods(place).await {
+            Err(failure) if failure.forbids() => {
+                return Err(self.cluster.could_not("list pods")(failure));
             }
-            listed => {
-                let whole = listed.as_ref().is_ok_and(|it| it.malformed.is_empty());
-                let (terminating, unasked) = self.readable(place, listed)?;
-                Ok(Pods {
-                    terminating,
-                    unasked,
-                    whole,
-                })
+            Err(failure) => {
+                self.errors.note(place.what(), failure);
+                return Ok(Pods::default());
             }
-        }
+            Ok(listed) => listed,
+        };
+        let whole = listed.malformed.is_empty();
+        let (terminating, unasked) = self.readable(place, listed);
+        Ok(Pods {
+            terminating,
+            unasked,
+            whole,
+        })
     }
 
     async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>> {
         let pods = PodsOf::Node(node.to_owned());
-        self.readable(&pods, self.cluster.every_pod(&pods).await)
+        let listed = self.cluster.every_pod(&pods).await;
+        let listed = listed.map_err(self.cluster.could_not("list pods"))?;
+        Ok(self.readable(&pods, listed))
     }
 
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
@@ -159,33 +131,21 @@ impl Source for Live<'_> {
         pod.map_err(self.cluster.could_not(&what))
     }
 
-    async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>> {
-        let pods = PodsOf::Namespace(namespace.to_owned());
-        self.readable(&pods, self.cluster.summaries(&pods).await)
+    async fn summaries(&self, pods: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
+        let listed = self.cluster.summaries(pods).await;
+        let listed = listed.map_err(|failure| self.errors.note(pods.what(), failure))?;
+        let whole = listed.malformed.is_empty();
+        Ok((self.readable(pods, listed), whole))
     }
 
-    async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>> {
-        let pods = PodsOf::Namespace(namespace.to_owned());
-        self.cluster
-            .summaries(&pods)
-            .await
-            .and_then(Listed::whole)
-            .map_err(|failure| self.unread_to_give_up(pods.what(), &failure))
-    }
-
-    async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>> {
-        let pods = PodsOf::Name(name.to_owned());
-        self.readable(&pods, self.cluster.summaries(&pods).await)
-    }
-
-    async fn namespaces(&self) -> Read<Namespaces> {
+    async fn namespaces(&self) -> Option<Read<Namespaces>> {
         let namespaces = self.cluster.namespaces().await;
-        namespaces.map_err(|failure| self.unread("namespaces".to_owned(), &failure))
+        Some(namespaces.map_err(|failure| self.errors.note("namespaces".to_owned(), failure)))
     }
 
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
         self.cluster.attachments().await.unwrap_or_else(|failure| {
-            self.unread("VolumeAttachments".to_owned(), &failure);
+            self.errors.note("VolumeAttachments".to_owned(), failure);
             BTreeMap::new()
         })
     }
@@ -193,7 +153,7 @@ impl Source for Live<'_> {
     async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
         let look = self.cluster.claim(namespace, name).await;
         if let ClaimState::Unread(Unread(cause)) = &look.state {
-            self.unread(format!("claim {namespace}/{name}"), cause);
+            self.errors.note(format!("claim {namespace}/{name}"), cause);
         }
         look
     }
@@ -208,7 +168,10 @@ impl Source for Live<'_> {
         nodes.map_err(|failure| match failure.code() {
             // A refused selector will be refused again: nothing failed to be read.
             Some(400) => Unread(failure.to_string()),
-            _ => self.unread(format!("nodes that a volume allows ({selector})"), &failure),
+            _ => {
+                let what = format!("nodes that a volume allows ({selector})");
+                self.errors.note(what, failure)
+            }
         })
     }
 
@@ -219,21 +182,21 @@ impl Source for Live<'_> {
         needed: bool,
     ) -> Read<Option<RawStatefulSet>> {
         self.cluster.find(namespace, name).await.map_err(|failure| {
-            if needed {
-                let what = format!("StatefulSet {namespace}/{name}");
-                return self.unread_to_give_up(what, &failure);
+            if !needed {
+                return Unread(failure.to_string());
             }
-            Unread(failure.to_string())
+            // Only giving up claims needs it: the account may lack that right alone.
+            let lacks = if failure.forbids() {
+                "; cronjob/components/answers grants that right"
+            } else {
+                ""
+            };
+            let what = format!("StatefulSet {namespace}/{name}");
+            self.errors.note(what, format!("{failure}{lacks}"))
         })
     }
 
-    fn note_malformed_pod(&self, namespace: String, name: String, cause: String) {
-        self.unread(format!("pod {namespace}/{name}"), &cause);
-    }
-
-    fn errors(&self) -> Vec<ReadError> {
-        let mut errors = self.errors.borrow().clone();
-        errors.sort();
-        errors
+    fn errors(&self) -> &Errors {
+        &self.errors
     }
 }

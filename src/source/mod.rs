@@ -6,7 +6,11 @@ pub mod cluster;
 pub mod snapshot;
 mod stream;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+};
 
 use futures_util::{FutureExt, StreamExt};
 use itertools::Itertools as _;
@@ -18,7 +22,7 @@ use crate::{
     exit::Result,
     facts::{
         Attachment, Census, ClaimLook, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary,
-        Read, ReadError, Standing, Traits, Unasked, opted_out,
+        Read, ReadError, Standing, Traits, Unasked, Unread, opted_out,
     },
     kubernetes::{RawPod, RawStatefulSet},
     limits::FEW_NODES,
@@ -35,8 +39,6 @@ pub trait Source {
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan>;
     /// One node, whole, with its leases.
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead;
-    /// Whether the node is a real one that pods could start on; not where that cannot be read.
-    async fn is_open(&self, node: &str) -> bool;
     /// What every node counts as, each with a Terminating pod, and what the nodes have.
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)>;
     /// Where pods have to be looked for that are to be judged: on `nodes`, and with `all` wherever there may be one.
@@ -47,18 +49,10 @@ pub trait Source {
     async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>>;
     /// One pod; `None` where it does not exist.
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>>;
-    /// What there is to know about the pods of a namespace, as far as each could be read.
-    async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>>;
-    /// All pods of a namespace that use claims. A pod that could not be read may use any claim, so it makes this an error.
-    async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>>;
-    /// The pods of that name in any namespace.
-    async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>>;
-    /// All namespaces.
-    async fn namespaces(&self) -> Read<Namespaces>;
-    /// The value by which a namespace is opted out, by the list of all.
-    fn opted_out(&self, namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
-        opted_out(namespaces, name)
-    }
+    /// What there is to know about `pods`, and whether each of them could be read.
+    async fn summaries(&self, pods: &PodsOf) -> Read<(Vec<PodSummary>, bool)>;
+    /// All namespaces; `None` where the source shows none by its nature.
+    async fn namespaces(&self) -> Option<Read<Namespaces>>;
     /// `VolumeAttachments` by the node they name.
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>>;
     /// A claim with its volume.
@@ -76,10 +70,30 @@ pub trait Source {
         name: &str,
         needed: bool,
     ) -> Read<Option<RawStatefulSet>>;
-    /// Takes note of a pod that lacks what identifies it.
-    fn note_malformed_pod(&self, namespace: String, name: String, cause: String);
     /// What could not be read so far.
-    fn errors(&self) -> Vec<ReadError>;
+    fn errors(&self) -> &Errors;
+}
+
+/// What could not be read, in a source that is asked by several at once.
+#[derive(Debug, Default)]
+pub struct Errors(RefCell<BTreeSet<ReadError>>);
+
+impl Errors {
+    /// Takes note of what could not be read, and why.
+    pub fn note(&self, what: String, cause: impl Display) -> Unread {
+        let cause = cause.to_string();
+        let error = ReadError {
+            what,
+            cause: cause.clone(),
+        };
+        self.0.borrow_mut().insert(error);
+        Unread(cause)
+    }
+
+    /// All of it, in order.
+    pub fn all(&self) -> Vec<ReadError> {
+        self.0.borrow().iter().cloned().collect()
+    }
 }
 
 /// By node, what it counts as.
@@ -92,7 +106,7 @@ pub struct Scan {
     pub facts: ClusterFacts,
     /// The nodes that are not plainly Ready.
     pub not_ready: Vec<String>,
-    /// One that may be open for pods: see [`Source::is_open`].
+    /// One that pods may start on, if what is not known yet does not stand against it.
     pub ready: Option<String>,
     /// Nothing is left out for what it would cost, because it costs nothing or is asked for.
     pub thorough: bool,
@@ -166,7 +180,7 @@ pub async fn gather(
     for on_node in facts.attachments.values_mut() {
         on_node.sort();
     }
-    if let Ok(known) = &namespaces {
+    if let Some(Ok(known)) = &namespaces {
         let none = !known.keys().any(|name| wanted.namespaces.matches(name));
         facts.unmatched_namespaces = (none && !known.is_empty()).then_some(known.len());
     }
@@ -176,9 +190,13 @@ pub async fn gather(
     // What was asked about comes last: the list may show it as it was before.
     for raw in pods.into_iter().chain(asked) {
         let (namespace, name) = (raw.metadata.namespace.clone(), raw.metadata.name.clone());
-        match raw.into_facts(source.opted_out(&namespaces, &namespace)) {
+        let all = namespaces.as_ref();
+        match raw.into_facts(all.map_or(Ok(None), |all| opted_out(all, &namespace))) {
             Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
-            Err(cause) => source.note_malformed_pod(namespace, name, cause),
+            Err(cause) => {
+                let what = format!("pod {namespace}/{name}");
+                source.errors().note(what, cause);
+            }
         }
     }
     let mut pods = by_uid.into_values().collect_vec();
@@ -206,7 +224,9 @@ pub async fn gather(
             return Ok(Default::default());
         }
         if let (true, false, Some(name)) = (few, thorough, &ready)
-            && source.is_open(name).await
+            && let NodeRead::Known(node) = source.node(name, now).await
+            && node.leaf.is_none()
+            && node.standing(now).is_open()
         {
             return Ok(Default::default());
         }
@@ -217,7 +237,7 @@ pub async fn gather(
         census,
     );
     (facts.census, facts.traits) = census?;
-    facts.errors = source.errors();
+    facts.errors = source.errors().all();
     Ok(Gathered { facts, pods })
 }
 

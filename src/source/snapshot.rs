@@ -18,13 +18,13 @@ use futures_util::FutureExt;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, Pods as PodsFound, Scan, Source, Standings, Wanted, gather, stream};
+use super::{Errors, Gathered, Pods as PodsFound, Scan, Source, Standings, Wanted, gather, stream};
 use crate::{
     cluster::PodsOf,
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
-        ReadError, Ready, Traits, Unasked, Unread, opted_out,
+        Ready, Traits, Unasked, Unread,
     },
     kubernetes::{
         Kind, Meta, NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode,
@@ -98,7 +98,7 @@ pub struct Saved {
     newest: Option<Timestamp>,
     /// Objects that could not be read, with the cause.
     malformed: BTreeMap<Key, String>,
-    errors: RefCell<BTreeSet<ReadError>>,
+    errors: Errors,
 }
 
 /// Kind, namespace and name; of a malformed object each is empty that could not be read.
@@ -274,14 +274,8 @@ impl Saved {
             name
         };
         let slash = if namespace.is_empty() { "" } else { "/" };
-        self.errors.borrow_mut().insert(ReadError {
-            what: format!("{kind} {namespace}{slash}{name}"),
-            cause: cause.to_owned(),
-        });
-    }
-
-    fn summaries_where(&self, is: impl Fn(&&PodSummary) -> bool) -> Vec<PodSummary> {
-        self.summaries.iter().filter(is).cloned().collect()
+        let what = format!("{kind} {namespace}{slash}{name}");
+        self.errors.note(what, cause);
     }
 
     fn get<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
@@ -441,10 +435,6 @@ impl Source for Saved {
         }
     }
 
-    async fn is_open(&self, _: &str) -> bool {
-        false
-    }
-
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
         self.all_read::<RawNode>()?;
         let (mut standings, mut traits) = (Standings::new(), Traits::new());
@@ -502,31 +492,21 @@ impl Source for Saved {
         }
     }
 
-    async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>> {
-        Ok(self.summaries_where(|pod| pod.namespace == namespace))
-    }
-
-    async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>> {
-        self.all_read::<RawPod>()?;
-        Ok(self.summaries_where(|pod| pod.namespace == namespace))
-    }
-
-    async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>> {
-        Ok(self.summaries_where(|pod| pod.name == name))
-    }
-
-    async fn namespaces(&self) -> Read<Namespaces> {
-        let all = self.all::<RawNamespace>().map(|it| &it.metadata);
-        Ok(all.map(|it| (it.name.clone(), it.opted_out())).collect())
+    async fn summaries(&self, pods: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
+        let is = |pod: &&PodSummary| match pods {
+            PodsOf::Namespace(namespace) => pod.namespace == *namespace,
+            PodsOf::Name(name) => pod.name == *name,
+            _ => false,
+        };
+        let found = self.summaries.iter().filter(is).cloned();
+        Ok((found.collect(), !self.any_malformed::<RawPod>()))
     }
 
     /// Without any namespace in the file, opt-outs are named as unseen in the report instead of holding every pod.
-    fn opted_out(&self, namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
-        if self.is_saved::<RawNamespace>() {
-            opted_out(namespaces, name)
-        } else {
-            Ok(None)
-        }
+    async fn namespaces(&self) -> Option<Read<Namespaces>> {
+        let all = self.all::<RawNamespace>().map(|it| &it.metadata);
+        let all = all.map(|it| (it.name.clone(), it.opted_out()));
+        self.is_saved::<RawNamespace>().then(|| Ok(all.collect()))
     }
 
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
@@ -572,11 +552,7 @@ impl Source for Saved {
         self.find(namespace, name)
     }
 
-    fn note_malformed_pod(&self, namespace: String, name: String, cause: String) {
-        self.lacks(RawPod::KIND, &namespace, &name, &cause);
-    }
-
-    fn errors(&self) -> Vec<ReadError> {
-        self.errors.borrow().iter().cloned().collect()
+    fn errors(&self) -> &Errors {
+        &self.errors
     }
 }

@@ -642,12 +642,12 @@ fn what_is_malformed_is_named_holds_what_depends_on_it_and_nothing_else() {
         pods
             a stuck-on-not-ready-node
             error: Pod data/empty: a field has an unexpected type
-            error: Pod data/no-claim: persistentVolumeClaim.claimName is missing
             error: Pod data/no-node: a field has an unexpected type
-            error: Pod data/no-uid: metadata.uid is missing
-            error: Pod data/no-version: metadata.resourceVersion is missing
             error: Pod data/number: a field has an unexpected type
-            error: Pod data/without a name: metadata.name is missing
+            error: pod data/: metadata.name is missing
+            error: pod data/no-claim: persistentVolumeClaim.claimName is missing
+            error: pod data/no-uid: metadata.uid is missing
+            error: pod data/no-version: metadata.resourceVersion is missing
     "#]]
     .assert_eq(&verdicts(&[("pods", pods)]));
     let malformed = [

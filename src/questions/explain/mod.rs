@@ -10,12 +10,13 @@ use jiff::Timestamp;
 
 use crate::{
     cli::PodName,
+    cluster::PodsOf,
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Exit, Result},
     facts::{Owner, PodSummary, ReadError},
     limits::{Judged, Plan},
-    questions::{Judgement, near},
-    report::{Render, VERSION, answers_of, in_json, page::Page},
+    questions::{Head, Judgement, near},
+    report::{Render, answers_of, in_json, page::Page},
     settings::Settings,
     source::{Gathered, Source, gather},
     stop::Stop,
@@ -27,14 +28,9 @@ in_json! {
     #[serde(tag = "kind")]
     #[derive(Default)]
     pub struct Explanation {
-        /// Version of this form.
-        pub version: u8,
-        /// Version of the program.
-        pub program_version: &'static str,
-        /// The snapshot's file name; null where a cluster was read.
-        pub snapshot: Option<String>,
-        /// The moment of the verdict.
-        pub judged_at: Timestamp,
+        /// What every answer begins with.
+        #[serde(flatten)]
+        pub head: Head,
         /// The pod.
         pub pod: PodSeen,
         /// Every rule, in order; none where the pod is not Terminating.
@@ -107,12 +103,11 @@ pub async fn run_on(
 async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A hint is not worth an error of its own.
-    let here = source.summaries(namespace).await.unwrap_or_default();
+    let found = async |pods| source.summaries(&pods).await.unwrap_or_default().0;
+    let here = found(PodsOf::Namespace(namespace.clone())).await;
     let near = near(name, here.iter().map(|pod| pod.name.as_str()));
-    let mut elsewhere = source
-        .namesakes(name)
+    let mut elsewhere = found(PodsOf::Name(name.clone()))
         .await
-        .unwrap_or_default()
         .into_iter()
         .map(|pod| format!("{}/{name}", pod.namespace));
     let elsewhere = Some(elsewhere.join(" and "))
@@ -159,10 +154,7 @@ fn answer(
         ..
     } = summary.clone();
     let mut explanation = Explanation {
-        version: VERSION,
-        program_version: env!("CARGO_PKG_VERSION"),
-        snapshot: settings.task.snapshot(),
-        judged_at: facts.now,
+        head: Head::new(settings, &facts),
         pod: PodSeen {
             namespace,
             name,

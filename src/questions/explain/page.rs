@@ -17,12 +17,6 @@ const LINES: usize = 30;
 
 pub(super) fn page(answer: &Explanation) -> Page {
     let pod = &answer.pod;
-    let about = format!(
-        "pod-reaper {}: explained as of {}{}. Nothing was changed.",
-        answer.program_version,
-        answer.judged_at.strftime("%F %TZ"),
-        after(", by ", answer.snapshot.as_ref())
-    );
     let judgement = &answer.judgement;
     let verdict = match (judgement.verdict, judgement.reason) {
         (Some(verdict), Some(reason)) => format!("{verdict} [{reason}]"),
@@ -71,9 +65,9 @@ pub(super) fn page(answer: &Explanation) -> Page {
     sections.extend(unread(&answer.errors, &answer.unseen));
     Page {
         headline: format!("{}: {verdict}", entry.name),
-        about,
+        about: answer.head.about("explained as of"),
         sections,
-        judged_at: answer.judged_at,
+        judged_at: answer.head.judged_at,
         ..Page::default()
     }
     .within(if answer.all_rules { usize::MAX } else { LINES })

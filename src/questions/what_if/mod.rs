@@ -10,17 +10,17 @@ mod supposed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
-use jiff::Timestamp;
 
 use self::supposed::{Memory, Supposed};
 use crate::{
+    cluster::PodsOf,
     codes::codes,
-    decide::{Reason, ReasonCode, Verdict},
+    decide::{ReasonCode, Verdict},
     exit::{CouldNotRun, Exit, Result},
-    facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay},
+    facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay, Unread},
     limits::{FEW_NODES, Judged, Plan},
-    questions::{Judgement, joined, near},
-    report::{BreakerEntry, Render, SettingsEntry, VERSION, in_json, notes, page::Page, tally},
+    questions::{Head, Judgement, joined, near},
+    report::{BreakerEntry, Render, SettingsEntry, in_json, notes, page::Page, tally},
     settings::Settings,
     source::{Gathered, Source, Standings, gather},
     stop::Stop,
@@ -33,14 +33,9 @@ in_json! {
     /// The answer.
     #[serde(tag = "kind")]
     pub struct WhatIf {
-        /// Version of this form.
-        pub version: u8,
-        /// Version of the program.
-        pub program_version: &'static str,
-        /// The snapshot's file name; null where a cluster was read.
-        pub snapshot: Option<String>,
-        /// The moment of the facts.
-        pub judged_at: Timestamp,
+        /// What every answer begins with.
+        #[serde(flatten)]
+        pub head: Head,
         /// The nodes that are supposed to die.
         pub nodes: Vec<String>,
         /// `--namespace-regex`.
@@ -137,71 +132,138 @@ pub async fn run_on(
     settings: &Settings,
     dead: &BTreeSet<String>,
 ) -> Result<WhatIf> {
-    let memory = Memory::default();
-    let supposed = Supposed::new(source, &memory, dead);
-    let mut gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
-    let nodes = &gathered.facts.nodes;
-    let (standings, mut summaries) = supposed.seen();
+    let mut foretold = foretell(source, &Memory::default(), settings, dead).await?;
+    let nodes = &foretold.facts.nodes;
     // An answer for a node that does not exist would be a comfort without ground.
     if let Some(name) = dead
         .iter()
         .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
     {
-        return Err(no_such_node(name, &standings));
+        let hint = near(name, foretold.standings.keys().map(String::as_str))
+            .unwrap_or_else(|| "list them with: kubectl get nodes".to_owned());
+        let says = format!("there is no node {name}; {hint}");
+        return Err(CouldNotRun::Usage(says));
     }
     // Other replicas are where these have theirs: in the same namespaces.
-    let concerned = summaries
+    let mut replicas = Replicas::default();
+    replicas.count(&foretold.pods, settings);
+    let concerned = foretold
+        .pods
         .iter()
         .filter(|pod| pod.serves && pod.workload.is_some())
         .map(|pod| pod.namespace.clone());
     for namespace in concerned.collect::<BTreeSet<_>>() {
-        let others = source.summaries(&namespace).await?.into_iter();
+        let others = source.summaries(&PodsOf::Namespace(namespace)).await;
+        let (others, _) = others.map_err(|Unread(cause)| {
+            CouldNotRun::Source(format!("could not list pods: {cause}"))
+        })?;
         let on_dead = |pod: &PodSummary| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-        summaries.extend(others.filter(|pod| !on_dead(pod)));
+        let others = others.into_iter().filter(|pod| !on_dead(pod));
+        replicas.count(&others.collect_vec(), settings);
     }
-    gathered.facts.errors = source.errors();
-    Ok(answer(settings, gathered, &standings, &summaries, dead))
+    foretold.facts.errors = source.errors().all();
+    Ok(answer(settings, &foretold, &replicas, dead))
 }
 
-fn no_such_node(name: &str, standings: &Standings) -> CouldNotRun {
-    let hint = near(name, standings.keys().map(String::as_str))
-        .unwrap_or_else(|| "list them with: kubectl get nodes".to_owned());
-    CouldNotRun::Usage(format!("there is no node {name}; {hint}"))
+/// What a run would judge if some nodes had died.
+struct Foretold {
+    facts: ClusterFacts,
+    plan: Plan,
+    /// What every node would count as, none where that could not be read.
+    standings: Standings,
+    /// The pods of the dead nodes, as they are.
+    pods: Vec<PodSummary>,
+    /// What a verdict needs could not be read of some pod.
+    unread: bool,
+}
+
+async fn foretell(
+    source: &impl Source,
+    memory: &Memory,
+    settings: &Settings,
+    dead: &BTreeSet<String>,
+) -> Result<Foretold> {
+    let supposed = Supposed::new(source, memory, dead);
+    let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
+    let (standings, summaries) = supposed.seen();
+    let Gathered { facts, pods } = gathered;
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let unread = |judged: &Judged| judged.code() == ReasonCode::FactsUnread;
+    Ok(Foretold {
+        unread: plan.pods.iter().any(unread),
+        pods: summaries,
+        standings,
+        facts,
+        plan,
+    })
+}
+
+impl Foretold {
+    /// Each pod that a run looks at, with what a run judges of it, and what becomes of it: by the rules alone, as the breaker
+    /// delays an end, and does not change it.
+    fn fates(
+        &self,
+        settings: &Settings,
+    ) -> impl Iterator<Item = (&PodSummary, Option<&Judged>, Fate)> {
+        let by_uid = |judged: &Judged| judged.pod.uid.clone();
+        let judged = self.plan.pods.iter();
+        let judged = judged
+            .map(|it| (by_uid(it), it))
+            .collect::<BTreeMap<_, _>>();
+        let looked_at = |pod: &&PodSummary| settings.namespaces.matches(&pod.namespace);
+        self.pods.iter().filter(looked_at).map(move |pod| {
+            let judged = judged.get(&pod.uid).copied();
+            let fate = match judged.map(|judged| judged.reason.verdict()) {
+                Some(Verdict::Reap) if pod.controller.is_some() => Fate::ComesBack,
+                Some(Verdict::Reap) => Fate::Lost,
+                Some(Verdict::Manual) => Fate::NeedsPerson,
+                Some(Verdict::Wait | Verdict::Leave) => Fate::LeftTerminating,
+                // What a verdict needs could not be read of it.
+                None if pod.evicted() => Fate::LeftTerminating,
+                None if pod.stays.is_some() => Fate::Stays,
+                None => Fate::Finished,
+            };
+            (pod, judged, fate)
+        })
+    }
+
+    /// Pods that would be evicted, and that no run looks at.
+    fn left_out(&self, settings: &Settings) -> usize {
+        let left_out =
+            |pod: &&PodSummary| pod.evicted() && !settings.namespaces.matches(&pod.namespace);
+        self.pods.iter().filter(left_out).count()
+    }
 }
 
 fn answer(
     settings: &Settings,
-    Gathered { facts, pods }: Gathered,
-    standings: &Standings,
-    summaries: &[PodSummary],
+    foretold: &Foretold,
+    replicas: &Replicas,
     dead: &BTreeSet<String>,
 ) -> WhatIf {
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    let judged = plan
-        .pods
-        .iter()
-        .map(|judged| (judged.pod.uid.as_str(), judged))
-        .collect::<BTreeMap<_, _>>();
-    let here = |pod: &&PodSummary| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-    let (looked_at, left_out): (Vec<_>, Vec<_>) = summaries
-        .iter()
-        .filter(here)
-        .partition(|pod| settings.namespaces.matches(&pod.namespace));
-    let pods = looked_at.into_iter().filter_map(|pod| {
-        let (fate, judgement) = match judged.get(pod.uid.as_str()) {
+    let Foretold {
+        facts,
+        plan,
+        standings,
+        ..
+    } = foretold;
+    let pods = foretold.fates(settings).filter_map(|(pod, judged, fate)| {
+        let judgement = match judged {
             Some(judged) => {
-                let fate = fate(pod, &judged.reason);
-                let mut judgement = Judgement::of(judged, &plan, &facts, settings);
-                judgement.note = note(pod, judged, &facts, fate);
+                let mut judgement = Judgement::of(judged, plan, facts, settings);
+                judgement.note = note(pod, judged, facts, fate);
                 // The node lives: what is pasted now would be for nothing that has happened.
                 judgement
                     .steps
                     .iter_mut()
                     .for_each(|step| step.command = None);
-                (fate, judgement)
+                judgement
             }
             None if pod.evicted() => return None,
-            None => unjudged(pod),
+            None => Judgement {
+                detail: stays(pod.stays).to_owned(),
+                ..Judgement::default()
+            },
         };
         let PodSummary {
             namespace,
@@ -232,23 +294,13 @@ fn answer(
     let stops = all > 0
         && (not_ready == all
             || not_ready > FEW_NODES && 100 * not_ready >= KUBERNETES_PERCENT * all);
-    let unread = plan
-        .pods
-        .iter()
-        .any(|judged| judged.code() == ReasonCode::FactsUnread)
-        || !facts.errors.is_empty();
     let SettingsEntry {
         namespace_regex,
         namespace_exclude_regex,
         ..
     } = settings.into();
-    let mut replicas = Replicas::default();
-    replicas.count(summaries, settings);
     WhatIf {
-        version: VERSION,
-        program_version: env!("CARGO_PKG_VERSION"),
-        snapshot: settings.task.snapshot(),
-        judged_at: facts.now,
+        head: Head::new(settings, facts),
         nodes: dead.iter().cloned().collect(),
         namespace_regex,
         namespace_exclude_regex,
@@ -257,49 +309,33 @@ fn answer(
         nodes_not_ready: (all > 0).then_some(not_ready),
         nodes_total: facts.node_count,
         workloads: replicas.only_on(dead, standings),
-        left_out: left_out.into_iter().filter(|pod| pod.evicted()).count(),
+        left_out: foretold.left_out(settings),
         summary: tally(Fate::ALL, pods.iter().map(|pod| pod.fate)),
         pods,
         errors: facts.errors.clone(),
         unseen: facts.unseen.clone(),
-        exit: if unread { Exit::Incomplete } else { Exit::Done },
+        exit: exit(foretold.unread, &facts.errors),
     }
 }
 
-/// By the rules alone: the breaker delays an end, and does not change it.
-fn fate(pod: &PodSummary, by_rules: &Reason) -> Fate {
-    match by_rules.verdict() {
-        Verdict::Reap if pod.controller.is_some() => Fate::ComesBack,
-        Verdict::Reap => Fate::Lost,
-        Verdict::Manual => Fate::NeedsPerson,
-        Verdict::Wait | Verdict::Leave => Fate::LeftTerminating,
+/// Why Kubernetes would not evict a pod.
+fn stays(stays: Option<Stay>) -> &'static str {
+    match stays {
+        Some(Stay::Static) => "A static pod: it belongs to its node.",
+        Some(Stay::DaemonSet) => "Its DaemonSet makes it tolerate every failure of its node.",
+        Some(Stay::Tolerates) => {
+            "It tolerates a silent node without a time limit, so it is never evicted."
+        }
+        None => "It has finished; the eviction deletes it at once.",
     }
 }
 
-/// What becomes of a pod that Kubernetes would not evict.
-fn unjudged(pod: &PodSummary) -> (Fate, Judgement) {
-    let (fate, detail) = match pod.stays {
-        Some(Stay::Static) => (Fate::Stays, "A static pod: it belongs to its node."),
-        Some(Stay::DaemonSet) => (
-            Fate::Stays,
-            "Its DaemonSet makes it tolerate every failure of its node.",
-        ),
-        Some(Stay::Tolerates) => (
-            Fate::Stays,
-            "It tolerates a silent node without a time limit, so it is never evicted.",
-        ),
-        None => (
-            Fate::Finished,
-            "It has finished; the eviction deletes it at once.",
-        ),
-    };
-    (
-        fate,
-        Judgement {
-            detail: detail.to_owned(),
-            ..Judgement::default()
-        },
-    )
+fn exit(unread: bool, errors: &[ReadError]) -> Exit {
+    if unread || !errors.is_empty() {
+        Exit::Incomplete
+    } else {
+        Exit::Done
+    }
 }
 
 fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> Option<String> {

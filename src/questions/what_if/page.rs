@@ -17,18 +17,13 @@ pub(super) fn page(answer: &WhatIf) -> Page {
     let lead = format!("Summary: {summary}. Exit code {}.", answer.exit.code());
     Page {
         headline: format!("{nodes} died: {summary}"),
-        about: format!(
-            "pod-reaper {}: what if {nodes} died? As of {}{}. Nothing was changed.",
-            answer.program_version,
-            answer.judged_at.strftime("%F %TZ"),
-            after(", by ", answer.snapshot.as_ref())
-        ),
+        about: answer.head.about(&format!("what if {nodes} died? As of")),
         settings: "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether \
                    the scheduler then finds another node for the pods is not checked."
             .to_owned(),
         lead: vec![Block::says(Tone::Strong, lead)],
         sections: sections(answer),
-        judged_at: answer.judged_at,
+        judged_at: answer.head.judged_at,
         ..Page::default()
     }.within(LINES)
 }

@@ -15,11 +15,10 @@ use crate::{
     cluster::PodsOf,
     exit::Result,
     facts::{
-        Attachment, ClaimLook, Namespaces, NodeFacts, NodeRead, PodSummary, Read, ReadError, Ready,
-        Traits,
+        Attachment, ClaimLook, Namespaces, NodeFacts, NodeRead, PodSummary, Read, Ready, Traits,
     },
     kubernetes::{RawPod, RawStatefulSet},
-    source::{Pods, Scan, Source, Standings, Wanted},
+    source::{Errors, Pods, Scan, Source, Standings, Wanted},
 };
 
 /// Answers of a source that stay the same, whatever is supposed.
@@ -27,14 +26,14 @@ use crate::{
 pub(super) struct Memory {
     scan: OnceCell<Scan>,
     standings: OnceCell<Read<(Standings, Traits)>>,
-    namespaces: OnceCell<Read<Namespaces>>,
+    namespaces: OnceCell<Option<Read<Namespaces>>>,
     attachments: OnceCell<BTreeMap<String, Vec<Attachment>>>,
     /// As many as could be listed.
     claims: BTreeMap<(String, String), ClaimLook>,
     selected: Known<String, Read<Vec<String>>>,
     /// By namespace, name, and whether a verdict needs it.
     sets: Known<(String, String, bool), Read<Option<RawStatefulSet>>>,
-    users: Known<String, Read<Vec<PodSummary>>>,
+    users: Known<PodsOf, Read<(Vec<PodSummary>, bool)>>,
     /// Of nodes that are not supposed to be dead: whether a pod is Terminating there.
     busy: Known<PodsOf, Pods>,
 }
@@ -135,10 +134,6 @@ impl<S: Source> Source for Supposed<'_, S> {
         read
     }
 
-    async fn is_open(&self, node: &str) -> bool {
-        !self.dead.contains(node) && self.source.is_open(node).await
-    }
-
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
         let standings = || self.source.standings(now);
         let known = self.memory.standings.get_or_init(standings).await;
@@ -182,7 +177,7 @@ impl<S: Source> Source for Supposed<'_, S> {
 
     // The rest is as it is.
 
-    async fn namespaces(&self) -> Read<Namespaces> {
+    async fn namespaces(&self) -> Option<Read<Namespaces>> {
         let namespaces = || self.source.namespaces();
         self.memory.namespaces.get_or_init(namespaces).await.clone()
     }
@@ -220,15 +215,6 @@ impl<S: Source> Source for Supposed<'_, S> {
         recall(&self.memory.sets, key, set).await
     }
 
-    async fn users(&self, namespace: &str) -> Read<Vec<PodSummary>> {
-        let users = async {
-            let mut users = self.source.users(namespace).await?;
-            users.retain(|user| !user.claims.is_empty());
-            Ok(users)
-        };
-        recall(&self.memory.users, namespace.to_owned(), users).await
-    }
-
     async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>> {
         self.source.every_pod(node).await
     }
@@ -237,23 +223,17 @@ impl<S: Source> Source for Supposed<'_, S> {
         self.source.pod(namespace, name).await
     }
 
-    async fn summaries(&self, namespace: &str) -> Result<Vec<PodSummary>> {
-        self.source.summaries(namespace).await
+    /// Asked only about claims, so of the pods those that use any are remembered.
+    async fn summaries(&self, pods: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
+        let users = async {
+            let (mut users, whole) = self.source.summaries(pods).await?;
+            users.retain(|user| !user.claims.is_empty());
+            Ok((users, whole))
+        };
+        recall(&self.memory.users, pods.clone(), users).await
     }
 
-    async fn namesakes(&self, name: &str) -> Result<Vec<PodSummary>> {
-        self.source.namesakes(name).await
-    }
-
-    fn opted_out(&self, namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
-        self.source.opted_out(namespaces, name)
-    }
-
-    fn note_malformed_pod(&self, namespace: String, name: String, cause: String) {
-        self.source.note_malformed_pod(namespace, name, cause);
-    }
-
-    fn errors(&self) -> Vec<ReadError> {
+    fn errors(&self) -> &Errors {
         self.source.errors()
     }
 }

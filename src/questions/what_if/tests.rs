@@ -92,17 +92,6 @@ fn a_version_of_a_deployment_is_that_deployment() {
     );
 }
 
-#[test]
-fn without_a_controller_nothing_comes_back() {
-    let reaped = Reason::new(ReasonCode::Stuck, "");
-    let owned = summary(&json!({}), Some(("StatefulSet", "db")), &json!({}));
-    let bare = summary(&json!({}), None, &json!({}));
-    assert_eq!(
-        [fate(&owned, &reaped), fate(&bare, &reaped)],
-        [Fate::ComesBack, Fate::Lost]
-    );
-}
-
 /// What is foretold of `dead`, of a snapshot that holds `objects`.
 fn foretold(settings: &Settings, objects: &[Value], dead: &[&str]) -> WhatIf {
     let text = samples::list(objects.iter().cloned()).to_string();
@@ -116,6 +105,26 @@ fn foretold(settings: &Settings, objects: &[Value], dead: &[&str]) -> WhatIf {
     let dead = dead.iter().map(|name| (*name).to_owned()).collect();
     let answer = run_on(&saved, settings, &dead).now_or_never();
     answer.expect("nothing is waited for").expect("they exist")
+}
+
+#[test]
+fn without_a_controller_nothing_comes_back() {
+    let running = json!({"metadata": {"deletionTimestamp": null}});
+    let owned = samples::with(samples::pod("shop", "db-0", "a"), running);
+    let mut bare = samples::with(
+        owned.clone(),
+        json!({"metadata": {"name": "bare", "uid": "bare"}}),
+    );
+    bare["metadata"]["ownerReferences"] = json!([]);
+    let nodes = ["a", "b"].map(|name| samples::node(name, "True"));
+    let mut objects = nodes.to_vec();
+    objects.extend([samples::lease("a"), samples::namespace("shop"), owned, bare]);
+    let pods = foretold(&audit(), &objects, &["a"]).pods;
+    let fates = pods.iter().map(|pod| (pod.name.as_str(), pod.fate));
+    assert_eq!(
+        fates.collect::<Vec<_>>(),
+        [("db-0", Fate::ComesBack), ("bare", Fate::Lost)]
+    );
 }
 
 #[test]

@@ -8,12 +8,10 @@ mod page;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, TryStreamExt};
-use jiff::Timestamp;
 
 use super::{
-    Fate, Replicas, Workload, alone, fate,
+    Fate, Replicas, Workload, alone, exit, foretell,
     supposed::{Memory, Supposed},
-    unjudged,
 };
 use crate::{
     cluster::MAX_IN_FLIGHT,
@@ -22,9 +20,10 @@ use crate::{
     exit::{CouldNotRun, Exit, Result},
     facts::{NodeRead, PodSummary, ReadError, Stay, Unread},
     limits::Plan,
-    report::{Render, SettingsEntry, VERSION, detaches_late, in_json, page::Page},
+    questions::Head,
+    report::{Render, SettingsEntry, detaches_late, in_json, page::Page},
     settings::Settings,
-    source::{Source, gather},
+    source::Source,
     stop::Stop,
     words::natural,
 };
@@ -39,14 +38,9 @@ in_json! {
     #[serde(tag = "kind")]
     #[derive(Default)]
     pub struct Forecast {
-        /// Version of this form.
-        pub version: u8,
-        /// Version of the program.
-        pub program_version: &'static str,
-        /// The snapshot's file name; null where a cluster was read.
-        pub snapshot: Option<String>,
-        /// The moment of the facts.
-        pub judged_at: Timestamp,
+        /// What every answer begins with.
+        #[serde(flatten)]
+        pub head: Head,
         /// `--namespace-regex`.
         pub namespace_regex: Option<String>,
         /// `--namespace-exclude-regex`.
@@ -171,7 +165,7 @@ pub async fn run_on(
     let (mut nodes, mut replicas) = (Vec::new(), Replicas::default());
     let mut unread = false;
     while let Some(look) = looks.try_next().await? {
-        replicas.count(&look.serving, settings);
+        replicas.count(&look.pods, settings);
         unread |= look.unread;
         nodes.extend(look.forecast);
     }
@@ -182,11 +176,11 @@ pub async fn run_on(
             workloads.entry(node).or_default().extend(alone);
         }
     }
-    let (mut whole, errors) = (Counts::default(), source.errors());
+    let (mut whole, errors) = (Counts::default(), source.errors().all());
     for node in &mut nodes {
         node.workloads = workloads.remove(&node.node).unwrap_or_default();
         node.counts.without_replica = node.workloads.len();
-        whole.add(&node.counts);
+        whole.add(&mut node.counts);
     }
     nodes.sort_by_cached_key(NodeForecast::order);
     let SettingsEntry {
@@ -195,21 +189,14 @@ pub async fn run_on(
         ..
     } = settings.into();
     Ok(Forecast {
-        version: VERSION,
-        program_version: env!("CARGO_PKG_VERSION"),
-        snapshot: settings.task.snapshot(),
-        judged_at: facts.now,
+        head: Head::new(settings, &facts),
         namespace_regex,
         namespace_exclude_regex,
         leaf_nodes: standings.values().filter(|node| node.leaf).count(),
         changes: nodes.first().map(NodeForecast::changes).unwrap_or_default(),
         nodes,
         whole,
-        exit: if unread || !errors.is_empty() {
-            Exit::Incomplete
-        } else {
-            Exit::Done
-        },
+        exit: exit(unread, &errors),
         errors,
         unseen: facts.unseen,
     })
@@ -219,8 +206,8 @@ pub async fn run_on(
 struct Look {
     /// None of a leaf node, or of one that has gone meanwhile.
     forecast: Option<NodeForecast>,
-    /// Its pods that serve.
-    serving: Vec<PodSummary>,
+    /// Its pods.
+    pods: Vec<PodSummary>,
     unread: bool,
 }
 
@@ -232,40 +219,23 @@ async fn look(
     node: String,
 ) -> Result<Look> {
     let dead = BTreeSet::from([node.clone()]);
-    let supposed = Supposed::new(source, memory, &dead);
-    let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
-    let (facts, (_, summaries)) = (gathered.facts, supposed.seen());
+    let foretold = foretell(source, memory, settings, &dead).await?;
+    let facts = &foretold.facts;
     let real = match facts.nodes.get(&node) {
         Some(NodeRead::Known(node)) => node.leaf.is_none(),
         Some(NodeRead::Unread(_)) => true,
         None | Some(NodeRead::Gone) => false,
     };
-    let plan = Plan::new(&facts, gathered.pods, &settings.policy, &settings.limits);
-    let judged = plan
-        .pods
-        .iter()
-        .map(|judged| (judged.pod.uid.as_str(), judged))
-        .collect::<BTreeMap<_, _>>();
     let mut forecast = NodeForecast {
-        breaker_holds: plan.hold.is_some(),
+        breaker_holds: foretold.plan.hold.is_some(),
         node,
         ..NodeForecast::default()
     };
     let (counts, hints) = (&mut forecast.counts, &mut forecast.hints);
-    for pod in &summaries {
-        counts.evicted += usize::from(pod.evicted());
-        if !settings.namespaces.matches(&pod.namespace) {
-            counts.left_out += usize::from(pod.evicted());
-            continue;
-        }
+    counts.evicted = foretold.pods.iter().filter(|pod| pod.evicted()).count();
+    counts.left_out = foretold.left_out(settings);
+    for (pod, judged, fate) in foretold.fates(settings) {
         counts.stays_down += usize::from(pod.stays == Some(Stay::Tolerates));
-        let judged = judged.get(pod.uid.as_str());
-        let fate = match judged {
-            Some(judged) => fate(pod, &judged.reason),
-            // What a verdict needs could not be read of it.
-            None if pod.evicted() => Fate::LeftTerminating,
-            None => unjudged(pod).0,
-        };
         match fate {
             Fate::ComesBack => counts.comes_back += 1,
             Fate::Lost => counts.lost += 1,
@@ -277,7 +247,7 @@ async fn look(
         let of_set = local.is_some_and(|judged| judged.pod.made_by("StatefulSet", "apps"));
         hints.local += usize::from(of_set);
         if let (Fate::ComesBack | Fate::Lost, Some(judged)) = (fate, judged) {
-            let late = detaches_late(&judged.pod, &facts).is_some();
+            let late = detaches_late(&judged.pod, facts).is_some();
             counts.wait_for_volume += usize::from(late && fate == Fate::ComesBack);
             let tolerates = pod.tolerates.unwrap_or_default();
             let less = tolerates.min(SHORT_TOLERATION);
@@ -285,12 +255,11 @@ async fn look(
             hints.tolerating_less = hints.tolerating_less.max(until_reaped(pod, less, settings));
         }
     }
-    seen(&forecast.node, &plan);
-    let mut unread = plan.pods.iter();
+    seen(&forecast.node, &foretold.plan);
     Ok(Look {
-        unread: unread.any(|judged| judged.code() == ReasonCode::FactsUnread),
+        unread: foretold.unread,
         forecast: real.then_some(forecast),
-        serving: summaries,
+        pods: foretold.pods,
     })
 }
 
@@ -307,29 +276,26 @@ fn until_reaped(pod: &PodSummary, tolerates: i64, settings: &Settings) -> i64 {
 }
 
 impl Counts {
-    fn add(&mut self, other: &Self) {
-        let Self {
-            evicted,
-            comes_back,
-            wait_for_volume,
-            lost,
-            needs_person,
-            left_terminating,
-            stays_down,
-            left_out,
-            without_replica,
-            seconds,
-        } = other;
-        self.stays_down += stays_down;
-        self.evicted += evicted;
-        self.comes_back += comes_back;
-        self.wait_for_volume += wait_for_volume;
-        self.lost += lost;
-        self.needs_person += needs_person;
-        self.left_terminating += left_terminating;
-        self.left_out += left_out;
-        self.without_replica += without_replica;
-        self.seconds = self.seconds.max(*seconds);
+    fn add(&mut self, other: &mut Self) {
+        let others = other.pods_and_workloads();
+        for (sum, more) in self.pods_and_workloads().into_iter().zip(others) {
+            *sum += *more;
+        }
+        self.seconds = self.seconds.max(other.seconds);
+    }
+
+    fn pods_and_workloads(&mut self) -> [&mut usize; 9] {
+        [
+            &mut self.evicted,
+            &mut self.comes_back,
+            &mut self.wait_for_volume,
+            &mut self.lost,
+            &mut self.needs_person,
+            &mut self.left_terminating,
+            &mut self.stays_down,
+            &mut self.left_out,
+            &mut self.without_replica,
+        ]
     }
 }
 

@@ -17,18 +17,13 @@ pub(super) fn page(answer: &Forecast) -> Page {
     let lead = format!("Summary: {summary}. Exit code {}.", answer.exit.code());
     let page = Page {
         headline: summary,
-        about: format!(
-            "pod-reaper {}: what if one node died? As of {}{}. Nothing was changed.",
-            answer.program_version,
-            answer.judged_at.strftime("%F %TZ"),
-            after(", by ", answer.snapshot.as_ref())
-        ),
+        about: answer.head.about("what if one node died? As of"),
         settings: "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when Kubernetes calls it unreachable, until a run may \
                    reap the last of its pods: toleration, grace period and thresholds. what-if NODE names the pods."
             .to_owned(),
         lead: vec![Block::says(Tone::Strong, lead)],
         sections: sections(answer),
-        judged_at: answer.judged_at,
+        judged_at: answer.head.judged_at,
         ..Page::default()
     };
     page.within(LINES)
