@@ -165,13 +165,13 @@ impl Source for Live<'_> {
 
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
         let nodes = self.cluster.real_nodes(selector).await;
-        nodes.map_err(|failure| match failure.code() {
+        nodes.map_err(|failure| {
             // A refused selector will be refused again: nothing failed to be read.
-            Some(400) => Unread(failure.to_string()),
-            _ => {
-                let what = format!("nodes that a volume allows ({selector})");
-                self.errors.note(what, failure)
+            if failure.code() == Some(400) {
+                return Unread(failure.to_string());
             }
+            let what = format!("nodes that a volume allows ({selector})");
+            self.errors.note(what, failure)
         })
     }
 
