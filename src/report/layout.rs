@@ -10,7 +10,7 @@ use super::{
     page::{
         Block, Entry, FEW_NAMES, Key, Page, Section, Tag, Tone, Word, first_of, paragraphs, unread,
     },
-    phrases, timeline,
+    phrases,
 };
 use crate::{
     advice::{self, Step},
@@ -39,7 +39,6 @@ pub fn page(report: &Report) -> Page {
         lead: lead(report),
         sections: sections(report),
         words: words(report),
-        judged_at: report.judged_at,
     }
     .within(if is_short { FEW_LINES } else { LINES })
 }
@@ -301,7 +300,7 @@ fn node_steps(report: &Report) -> Vec<Block> {
     first.into_iter().chain(rest).chain(steps).collect()
 }
 
-/// A node on the time axis. Where many fail, they mostly do in one way, to the minute.
+/// A node. Where many fail, they mostly do in one way, to the minute.
 fn node(report: &Report, node: &NodeEntry) -> Entry {
     let minutes = node.not_ready_seconds.map(|time| time / 60 * 60);
     let is_leaf = !node.leaf_marks.is_empty();
@@ -336,7 +335,6 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
         ]
         .concat(),
         blocks: leaf.into_iter().chain(attached).collect(),
-        moments: timeline::of(report, node),
         ..Entry::default()
     }
 }

@@ -28,7 +28,6 @@ pub(crate) mod phrases;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod text;
-mod timeline;
 mod types;
 
 use std::io::{self, Write};

@@ -4,9 +4,8 @@
 //! Text shows the line that stands for a fold, HTML lets the reader unfold it, and Markdown shows all that is in it.
 
 use itertools::Itertools as _;
-use jiff::Timestamp;
 
-use super::{phrases, timeline::Moment};
+use super::phrases;
 use crate::{
     advice::Step,
     codes::codes,
@@ -31,8 +30,6 @@ pub struct Page {
     pub sections: Vec<Section>,
     /// The codes on the page, explained where there is room.
     pub words: Vec<Word>,
-    /// The moment of the facts.
-    pub judged_at: Timestamp,
 }
 
 /// A part under its heading.
@@ -93,8 +90,6 @@ pub struct Entry {
     pub is_brief: bool,
     /// Each of its pods that needs a person, in a line of the log.
     pub log: Vec<String>,
-    /// What a time axis shows of it.
-    pub moments: Vec<Moment>,
 }
 
 /// What an entry is found by.

@@ -129,13 +129,10 @@ pub fn terminating(node: &NodeEntry) -> String {
     }
 }
 
+/// Whether anything was done, or tried.
 fn any_acted(report: &Report) -> bool {
-    report.pods.iter().any(acted)
-}
-
-/// Whether anything was done, or tried, about a pod.
-pub fn acted(pod: &PodEntry) -> bool {
-    pod.outcome.is_some_and(OutcomeCode::acted)
+    let mut outcomes = report.pods.iter().filter_map(|pod| pod.outcome);
+    outcomes.any(OutcomeCode::acted)
 }
 
 /// The heading over the pods with a verdict, which it counts: how many of them went well, where some did not.

@@ -67,7 +67,6 @@ pub(super) fn page(answer: &Explanation) -> Page {
         headline: format!("{}: {verdict}", entry.name),
         about: answer.head.about("explained as of"),
         sections,
-        judged_at: answer.head.judged_at,
         ..Page::default()
     }
     .within(if answer.all_rules { usize::MAX } else { LINES })

@@ -5,34 +5,22 @@
 //! which mail readers strip: it only adds buttons that copy, a search, and filters. No element has a `style` attribute, which
 //! the policy would refuse.
 
-mod svg;
-
-use itertools::Itertools as _;
-use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use self::svg::Axis;
 use super::{
-    page::{Block, Entry, Page, Section, entries},
+    page::{Block, Entry, Page, Section},
     phrases,
 };
 use crate::{advice::Step, words::clean};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// The legend of the time axis, which holds the marks that its rows refer to.
-const MARKS: &str = include_str!("marks.html");
 /// With the digests of both; a test writes it.
 const POLICY: &str = include_str!("policy.txt");
 
 /// Writes `page` as HTML.
 pub fn write(page: &Page) -> String {
     let first = page.sections.first().map_or("main", |section| section.id);
-    // An overview comes first where there is room for it.
-    let sections = page
-        .sections
-        .iter()
-        .sorted_by_key(|part| part.id != "nodes");
     let document = html! {
         (DOCTYPE)
         html lang="en" {
@@ -51,10 +39,10 @@ pub fn write(page: &Page) -> String {
                     h1 { (page.headline) }
                     p.quiet { (clean(&page.about)) }
                     ul.counts { @for part in &page.sections { li { a href=(format!("#{}", part.id)) { (clean(&part.heading)) } } } }
-                    (drawn(&page.lead, None))
+                    (drawn(&page.lead))
                 }
                 main #main {
-                    @for part in sections { (section(part, page.judged_at)) }
+                    @for part in &page.sections { (section(part)) }
                     (words(page))
                 }
                 footer.quiet.small {
@@ -68,37 +56,29 @@ pub fn write(page: &Page) -> String {
     document.into_string() + "\n"
 }
 
-fn section(part: &Section, judged_at: Timestamp) -> Markup {
+fn section(part: &Section) -> Markup {
     let heading_id = format!("{}-heading", part.id);
-    let moments = entries(&part.blocks).flat_map(|entry| &entry.moments);
-    let axis = Axis::over(moments, judged_at);
     let alarming = part.id == "breaker";
     html! {
         section.card[alarming].alarm[alarming] id=(part.id) aria-labelledby=(heading_id) {
             h2 id=(heading_id) { (clean(&part.heading)) }
-            @if let Some(axis) = &axis {
-                div.chart {
-                    div.node { span.quiet.small { (judged_at.strftime("%F UTC")) } (axis.draw()) }
-                    (drawn(&part.blocks, Some(axis)))
-                    (PreEscaped(MARKS))
-                }
-            } @else { (drawn(&part.blocks, None)) }
+            (drawn(&part.blocks))
         }
     }
 }
 
 /// Entries that follow each other are one list.
-fn drawn(all: &[Block], axis: Option<&Axis>) -> Markup {
+fn drawn(all: &[Block]) -> Markup {
     let runs = all.chunk_by(|one, other| one.is_item() == other.is_item());
     html! {
         @for run in runs {
-            @if run[0].is_item() { ul.rows { @for block in run { (drawn_one(block, axis)) } } }
-            @else { @for block in run { (drawn_one(block, axis)) } }
+            @if run[0].is_item() { ul.rows { @for block in run { (drawn_one(block)) } } }
+            @else { @for block in run { (drawn_one(block)) } }
         }
     }
 }
 
-fn drawn_one(block: &Block, axis: Option<&Axis>) -> Markup {
+fn drawn_one(block: &Block) -> Markup {
     match block {
         Block::Says { label, text, tone } => html! {
             p.(tone) { @if !label.is_empty() { b { (label) ": " } } (clean(text)) }
@@ -106,31 +86,30 @@ fn drawn_one(block: &Block, axis: Option<&Axis>) -> Markup {
         Block::Steps(steps) => html! {
             ol.steps.loose[steps.len() == 1] { @for step in steps { (step_of(step)) } }
         },
-        Block::Entry(entry) => item(entry, axis),
-        Block::Fold { says, blocks } if says.is_empty() => drawn(blocks, axis),
+        Block::Entry(entry) => item(entry),
+        Block::Fold { says, blocks } if says.is_empty() => drawn(blocks),
         Block::Fold { says, blocks } => html! {
-            li { details open[axis.is_some()] { summary { (clean(says)) } (drawn(blocks, axis)) } }
+            li { details { summary { (clean(says)) } (drawn(blocks)) } }
         },
     }
 }
 
-/// A node on the axis, a card or a row.
-fn item(entry: &Entry, axis: Option<&Axis>) -> Markup {
+/// A card or a row.
+fn item(entry: &Entry) -> Markup {
     let key = &entry.key;
     let namespace = key.namespace.as_deref().map(clean);
     let node = key.node.as_deref().map(clean);
     let pods = (key.pods > 0).then_some(key.pods);
     html! {
         li.pod[pods.is_some()].card[entry.is_card] data-namespace=[namespace] data-verdict=[key.verdict] data-pods=[pods] data-node=[node] {
-            @if let Some(axis) = axis { (on_axis(entry, axis)) }
-            @else if entry.is_card {
+            @if entry.is_card {
                 details open[entry.open] {
                     summary { (line(entry)) }
-                    (drawn(&entry.blocks, None))
+                    (drawn(&entry.blocks))
                 }
             } @else {
                 (line(entry))
-                div.small { (drawn(&entry.blocks, None)) }
+                div.small { (drawn(&entry.blocks)) }
             }
         }
     }
@@ -157,31 +136,6 @@ fn name(entry: &Entry) -> Markup {
             html! { (clean(namespace)) "/" wbr; b { (clean(name)) } }
         }
         _ => html! { b { (clean(&entry.name)) } },
-    }
-}
-
-/// A node, whose facts are its state and its pods: those in a line, then the state, and what happened when.
-fn on_axis(entry: &Entry, axis: &Axis) -> Markup {
-    let time = |at: Timestamp| html! { time datetime=(at) { (at.strftime("%F %TZ")) } };
-    html! {
-        details {
-            summary.node {
-                b { (clean(&entry.name)) }
-                (axis.row(&entry.moments))
-                span.small { (clean(&entry.facts[1])) }
-            }
-            p { (clean(&entry.facts[0])) "." }
-            (drawn(&entry.blocks, None))
-            ul.small {
-                @for moment in &entry.moments {
-                    li {
-                        (time(moment.first)) " " b { (moment.word) } ": " (clean(&moment.what))
-                        @if moment.last > moment.first { ", the last at " (time(moment.last)) }
-                        "."
-                    }
-                }
-            }
-        }
     }
 }
 

@@ -23,7 +23,6 @@ pub(super) fn page(answer: &Forecast) -> Page {
             .to_owned(),
         lead: vec![Block::says(Tone::Strong, lead)],
         sections: sections(answer),
-        judged_at: answer.head.judged_at,
         ..Page::default()
     };
     page.within(LINES)
