@@ -39,6 +39,12 @@ pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
     }
 }
 
+/// All `texts`, with `between` them; `None` where there are none.
+pub fn joined(texts: impl IntoIterator<Item = impl Display>, between: &str) -> Option<String> {
+    let joined = texts.into_iter().join(between);
+    (!joined.is_empty()).then_some(joined)
+}
+
 /// `what` behind `before`; nothing where there is none.
 pub fn after(before: &str, what: Option<impl Display>) -> String {
     what.map_or_else(String::new, |what| format!("{before}{what}"))

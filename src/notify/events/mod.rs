@@ -20,7 +20,7 @@ use crate::{
     outcome::{Outcome, OutcomeCode},
     report::page::NAMES,
     stop::Stop,
-    words::{clean, counted, listed},
+    words::{clean, counted, joined, listed},
 };
 
 /// The API's limit of a note, in bytes.
@@ -163,11 +163,11 @@ fn waiting(record: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     })
 }
 
-/// A code of the report as the reason of an Event: `local-volume` is `LocalVolume`.
+/// A code of the report as Events spell it: `local-volume` is `LocalVolume`.
 fn camel_case(code: &str) -> String {
-    let words = code.split('-').flat_map(|word| {
-        let (first, rest) = word.split_at(word.len().min(1));
-        [first.to_ascii_uppercase(), rest.to_owned()]
+    let words = code.split('-').map(|word| {
+        let (first, rest) = word.split_at(1);
+        first.to_ascii_uppercase() + rest
     });
     words.collect()
 }
@@ -202,10 +202,11 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
     let unverified = reason.ties.unverified.iter();
-    let claims = unverified.map(|it| &it.claim).join(", ");
-    let why = match claims.as_str() {
-        "" => &reason.sentence,
-        claims => &format!("It is unverified whether its storage is on the dead node: {claims}."),
+    let why = match joined(unverified.map(|it| &it.claim), ", ") {
+        None => &reason.sentence,
+        Some(claims) => {
+            &format!("It is unverified whether its storage is on the dead node: {claims}.")
+        }
     };
     let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
     fit(
@@ -227,8 +228,8 @@ fn fit(head: &str, tail: &str) -> String {
 
 /// The pod's name, which is its container's host name, or the machine's.
 fn instance() -> String {
-    let variable = std::env::var("HOSTNAME").ok();
-    let name = variable.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());
+    let name =
+        std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));
     let mut name = clean(name.unwrap_or_default().trim());
     name.truncate(name.floor_char_boundary(INSTANCE_LIMIT));
     if name.is_empty() {

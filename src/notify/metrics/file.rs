@@ -7,14 +7,14 @@ use std::{
     process,
 };
 
-use super::{Exposition, Family};
+use super::{Exposition, HELP, PREFIX};
 
-/// Replaces the file by `exposition`. Families that `exposition` lacks are kept from the former file.
+/// Replaces the file by `exposition`. Metrics that `exposition` lacks are kept from the former file.
 pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
-    let mut text = exposition.to_string();
+    let mut text = exposition.text.clone();
     if !exposition.whole {
         match fs::read_to_string(path) {
-            Ok(former) => kept(&former, exposition).for_each(|family| text += &family),
+            Ok(former) => text += &kept(&former, &text),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -32,15 +32,14 @@ pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
     })
 }
 
-/// The families of our former file that `exposition` lacks.
-fn kept(former: &str, exposition: &Exposition) -> impl Iterator<Item = String> {
-    let families = former
-        .split(Family::HEAD)
-        .filter(|family| family.starts_with(Family::PREFIX));
-    families
-        .filter(|family| {
-            let name = family.split(' ').next().unwrap_or_default();
-            exposition.families.iter().all(|family| family.name != name)
+/// The metrics of our former file that `text` lacks.
+fn kept(former: &str, text: &str) -> String {
+    let metrics = former.split(HELP).map(|metric| format!("{HELP}{metric}"));
+    let is_kept = |metric: &String| {
+        let name = metric.trim_start_matches(HELP).split(' ').next();
+        name.is_some_and(|name| {
+            name.starts_with(PREFIX) && !text.contains(&format!("{HELP}{name} "))
         })
-        .map(|family| format!("{}{family}", Family::HEAD))
+    };
+    metrics.filter(is_kept).collect()
 }

@@ -15,13 +15,8 @@ mod push;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt::{self, Write as _},
-    io,
-    time::Duration,
-};
+use std::{fmt::Display, io, time::Duration};
 
-use itertools::Itertools as _;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -34,21 +29,33 @@ use crate::{
     report::{Report, notices::NoticeCode},
     settings::{ModeCode, Settings},
     stop::Stop,
-    words::after,
+    words::{after, joined},
 };
 
 /// Time limit for handing over: it must not keep a run from ending.
 const LIMIT: Duration = Duration::from_secs(5);
+/// How each of our names begins.
+const PREFIX: &str = "pod_reaper_";
+/// How the text of each metric begins.
+const HELP: &str = "# HELP ";
 
 /// What is handed over at the end of a run.
 #[derive(Debug)]
 pub struct Metrics<'a> {
     settings: &'a Settings,
     started: Instant,
-    /// The report in numbers; empty until there is one.
-    of_report: Vec<Numbers>,
+    /// Those of the report, in the text exposition format, version 0.0.4; empty until there is one.
+    text: String,
     /// Whether a person said no to the deletes.
     refused: bool,
+}
+
+/// What is written.
+#[derive(Debug, Clone)]
+struct Exposition {
+    text: String,
+    /// Whether it replaces all that was handed over before. Otherwise metrics that it lacks stay as they were.
+    whole: bool,
 }
 
 impl<'a> Metrics<'a> {
@@ -56,7 +63,7 @@ impl<'a> Metrics<'a> {
         Self {
             settings,
             started: Instant::now(),
-            of_report: Vec::new(),
+            text: String::new(),
             refused: false,
         }
     }
@@ -64,54 +71,51 @@ impl<'a> Metrics<'a> {
     pub fn take(&mut self, report: &Report) {
         let summary = &report.summary;
         let pods = ReasonCode::ALL.map(|code| {
-            let count = report.pods.iter().filter(|pod| pod.reason == code).count();
-            let verdict = label("verdict", code.verdict().as_str());
-            let labels = [verdict, label("reason", code.as_str())].join(",");
-            (labels, count.to_string())
+            let labels = [label("verdict", code.verdict()), label("reason", code)];
+            let pods = report.pods.iter().filter(|pod| pod.reason == code);
+            (labels.join(","), pods.count())
         });
         let notices = NoticeCode::ALL.map(|code| {
-            let counts = report.notices.iter().filter(|notice| notice.code == code);
-            (code, counts.map(|notice| notice.count).sum::<usize>())
+            let notices = report.notices.iter().filter(|notice| notice.code == code);
+            (code, notices.map(|notice| notice.count).sum::<usize>())
         });
         let held = report.breaker.as_ref().map_or(0, |breaker| breaker.held);
         self.refused = summary.outcomes.get(&OutcomeCode::WouldDelete) > Some(&0);
-        self.of_report = vec![
-            (
-                "pods",
-                "Terminating pods that the last run looked at, by verdict and reason.",
-                pods.into(),
-            ),
-            (
-                "outcomes",
-                "Pods that were to be reaped in the last run, by what happened.",
-                each("outcome", &summary.outcomes),
-            ),
-            (
-                "nodes_not_ready",
-                "NotReady nodes, leaf nodes and unread ones included.",
-                one(&summary.nodes_not_ready),
-            ),
-            (
-                "breaker_held_pods",
-                "Pods that the mass-outage breaker kept from being reaped.",
-                one(&held),
-            ),
-            (
-                "read_errors",
-                "Things that the last run could not read.",
-                one(&report.errors.len()),
-            ),
-            (
-                "replacements",
-                "Replacements that the last run waited for, by how far they had come at its end.",
-                each("state", &summary.replacements),
-            ),
-            (
-                "notices",
-                "How many pods, or other things, the notices of the last run are about.",
-                each("notice", notices),
-            ),
-        ];
+        self.add(
+            "pods",
+            "Terminating pods that the last run looked at, by verdict and reason.",
+            pods,
+        );
+        self.add(
+            "outcomes",
+            "Pods that were to be reaped in the last run, by what happened.",
+            each("outcome", &summary.outcomes),
+        );
+        self.add(
+            "nodes_not_ready",
+            "NotReady nodes, leaf nodes and unread ones included.",
+            one(summary.nodes_not_ready),
+        );
+        self.add(
+            "breaker_held_pods",
+            "Pods that the mass-outage breaker kept from being reaped.",
+            one(held),
+        );
+        self.add(
+            "read_errors",
+            "Things that the last run could not read.",
+            one(report.errors.len()),
+        );
+        self.add(
+            "replacements",
+            "Replacements that the last run waited for, by how far they had come at its end.",
+            each("state", &summary.replacements),
+        );
+        self.add(
+            "notices",
+            "How many pods, or other things, the notices of the last run are about.",
+            each("notice", notices),
+        );
     }
 
     /// A forecast in numbers, which stand beside those of runs: by node, how many pods would need a person.
@@ -120,15 +124,35 @@ impl<'a> Metrics<'a> {
         if forecast.exit != Exit::Done {
             return;
         }
-        let nodes = forecast
-            .nodes
-            .iter()
-            .map(|node| (&node.node, node.counts.needs_person));
-        self.of_report = vec![(
+        let nodes = forecast.nodes.iter();
+        let nodes = nodes.map(|node| (&node.node, node.counts.needs_person));
+        self.add(
             "forecast_needs_person",
             "Pods that would need a person if this node died.",
             each("node", nodes),
-        )];
+        );
+    }
+
+    /// Adds a metric: what it is called, what it says, and of each series the labels and the value. All are gauges, since
+    /// each run starts from nothing.
+    fn add<N: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        series: impl IntoIterator<Item = (String, N)>,
+    ) {
+        let cluster = self.settings.cluster_name.as_ref();
+        let cluster = cluster.map(|name| label("cluster", name));
+        let name = format!("{PREFIX}{name}");
+        self.text += &format!("{HELP}{name} {help}\n# TYPE {name} gauge\n");
+        for (labels, value) in series {
+            let labels = cluster
+                .iter()
+                .chain([&labels])
+                .filter(|labels| !labels.is_empty());
+            let labels = joined(labels, ",").map(|labels| format!("{{{labels}}}"));
+            self.text += &format!("{name}{} {value}\n", after("", labels));
+        }
     }
 
     /// Hands the numbers over. A failure is a warning, and changes nothing.
@@ -139,12 +163,13 @@ impl<'a> Metrics<'a> {
             ..
         } = &self.settings.metrics;
         let forecast = self.settings.command == Command::EachNode;
-        if metrics_file.is_none() && push_gateway.is_none() || forecast && self.of_report.is_empty()
-        {
+        if metrics_file.is_none() && push_gateway.is_none() || forecast && self.text.is_empty() {
             return;
         }
+        let cluster = self.settings.cluster_name.as_deref();
         // This machine's clock: the cluster's may have been out of reach, and nothing is judged by it.
-        let exposition = self.exposition(exit, Timestamp::now(), self.started.elapsed());
+        let took = self.started.elapsed();
+        let exposition = self.exposition(exit, Timestamp::now(), took);
         let limit = stop.at_most(LIMIT);
         let push = async {
             let Some(gateway) = push_gateway else { return };
@@ -153,7 +178,6 @@ impl<'a> Metrics<'a> {
             } else {
                 "pod-reaper"
             };
-            let cluster = self.settings.cluster_name.as_deref();
             let pushed = push::push(gateway, job, cluster, &exposition);
             let advice = "a Pushgateway is there, and that --push-gateway names it";
             within(limit, pushed, &format!("pushed to {gateway}"), advice).await;
@@ -183,16 +207,17 @@ impl<'a> Metrics<'a> {
         tokio::join!(push, write);
     }
 
-    fn exposition(&self, exit: Exit, ended: Timestamp, took: Duration) -> Exposition {
+    fn exposition(mut self, exit: Exit, ended: Timestamp, took: Duration) -> Exposition {
         if self.settings.command == Command::EachNode {
-            return self.families(&self.of_report, true);
+            let text = self.text;
+            return Exposition { text, whole: true };
         }
-        // At a terminal a person may have said no.
-        let success = self.settings.task.mode() == ModeCode::Delete
-            && [Exit::Done, Exit::Manual].contains(&exit)
-            && !self.of_report.is_empty()
-            && !self.refused;
         let mode = self.settings.task.mode();
+        // At a terminal a person may have said no.
+        let success = mode == ModeCode::Delete
+            && [Exit::Done, Exit::Manual].contains(&exit)
+            && !self.text.is_empty()
+            && !self.refused;
         // An audit of a saved state hands nothing over.
         let modes = ModeCode::ALL
             .into_iter()
@@ -201,71 +226,58 @@ impl<'a> Metrics<'a> {
         let ended = Duration::try_from(ended.as_duration())
             .unwrap_or_default()
             .as_secs_f64();
-        let mut all = self.of_report.clone();
-        all.extend([
-            (
-                "mode",
-                "What the last run was allowed to change: 1 for its mode.",
-                each("mode", modes),
-            ),
-            ("exit_code", "Exit code of the last run.", one(&exit.code())),
-            (
-                "run_duration_seconds",
-                "How long the last run took.",
-                one(&took.as_secs_f64()),
-            ),
-            (
-                "last_run_timestamp_seconds",
-                "When the last run ended.",
-                one(&ended),
-            ),
-            (
-                "build_info",
-                "The program's version.",
-                each("version", [(env!("CARGO_PKG_VERSION"), 1)]),
-            ),
-        ]);
+        self.add(
+            "mode",
+            "What the last run was allowed to change: 1 for its mode.",
+            each("mode", modes),
+        );
+        self.add("exit_code", "Exit code of the last run.", one(exit.code()));
+        self.add(
+            "run_duration_seconds",
+            "How long the last run took.",
+            one(took.as_secs_f64()),
+        );
+        self.add(
+            "last_run_timestamp_seconds",
+            "When the last run ended.",
+            one(ended),
+        );
+        self.add(
+            "build_info",
+            "The program's version.",
+            each("version", [(env!("CARGO_PKG_VERSION"), 1)]),
+        );
         if success {
-            let help = "When a run that may delete last did all that it should; a person may still be needed.";
-            all.push(("last_success_timestamp_seconds", help, one(&ended)));
+            self.add(
+                "last_success_timestamp_seconds",
+                "When a run that may delete last did all that it should; a person may still be needed.",
+                one(ended),
+            );
         }
-        self.families(&all, success)
-    }
-
-    fn families(&self, all: &[Numbers], whole: bool) -> Exposition {
-        let cluster = self.settings.cluster_name.as_deref();
-        let families = all.iter().map(|numbers| Family::new(numbers, cluster));
         Exposition {
-            families: families.collect(),
-            whole,
+            text: self.text,
+            whole: success,
         }
     }
 }
 
-/// Labels as they are written, and the value.
-type Sample = (String, String);
-/// What a metric is called, what it says, and its samples.
-type Numbers = (&'static str, &'static str, Vec<Sample>);
-
-/// One sample without labels.
-fn one(value: &impl ToString) -> Vec<Sample> {
-    vec![(String::new(), value.to_string())]
+/// One series without labels.
+fn one<N>(value: N) -> [(String, N); 1] {
+    [(String::new(), value)]
 }
 
-/// One sample for each value of a label.
-fn each<T: ToString, N: ToString>(
+/// One series for each value of a label.
+fn each<N>(
     name: &str,
-    counts: impl IntoIterator<Item = (T, N)>,
-) -> Vec<Sample> {
-    counts
-        .into_iter()
-        .map(|(value, count)| (label(name, &value.to_string()), count.to_string()))
-        .collect()
+    counts: impl IntoIterator<Item = (impl Display, N)>,
+) -> impl Iterator<Item = (String, N)> {
+    let counts = counts.into_iter();
+    counts.map(move |(value, count)| (label(name, value), count))
 }
 
 /// A label, escaped as the format asks for.
-fn label(name: &str, value: &str) -> String {
-    let value = value.replace('\\', r"\\").replace('"', "\\\"");
+fn label(name: &str, value: impl Display) -> String {
+    let value = value.to_string().replace('\\', r"\\").replace('"', "\\\"");
     format!("{name}=\"{}\"", value.replace('\n', r"\n"))
 }
 
@@ -281,50 +293,5 @@ async fn within(
         tracing::warn!(
             "The metrics were not {done}: {cause}. The run is unaffected; check that {advice}"
         );
-    }
-}
-
-/// All metrics, in the text exposition format, version 0.0.4.
-#[derive(Debug, Clone)]
-struct Exposition {
-    families: Vec<Family>,
-    /// Whether it replaces all that was handed over before. Otherwise families that it lacks stay as they were.
-    whole: bool,
-}
-
-impl fmt::Display for Exposition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.families
-            .iter()
-            .try_for_each(|family| f.write_str(&family.text))
-    }
-}
-
-/// One metric with its samples. All are gauges: each run starts from nothing.
-#[derive(Debug, Clone)]
-struct Family {
-    name: String,
-    text: String,
-}
-
-impl Family {
-    const PREFIX: &str = "pod_reaper_";
-    /// How the text of each begins.
-    const HEAD: &str = "# HELP ";
-
-    fn new((name, help, samples): &Numbers, cluster: Option<&str>) -> Self {
-        let name = format!("{}{name}", Self::PREFIX);
-        let mut text = format!("{}{name} {help}\n# TYPE {name} gauge\n", Self::HEAD);
-        for (labels, value) in samples {
-            let cluster = cluster.map(|cluster| label("cluster", cluster));
-            let labels = Some(labels.clone()).filter(|labels| !labels.is_empty());
-            let labels = cluster.into_iter().chain(labels).join(",");
-            let labels = Some(labels)
-                .filter(|labels| !labels.is_empty())
-                .map(|labels| format!("{{{labels}}}"));
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{name}{} {value}", after("", labels));
-        }
-        Self { name, text }
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn push(
             header::CONTENT_TYPE,
             "text/plain; version=0.0.4; charset=utf-8",
         )
-        .body(Body::from(exposition.to_string().into_bytes()))
+        .body(Body::from(exposition.text.clone().into_bytes()))
         .map_err(|error| error.to_string())?;
     let response = client(gateway)?
         .send(request)

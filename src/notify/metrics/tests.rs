@@ -73,7 +73,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         cluster_name: Some("prod-eu".to_owned()),
         ..deleting()
     };
-    let text = page(&settings, Some(&quiet(&settings)), Exit::Done).to_string();
+    let text = page(&settings, Some(&quiet(&settings)), Exit::Done).text;
     expect![[r##"
         # HELP pod_reaper_pods Terminating pods that the last run looked at, by verdict and reason.
         # TYPE pod_reaper_pods gauge
@@ -170,10 +170,10 @@ fn a_quiet_run_writes_every_series_at_zero() {
 #[test]
 fn a_busy_run_has_the_same_series() {
     let settings = deleting();
-    let quiet = page(&settings, Some(&quiet(&settings)), Exit::Done).to_string();
+    let quiet = page(&settings, Some(&quiet(&settings)), Exit::Done).text;
     for busy in [every_outcome(), report(&settings, &private_cloud(), &[])] {
         assert_eq!(
-            series(&page(&settings, Some(&busy), Exit::Done).to_string()),
+            series(&page(&settings, Some(&busy), Exit::Done).text),
             series(&quiet)
         );
     }
@@ -183,7 +183,7 @@ fn a_busy_run_has_the_same_series() {
 fn the_numbers_are_those_of_the_report() {
     let settings = deleting();
     let busy = every_outcome();
-    let text = page(&settings, Some(&busy), Exit::Incomplete).to_string();
+    let text = page(&settings, Some(&busy), Exit::Incomplete).text;
     assert_eq!(
         value(
             &text,
@@ -198,7 +198,7 @@ fn the_numbers_are_those_of_the_report() {
     assert_eq!(value(&text, "pod_reaper_nodes_not_ready"), "1");
 
     let cloud = report(&settings, &private_cloud(), &[]);
-    let text = page(&settings, Some(&cloud), Exit::Incomplete).to_string();
+    let text = page(&settings, Some(&cloud), Exit::Incomplete).text;
     for pod in &cloud.pods {
         let series = format!(
             "pod_reaper_pods{{verdict=\"{}\",reason=\"{}\"}}",
@@ -224,7 +224,7 @@ fn the_numbers_are_those_of_the_report() {
         Some(&report(&settings, &objects, &[])),
         Exit::Held,
     )
-    .to_string();
+    .text;
     assert_eq!(value(&held, "pod_reaper_breaker_held_pods"), "1");
     assert_eq!(
         value(
@@ -255,7 +255,7 @@ fn the_notices_are_counted() {
     ]
     .concat();
     let report = report(&settings, &objects, &[]);
-    let text = page(&settings, Some(&report), report.exit).to_string();
+    let text = page(&settings, Some(&report), report.exit).text;
     for (notice, count) in [
         ("never-evicted", "2"),
         ("unknown-kind", "2"),
@@ -280,7 +280,7 @@ fn the_notices_are_counted() {
 fn only_a_run_that_did_all_it_should_is_a_success() {
     let success = |page: &Exposition| {
         assert_eq!(
-            page.to_string()
+            page.text
                 .contains("pod_reaper_last_success_timestamp_seconds "),
             page.whole
         );
@@ -348,14 +348,14 @@ fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
         pod_reaper_forecast_needs_person{cluster="prod-eu",node="ds06"} 3
         pod_reaper_forecast_needs_person{cluster="prod-eu",node="ds01"} 0
     "##]]
-    .assert_eq(&page.to_string());
+    .assert_eq(&page.text);
 }
 
 #[test]
 fn the_mode_is_written() {
     for mode in [DELETING, Mode::ServerDryRun, Mode::ClientDryRun] {
         let settings = run(mode, Target::default());
-        let text = page(&settings, None, Exit::CouldNotRun).to_string();
+        let text = page(&settings, None, Exit::CouldNotRun).text;
         for other in ModeCode::ALL
             .into_iter()
             .filter(|other| *other != ModeCode::Snapshot)
@@ -368,7 +368,7 @@ fn the_mode_is_written() {
 
 #[test]
 fn a_run_without_a_report_writes_no_series_about_pods() {
-    let text = page(&deleting(), None, Exit::CouldNotRun).to_string();
+    let text = page(&deleting(), None, Exit::CouldNotRun).text;
     assert!(!text.contains("pod_reaper_pods"), "{text}");
     assert!(!text.contains("pod_reaper_nodes_not_ready"), "{text}");
     assert_eq!(value(&text, "pod_reaper_exit_code"), "1");
@@ -384,7 +384,7 @@ fn a_label_cannot_end_its_quotes() {
         cluster_name: Some("a\"b\\c\nd".to_owned()),
         ..deleting()
     };
-    let text = page(&settings, None, Exit::CouldNotRun).to_string();
+    let text = page(&settings, None, Exit::CouldNotRun).text;
     assert_eq!(
         value(&text, r#"pod_reaper_exit_code{cluster="a\"b\\c\nd"}"#),
         "1"
@@ -453,9 +453,7 @@ fn nothing_is_kept_of_a_file_that_is_not_ours() {
 /// The names of pod-reaper's metrics in a text.
 fn named(text: &str) -> BTreeSet<&str> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    words
-        .filter(|word| word.starts_with(Family::PREFIX))
-        .collect()
+    words.filter(|word| word.starts_with(PREFIX)).collect()
 }
 
 /// An alert on a series that is never written would never fire.
@@ -464,9 +462,9 @@ fn dashboard_and_alerts_use_series_that_exist() {
     let settings = deleting();
     let page = page(&settings, Some(&quiet(&settings)), Exit::Done);
     let there = page
-        .families
-        .iter()
-        .map(|family| family.name.as_str())
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix(HELP)?.split(' ').next())
         .collect::<BTreeSet<_>>();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("cronjob");
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
@@ -488,7 +486,7 @@ fn dashboard_and_alerts_use_series_that_exist() {
         named(&alerts)
     );
     // Each label in an expression must exist with that value.
-    let text = page.to_string();
+    let text = &page.text;
     for asked in [&dashboard, &alerts].map(|file| file.replace("\\\"", "\"")) {
         for label in ["verdict", "reason", "outcome", "state", "notice", "mode"] {
             for value in asked.split(&format!("{label}=\"")).skip(1) {
