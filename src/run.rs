@@ -168,12 +168,12 @@ async fn act(
             .map(|pod| (pod.uid.clone(), outcome.clone()))
             .collect()
     };
+    let planned = || Report::new(settings, facts, plan, &BTreeMap::new(), &BTreeMap::new());
     let write = match mode {
         Mode::ClientDryRun => return all(Outcome::WouldDelete),
         Mode::ServerDryRun => WriteMode::DryRun,
         Mode::Delete { ask: true }
-            if !pods.is_empty()
-                && !prompt::confirm(&cluster.place, plan, facts.now, stop).await =>
+            if !pods.is_empty() && !prompt::confirm(&cluster.place, &planned(), stop).await =>
         {
             let interrupted = stop
                 .reason()

@@ -40,7 +40,7 @@ use crate::{
         page::{Block, Tone},
     },
     settings::Settings,
-    words::after,
+    words::{after, joined},
 };
 
 in_json! {
@@ -123,7 +123,7 @@ impl Judgement {
             verdict,
             reason,
             detail: judged.sentence(),
-            note: joined(&notes(judged, facts)),
+            note: joined(notes(judged, facts), "; "),
             risk,
             steps,
         }
@@ -140,10 +140,6 @@ fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> 
         .map(|(_, name)| name)
         .join(" or ");
     (!near.is_empty()).then(|| format!("did you mean {near}?"))
-}
-
-fn joined(notes: &[String]) -> Option<String> {
-    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 #[cfg(test)]

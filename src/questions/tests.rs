@@ -45,6 +45,8 @@ fn schema_of_what_if() -> Value {
     let counts = Fate::ALL.map(|fate| (fate.as_str().to_owned(), count.clone()));
     let counts = serde_json::Map::from_iter(counts);
     schema["properties"]["summary"]["properties"] = json!(counts);
+    let reasons = json!(["mass-outage", "facts-unread"]);
+    schema["$defs"]["BreakerEntry"]["properties"]["reason"]["enum"] = reasons;
     schema["properties"]["summary"]["required"] = json!(Fate::ALL.map(Fate::as_str));
     schema
 }

@@ -18,7 +18,7 @@ use crate::{
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::NodeSelector,
     settings::Settings,
-    words::natural,
+    words::{joined, natural},
 };
 
 /// Version of the JSON form. A field may be added; none changes its meaning without another number.
@@ -67,6 +67,7 @@ impl Report {
             .filter_map(|(name, read)| entries.node(name, read, &plan.pods))
             .sorted_by_cached_key(|node| natural(&node.name))
             .collect_vec();
+        let states = pods.iter().filter_map(|pod| pod.replacement.as_ref());
         Self {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
@@ -82,7 +83,14 @@ impl Report {
                 compare: Some(advice::compare_nodes(&entries.kubectl)),
                 ..hold.into()
             }),
-            summary: Summary::new(facts.node_count, &nodes, &pods),
+            summary: Summary {
+                nodes: facts.node_count,
+                nodes_not_ready: nodes.len(),
+                pods: pods.len(),
+                verdicts: tally(Verdict::ALL, pods.iter().map(|pod| pod.verdict)),
+                outcomes: tally(OutcomeCode::ALL, pods.iter().filter_map(|pod| pod.outcome)),
+                replacements: tally(State::ALL, states.map(|replacement| replacement.state)),
+            },
             nodes,
             pods,
             run_now: asks.then(|| advice::run_now(facts.now, &entries.kubectl)),
@@ -119,6 +127,8 @@ fn exit(
 impl From<&Settings> for SettingsEntry {
     fn from(settings: &Settings) -> Self {
         let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(ToString::to_string);
+        let typed =
+            |selectors: &[NodeSelector]| joined(selectors.iter().map(NodeSelector::typed), ";");
         Self {
             namespace_regex: regex(&settings.namespaces.include),
             namespace_exclude_regex: regex(&settings.namespaces.exclude),
@@ -129,18 +139,12 @@ impl From<&Settings> for SettingsEntry {
             reap_scratch: settings.policy.reap_scratch,
             max_deletes: settings.limits.max_deletes.unwrap_or(0),
             max_not_ready_percent: settings.limits.max_not_ready_percent,
-            leaf_node_selector: joined(&settings.node_selectors.leaf),
-            fenced_node_selector: joined(&settings.node_selectors.fenced),
+            leaf_node_selector: typed(&settings.node_selectors.leaf),
+            fenced_node_selector: typed(&settings.node_selectors.fenced),
             wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
             all: settings.all,
         }
     }
-}
-
-/// Selectors as they were typed, joined.
-fn joined(selectors: &[NodeSelector]) -> Option<String> {
-    let typed = selectors.iter().map(NodeSelector::typed).join(";");
-    Some(typed).filter(|typed| !typed.is_empty())
 }
 
 impl From<&Hold> for BreakerEntry {
@@ -156,20 +160,6 @@ impl From<&Hold> for BreakerEntry {
             held: hold.held,
             in_common: Vec::new(),
             compare: None,
-        }
-    }
-}
-
-impl Summary {
-    fn new(node_count: usize, nodes: &[NodeEntry], pods: &[PodEntry]) -> Self {
-        let states = pods.iter().filter_map(|pod| pod.replacement.as_ref());
-        Self {
-            nodes: node_count,
-            nodes_not_ready: nodes.len(),
-            pods: pods.len(),
-            verdicts: tally(Verdict::ALL, pods.iter().map(|pod| pod.verdict)),
-            outcomes: tally(OutcomeCode::ALL, pods.iter().filter_map(|pod| pod.outcome)),
-            replacements: tally(State::ALL, states.map(|replacement| replacement.state)),
         }
     }
 }
@@ -203,7 +193,6 @@ impl Entries<'_> {
     fn pod(&self, judged: &Judged, outcome: Option<&Outcome>) -> PodEntry {
         let pod = &judged.pod;
         let Advice { risk, steps } = self.advise(&[judged]);
-        let notes = notes(judged, self.facts);
         PodEntry {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -219,7 +208,7 @@ impl Entries<'_> {
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),
             replacement: self.replacements.get(&pod.uid).cloned(),
-            note: (!notes.is_empty()).then(|| notes.join("; ")),
+            note: joined(notes(judged, self.facts), "; "),
             answers: answers_of(judged, self.facts, self.policy),
             risk,
             steps,
@@ -324,18 +313,13 @@ pub(crate) fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<Stri
         .filter(|node| !node.out_of_service)?;
     let attached = facts.attachments.get(&node.name)?;
     let is_attached = |name: &&String| {
-        let mut names = attached.iter().map(|attachment| &attachment.volume);
-        names.contains(&Some((*name).clone()))
+        let mut names = attached.iter().map(|it| it.volume.as_ref());
+        names.contains(&Some(*name))
     };
-    let volumes = pod
-        .volumes()
-        .map(|volume| &volume.name)
-        .filter(is_attached)
-        .join(", ");
-    (!volumes.is_empty()).then(|| {
-        format!(
-            "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",
-            node.name
-        )
-    })
+    let volumes = pod.volumes().map(|volume| &volume.name);
+    let volumes = joined(volumes.filter(is_attached), ", ")?;
+    Some(format!(
+        "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",
+        node.name
+    ))
 }

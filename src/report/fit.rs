@@ -80,24 +80,22 @@ fn fit(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
 /// Which entries are shown as cards: first one of each kind in brief, and those of them that ask for an answer whole; then
 /// the others in brief; then all whole.
 fn show_cards(entries: &mut [Entry], mut left: usize) -> BTreeSet<usize> {
-    let alike = |entry: &Entry, others: &[Entry]| {
-        let alike = others.iter().filter(|other| other.kind == entry.kind);
-        alike.count()
-    };
+    let kinds = entries.iter().counts_by(|entry| entry.kind.clone());
     let cards = entries.iter().positions(|entry| !entry.log.is_empty());
+    let mut seen = BTreeSet::new();
     let (first, others): (Vec<_>, Vec<_>) =
-        cards.partition(|index| alike(&entries[*index], &entries[..*index]) == 0);
+        cards.partition(|index| seen.insert(entries[*index].kind.clone()));
     let all = first.iter().chain(&others).copied().collect_vec();
     let asks = |index: &usize| matches!(entries[*index].brief.last(), Some(Block::Steps(_)));
     let asking = first.iter().copied().filter(asks).collect_vec();
-    let (mut heights, mut shown) = (BTreeMap::new(), BTreeSet::new());
     // The only one of its kind need not be counted where it is shown.
-    for index in &all {
+    let counted = |index: &usize| {
         let entry = &entries[*index];
-        let is_only = alike(entry, entries) == 1;
-        let line = text::lines(&by_kind(is_only.then(|| entry.clone())));
-        heights.insert(*index, line);
-    }
+        let only = (kinds[&entry.kind] == 1).then(|| entry.clone());
+        (*index, text::lines(&by_kind(only)))
+    };
+    let mut heights = all.iter().map(counted).collect::<BTreeMap<_, _>>();
+    let mut shown = BTreeSet::new();
     for (cards, is_brief) in [
         (&first, true),
         (&asking, false),
@@ -126,7 +124,7 @@ pub fn by_kind(entries: impl IntoIterator<Item = Entry>) -> Vec<Block> {
         kinds.entry(entry.kind.clone()).or_default().push(entry);
     }
     let folds = kinds.into_values().map(|alike| match &alike[..] {
-        [row] if row.key.pods == 1 && !row.is_card => Block::Entry(Entry {
+        [row] if row.pods == 1 && !row.is_card => Block::Entry(Entry {
             is_brief: !row.is_wrong(),
             ..row.clone()
         }),
@@ -141,8 +139,7 @@ pub fn by_kind(entries: impl IntoIterator<Item = Entry>) -> Vec<Block> {
 /// What entries of one kind are: how many pods, of what and where, or which nodes.
 fn summed(alike: &[Entry]) -> String {
     let kind = &alike[0].kind;
-    let keys = || alike.iter().map(|entry| &entry.key);
-    let pods = keys().map(|key| key.pods).sum();
+    let pods = alike.iter().map(|entry| entry.pods).sum();
     if pods == 0 {
         let names = alike.iter().map(|entry| &entry.name).collect_vec();
         return format!("{kind}: {}", listed(&names, NAMES));
@@ -151,14 +148,10 @@ fn summed(alike: &[Entry]) -> String {
         0 | 1 => after(what, names.first()),
         count => format!("{what}{count} {many}"),
     };
-    let workloads = keys().flat_map(|key| &key.workloads);
-    let workloads = of(
-        " of ",
-        "workloads",
-        workloads.map(ToString::to_string).collect(),
-    );
-    let nodes = keys().filter_map(|key| key.node.clone()).collect();
-    let longest = keys().filter_map(|key| key.overdue).max();
+    let workloads = alike.iter().flat_map(|entry| &entry.workloads);
+    let workloads = workloads.map(ToString::to_string).collect();
+    let nodes = alike.iter().filter_map(|entry| entry.node.clone());
+    let longest = alike.iter().filter_map(|entry| entry.overdue).max();
     let kind = Some(format!("  [{kind}]")).filter(|_| !kind.is_empty());
     // What went wrong, and why a replacement is not back, is told by one of them.
     let mut wrong = alike.iter().filter(|entry| entry.is_wrong());
@@ -169,8 +162,8 @@ fn summed(alike: &[Entry]) -> String {
     let logged = alike.iter().any(|entry| !entry.log.is_empty());
     [
         counted(pods, "pod", "pods"),
-        workloads,
-        of(" on ", "nodes", nodes),
+        of(" of ", "workloads", workloads),
+        of(" on ", "nodes", nodes.collect()),
         after(", ", longest.map(phrases::overdue_up_to)),
         after("", kind),
         after(" such as: ", wrong),
@@ -189,7 +182,7 @@ fn cut(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
         (left, shown) = (rest, shown + 1);
     }
     let rest = blocks.split_off(shown);
-    let count = match entries(&rest).map(|entry| entry.key.pods).sum() {
+    let count = match entries(&rest).map(|entry| entry.pods).sum() {
         0 => rest.len().to_string(),
         pods => counted(pods, "pod", "pods"),
     };

@@ -7,9 +7,7 @@ use itertools::Itertools as _;
 use super::{
     Group, NodeEntry, PodEntry, Report,
     fit::by_kind,
-    page::{
-        Block, Entry, FEW_NAMES, Key, Page, Section, Tag, Tone, Word, first_of, paragraphs, unread,
-    },
+    page::{Block, Entry, FEW_NAMES, Page, Section, Tag, Tone, Word, first_of, paragraphs, unread},
     phrases,
 };
 use crate::{
@@ -17,7 +15,7 @@ use crate::{
     decide::{ReasonCode, Verdict},
     exit::Exit,
     outcome::{OutcomeCode, ReplacementState},
-    words::{after, listed},
+    words::{after, joined, listed},
 };
 
 /// The lines of a text: `kubectl logs --tail=100` shows them all, and a warning that follows.
@@ -41,6 +39,24 @@ pub fn page(report: &Report) -> Page {
         words: words(report),
     }
     .within(if is_short { FEW_LINES } else { LINES })
+}
+
+/// What a person is asked about before the deletes: which pods, what goes with them, and what may still run.
+pub fn question(report: &Report) -> Page {
+    let asked = [Verdict::Reap.as_str(), "remember", "node-steps"];
+    let mut sections = sections(report);
+    sections.retain(|section| asked.contains(&section.id));
+    for section in &mut sections {
+        // Here only a yes or a no is asked for.
+        section.blocks.retain(|block| {
+            !matches!(block, Block::Steps(steps) if steps.iter().any(|step| step.command.is_some()))
+        });
+    }
+    Page {
+        sections,
+        ..Page::default()
+    }
+    .within(LINES)
 }
 
 /// What matters most comes first.
@@ -175,9 +191,9 @@ fn row(pod: &PodEntry) -> Entry {
         pod.node.as_ref(),
     );
     entry.facts.push(phrases::overdue(pod.overdue_seconds));
-    entry.key.verdict = Some(pod.verdict);
-    entry.key.overdue = Some(pod.overdue_seconds);
     Entry {
+        verdict: Some(pod.verdict),
+        overdue: Some(pod.overdue_seconds),
         tag: tag.map(|(of, code)| Tag { of, code }),
         kind: after("", tag.map(|(_, code)| code)) + &after(", replacement ", state),
         harm: match pod.reason {
@@ -229,15 +245,15 @@ fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
         blocks.extend(others);
         brief.push(Block::says(Tone::Plain, listed(&names, FEW_NAMES)));
         let owners = pods.iter().filter_map(|pod| pod.owner.clone());
-        entry.key.workloads = owners.sorted().dedup().collect();
-        entry.key.pods = pods.len();
+        entry.workloads = owners.sorted().dedup().collect();
+        entry.pods = pods.len();
         entry.name = format!("{}: {} pods", pods[0].namespace, pods.len());
-        entry.facts[0] = entry.key.workloads.iter().join(", ");
+        entry.facts[0] = entry.workloads.iter().join(", ");
         entry.facts[2] = phrases::overdue_up_to(pods[0].overdue_seconds);
     }
-    let why = paragraphs([&group.detail]).into_iter();
+    let mut why = paragraphs([&group.detail]);
     let risk = group.risk.as_ref();
-    let why = why.chain(risk.map(|risk| Block::labelled("Risk", Tone::Caution, risk)));
+    why.extend(risk.map(|risk| Block::labelled("Risk", Tone::Caution, risk)));
     blocks.extend(why.clone());
     blocks.extend((!group.steps.is_empty()).then(|| Block::Steps(group.steps.clone())));
     if group.asks() {
@@ -245,7 +261,8 @@ fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
         brief.push(Block::Steps(asks.cloned().collect()));
     } else {
         let see = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));
-        brief.extend(why.filter(|_| is_first).chain(paragraphs([see])));
+        brief.extend(why.into_iter().filter(|_| is_first));
+        brief.push(Block::says(Tone::Plain, see));
     }
     Entry {
         is_card: true,
@@ -309,12 +326,9 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
         let says = format!("A leaf node, by its {}.", node.leaf_marks.join(", "));
         Block::says(Tone::Caution, says)
     });
-    let volumes = node
-        .volume_attachments
-        .iter()
-        .map(|it| it.volume.as_ref().unwrap_or(&it.name))
-        .join(", ");
-    let attached = (!volumes.is_empty()).then(|| {
+    let volumes = node.volume_attachments.iter();
+    let volumes = volumes.map(|it| it.volume.as_ref().unwrap_or(&it.name));
+    let attached = joined(volumes, ", ").map(|volumes| {
         let says = format!("Volumes still attached: {volumes}.");
         Block::says(Tone::Quiet, says)
     });
@@ -324,10 +338,7 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
             phrases::node(node, report.judged_at),
             phrases::terminating(node),
         ],
-        key: Key {
-            node: Some(node.name.clone()),
-            ..Key::default()
-        },
+        node: Some(node.name.clone()),
         kind: [
             phrases::state(node, minutes),
             after("; ", is_leaf.then_some("leaf nodes")),

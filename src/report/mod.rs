@@ -35,7 +35,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 pub(crate) use self::build::{VERSION, answers_of, detaches_late, notes, tally};
-pub(crate) use self::layout::LINES;
+pub(crate) use self::layout::{LINES, question};
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use self::{page::Page, text::Screen};
 use crate::{cli::Output, exit::Exit};

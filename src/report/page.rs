@@ -3,15 +3,13 @@
 //! What is folded or summed up is decided where a page is made (see [`super::fit`]), by the lines that a text of it has.
 //! Text shows the line that stands for a fold, HTML lets the reader unfold it, and Markdown shows all that is in it.
 
-use itertools::Itertools as _;
-
 use super::phrases;
 use crate::{
     advice::Step,
     codes::codes,
     decide::Verdict,
     facts::{Owner, ReadError},
-    words::{after, listed},
+    words::{after, joined, listed},
 };
 
 /// What is drawn.
@@ -76,8 +74,15 @@ pub struct Entry {
     /// What is lost with it, in a word.
     pub harm: Option<&'static str>,
     pub tone: Tone,
-    /// What it can be found by.
-    pub key: Key,
+    pub namespace: Option<String>,
+    pub verdict: Option<Verdict>,
+    pub node: Option<String>,
+    /// What made the pods.
+    pub workloads: Vec<Owner>,
+    /// For how many seconds they are past their deadline, at most.
+    pub overdue: Option<i64>,
+    /// How many pods it is about; 0 where it is no pod.
+    pub pods: usize,
     /// What it has in common with those that it may be counted with.
     pub kind: String,
     /// It is more than a row of a table.
@@ -90,20 +95,6 @@ pub struct Entry {
     pub is_brief: bool,
     /// Each of its pods that needs a person, in a line of the log.
     pub log: Vec<String>,
-}
-
-/// What an entry is found by.
-#[derive(Debug, Clone, Default)]
-pub struct Key {
-    pub namespace: Option<String>,
-    pub verdict: Option<Verdict>,
-    pub node: Option<String>,
-    /// What made them.
-    pub workloads: Vec<Owner>,
-    /// For how many seconds it is past its deadline.
-    pub overdue: Option<i64>,
-    /// How many pods it is about; 0 where it is no pod.
-    pub pods: usize,
 }
 
 /// A code of the contract, such as a reason.
@@ -153,22 +144,22 @@ impl Page {
             let is_logged = LOGGED.contains(&section.id);
             for block in &section.blocks {
                 match block {
-                    // Its first pods are listed.
-                    Block::Entry(entry) if entry.is_brief => {
-                        lines.extend(entry.log.iter().skip(FEW_NAMES));
+                    Block::Entry(entry) => {
+                        let listed = if entry.is_brief { FEW_NAMES } else { NAMES };
+                        lines.extend(entry.log.iter().skip(listed));
                     }
-                    Block::Entry(entry) => lines.extend(entry.log.iter().skip(NAMES)),
                     Block::Fold { blocks, .. } => {
-                        lines.extend(entries(blocks).flat_map(|entry| &entry.log));
-                        let says = unfolded(blocks)
-                            .into_iter()
-                            .filter_map(|block| match block {
-                                Block::Says { tone, text, .. } if *tone != Tone::Quiet => {
-                                    Some(text)
+                        for block in unfolded(blocks) {
+                            match block {
+                                Block::Entry(entry) => lines.extend(&entry.log),
+                                Block::Says { tone, text, .. }
+                                    if is_logged && *tone != Tone::Quiet =>
+                                {
+                                    lines.push(text);
                                 }
-                                _ => None,
-                            });
-                        lines.extend(says.filter(|_| is_logged));
+                                _ => {}
+                            }
+                        }
                     }
                     Block::Says { .. } | Block::Steps(_) => {}
                 }
@@ -212,6 +203,11 @@ impl Block {
         Self::Says { tone, label, text }
     }
 
+    /// Whether both are in a list, or neither is.
+    pub fn are_alike(&self, other: &Self) -> bool {
+        self.is_item() == other.is_item()
+    }
+
     /// Whether it is one of a list.
     pub fn is_item(&self) -> bool {
         match self {
@@ -233,13 +229,10 @@ impl Entry {
         Self {
             name: format!("{namespace}/{name}"),
             facts: vec![phrases::owner(name, owner), after("on ", node)],
-            key: Key {
-                namespace: Some(namespace.to_owned()),
-                node: node.cloned(),
-                workloads: owner.into_iter().cloned().collect(),
-                pods: 1,
-                ..Key::default()
-            },
+            namespace: Some(namespace.to_owned()),
+            node: node.cloned(),
+            workloads: owner.into_iter().cloned().collect(),
+            pods: 1,
             ..Self::default()
         }
     }
@@ -256,6 +249,17 @@ impl Entry {
             .filter(|fact| !fact.is_empty())
             .map(String::as_str)
     }
+}
+
+/// Each step, behind a number where there are several.
+pub fn numbered(steps: &[Step]) -> impl Iterator<Item = (String, &Step)> {
+    steps.iter().zip(1..).map(|(step, number)| {
+        let mark = match steps.len() {
+            1 => "- ".to_owned(),
+            _ => format!("{number}. "),
+        };
+        (mark, step)
+    })
 }
 
 /// What is in folds too, without them.
@@ -281,8 +285,7 @@ pub fn entries(blocks: &[Block]) -> impl Iterator<Item = &Entry> {
 
 /// The first of `names`, and the others in a fold that has no line of its own.
 pub fn first_of(names: &[&str]) -> (String, Option<Block>) {
-    let rest = names.iter().skip(NAMES).join(", ");
-    let rest = (!rest.is_empty()).then(|| Block::Fold {
+    let rest = joined(names.iter().skip(NAMES), ", ").map(|rest| Block::Fold {
         says: String::new(),
         blocks: vec![Block::says(Tone::Plain, format!("The others: {rest}"))],
     });

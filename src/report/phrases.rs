@@ -10,7 +10,7 @@ use crate::{
     facts::Owner,
     outcome::OutcomeCode,
     settings::{GuardCode, ModeCode},
-    words::{after, clean, counted, counts, listed, spoken},
+    words::{after, clean, counted, counts, joined, listed, spoken},
 };
 
 /// How many nodes are named first.
@@ -94,12 +94,11 @@ pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
 
 /// The state of a node, without its name.
 pub fn node(node: &NodeEntry, now: Timestamp) -> String {
-    let mut signs = node.signs_of_life.iter().map(|sign| seen(sign, now));
-    let signs = signs.join(", ");
-    let alive = match &node.last_heard {
-        _ if !signs.is_empty() => format!("signs of life: {signs}"),
-        Some(last) => format!("last heard {}", heard(last, now)),
-        None => "its machine was never heard".to_owned(),
+    let signs = node.signs_of_life.iter().map(|sign| seen(sign, now));
+    let alive = match (joined(signs, ", "), &node.last_heard) {
+        (Some(signs), _) => format!("signs of life: {signs}"),
+        (None, Some(last)) => format!("last heard {}", heard(last, now)),
+        (None, None) => "its machine was never heard".to_owned(),
     };
     let taint = node
         .out_of_service
@@ -121,12 +120,8 @@ pub fn terminating(node: &NodeEntry) -> String {
         (Verdict::Leave, "left alone"),
         (Verdict::Manual, "for you"),
     ];
-    let pods = counts(words.map(|(verdict, words)| (node.pods[&verdict], words))).collect_vec();
-    if pods.is_empty() {
-        "none Terminating".to_owned()
-    } else {
-        pods.join(", ")
-    }
+    let pods = counts(words.map(|(verdict, words)| (node.pods[&verdict], words)));
+    joined(pods, ", ").unwrap_or("none Terminating".to_owned())
 }
 
 /// Whether anything was done, or tried.
@@ -223,8 +218,8 @@ pub fn headline(report: &Report) -> String {
     }
     parts.extend(counts([(report.errors.len(), "could not be read")]));
     let states = summary.replacements.iter();
-    let states = counts(states.map(|(state, count)| (*count, state.as_str()))).join(", ");
-    parts.extend((!states.is_empty()).then(|| format!("replacements: {states}")));
+    let states = counts(states.map(|(state, count)| (*count, state.as_str())));
+    parts.extend(joined(states, ", ").map(|states| format!("replacements: {states}")));
     parts.join(", ")
 }
 
@@ -268,13 +263,14 @@ pub fn next(report: &Report) -> Option<String> {
         };
         return Some(says.to_owned());
     }
-    let off = listed(&to_power_off(report), NAMED_NODES);
-    let off = Some(off)
-        .filter(|off| !off.is_empty())
-        .map(|off| format!("power off {off} (what ran there may still run)"));
+    let off = to_power_off(report);
+    let off = (!off.is_empty()).then(|| {
+        let nodes = listed(&off, NAMED_NODES);
+        format!("power off {nodes} (what ran there may still run)")
+    });
     let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).count();
     let asked = report.groups.iter().filter(|group| group.asks()).count();
-    let mut then = counts([
+    let then = counts([
         (wrong, "pod that was not reaped|pods that were not reaped"),
         (asked, "decision|decisions"),
         (
@@ -286,9 +282,8 @@ pub fn next(report: &Report) -> Option<String> {
             "thing that could not be read|things that could not be read",
         ),
     ]);
-    let then = Some(then.join(", ")).filter(|then| !then.is_empty());
-    let parts = off.into_iter().chain(then).join(", then ");
-    (!parts.is_empty()).then(|| parts + ".")
+    let parts = off.into_iter().chain(joined(then, ", "));
+    joined(parts, ", then ").map(|parts| parts + ".")
 }
 
 /// The nodes that are certainly dead for the program, and may be alive all the same.
@@ -329,10 +324,9 @@ pub fn owner(name: &str, owner: Option<&Owner>) -> String {
     })
 }
 
-/// A command as it is pasted, on as many lines as it has.
-pub fn command(command: &Command) -> String {
-    let mut lines = command.lines().map(|words| clean(&words.join(" ")));
-    lines.join(Command::NEXT)
+/// A command as it is pasted, line by line.
+pub fn lines(command: &Command) -> impl Iterator<Item = String> {
+    command.lines().map(|words| clean(&words.join(" ")))
 }
 
 /// Seconds as people say them.

@@ -10,9 +10,7 @@ use std::collections::BTreeSet;
 use expect_test::{expect, expect_file};
 use html5gum::{Token, Tokenizer};
 use pulldown_cmark::{Event, Options, Parser};
-use schemars::{
-    Schema, SchemaGenerator, generate::SchemaSettings, json_schema, transform::transform_subschemas,
-};
+use schemars::{generate::SchemaSettings, transform::transform_subschemas};
 use serde_json::{Value, json};
 
 use super::{samples::*, *};
@@ -100,9 +98,9 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
         let page = report.page();
         let sections = page.sections.iter();
         let of_pods = sections.flat_map(|section| page::entries(&section.blocks));
-        let of_pods = of_pods.filter(|entry| entry.key.verdict.is_some());
+        let of_pods = of_pods.filter(|entry| entry.verdict.is_some());
         let rows = of_pods.map(|entry| {
-            let verdict = entry.key.verdict.expect("a verdict").to_string();
+            let verdict = entry.verdict.expect("a verdict").to_string();
             let tag = entry.tag.map(|tag| tag.code.to_owned());
             (entry.name.clone(), verdict, tag)
         });
@@ -269,11 +267,11 @@ fn every_format_names_the_cluster_at_its_top() {
     );
     let html = html::write(&report.page());
     assert!(
-        html.contains(" · prod &lt;eu&gt; · pod-reaper</title>"),
+        html.contains(" · prod &#60;eu&#62; · pod-reaper</title>"),
         "{html}"
     );
     assert!(
-        html.contains("audit of state.json, cluster prod &lt;eu&gt;"),
+        html.contains("audit of state.json, cluster prod &#60;eu&#62;"),
         "{html}"
     );
 }
@@ -324,8 +322,6 @@ fn every_format_says_what_is_known_of_a_node() {
         }
     }
 }
-
-// Parts of the schema beyond types: the codes that a field can hold.
 
 /// A run whose replacements are in every state.
 fn every_replacement() -> Report {
@@ -379,7 +375,7 @@ fn every_format_says_what_became_of_the_replacements() {
             text.contains(&format!("      Replacement: {says}\n")),
             "{says}: {text}"
         );
-        let escaped = says.replace('<', "&lt;").replace('>', "&gt;");
+        let escaped = says.replace('<', "&#60;").replace('>', "&#62;");
         assert!(
             html.contains(&format!("<b>Replacement: </b>{escaped}</p>")),
             "{says}: {html}"
@@ -400,47 +396,43 @@ fn every_format_says_what_became_of_the_replacements() {
     assert!(!phrases::summary(&every_outcome()).contains("replacements"));
 }
 
-fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Schema {
-    json_schema!({"enum": codes.into_iter().map(Into::into).collect::<Vec<Value>>()})
+fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Value {
+    json!({"enum": codes.into_iter().map(Into::into).collect::<Vec<Value>>()})
 }
 
-fn counts(codes: &[&str]) -> Schema {
+fn counts(codes: &[&str]) -> Value {
     let counts = codes
         .iter()
         .map(|code| ((*code).to_owned(), json!({"type": "integer", "minimum": 0})));
-    json_schema!({
+    json!({
         "type": "object",
         "properties": counts.collect::<serde_json::Map<_, _>>(),
         "required": codes,
     })
 }
 
-pub fn version(_: &mut SchemaGenerator) -> Schema {
-    codes([1])
-}
-
-pub fn exit_code(_: &mut SchemaGenerator) -> Schema {
-    codes([Exit::Done, Exit::Incomplete, Exit::Held, Exit::Manual].map(Exit::code))
-}
-
-pub fn breaker(_: &mut SchemaGenerator) -> Schema {
-    codes(["mass-outage", "facts-unread"])
-}
-
-pub fn ready(_: &mut SchemaGenerator) -> Schema {
-    codes(["False", "Unknown", "absent", "unread"])
-}
-
-pub fn by_verdict(_: &mut SchemaGenerator) -> Schema {
-    counts(&Verdict::ALL.map(Verdict::as_str))
-}
-
-pub fn by_outcome(_: &mut SchemaGenerator) -> Schema {
-    counts(&OutcomeCode::ALL.map(OutcomeCode::as_str))
-}
-
-pub fn by_state(_: &mut SchemaGenerator) -> Schema {
-    counts(&ReplacementState::ALL.map(ReplacementState::as_str))
+/// What the schema says beyond types: the codes that a field can hold.
+fn holds() -> [(&'static str, Value); 8] {
+    let exits = [Exit::Done, Exit::Incomplete, Exit::Held, Exit::Manual].map(Exit::code);
+    let by_verdict = counts(&Verdict::ALL.map(Verdict::as_str));
+    let by_outcome = counts(&OutcomeCode::ALL.map(OutcomeCode::as_str));
+    let by_state = counts(&ReplacementState::ALL.map(ReplacementState::as_str));
+    [
+        ("/properties/version", codes([1])),
+        ("/properties/exitCode", codes(exits)),
+        (
+            "/$defs/BreakerEntry/properties/reason",
+            codes(["mass-outage", "facts-unread"]),
+        ),
+        (
+            "/$defs/NodeEntry/properties/ready",
+            codes(["False", "Unknown", "absent", "unread"]),
+        ),
+        ("/$defs/NodeEntry/properties/pods", by_verdict.clone()),
+        ("/$defs/Summary/properties/verdicts", by_verdict),
+        ("/$defs/Summary/properties/outcomes", by_outcome),
+        ("/$defs/Summary/properties/replacements", by_state),
+    ]
 }
 
 /// The schema of the JSON report, generated from its types and their documentation.
@@ -457,6 +449,15 @@ fn schema() -> Value {
         .as_array_mut()
         .expect("names")
         .push(json!("kind"));
+    for (place, mut holds) in holds() {
+        let field = schema.pointer_mut(place).expect(place);
+        holds["description"] = field["description"].take();
+        *field = holds;
+    }
+    schema["$defs"]
+        .as_object_mut()
+        .expect("types")
+        .remove("Exit");
     schema
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serializer;
 
-use super::notices::Notice;
+use super::notices::NoticeEntry;
 use crate::{
     advice::Step,
     decide::{Answer, ReasonCode, Verdict},
@@ -20,7 +20,6 @@ in_json! {
     #[serde(tag = "kind")]
     pub struct Report {
         /// Version of this form.
-        #[cfg_attr(test, schemars(schema_with = "super::tests::version"))]
         pub version: u8,
         /// Version of the program.
         pub program_version: &'static str,
@@ -55,12 +54,11 @@ in_json! {
         /// What the source does not show, as sentences.
         pub unseen: Vec<String>,
         /// What there is to know besides. None changes the exit code.
-        pub notices: Vec<Notice>,
+        pub notices: Vec<NoticeEntry>,
         /// Counts.
         pub summary: Summary,
         /// The exit code that follows from it. A report that could not be written makes it 3, where it is milder.
         #[serde(rename = "exitCode")]
-        #[cfg_attr(test, schemars(schema_with = "super::tests::exit_code"))]
         pub exit: Exit,
     }
 
@@ -97,7 +95,6 @@ in_json! {
     /// Why nothing may be deleted.
     pub struct BreakerEntry {
         /// `mass-outage`, or `facts-unread` where the nodes could not be counted.
-        #[cfg_attr(test, schemars(schema_with = "super::tests::breaker"))]
         pub reason: ReasonCode,
         /// The phrase that explains it.
         pub detail: String,
@@ -116,7 +113,6 @@ in_json! {
         /// Its name.
         pub name: String,
         /// Status of its `Ready` condition: `False`, `Unknown`, `absent`, or `unread`.
-        #[cfg_attr(test, schemars(schema_with = "super::tests::ready"))]
         #[serde(serialize_with = "ready")]
         pub ready: Option<Ready>,
         /// Reason of that condition.
@@ -143,7 +139,6 @@ in_json! {
         /// The marks that make it a leaf node; empty where it is not one.
         pub leaf_marks: Vec<String>,
         /// Its Terminating pods by verdict.
-        #[cfg_attr(test, schemars(schema_with = "super::tests::by_verdict"))]
         pub pods: BTreeMap<Verdict, usize>,
         /// Volumes still attached to it.
         pub volume_attachments: Vec<Attachment>,
@@ -200,13 +195,10 @@ in_json! {
         /// Terminating pods that were looked at.
         pub pods: usize,
         /// Those by verdict; every verdict is there.
-        #[cfg_attr(test, schemars(schema_with = "super::tests::by_verdict"))]
         pub verdicts: BTreeMap<Verdict, usize>,
         /// Those with the verdict `reap` by outcome; every outcome is there.
-        #[cfg_attr(test, schemars(schema_with = "super::tests::by_outcome"))]
         pub outcomes: BTreeMap<OutcomeCode, usize>,
         /// Replacements that were waited for, by state; every state is there.
-        #[cfg_attr(test, schemars(schema_with = "super::tests::by_state"))]
         pub replacements: BTreeMap<ReplacementState, usize>,
     }
 }

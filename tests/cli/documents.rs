@@ -85,7 +85,7 @@ fn the_same_run_as_markdown_and_as_a_page() {
     expect_file!["../data/golden/six-nodes.md"].assert_eq(&run("markdown"));
     let page = run("html");
     assert!(
-        page.starts_with("<!DOCTYPE html><html lang=\"en\">") && page.ends_with("</html>\n"),
+        page.starts_with("<!DOCTYPE html>\n<html lang=\"en\">") && page.ends_with("</html>\n"),
         "{page}"
     );
     let report = serde_json::from_str::<Value>(&run("json")).expect("JSON");

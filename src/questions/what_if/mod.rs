@@ -19,11 +19,12 @@ use crate::{
     exit::{CouldNotRun, Exit, Result},
     facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay, Unread},
     limits::{FEW_NODES, Judged, Plan},
-    questions::{Head, Judgement, joined, near},
+    questions::{Head, Judgement, near},
     report::{BreakerEntry, Render, SettingsEntry, in_json, notes, page::Page, tally},
     settings::Settings,
     source::{Gathered, Source, Standings, gather},
     stop::Stop,
+    words::joined,
 };
 
 /// The share of a zone's nodes from which on Kubernetes evicts slowly, or not at all.
@@ -354,7 +355,7 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
     if fate == Fate::NeedsPerson && controller.is_none() {
         notes.push("no controller would create it again".to_owned());
     }
-    joined(&notes)
+    joined(notes, "; ")
 }
 
 /// Of each workload of a namespace, how many of its replicas serve on which node. A Job has no replicas, and a `DaemonSet`

@@ -115,7 +115,7 @@ fn entry(pod: &PodFate, many_nodes: bool) -> Entry {
     let node = Some(&pod.node);
     let mut entry = Entry::of_pod(&pod.namespace, &pod.name, pod.owner.as_ref(), node);
     entry.facts.truncate(if many_nodes { 2 } else { 1 });
-    entry.key.verdict = pod.judgement.verdict;
+    entry.verdict = pod.judgement.verdict;
     Entry {
         tag: reason.map(|reason| Tag {
             of: "reason",

@@ -3,6 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use expect_test::expect_file;
 use html5gum::{Token, Tokenizer};
+use itertools::Itertools as _;
 use serde_json::json;
 
 use std::collections::BTreeSet;
@@ -238,7 +239,7 @@ fn every_command_can_be_copied_as_it_is() {
         );
         let mut expected = commands(&report)
             .into_iter()
-            .map(phrases::command)
+            .map(|command| phrases::lines(command).join("\n"))
             .collect::<Vec<_>>();
         assert!(expected.len() >= 5);
         let mut sorted = printed.clone();

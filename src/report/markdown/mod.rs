@@ -4,116 +4,63 @@
 //! `#1`, and a formula of `$…$`, also where Markdown itself sees plain text. It does so nowhere in code, so a word with
 //! such a letter is shown as code.
 
+use std::fmt;
+
+use askama::{Template, filters::Escaper};
 use itertools::Itertools as _;
 
 use super::{
-    page::{Block, Entry, Page, Word, unfolded},
-    phrases::command,
+    page::{Block, Page, numbered, unfolded},
+    phrases,
 };
-use crate::{
-    advice::Step,
-    words::{after, clean},
-};
+use crate::{advice::Command, words::clean};
 
 /// Writes `page` as Markdown.
 pub fn write(page: &Page) -> String {
-    let mut text = format!("# {}\n", prose(&page.about));
-    paragraph(&mut text, &prose(&page.settings));
-    blocks(&mut text, &page.lead);
-    for section in &page.sections {
-        text += &format!("\n## {}\n", prose(&section.heading));
-        blocks(&mut text, &section.blocks);
-    }
-    if !page.words.is_empty() {
-        text += "\n## What the words mean\n\n";
-    }
-    for Word {
-        code: of,
-        means,
-        advice,
-        ..
-    } in &page.words
-    {
-        let advice = Some(prose(advice)).filter(|advice| !advice.is_empty());
-        let advice = advice.map(|advice| format!(" *{advice}*"));
-        text += &format!("- {}: {}{}\n", code(of), prose(means), after("", advice));
-    }
-    text
+    Document { page }.to_string() + "\n"
 }
 
-fn paragraph(text: &mut String, says: &str) {
-    if !says.is_empty() {
-        *text += &format!("\n{says}\n");
-    }
+#[derive(Template)]
+#[template(path = "markdown/page.md")]
+struct Document<'a> {
+    page: &'a Page,
 }
 
-/// What is folded elsewhere is whole here. Entries that are no cards are rows of one table.
-fn blocks(text: &mut String, all: &[Block]) {
-    let mut rows = 0;
-    for block in unfolded(all) {
-        match block {
-            Block::Says {
-                label, text: says, ..
-            } => paragraph(text, &labelled(label, says)),
-            Block::Steps(steps) => {
-                for (step, number) in steps.iter().zip(1..) {
-                    let mark = match steps.len() {
-                        1 => "- ".to_owned(),
-                        _ => format!("{number}. "),
-                    };
-                    item(text, &mark, step);
-                }
-            }
-            Block::Entry(entry) if entry.is_card => card(text, entry),
-            Block::Entry(entry) => {
-                if rows == 0 {
-                    let between = "  |".repeat(entry.facts.len() + 1);
-                    let rule = " --- |".repeat(entry.facts.len() + 3);
-                    *text += &format!("\n| Name |{between} Remarks |\n|{rule}\n");
-                }
-                rows += 1;
-                row(text, entry);
-            }
-            Block::Fold { .. } => {}
-        }
+/// What is folded elsewhere is whole here.
+#[derive(Template)]
+#[template(path = "markdown/blocks.md")]
+struct Blocks<'a> {
+    all: Vec<&'a Block>,
+}
+
+impl<'a> Blocks<'a> {
+    fn of(blocks: &'a [Block]) -> Self {
+        let all = unfolded(blocks);
+        Self { all }
+    }
+
+    /// Rows that follow each other are one table.
+    fn runs(&self) -> impl Iterator<Item = &[&'a Block]> {
+        let is_row = |block: &Block| matches!(block, Block::Entry(entry) if !entry.is_card);
+        self.all
+            .chunk_by(move |one, other| is_row(one) && is_row(other))
     }
 }
 
-fn row(text: &mut String, entry: &Entry) {
-    let remarks = entry.blocks.iter().filter_map(|block| match block {
-        Block::Says { label, text, .. } => Some(labelled(label, text)),
-        _ => None,
-    });
-    let harm = entry.harm.map(|harm| format!("**{harm}.**"));
-    let facts = entry.facts.iter().map(|fact| prose(fact));
-    let mut cells = [code(&entry.name)].into_iter().chain(facts).chain([
-        after("", entry.tag.map(|tag| code(tag.code))),
-        harm.into_iter().chain(remarks).join(" "),
-    ]);
-    *text += &format!("| {} |\n", cells.join(" | "));
-}
+/// What a template does to every value, unless it says `safe`.
+#[derive(Clone, Copy, Default)]
+pub struct Prose;
 
-fn card(text: &mut String, entry: &Entry) {
-    let tag = entry.tag.map(|tag| code(tag.code));
-    let facts = entry.known_facts().map(prose);
-    let facts = tag.into_iter().chain(facts).join(", ");
-    *text += &format!("\n### {}\n\n{facts}\n", code(&entry.name));
-    blocks(text, &entry.blocks);
-}
-
-fn labelled(label: &str, says: &str) -> String {
-    match label {
-        "" => prose(says),
-        label => format!("**{label}:** {}", prose(says)),
+impl Escaper for Prose {
+    fn write_escaped_str<W: fmt::Write>(&self, mut out: W, text: &str) -> fmt::Result {
+        out.write_str(&prose(text))
     }
 }
 
-/// A step in a list, its command in a fence that belongs to the item.
-fn item(page: &mut String, mark: &str, step: &Step) {
-    *page += &format!("\n{mark}{}\n", prose(&step.what));
-    let Some(pasted) = &step.command else { return };
-    let indent = " ".repeat(mark.len());
-    let command = command(pasted).replace('\n', &format!("\n{indent}"));
+/// A command in a fence, below the item with that mark, which it belongs to.
+fn fenced(command: &Command, mark: &str) -> String {
+    let indent = format!("\n{}", " ".repeat(mark.len()));
+    let command = phrases::lines(command).join(&indent);
     // A fence that is longer than any run of backticks in it.
     let run = command
         .split(|letter| letter != '`')
@@ -121,7 +68,8 @@ fn item(page: &mut String, mark: &str, step: &Step) {
         .max()
         .unwrap_or_default();
     let fence = "`".repeat(3.max(run + 1));
-    *page += &format!("\n{indent}{fence}sh\n{indent}{command}\n{indent}{fence}\n");
+    let lines = [String::new(), format!("{fence}sh"), command, fence];
+    lines.join(&indent)
 }
 
 /// As code. What a code span of Markdown, or a table, would give a meaning to goes as entities into HTML's element.

@@ -245,7 +245,7 @@ fn no_name_becomes_markup_or_a_mention() {
         assert_eq!(shape(&seen), shape(&plain), "{name:?}\n{page}");
         let mut expected = commands(&report)
             .into_iter()
-            .map(phrases::command)
+            .map(|command| phrases::lines(command).join("\n"))
             .collect::<Vec<_>>();
         expected.sort();
         let mut printed = seen

@@ -56,8 +56,7 @@ impl NoticeCode {
 
 in_json! {
     /// Something to know.
-    #[cfg_attr(test, schemars(rename = "NoticeEntry"))]
-    pub struct Notice {
+    pub struct NoticeEntry {
         /// What it is about.
         pub code: NoticeCode,
         /// The node that it is about; null where that is none, or not one alone.
@@ -90,35 +89,36 @@ const LATE: SignedDuration = SignedDuration::from_secs(50);
 /// How many names a sentence lists.
 const NAMES: usize = 10;
 
-impl Notice {
-    /// One about `count` pods, or other things, of `node` or of none alone; there is none where it is about nothing.
-    fn about(
-        code: NoticeCode,
-        node: Option<&str>,
-        count: usize,
-        detail: impl Into<String>,
-    ) -> Option<Self> {
-        (count > 0).then(|| Self {
+impl NoticeEntry {
+    /// About `count` pods, or other things, of `node` or of none alone.
+    fn about(code: NoticeCode, node: Option<&str>, count: usize, detail: String) -> Self {
+        let node = node.map(str::to_owned);
+        Self {
             code,
-            node: node.map(str::to_owned),
+            node,
             count,
-            detail: detail.into(),
-        })
+            detail,
+        }
+    }
+
+    /// About one thing.
+    fn one(code: NoticeCode, detail: String) -> Self {
+        Self::about(code, None, 1, detail)
     }
 }
 
 /// The notices of a run.
-pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
-    let one = |code, detail: String| Notice::about(code, None, 1, detail);
+pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<NoticeEntry> {
     let (never_evicted, staying) = unasked(&settings.policy, facts);
     let unmatched = facts
         .unmatched_namespaces
         .filter(|_| plan.pods.is_empty())
         .map(|count| {
-            format!(
+            let detail = format!(
                 "Nothing was looked at: no namespace is selected (the cluster has {count}; the filter is: {}).",
                 settings.namespaces
-            )
+            );
+            NoticeEntry::one(NoticeCode::NoNamespace, detail)
         });
     let owners = plan
         .pods
@@ -130,40 +130,38 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
         .collect::<BTreeSet<_>>();
     let kinds = settings.policy.manual_owner_kinds.iter();
     let unknown = kinds.filter(|kind| !known.iter().any(|known| same_kind(known, kind))).map(|kind| {
-        format!(
+        let detail = format!(
             "--manual-owner-kind names {kind}, which is not a built-in kind of Kubernetes, and no judged pod has an \
              owner of it: if it is misspelt, it protects nothing."
-        )
+        );
+        NoticeEntry::one(NoticeCode::UnknownKind, detail)
     });
     let newest = matches!(settings.task, Task::Audit { now: None, .. }).then(|| {
-        format!(
+        let detail = format!(
             "Judged at {}, the newest time in the file; what happened later is not known. --now sets another time.",
             facts.now.strftime("%F %TZ")
-        )
+        );
+        NoticeEntry::one(NoticeCode::TimeOfTheFile, detail)
     });
     let elsewhere = facts.on_ready_nodes;
     let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
+    let on_ready = NoticeEntry::about(NoticeCode::OnReadyNodes, None, elsewhere, on_ready);
     never_evicted
         .into_iter()
-        .chain(without_api_server(facts))
+        .chain([without_api_server(facts)])
         .chain(long_waits(&settings.policy, facts, plan))
         .chain(inert_answers(settings, facts, plan))
-        .chain(unmatched.and_then(|says| one(NoticeCode::NoNamespace, says)))
-        .chain(unknown.filter_map(|says| one(NoticeCode::UnknownKind, says)))
-        .chain(newest.and_then(|says| one(NoticeCode::TimeOfTheFile, says)))
-        .chain(staying)
-        .chain(Notice::about(
-            NoticeCode::OnReadyNodes,
-            None,
-            elsewhere,
-            on_ready,
-        ))
+        .chain(unmatched)
+        .chain(unknown)
+        .chain(newest)
+        .chain([staying, on_ready])
+        .filter(|notice| notice.count > 0)
         .collect()
 }
 
 /// The pods of dead nodes that Kubernetes has not asked to go: those that should not be there, and those that belong
 /// there. A leaf node's pods run on.
-fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice>) {
+fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<NoticeEntry>, NoticeEntry) {
     let (mut never, mut stay, mut staying) = (Vec::new(), Vec::new(), 0);
     let known = |name| facts.nodes.get(name).and_then(NodeRead::known);
     let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.leaf.is_none();
@@ -184,16 +182,14 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice
             _ => pod.tolerates_silence,
         };
         let belongs = |pod: &&Unasked| matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
-        let (belonging, others): (Vec<_>, Vec<_>) = pods.iter().partition(belongs);
-        if !belonging.is_empty() {
-            staying += belonging.len();
-            stay.push(format!("{name} ({})", belonging.len()));
+        let belonging = pods.iter().filter(belongs).count();
+        if belonging > 0 {
+            staying += belonging;
+            stay.push(format!("{name} ({belonging})"));
         }
-        let (for_ever, limited): (Vec<_>, Vec<&Unasked>) =
-            others.into_iter().partition(|pod| tolerates(pod).is_none());
-        let overdue = limited
-            .into_iter()
-            .filter(|pod| tolerates(pod).is_some_and(due));
+        let others = pods.iter().filter(|pod| !belongs(pod));
+        let for_ever = others.clone().filter(|pod| tolerates(pod).is_none());
+        let overdue = others.filter(|pod| tolerates(pod).is_some_and(due));
         let failure = Failure::of(facts, policy, node);
         let down = if failure.signs_of_life().is_empty() {
             "Each is down, unless the node is only cut off."
@@ -209,7 +205,10 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice
             "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
              nodes are not Ready at once, or its controller manager does not work. {down} {heard}"
         );
-        for (pods, why) in [(for_ever, for_ever_says), (overdue.collect(), overdue_says)] {
+        for (pods, why) in [
+            (for_ever.collect_vec(), for_ever_says),
+            (overdue.collect_vec(), overdue_says),
+        ] {
             let names = pods.iter().sorted().map(|pod| {
                 let of = after(" of ", pod.workload.as_ref());
                 format!("{}/{}{of}", pod.namespace, pod.name)
@@ -217,19 +216,19 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<Notice>, Option<Notice
             let names = listed(&names.collect_vec(), NAMES);
             let detail = format!("Not evicted from NotReady node {name}: {names}. {why}");
             let code = NoticeCode::NeverEvicted;
-            never.extend(Notice::about(code, Some(name), pods.len(), detail));
+            never.push(NoticeEntry::about(code, Some(name), pods.len(), detail));
         }
     }
     let detail = format!(
         "Pods that belong to their NotReady node, of DaemonSets or static, stay there, as expected: {}.",
         listed(&stay, NAMES)
     );
-    let stay = Notice::about(NoticeCode::StaysWithNode, None, staying, detail);
+    let stay = NoticeEntry::about(NoticeCode::StaysWithNode, None, staying, detail);
     (never, stay)
 }
 
 /// The answers that count for nothing, each once, with the command that takes it away.
-fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
+fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<NoticeEntry> {
     let kubectl = settings.task.kubectl();
     let all = plan.pods.iter().flat_map(|judged| {
         answers_of(judged, facts, &settings.policy)
@@ -239,8 +238,7 @@ fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<
                 _ => (judged.pod.namespace.as_str(), answer),
             })
     });
-    let inert = all.filter(|(_, answer)| answer.inert.is_some());
-    inert.sorted().dedup().filter_map(|(namespace, answer)| {
+    all.sorted().dedup().filter_map(|(namespace, answer)| {
         let command = kubectl.withdraw(&answer, namespace);
         let Answer {
             annotation,
@@ -253,12 +251,12 @@ fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<
             "The answer {annotation}={value} on {on} {name} counts for nothing: {}. Take it away: {command}",
             inert?
         );
-        Notice::about(NoticeCode::AnswerInert, None, 1, detail)
+        Some(NoticeEntry::one(NoticeCode::AnswerInert, detail))
     }).collect()
 }
 
 /// The control plane nodes of which nobody knows whether their API server lives.
-fn without_api_server(facts: &ClusterFacts) -> Option<Notice> {
+fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
     let nodes = facts
         .nodes
         .values()
@@ -272,11 +270,11 @@ fn without_api_server(facts: &ClusterFacts) -> Option<Notice> {
          right to list them.",
         listed(&nodes, NAMES)
     );
-    Notice::about(NoticeCode::ApiServerUnknown, None, nodes.len(), detail)
+    NoticeEntry::about(NoticeCode::ApiServerUnknown, None, nodes.len(), detail)
 }
 
 /// The waits that have lasted for many thresholds. What holds a whole run is no single node's.
-fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice> {
+fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<NoticeEntry> {
     let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
     let threshold = if threshold.is_zero() {
         LEAST_THRESHOLD
@@ -297,7 +295,7 @@ fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice>
         let group = groups.entry((judged.code(), node)).or_default();
         group.push(judged);
     }
-    let notices = groups.into_iter().filter_map(|((_, node), pods)| {
+    let notices = groups.into_iter().map(|((_, node), pods)| {
         let names = pods
             .iter()
             .map(|judged| format!("{}/{}", judged.pod.namespace, judged.pod.name));
@@ -309,7 +307,7 @@ fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<Notice>
             listed(&names.collect_vec(), NAMES),
             why(pods[0], facts)
         );
-        Notice::about(NoticeCode::LongWait, node, pods.len(), detail)
+        NoticeEntry::about(NoticeCode::LongWait, node, pods.len(), detail)
     });
     notices.collect()
 }

@@ -100,12 +100,12 @@ fn told(case: &str) -> String {
 }
 
 fn shown(report: &Report) -> String {
-    let line = |Notice {
+    let line = |NoticeEntry {
                     code,
                     node,
                     count,
                     detail,
-                }: &Notice| {
+                }: &NoticeEntry| {
         format!(
             "{code} {} {count}: {detail}\n",
             node.as_deref().unwrap_or("-")
@@ -311,7 +311,7 @@ fn every_format_tells_each_notice() {
         "{markdown}"
     );
     assert!(
-        html.contains("shop/&lt;i&gt;0") && !html.contains("<i>0"),
+        html.contains("shop/&#60;i&#62;0") && !html.contains("<i>0"),
         "{html}"
     );
 }

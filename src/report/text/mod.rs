@@ -6,11 +6,11 @@
 use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-use super::page::{Block, Entry, Page, Tone};
-use crate::{
-    advice::{Command, Step},
-    words::{after, clean},
+use super::{
+    page::{Block, Entry, Page, Tone, numbered},
+    phrases,
 };
+use crate::words::{after, clean};
 
 /// Width that a text keeps to where nothing is narrower: longer lines are hard to read.
 const COLUMNS: usize = 100;
@@ -75,24 +75,24 @@ pub fn lines(blocks: &[Block]) -> usize {
 }
 
 /// Text as it grows, in columns.
-pub(crate) struct Text {
-    pub(crate) text: String,
+struct Text {
+    text: String,
     screen: Screen,
 }
 
 impl Text {
-    pub(crate) fn new(screen: Screen) -> Self {
+    fn new(screen: Screen) -> Self {
         let text = String::new();
         Self { text, screen }
     }
 
-    pub(crate) fn line(&mut self, line: &str) {
+    fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
     /// A paragraph, wrapped; painted line by line, since escapes have no width.
-    pub(crate) fn paragraph(&mut self, first: &str, rest: &str, tone: Tone, text: &str) {
+    fn paragraph(&mut self, first: &str, rest: &str, tone: Tone, text: &str) {
         let options = Options::new(self.screen.columns)
             .initial_indent(first)
             .subsequent_indent(rest)
@@ -129,12 +129,13 @@ impl Text {
                     self.paragraph(indent, indent, *tone, &(label + text));
                 }
                 Block::Steps(steps) => {
-                    for (step, number) in steps.iter().zip(1..) {
-                        let mark = match steps.len() {
-                            1 => "- ".to_owned(),
-                            _ => format!("{number}. "),
-                        };
-                        self.step(indent, &mark, step);
+                    for (mark, step) in numbered(steps) {
+                        let rest = format!("{indent}{:1$}", "", mark.len());
+                        let first = format!("{indent}{mark}");
+                        self.paragraph(&first, &rest, Tone::Plain, &step.what);
+                        for line in step.command.iter().flat_map(phrases::lines) {
+                            self.line(&format!("{rest}{line}"));
+                        }
                     }
                 }
                 Block::Entry(entry) => self.entry(indent, entry),
@@ -164,14 +165,6 @@ impl Text {
             &entry.blocks
         };
         self.blocks(DETAIL, blocks);
-    }
-
-    fn step(&mut self, indent: &str, mark: &str, step: &Step) {
-        let rest = format!("{indent}{:1$}", "", mark.len());
-        self.paragraph(&format!("{indent}{mark}"), &rest, Tone::Plain, &step.what);
-        for line in step.command.iter().flat_map(Command::lines) {
-            self.line(&format!("{rest}{}", clean(&line.join(" "))));
-        }
     }
 }
 
