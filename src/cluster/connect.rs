@@ -229,7 +229,7 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
 }
 
 /// Whether it can be asked, and shown: it has no login.
-pub(crate) fn is_address(server: &Uri) -> bool {
+pub fn is_address(server: &Uri) -> bool {
     let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&server.scheme());
     // A port that is no number is part of neither host nor port.
     let whole = |it: &Authority| it.port().is_some() || it.as_str() == it.host();

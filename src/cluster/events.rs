@@ -11,7 +11,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure,
+    Cluster,
+    failure::Result,
     read::{collection, encode},
     request::{Accept, Write},
 };
@@ -56,12 +57,7 @@ pub struct Reference {
 impl Cluster {
     /// Writes an Event, which came about `at` that moment; `instance` is the pod or machine that this program runs on. Sent
     /// once. The API server answers a second Warning about an object with 409, since both have the same name.
-    pub async fn create_event(
-        &self,
-        event: &Event,
-        at: Timestamp,
-        instance: &str,
-    ) -> Result<(), Failure> {
+    pub async fn create_event(&self, event: &Event, at: Timestamp, instance: &str) -> Result<()> {
         let namespace = event
             .regarding
             .namespace

@@ -11,12 +11,14 @@ use serde_json::Value;
 use super::Cluster;
 use crate::exit::CouldNotRun;
 
+/// A request is tried this often in all: a rolling restart of API servers turns away one or two tries.
+pub const TRIES: u32 = 4;
 /// Pause before the second try; doubled for each further one.
-pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(200);
+pub const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// A server that asks for a longer pause than this is not waited for: the CronJob comes back in minutes.
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Messages of the API server are cut to this many characters.
-pub(super) const MESSAGE_LIMIT: usize = 1_000;
+pub const MESSAGE_LIMIT: usize = 1_000;
 
 /// What a Status object of the API says it is, as far as that matters here. It is read from the object's reason and
 /// causes: the message is for people.
@@ -30,6 +32,9 @@ pub enum StatusKind {
     /// Anything else, or no Status at all: then something in between has answered.
     Other,
 }
+
+/// A response, or why there is none.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +67,11 @@ fn colon(message: &str) -> String {
     format!("{colon}{message}")
 }
 
+/// A response that is not what was asked for.
+pub fn unreadable(why: impl Into<String>) -> Failure {
+    Failure::Unreadable(why.into())
+}
+
 impl Failure {
     pub fn code(&self) -> Option<u16> {
         match self {
@@ -81,14 +91,18 @@ impl Failure {
         matches!(self.code(), Some(401 | 403))
     }
 
-    /// Whether the same request may succeed a moment later. A 500 counts, unless it is a webhook's.
-    fn is_passing(&self) -> bool {
+    /// What rights or admission say, where they forbid the request.
+    pub fn denial(&self) -> Option<String> {
         match self {
-            Self::Status { code, .. } => {
-                matches!(code, 429 | 500 | 502 | 503 | 504) && !self.is(StatusKind::Webhook)
+            Self::Status {
+                code,
+                message,
+                kind,
+                ..
+            } if matches!((code, kind), (403 | 422, _) | (_, StatusKind::Webhook)) => {
+                Some(format!("{message} ({code})"))
             }
-            Self::Timeout(_) | Self::Transport(_) => true,
-            Self::Unreadable(_) | Self::NotSent => false,
+            _ => None,
         }
     }
 
@@ -103,29 +117,37 @@ impl Failure {
     }
 
     /// Whether the next request is likely to fail too: the server does not answer, or has too much to do.
-    pub(crate) fn is_hopeless(&self) -> bool {
+    pub fn is_hopeless(&self) -> bool {
         match self {
             Self::Unreadable(_) => false,
             other => other.code().is_none_or(|code| code == 429 || code >= 500),
         }
     }
 
-    /// How long to wait before try number `tried + 1`; `None` where another try is no use.
-    pub(crate) fn pause(&self, tried: u32) -> Option<Duration> {
-        if !self.is_passing() {
-            return None;
-        }
-        let own = FIRST_PAUSE * 2_u32.pow(tried.saturating_sub(1).min(8));
+    /// How long to wait after so many tries until the next; `None` where another one is no use.
+    pub fn pause(&self, tried: u32) -> Option<Duration> {
         let asked = match self {
-            Self::Status { retry_after, .. } => retry_after.unwrap_or_default(),
-            _ => Duration::ZERO,
+            // A 500 may pass, unless it is a webhook's.
+            Self::Status {
+                kind: StatusKind::Webhook,
+                ..
+            } => return None,
+            Self::Status {
+                code: 429 | 500 | 502 | 503 | 504,
+                retry_after,
+                ..
+            } => retry_after.unwrap_or_default(),
+            // What was not sent is sent after another look at its node.
+            Self::Timeout(_) | Self::Transport(_) | Self::NotSent => Duration::ZERO,
+            _ => return None,
         };
-        (asked <= LONGEST_PAUSE).then(|| own.max(asked).min(LONGEST_PAUSE))
+        let again = (1..TRIES).contains(&tried) && asked <= LONGEST_PAUSE;
+        again.then(|| asked.max(FIRST_PAUSE * 2_u32.pow(tried - 1)))
     }
 }
 
 /// Kind and message of a Status object. The text of any other body is left out: it may hold anything.
-pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
+pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     let answered = serde_json::from_slice::<Value>(body)
         .ok()
         .filter(|answered| answered["kind"] == "Status")
@@ -158,7 +180,7 @@ pub(super) fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String)
 
 /// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not
 /// repeated: its error holds its output.
-pub(crate) fn root(error: &(dyn error::Error + 'static)) -> String {
+pub fn root(error: &(dyn error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |cause| cause.source());
     if causes.clone().any(<dyn error::Error>::is::<AuthError>) {
         return "the credentials could not be renewed; log in again".to_owned();

@@ -10,9 +10,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, StatusKind, WriteMode, read::object, request::Accept, write::delete,
+    Cluster, Failure, StatusKind, WriteMode, failure::unreadable, read::object, request::Accept,
+    write::delete,
 };
-use crate::kubernetes::{RawObject, RawPod};
+use crate::kubernetes::RawPod;
 
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is recognised among all that
 /// may refuse.
@@ -31,7 +32,7 @@ const NO_POD: &str = "the variables POD_NAMESPACE and POD_NAME do not name the p
 
 /// Why there is no proof.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoProof {
+pub enum NoProof {
     /// Asking again would not bring it.
     Never(String),
     /// Asking again may bring it.
@@ -52,13 +53,13 @@ impl Cluster {
         let path = object::<RawPod>(&namespace, &name);
         let until = Instant::now() + self.stop.at_most(PATIENCE);
         loop {
-            let last = Instant::now() + PAUSE > until;
+            let again = Instant::now() + PAUSE <= until;
             match self.ask(refusal, &path).await {
                 Ok(()) => return Ok(()),
                 Err(NoProof::Never(why)) => return Err(why),
-                Err(NoProof::NotYet(why)) if last => return Err(why),
-                Err(NoProof::LetThrough) if last => return Err(self.let_through(refusal).await),
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(_) if again => tokio::time::sleep(PAUSE).await,
+                Err(NoProof::NotYet(why)) => return Err(why),
+                Err(NoProof::LetThrough) => return Err(self.let_through(refusal).await),
             }
         }
     }
@@ -73,16 +74,10 @@ impl Cluster {
             };
             NoProof::Never(format!("its own pod could not be read: {failure}; {hint}"))
         };
-        let own = self
-            .get(path, Accept::Metadata)
-            .await
-            .map_err(unread)?
-            .parse::<RawObject>()
-            .map_err(unread)?
-            .metadata;
+        let own = self.get(path, Accept::Metadata).await.map_err(unread)?;
+        let own = own.parse::<RawPod>().map_err(unread)?.metadata;
         if own.uid.is_empty() || own.resource_version.is_empty() {
-            let lacks = "it has no UID or no resource version";
-            return Err(unread(Failure::Unreadable(lacks.to_owned())));
+            return Err(unread(unreadable("it has no UID or no resource version")));
         }
         if own.terminating() {
             let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
@@ -118,7 +113,7 @@ impl Cluster {
     /// What is wrong with the guard, as far as this account may read it. Its policy is recognised by the message, because an
     /// installation may prefix the name.
     async fn what_is_missing(&self) -> String {
-        let list = |kind| async move {
+        let list = async |kind: &str| {
             let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
             let list = self.get(&path, Accept::Object).await?.parse::<Value>()?;
             Ok::<_, Failure>(list["items"].as_array().cloned().unwrap_or_default())
@@ -151,14 +146,9 @@ impl Cluster {
             .filter(|spec| ours.contains(&&spec["policyName"]))
             .map(|spec| &spec["validationActions"])
             .collect_vec();
-        let denies = |actions: &&Value| {
-            actions
-                .as_array()
-                .into_iter()
-                .flatten()
-                .any(|action| action == "Deny")
-        };
-        if actions.iter().any(denies) {
+        let deny = &Value::from("Deny");
+        let mut all = actions.iter().filter_map(|actions| actions.as_array());
+        if all.any(|actions| actions.contains(deny)) {
             return format!(
                 "the guard's policy {policy} does not apply to this account, which needs the right be-guarded on \
                  guarded.pod-reaper.io from a ClusterRoleBinding, and none by wildcards; or a matchResources leaves this \
@@ -173,7 +163,7 @@ impl Cluster {
 }
 
 /// What a refusal proves.
-pub(super) fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
+pub fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
     let message = match failure {
         Failure::Status { message, .. } => message.as_str(),
         _ => "",

@@ -15,12 +15,13 @@ mod write;
 use kube::Client;
 use tokio::sync::Semaphore;
 
+pub use self::connect::is_address;
 pub use self::events::{CONTROLLER, Event, Reference};
-pub use self::failure::{Failure, StatusKind};
+pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::{NODE_REFUSAL, REFUSAL};
-pub use self::read::{Listed, NodeLook, PodsOf, Scan};
+pub use self::read::{Listed, NodeLook, NodeRows, PodsOf};
+pub use self::request::USER_AGENT;
 pub use self::write::{StillDown, WriteMode};
-pub(crate) use self::{connect::is_address, failure::root, request::USER_AGENT};
 use crate::{selector::NodeSelectors, stop::Stop};
 
 /// Most requests under way at once. The API server's own fairness gives a client of this kind some tens of seats;

@@ -7,13 +7,14 @@ use std::{
 
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
     Cluster, Failure, Reference, StatusKind,
-    request::{Accept, Answer},
+    failure::{Result, unreadable},
+    request::{Accept, Response},
 };
 use crate::{
     facts::{
@@ -21,15 +22,14 @@ use crate::{
         Traits, Uid, Unasked, Unread,
     },
     kubernetes::{
-        KOSMOS_PREFIX, Kind, ListMeta, NodeLeases, RawAttachment, RawClaim, RawController,
-        RawLease, RawList, RawNamespace, RawNode, RawObject, RawPod, RawVolume,
-        identity_of_malformed, malformed,
+        KOSMOS_PREFIX, Kind, ListMeta, RawAttachment, RawClaim, RawLease, RawList, RawNamespace,
+        RawNode, RawPod, RawStatefulSet, RawTable, RawVolume, identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
 };
 
 /// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
-pub(super) const PAGE: usize = 500;
+pub const PAGE: usize = 500;
 /// Nodes of one page of a list that ends once two nodes are found.
 const FEW: usize = 10;
 /// Rows of one page: 0.3 MB.
@@ -52,11 +52,9 @@ const FINISHED: &str =
 /// The characters of a name that need no escape.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
-/// A cheap look over all nodes: of the Ready ones, which may be thousands, only their number is kept.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scan {
-    /// The API server's clock; `None` where it did not say the time.
-    pub now: Option<Timestamp>,
+/// What the rows of all nodes show: of the Ready ones, which may be thousands, only their number is kept.
+#[derive(Debug, Default)]
+pub struct NodeRows {
     pub nodes: usize,
     /// Nodes that do not say `Ready`, or say something that is not understood.
     pub not_ready: Vec<String>,
@@ -123,95 +121,72 @@ pub struct Listed<T> {
 
 impl<T> Listed<T> {
     /// What was made of them, if each could be read. One that could not may be any object.
-    pub fn whole(self) -> Result<T, Failure> {
+    pub fn whole(self) -> Result<T> {
         let cause = self.malformed.into_iter().next();
         cause.map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Table<'a> {
-    #[serde(default)]
-    metadata: ListMeta,
-    column_definitions: Vec<Column>,
-    #[serde(borrow)]
-    rows: Option<Vec<Row<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct Column {
-    name: String,
-}
-
-/// A cell is parsed only where its column is asked for.
-#[derive(Deserialize)]
-struct Row<'a> {
-    #[serde(borrow)]
-    cells: Vec<&'a RawValue>,
-}
-
 impl Cluster {
     /// All nodes, as the rows that `kubectl get nodes` prints: 0.3 MB where the objects are 18 MB. What is not
     /// plainly `Ready` has to be read whole, so a row that is misunderstood costs time, never safety.
-    pub async fn scan(&self) -> Result<Scan, Failure> {
+    /// The API server's clock comes with them, where it said the time.
+    pub async fn scan(&self) -> Result<(Option<Timestamp>, NodeRows)> {
         let columns = ["Name", "Status", "Roles"];
-        let rows = self.rows::<RawNode, Scan, 3>(columns, |scan, [name, status, roles]| {
+        let take = |scan: &mut NodeRows, [name, status, roles]: [&str; 3]| {
             scan.nodes += 1;
             let mut words = status.split(',');
             let mut roles = roles.split(',');
             if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
-                scan.not_ready.push(name);
+                scan.not_ready.push(name.to_owned());
             } else if scan.ready.is_none()
                 && status == "Ready"
                 && !roles.any(|role| ["control-plane", "master"].contains(&role))
                 && !name.starts_with(KOSMOS_PREFIX)
             {
-                scan.ready = Some(name);
+                scan.ready = Some(name.to_owned());
             }
-        });
-        let (now, scan) = rows.await?;
-        Ok(Scan { now, ..scan })
+        };
+        self.rows::<RawNode, _, 3>(columns, take).await
     }
 
     /// Where pods may be Terminating, by the rows of all pods: 12.6 MB where the objects are 1,181 MB. A row that is not
     /// understood costs a look at its node's pods, so it cannot hide one.
-    pub async fn places_of_terminating_pods(&self) -> Result<BTreeSet<PodsOf>, Failure> {
-        let columns = ["Status", "Node"];
-        let (_, mut places) = self
-            .rows::<RawPod, BTreeSet<_>, 2>(columns, |places, [status, node]| {
-                let lives = LIVING.split(' ').any(|living| living == status);
-                if !lives && !status.starts_with("Init:") {
-                    places.insert(match node.as_str() {
-                        "<none>" => PodsOf::NoNode,
-                        _ => PodsOf::Node(node),
-                    });
-                }
-            })
-            .await?;
+    pub async fn places_of_terminating_pods(&self) -> Result<BTreeSet<PodsOf>> {
+        let take = |places: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
+            let lives = LIVING.split(' ').any(|living| living == status);
+            if !lives && !status.starts_with("Init:") {
+                places.insert(match node {
+                    "<none>" => PodsOf::NoNode,
+                    _ => PodsOf::Node(node.to_owned()),
+                });
+            }
+        };
+        let rows = self.rows::<RawPod, _, 2>(["Status", "Node"], take);
+        let (_, mut places) = rows.await?;
         // The row of a finished pod does not show that it is Terminating.
         places.insert(PodsOf::Finished);
         Ok(places)
     }
 
     /// `VolumeAttachments` by node. They have no field selector for it, but their rows name it.
-    pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
-        let columns = ["Name", "PV", "Node"];
-        let rows = self.rows::<RawAttachment, BTreeMap<_, Vec<_>>, 3>(
-            columns,
-            |by_node, [name, volume, node]| {
-                let volume = Some(volume).filter(|it| !["", "<unset>"].contains(&it.as_str()));
-                by_node
-                    .entry(node)
-                    .or_default()
-                    .push(Attachment { name, volume });
-            },
-        );
+    pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
+        let take = |by_node: &mut BTreeMap<_, Vec<_>>, [name, volume, node]: [&str; 3]| {
+            let named = !["", "<unset>"].contains(&volume);
+            by_node
+                .entry(node.to_owned())
+                .or_default()
+                .push(Attachment {
+                    name: name.to_owned(),
+                    volume: named.then(|| volume.to_owned()),
+                });
+        };
+        let rows = self.rows::<RawAttachment, _, 3>(["Name", "PV", "Node"], take);
         Ok(rows.await?.1)
     }
 
     /// One node, whole, with its lease; `None` where it does not exist.
-    pub async fn node(&self, name: &str) -> Result<Option<NodeLook>, Failure> {
+    pub async fn node(&self, name: &str) -> Result<Option<NodeLook>> {
         let at = Instant::now();
         let path = object::<RawNode>("", name);
         let (node, own) = tokio::join!(
@@ -221,17 +196,15 @@ impl Cluster {
         let Some((node, date)) = node? else {
             return Ok(None);
         };
-        let now = date.ok_or_else(|| Failure::Unreadable("it carries no Date".to_owned()))?;
+        let now = date.ok_or_else(|| unreadable("it carries no Date"))?;
         let api_servers = if node.may_have_api_server() {
             self.api_servers().await
         } else {
             Ok(Vec::new())
         };
         let own = own.map_err(|failure| Unread(failure.to_string()));
-        let leases = NodeLeases { own, api_servers };
-        let facts = node
-            .into_facts(now, leases, &self.selectors)
-            .map_err(Failure::Unreadable)?;
+        let facts = node.into_facts(now, &own, &api_servers, &self.selectors);
+        let facts = facts.map_err(Failure::Unreadable)?;
         Ok(Some(NodeLook { facts, now, at }))
     }
 
@@ -250,72 +223,57 @@ impl Cluster {
     pub async fn terminating_pods(
         &self,
         pods: &PodsOf,
-    ) -> Result<Listed<(Vec<RawPod>, Vec<Unasked>)>, Failure> {
-        let cached = match pods {
-            PodsOf::Node(_) => CACHED,
-            _ => "",
-        };
+    ) -> Result<Listed<(Vec<RawPod>, Vec<Unasked>)>> {
         let take = |(terminating, unasked): &mut (Vec<_>, Vec<_>), pod: RawPod| {
             unasked.extend(pod.unasked());
             if pod.metadata.terminating() {
                 terminating.push(pod.lean());
             }
         };
-        self.pods(pods, cached, Accept::Object, take).await
+        self.pods(pods, take).await
     }
 
     /// The UIDs of all pods of `node`, as they are now. The cache is not asked: it may not know of a delete yet.
-    pub async fn pod_uids(&self, node: &str) -> Result<Vec<Uid>, Failure> {
-        let pods = PodsOf::Node(node.to_owned());
-        let take = |uids: &mut Vec<_>, pod: RawPod| uids.push(pod.metadata.uid);
+    pub async fn pod_uids(&self, node: &str) -> Result<BTreeSet<Uid>> {
+        let of_node = PodsOf::Node(node.to_owned());
+        let (namespace, query) = of_node.query();
+        let take = |uids: &mut BTreeSet<_>, pod: RawPod| {
+            uids.insert(pod.metadata.uid);
+        };
+        let pods = self.list(namespace, &query, Accept::MetadataList, take);
         // Any pod could be the one that cannot be read, so no absence would be proved.
-        self.pods(&pods, "", Accept::MetadataList, take)
-            .await?
-            .whole()
+        pods.await?.whole()
     }
 
     /// The pods that may have taken the place of `lost`: the one of its name, or those of its controller where that gives
     /// each a new name. The cache may answer: this is asked again and again, and no write follows from it.
-    pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>, Failure> {
-        let PodFacts {
-            namespace, name, ..
-        } = lost;
-        let Some((labels, controller)) = lost.siblings.as_deref().zip(lost.controller.as_ref())
-        else {
-            let path = object::<RawPod>(namespace, name);
-            let namesake = self
-                .find_at::<RawPod>(&path, name, Accept::Look)
-                .await?
-                .map(|(pod, _)| pod);
-            // Its controller may have been created again, under the same name.
-            let another = |pod: &RawPod| {
-                pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner
+    pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>> {
+        let (namespace, name) = (&lost.namespace, &lost.name);
+        if let (Some(labels), Some(controller)) = (&lost.siblings, &lost.controller) {
+            let query = format!("&labelSelector={}{CACHED}", encode(labels));
+            let take = |pods: &mut Vec<_>, pod: RawPod| {
+                if pod.metadata.controlled_by(&controller.uid) {
+                    pods.push(pod);
+                }
             };
-            return Ok(namesake.into_iter().filter(another).collect());
-        };
-        let query = format!("&labelSelector={}{CACHED}", encode(labels));
-        let take = |pods: &mut Vec<_>, pod: RawPod| {
-            if pod.metadata.controlled_by(&controller.uid) {
-                pods.push(pod);
-            }
-        };
-        Ok(self
-            .list(namespace, &query, Accept::Look, take)
-            .await?
-            .items)
+            let pods = self.list(namespace, &query, Accept::Look, take);
+            return Ok(pods.await?.items);
+        }
+        let path = object::<RawPod>(namespace, name);
+        let namesake = self.find_at(&path, name, Accept::Look).await?;
+        // Its controller may have been created again, under the same name.
+        let another =
+            |pod: &RawPod| pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner;
+        let namesake = namesake.map(|(pod, _)| pod).filter(another);
+        Ok(namesake.into_iter().collect())
     }
 
     /// Why the controller of `lost`, which has at least `has` pods, has not made a replacement.
-    pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement, Failure> {
-        let Reference {
-            api_version,
-            kind,
-            name,
-            uid,
-            ..
-        } = Reference::controller(lost);
+    pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement> {
+        let controller = Reference::controller(lost);
+        let (kind, name) = (&controller.kind, &controller.name);
         let renames = lost.siblings.is_some();
-        if !["apps/v1", "batch/v1"].contains(&&*api_version) {
+        if !["apps/v1", "batch/v1"].contains(&&*controller.api_version) {
             let state = if renames {
                 State::Pending
             } else {
@@ -326,31 +284,32 @@ impl Cluster {
             );
             return Ok(Replacement::without_pod(state, cause));
         }
-        let (namespace, plural) = (encode(&lost.namespace), kind.to_lowercase() + "s");
-        let encoded = encode(&name);
-        let path = format!("/apis/{api_version}/namespaces/{namespace}/{plural}/{encoded}");
-        let found = self.find_at::<RawController>(&path, &name, Accept::Object);
+        let path = format!(
+            "/apis/{}/namespaces/{}/{}s/{}",
+            controller.api_version,
+            encode(&lost.namespace),
+            kind.to_lowercase(),
+            encode(name)
+        );
+        let found = self.find_at::<RawStatefulSet>(&path, name, Accept::Object);
         // A controller that was created again counts only where its pods keep their names.
-        let found = found.await?.map(|(found, _)| found);
-        let Some(found) = found.filter(|found| !renames || found.metadata.uid == uid) else {
-            return Ok(Replacement::without_pod(
-                State::None,
-                "its controller no longer exists",
-            ));
+        let is_it = |found: &RawStatefulSet| !renames || found.metadata.uid == controller.uid;
+        let Some((found, _)) = found.await?.filter(|(found, _)| is_it(found)) else {
+            let gone = "its controller no longer exists";
+            return Ok(Replacement::without_pod(State::None, gone));
         };
         // A StatefulSet that wants fewer pods does not want those of the highest ordinals.
-        let ordinal = lost
-            .name
-            .rsplit('-')
-            .next()
-            .filter(|_| kind == "StatefulSet")
-            .and_then(|ordinal| ordinal.parse().ok());
+        let ordinal = match kind.as_str() {
+            "StatefulSet" => lost.name.rsplit('-').next(),
+            _ => None,
+        };
+        let ordinal = ordinal.and_then(|ordinal| ordinal.parse().ok());
         Ok(found.missing(ordinal.unwrap_or(has)))
     }
 
     /// The value by which each namespace is opted out, where it is. A malformed one is missing, so that its pods' opt-out
     /// counts as unread.
-    pub async fn namespaces(&self) -> Result<Namespaces, Failure> {
+    pub async fn namespaces(&self) -> Result<Namespaces> {
         let take = |all: &mut Namespaces, RawNamespace { metadata: it }| {
             let opted_out = it.opted_out();
             all.insert(it.name, opted_out);
@@ -368,16 +327,16 @@ impl Cluster {
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
-            Some(volume) => self
-                .find("", volume)
-                .await
-                .map_err(|failure| Unread(format!("its volume {volume}: {failure}"))),
+            Some(volume) => {
+                let found = self.find("", volume).await;
+                found.map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
+            }
         };
         claim.into_look(volume)
     }
 
     /// All claims with their volumes, by namespace and name. One that could not be read, or whose volume could not, is missing.
-    pub async fn claims(&self) -> Result<BTreeMap<(String, String), ClaimLook>, Failure> {
+    pub async fn claims(&self) -> Result<BTreeMap<(String, String), ClaimLook>> {
         let take = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
             volume.metadata.drop_idle();
             volumes.insert(volume.metadata.name.clone(), volume);
@@ -385,26 +344,26 @@ impl Cluster {
         let volumes = RefCell::new(self.list("", "", Accept::Object, take).await?.items);
         let take = |looks: &mut BTreeMap<_, _>, claim: RawClaim| {
             // A volume is one claim's: there is no second copy.
-            let volume = claim
-                .volume_name()
-                .map(|name| volumes.borrow_mut().remove(name));
-            if volume.as_ref().is_none_or(Option::is_some) {
-                let key = (
-                    claim.metadata.namespace.clone(),
-                    claim.metadata.name.clone(),
-                );
-                looks.insert(key, claim.into_look(Ok(volume.flatten())));
-            }
+            let volume = match claim.volume_name() {
+                None => None,
+                Some(name) => match volumes.borrow_mut().remove(name) {
+                    None => return,
+                    volume => volume,
+                },
+            };
+            let its = &claim.metadata;
+            let key = (its.namespace.clone(), its.name.clone());
+            looks.insert(key, claim.into_look(Ok(volume)));
         };
         Ok(self.list("", "", Accept::Object, take).await?.items)
     }
 
     /// The names of real nodes that the label selector selects: all of them, or two where there are more.
-    pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
+    pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>> {
         let (nodes, selector) = (collection::<RawNode>(""), encode(selector));
         let path = format!("{nodes}?limit={FEW}&labelSelector={selector}");
-        let take = |answer: &Answer, found: &mut Listed<Vec<_>>| {
-            let next = answer.items(found, |names, node: RawNode| {
+        let take = |response: &Response, found: &mut Listed<Vec<_>>| {
+            let next = response.items(found, |names, node: RawNode| {
                 if !node.is_leaf(&self.selectors) {
                     names.push(node.metadata.name);
                 }
@@ -424,10 +383,7 @@ impl Cluster {
     /// What every node counts as at `now`, and how many have which trait. All nodes are read, because rows do not show which are
     /// leaf nodes. One that cannot be read is a failure: what it counts as is not known. No pods are read, so that every node may
     /// have one that is Terminating.
-    pub async fn standings(
-        &self,
-        now: Timestamp,
-    ) -> Result<(BTreeMap<String, Standing>, Traits), Failure> {
+    pub async fn standings(&self, now: Timestamp) -> Result<(BTreeMap<String, Standing>, Traits)> {
         let take = |(standings, traits): &mut (BTreeMap<_, _>, _), node: RawNode| {
             let standing = node.standing(&self.selectors, now);
             node.count_traits(standing, traits);
@@ -436,52 +392,56 @@ impl Cluster {
         self.list("", "", Accept::Object, take).await?.whole()
     }
 
-    /// All of `pods`, Terminating or not. The cache may answer: no write follows from it.
-    pub async fn every_pod(&self, pods: &PodsOf) -> Result<Listed<Vec<RawPod>>, Failure> {
-        self.pods(pods, CACHED, Accept::Object, Vec::push).await
+    /// All of `pods`, Terminating or not.
+    pub async fn every_pod(&self, pods: &PodsOf) -> Result<Listed<Vec<RawPod>>> {
+        self.pods(pods, Vec::push).await
     }
 
     /// What there is to know about `pods`, Terminating or not.
-    pub async fn summaries(&self, pods: &PodsOf) -> Result<Listed<Vec<PodSummary>>, Failure> {
+    pub async fn summaries(&self, pods: &PodsOf) -> Result<Listed<Vec<PodSummary>>> {
         let take = |all: &mut Vec<_>, pod: RawPod| all.push(pod.summary());
-        self.pods(pods, "", Accept::Object, take).await
+        self.pods(pods, take).await
     }
 
+    /// The cache may answer for the pods of one node: a write names the resource version that was read.
     async fn pods<S: Default>(
         &self,
         pods: &PodsOf,
-        cached: &str,
-        accept: Accept,
         take: impl Fn(&mut S, RawPod),
-    ) -> Result<Listed<S>, Failure> {
+    ) -> Result<Listed<S>> {
+        let cached = match pods {
+            PodsOf::Node(_) => CACHED,
+            _ => "",
+        };
         let (namespace, query) = pods.query();
-        self.list(namespace, &(query + cached), accept, take).await
+        let query = query + cached;
+        self.list(namespace, &query, Accept::Object, take).await
     }
 
     /// An object; `None` where the API server says that there is none.
-    pub async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+    pub async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>> {
         let path = object::<T>(namespace, name);
         let found = self.find_at(&path, name, Accept::Object).await?;
         Ok(found.map(|(object, _)| object))
     }
 
-    /// The object at `path`, and the time of the answer. It has to be the one that was asked for: every field of our types is
+    /// The object at `path`, and the time of the response. It has to be the one that was asked for: every field of our types is
     /// optional, so that anything would parse, and mean an object without volumes, affinity or marks.
-    async fn find_at<T: DeserializeOwned>(
+    async fn find_at<T: Kind>(
         &self,
         path: &str,
         name: &str,
         accept: Accept,
-    ) -> Result<Option<(T, Option<Timestamp>)>, Failure> {
-        let answer = match self.get(path, accept).await {
+    ) -> Result<Option<(T, Option<Timestamp>)>> {
+        let response = match self.get(path, accept).await {
             Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
-            answer => answer?,
+            response => response?,
         };
-        if answer.parse::<RawObject>()?.metadata.name != name {
-            let another = "it is not the object that was asked for";
-            return Err(Failure::Unreadable(another.to_owned()));
+        let mut found = response.parse::<T>()?;
+        if found.metadata().name != name {
+            return Err(unreadable("it is not the object that was asked for"));
         }
-        Ok(Some((answer.parse()?, answer.date)))
+        Ok(Some((found, response.date)))
     }
 
     /// Has `take` make something of the objects of a list: those of `namespace`, or of all where that is empty, that `query`
@@ -492,10 +452,12 @@ impl Cluster {
         query: &str,
         accept: Accept,
         take: impl Fn(&mut S, T),
-    ) -> Result<Listed<S>, Failure> {
+    ) -> Result<Listed<S>> {
         let path = format!("{}?limit={PAGE}{query}", collection::<T>(namespace));
-        self.pages(&path, accept, |answer, listed| answer.items(listed, &take))
-            .await
+        self.pages(&path, accept, |response, listed| {
+            response.items(listed, &take)
+        })
+        .await
     }
 
     /// Has `take` make something of the rows of all objects of a kind: of the cells of `columns`. The first page's time comes
@@ -503,12 +465,12 @@ impl Cluster {
     async fn rows<T: Kind, S: Default, const N: usize>(
         &self,
         columns: [&str; N],
-        take: impl Fn(&mut S, [String; N]),
-    ) -> Result<(Option<Timestamp>, S), Failure> {
+        take: impl Fn(&mut S, [&str; N]),
+    ) -> Result<(Option<Timestamp>, S)> {
         let path = format!("{}?includeObject=None&limit={ROWS}", collection::<T>(""));
-        let page = |answer: &Answer, (date, taken): &mut (Option<_>, S)| {
-            *date = date.or(answer.date);
-            answer.rows(columns, |cells| take(taken, cells))
+        let page = |response: &Response, (date, taken): &mut (Option<_>, S)| {
+            *date = date.or(response.date);
+            response.rows(columns, |cells| take(taken, cells))
         };
         self.pages(&path, Accept::Table, page).await
     }
@@ -519,53 +481,46 @@ impl Cluster {
         &self,
         path: &str,
         accept: Accept,
-        take: impl Fn(&Answer, &mut S) -> Result<Option<String>, Failure>,
-    ) -> Result<S, Failure> {
-        let (mut taken, mut next, mut restarted) = (S::default(), String::new(), false);
+        take: impl Fn(&Response, &mut S) -> Result<Option<String>>,
+    ) -> Result<S> {
+        let (mut taken, mut page, mut restarted) = (S::default(), path.to_owned(), false);
         loop {
-            // A token names the version that it continues. A server whose cache is not ready answers with one.
-            let path = if next.is_empty() {
-                path
-            } else {
-                path.trim_end_matches(CACHED)
-            };
-            let answer = match self.get(&format!("{path}{next}"), accept).await {
-                Err(failure)
-                    if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted =>
-                {
-                    (taken, next, restarted) = (S::default(), String::new(), true);
+            let response = match self.get(&page, accept).await {
+                Err(failure) if failure.code() == Some(EXPIRED) && page != path && !restarted => {
+                    (taken, page, restarted) = (S::default(), path.to_owned(), true);
                     continue;
                 }
-                answer => answer?,
+                response => response?,
             };
-            match take(&answer, &mut taken)? {
-                Some(token) => next = token,
-                None => return Ok(taken),
-            }
+            let Some(next) = take(&response, &mut taken)? else {
+                return Ok(taken);
+            };
+            // A token names the version that it continues. A server whose cache is not ready answers with one.
+            page = path.trim_end_matches(CACHED).to_owned() + &next;
         }
     }
 }
 
-impl Answer {
+impl Response {
     /// Calls `each` with the cells of `columns`, row by row. Returns the query for the next page.
     fn rows<const N: usize>(
         &self,
         columns: [&str; N],
-        mut each: impl FnMut([String; N]),
-    ) -> Result<Option<String>, Failure> {
-        let table = self.parse::<Table<'_>>()?;
+        mut each: impl FnMut([&str; N]),
+    ) -> Result<Option<String>> {
+        let table = self.parse::<RawTable>()?;
         let mut at = [0; N];
-        for (at, name) in at.iter_mut().zip(columns) {
-            let mut names = table.column_definitions.iter().map(|column| &column.name);
-            let missing = || Failure::Unreadable(format!("the table has no column {name}"));
-            *at = names.position(|known| known == name).ok_or_else(missing)?;
+        for (at, wanted) in at.iter_mut().zip(columns) {
+            let mut columns = table.column_definitions.iter();
+            let missing = || unreadable(format!("the table has no column {wanted}"));
+            *at = columns
+                .position(|it| it.name == wanted)
+                .ok_or_else(missing)?;
         }
-        for row in table.rows.unwrap_or_default() {
-            let cell = |at| serde_json::from_str::<String>(row.cells.get::<usize>(at)?.get()).ok();
-            let cells = at.map(cell);
-            if cells.iter().any(Option::is_none) {
-                let lacks = "a row of the table lacks a cell";
-                return Err(Failure::Unreadable(lacks.to_owned()));
+        for row in &table.rows {
+            let cells = at.map(|at| row.cells.get(at).and_then(Value::as_str));
+            if cells.contains(&None) {
+                return Err(unreadable("a row of the table lacks a cell"));
             }
             each(cells.map(Option::unwrap_or_default));
         }
@@ -577,26 +532,23 @@ impl Answer {
         &self,
         listed: &mut Listed<S>,
         take: impl Fn(&mut S, T),
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<String>> {
         let list = self.parse::<RawList<'_>>()?;
         if !list.kind.ends_with("List") {
-            return Err(Failure::Unreadable("it is not a list".to_owned()));
+            return Err(unreadable("it is not a list"));
         }
         for item in list.items.unwrap_or_default() {
             match serde_json::from_str(item.get()) {
                 Ok(object) => take(&mut listed.items, object),
                 Err(error) => {
-                    let (namespace, name) = identity_of_malformed(item.get());
+                    let (namespace, mut name) = identity_of_malformed(item.get());
                     let slash = if namespace.is_empty() { "" } else { "/" };
-                    let name = if name.is_empty() {
-                        "an object without a name"
-                    } else {
-                        &name
-                    };
+                    if name.is_empty() {
+                        name += "an object without a name";
+                    }
                     let why = malformed(&error);
-                    listed
-                        .malformed
-                        .push(format!("{namespace}{slash}{name}: {why}"));
+                    let whole = format!("{namespace}{slash}{name}: {why}");
+                    listed.malformed.push(whole);
                 }
             }
         }
@@ -610,7 +562,7 @@ fn continuation(metadata: &ListMeta) -> Option<String> {
 }
 
 /// The path of the objects of a kind: of `namespace`, or of all where that is empty.
-pub(super) fn collection<T: Kind>(namespace: &str) -> String {
+pub fn collection<T: Kind>(namespace: &str) -> String {
     let [api, plural] = T::API;
     if namespace.is_empty() {
         format!("{api}/{plural}")
@@ -620,10 +572,10 @@ pub(super) fn collection<T: Kind>(namespace: &str) -> String {
 }
 
 /// The path of one of them.
-pub(super) fn object<T: Kind>(namespace: &str, name: &str) -> String {
+pub fn object<T: Kind>(namespace: &str, name: &str) -> String {
     format!("{}/{}", collection::<T>(namespace), encode(name))
 }
 
-pub(super) fn encode(name: &str) -> String {
+pub fn encode(name: &str) -> String {
     utf8_percent_encode(name, PLAIN).to_string()
 }

@@ -1,4 +1,4 @@
-//! Sending requests: time limits, tries, and what is kept of an answer.
+//! Sending requests: time limits, tries, and what is kept of a response.
 
 use std::{error::Error, time::Duration};
 
@@ -11,36 +11,34 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     Cluster, MAX_IN_FLIGHT,
-    failure::{Failure, root, status_of},
+    failure::{Failure, Result, TRIES, root, status_of},
 };
 use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
 
-/// Longest wait for one answer, connection and body included. API servers answer these reads within a second; a
+/// Longest wait for one response, connection and body included. API servers answer these reads within a second; a
 /// server that needs longer is not one whose words should delete pods.
-pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// A read is tried this often in all: a rolling restart of API servers turns away one or two tries.
-const READ_TRIES: u32 = 4;
+pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// Tells audit logs who asked.
-pub(crate) const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
+pub const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
 
-/// An answer with a 2xx status.
-pub(super) struct Answer {
+/// A response with a 2xx status.
+pub struct Response {
     /// The server's clock, from the header `Date`.
     pub date: Option<Timestamp>,
     pub body: Vec<u8>,
 }
 
 /// A request that may change something.
-pub(super) struct Write {
+pub struct Write {
     pub method: Method,
     pub path: String,
     pub content_type: &'static str,
     pub body: Value,
 }
 
-/// In which form an answer is asked for.
+/// In which form a response is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Accept {
+pub enum Accept {
     /// Whole objects.
     Object,
     /// Whole objects, without a second try: the caller asks again anyway.
@@ -78,23 +76,18 @@ impl Cluster {
     }
 
     /// Reads `path`, and tries again after a failure that may be over soon.
-    pub(super) async fn get(&self, path: &str, accept: Accept) -> Result<Answer, Failure> {
-        let tries = if accept == Accept::Look {
-            1
-        } else {
-            READ_TRIES
-        };
-        let mut tried = 0;
+    pub(super) async fn get(&self, path: &str, accept: Accept) -> Result<Response> {
+        let mut tried = if accept == Accept::Look { TRIES - 1 } else { 0 };
         loop {
             let request = request(Method::GET, path, accept).body(Body::empty());
             let failure = match self.exchange(request, None).await {
-                Ok(answer) => return Ok(answer),
+                Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
             tried += 1;
             // A pause that outlasts the run leaves no time to ask.
-            let worth_it = |pause: &Duration| tried < tries && self.stop.at_most(*pause) == *pause;
-            let Some(pause) = failure.pause(tried).filter(worth_it) else {
+            let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
+            let Some(pause) = failure.pause(tried).filter(in_time) else {
                 return Err(failure);
             };
             tracing::debug!(path, tried, code = failure.code(), "asking again");
@@ -107,7 +100,7 @@ impl Cluster {
         &self,
         write: Write,
         fresh_until: Option<Instant>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response> {
         let request = request(write.method, &write.path, Accept::Metadata)
             .header(header::CONTENT_TYPE, write.content_type)
             .body(Body::from(write.body.to_string().into_bytes()));
@@ -118,7 +111,7 @@ impl Cluster {
         &self,
         request: http::Result<Request<Body>>,
         fresh_until: Option<Instant>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response> {
         let request = request.map_err(transport)?;
         let permit = self.permits.acquire().await.map_err(transport)?;
         let mut limit = self.stop.at_most(REQUEST_LIMIT);
@@ -138,7 +131,7 @@ impl Cluster {
         let (parts, body) = answered.map_err(|_| Failure::Timeout(limit))??;
         let header = |name| parts.headers.get(name)?.to_str().ok();
         if parts.status.is_success() {
-            Ok(Answer {
+            Ok(Response {
                 date: header(header::DATE).and_then(http_date),
                 body: body.into(),
             })
@@ -169,8 +162,8 @@ fn transport(error: impl Error + 'static) -> Failure {
     Failure::Transport(root(&error))
 }
 
-impl Answer {
-    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
+impl Response {
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             Failure::Unreadable(format!(
@@ -181,7 +174,7 @@ impl Answer {
     }
 }
 
-pub(super) fn http_date(value: &str) -> Option<Timestamp> {
+pub fn http_date(value: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new()
         .parse_timestamp(value)
         .ok()

@@ -12,13 +12,14 @@ use tokio::time::Instant;
 
 use super::{
     Cluster, Failure,
+    failure::{Result, unreadable},
     read::{NodeLook, object},
-    request::{Answer, Write},
+    request::{Response, Write},
 };
 use crate::{
     decide::PinnedClaim,
     facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid},
-    kubernetes::{RawClaim, RawObject, RawPod},
+    kubernetes::{RawClaim, RawPod},
     outcome::Outcome,
 };
 
@@ -75,7 +76,7 @@ impl Cluster {
         pod: &PodFacts,
         node: &StillDown,
         mode: WriteMode,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let path = object::<RawPod>(&pod.namespace, &pod.name);
         let delete = delete(path, &pod.uid, &pod.resource_version, mode, "Background");
         self.write(delete, pod, node).await.map(drop)
@@ -89,7 +90,7 @@ impl Cluster {
         claim: &PinnedClaim,
         node: &StillDown,
         mode: WriteMode,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let version = claim.given_up.as_ref().map_err(|_| Failure::NotSent)?;
         let path = object::<RawClaim>(&pod.namespace, &claim.claim);
         let delete = delete(path, &claim.claim_uid, version, mode, "Background");
@@ -103,7 +104,7 @@ impl Cluster {
         pod: &PodFacts,
         node: &StillDown,
         mode: WriteMode,
-    ) -> Result<ResourceVersion, Failure> {
+    ) -> Result<ResourceVersion> {
         let patch = json!({
             "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
             "status": {
@@ -129,23 +130,18 @@ impl Cluster {
             content_type: "application/strategic-merge-patch+json",
             body: patch,
         };
-        let answer = self.write(patch, pod, node).await?;
+        let response = self.write(patch, pod, node).await?;
         if mode == WriteMode::DryRun {
             return Ok(pod.resource_version.clone());
         }
-        let changed = answer.parse::<RawObject>()?.metadata.resource_version;
+        let changed = response.parse::<RawPod>()?.metadata.resource_version;
         if changed.is_empty() {
-            return Err(Failure::Unreadable("it has no resource version".to_owned()));
+            return Err(unreadable("it has no resource version"));
         }
         Ok(changed)
     }
 
-    async fn write(
-        &self,
-        write: Write,
-        pod: &PodFacts,
-        node: &StillDown,
-    ) -> Result<Answer, Failure> {
+    async fn write(&self, write: Write, pod: &PodFacts, node: &StillDown) -> Result<Response> {
         if pod.node.as_deref() != Some(&node.node) {
             return Err(Failure::NotSent);
         }
@@ -155,7 +151,7 @@ impl Cluster {
 
 /// A delete for exactly this state of an object, at once. A dry run says so twice: the API server obeys the body where a
 /// delete has one; the query is what its log shows.
-pub(super) fn delete(
+pub fn delete(
     mut path: String,
     uid: &Uid,
     resource_version: &ResourceVersion,

@@ -20,21 +20,25 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode},
     decide::Policy,
-    facts::{ClusterFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Uid, Unread},
+    facts::{ClusterFacts, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
 };
 
 pub use self::replacements::replacements;
 
-/// The result of a pod's delete, before the verifying list.
-enum Sent {
-    /// There is nothing to look for.
+/// Why a delete is not known to be accepted.
+enum NotAccepted {
+    /// This became of the pod: there is nothing to look for.
     Settled(Outcome),
-    /// The API server accepted it.
-    Accepted,
     /// It may have been carried out or not, because of this failure.
     Unsure(Failure),
+}
+
+impl From<Outcome> for NotAccepted {
+    fn from(outcome: Outcome) -> Self {
+        Self::Settled(outcome)
+    }
 }
 
 /// Deletes `pods`, in their order but node by node, and gives each one's outcome by UID. `facts` are what they were
@@ -48,68 +52,61 @@ pub async fn execute(
     pods: &[&PodFacts],
     progress: &dyn Fn(),
 ) -> BTreeMap<Uid, Outcome> {
-    // Node by node, so that one look at a node serves as many of its pods as five seconds allow.
-    let mut groups = Vec::<(Node<'_>, Vec<&PodFacts>)>::new();
-    let mut outcomes = BTreeMap::new();
-    for &pod in pods {
-        let Some(judged) = facts.node_of(pod).and_then(NodeRead::known) else {
-            outcomes.insert(
-                pod.uid.clone(),
-                Outcome::Failed("its node was never judged".to_owned()),
-            );
-            continue;
-        };
-        match groups
-            .iter_mut()
-            .find(|(node, _)| node.judged.name == judged.name)
-        {
-            Some((_, pods)) => pods.push(pod),
-            None => groups.push((
-                Node {
-                    judged,
-                    last: Mutex::new(None),
-                },
-                vec![pod],
-            )),
-        }
+    if pods.is_empty() {
+        return BTreeMap::new();
     }
+    // Only a pod of a node that was judged has a turn.
+    let unjudged = Outcome::Failed("its node was never judged".to_owned());
+    let mut outcomes = pods
+        .iter()
+        .map(|pod| (pod.uid.clone(), unjudged.clone()))
+        .collect::<BTreeMap<_, _>>();
+    let nodes = pods
+        .iter()
+        .filter_map(|pod| facts.node_of(pod)?.known())
+        .unique_by(|judged| judged.name.clone())
+        .map(|judged| Node {
+            judged,
+            last: Mutex::default(),
+        })
+        .collect_vec();
     // Read again right before the first delete: a person may have taken their time to answer the question.
-    let namespaces = if groups.is_empty() {
-        Ok(Namespaces::new())
-    } else {
-        let namespaces = cluster.namespaces().await;
-        namespaces.map_err(|failure| Unread(failure.to_string()))
-    };
-    let given_up = RefCell::default();
+    let namespaces = cluster.namespaces().await;
     let run = &Run {
         cluster,
         stop,
         policy,
         mode,
-        namespaces,
+        namespaces: namespaces.map_err(|failure| Unread(failure.to_string())),
         now: facts.now,
-        given_up,
+        given_up: RefCell::default(),
     };
-    let turns = groups
-        .iter()
-        .flat_map(|(node, pods)| pods.iter().map(move |pod| (node, *pod)));
-    let sent = stream::iter(turns.enumerate())
-        .map(|(turn, (node, pod))| async move {
+    // Node by node, so that one look at a node serves as many of its pods as five seconds allow.
+    let turns = nodes.iter().flat_map(|node| {
+        let of_node = |pod: &&PodFacts| pod.node.as_ref() == Some(&node.judged.name);
+        pods.iter()
+            .copied()
+            .filter(of_node)
+            .map(move |pod| (node, pod))
+    });
+    let mut sent = stream::iter(turns)
+        .map(|(node, pod)| async move {
             let sent = run.reap(node, pod).await;
             progress();
-            (turn, (node.judged.name.as_str(), pod, sent))
+            (node.judged.name.as_str(), pod, sent)
         })
-        .buffer_unordered(MAX_IN_FLIGHT)
-        .collect::<BTreeMap<_, _>>()
-        .await;
-
-    let mut open = Vec::<(_, Vec<_>)>::new();
-    for (node, pod, sent) in sent.into_values() {
-        match (sent, open.last_mut()) {
-            (Sent::Settled(outcome), _) => drop(outcomes.insert(pod.uid.clone(), outcome)),
-            (sent, Some((last, pods))) if *last == node => pods.push((pod, sent)),
-            (sent, _) => open.push((node, vec![(pod, sent)])),
-        }
+        .buffer_unordered(MAX_IN_FLIGHT);
+    let mut open = BTreeMap::<_, Vec<_>>::new();
+    while let Some((node, pod, sent)) = sent.next().await {
+        let unsure = match sent {
+            Ok(()) => None,
+            Err(NotAccepted::Unsure(failure)) => Some(failure),
+            Err(NotAccepted::Settled(outcome)) => {
+                outcomes.insert(pod.uid.clone(), outcome);
+                continue;
+            }
+        };
+        open.entry(node).or_default().push((pod, unsure));
     }
     let verified = stream::iter(open)
         .map(|(node, pods)| run.verify(node, pods))
@@ -138,13 +135,8 @@ pub async fn execute(
 
 struct Node<'a> {
     judged: &'a NodeFacts,
-    /// The last look, and what it proves. Held while a new one is taken, so that its pods share it.
-    last: Mutex<Option<Look>>,
-}
-
-struct Look {
-    taken: Instant,
-    result: Result<Option<NodeLook>, Failure>,
+    /// When the last look was taken, and what it found. Held while a new one is taken, so that its pods share it.
+    last: Mutex<Option<(Instant, Result<NodeLook, Outcome>)>>,
 }
 
 /// What the turns of all pods share.
@@ -161,27 +153,12 @@ struct Run<'a> {
 
 /// Logs only codes: messages of the API server are for the report.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
-    let PodFacts {
-        name,
-        namespace,
-        uid,
-        ..
-    } = pod;
-    let uid = uid.as_str();
+    let uid = pod.uid.as_str();
+    let called = format!("{} in namespace {}", pod.name, pod.namespace);
     match outcome.code() {
-        OutcomeCode::Deleted => {
-            tracing::info!(
-                uid,
-                "Successfully force-deleted pod {name} in namespace {namespace}"
-            );
-        }
-        code if code.is_failure() => {
-            tracing::warn!(
-                uid,
-                "Pod {name} in namespace {namespace}: {code}, see the report"
-            );
-        }
-        code => tracing::info!(uid, "Pod {name} in namespace {namespace}: {code}"),
+        OutcomeCode::Deleted => tracing::info!(uid, "Successfully force-deleted pod {called}"),
+        code if code.is_failure() => tracing::warn!(uid, "Pod {called}: {code}, see the report"),
+        code => tracing::info!(uid, "Pod {called}: {code}"),
     }
 }
 

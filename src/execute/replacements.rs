@@ -58,24 +58,18 @@ pub async fn replacements(
     let began = Instant::now();
     let (mut known, mut workloads) = (Vec::new(), Workloads::new());
     for &pod in reaped {
+        let (state, cause) = match (&pod.controller, &pod.owner) {
+            (None, _) => (State::None, "it has no controller that would start another"),
+            (_, Some(it)) if it.kind == "DaemonSet" => (State::Pending, "it waits for its node"),
+            _ => (State::Unknown, "it was not looked for"),
+        };
         let siblings = pod.siblings.as_deref().zip(pod.controller.as_ref());
         let of = siblings.map_or((&*pod.uid, ""), |(labels, it)| (&it.uid, labels));
-        let (to, state, cause) = match (&pod.controller, &pod.owner) {
-            (None, _) => (
-                &mut known,
-                State::None,
-                "it has no controller that would start another",
-            ),
-            (_, Some(it)) if it.kind == "DaemonSet" => {
-                (&mut known, State::Pending, "it waits for its node")
-            }
-            _ => (
-                &mut workloads.entry(of).or_default().pods,
-                State::Unknown,
-                "it was not looked for",
-            ),
+        let pods = match state {
+            State::Unknown => &mut workloads.entry(of).or_default().pods,
+            _ => &mut known,
         };
-        to.push((pod, Replacement::without_pod(state, cause)));
+        pods.push((pod, Replacement::without_pod(state, cause)));
     }
     tokio::select! {
         biased;
@@ -133,25 +127,23 @@ async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instan
         .await;
     let mut late = open.into_iter().flat_map(Workload::late).collect_vec();
     late.retain(|(pod, _)| pod.volumes().next().is_some());
-    let on = if late.is_empty() {
-        BTreeMap::new()
-    } else {
-        cluster.attachments().await.unwrap_or_default()
-    };
+    if late.is_empty() {
+        return;
+    }
+    let on = cluster.attachments().await.unwrap_or_default();
     let ago = spoken(SignedDuration::from_secs(
         began.elapsed().as_secs().cast_signed(),
     ));
     for (pod, found) in late {
         let node = pod.node.as_deref().unwrap_or_default();
-        let there = on
-            .get(node)
-            .into_iter()
-            .flatten()
-            .filter_map(|it| it.volume.as_deref());
-        for volume in there.filter(|there| pod.volumes().any(|volume| volume.name == *there)) {
-            found.add(&format!(
-                "{volume} is still attached to {node}, {ago} after the pod went"
-            ));
+        for attachment in on.get(node).into_iter().flatten() {
+            if let Some(there) = &attachment.volume
+                && pod.volumes().any(|volume| volume.name == *there)
+            {
+                found.add(&format!(
+                    "{there} is still attached to {node}, {ago} after the pod went"
+                ));
+            }
         }
     }
 }
@@ -177,22 +169,16 @@ impl<'a> Workload<'a> {
 
     async fn look(&mut self, cluster: &Cluster) {
         let looked = timeout(PAUSES.1, cluster.successors(self.pods[0].0)).await;
-        let (mut pods, missing, may_change) =
-            match looked.unwrap_or(Err(Failure::Timeout(PAUSES.1))) {
-                Ok(pods) => (
-                    pods,
-                    Replacement::without_pod(State::Pending, NOT_MADE),
-                    true,
-                ),
-                Err(failure) => {
-                    let cause = format!("it could not be looked for: {failure}");
-                    (
-                        Vec::new(),
-                        Replacement::without_pod(State::Unknown, cause),
-                        !failure.forbids(),
-                    )
-                }
-            };
+        let looked = looked.unwrap_or(Err(Failure::Timeout(PAUSES.1)));
+        let may_change = !looked.as_ref().is_err_and(Failure::forbids);
+        let (mut pods, missing) = match looked {
+            Ok(pods) => (pods, Replacement::without_pod(State::Pending, NOT_MADE)),
+            Err(failure) => {
+                let cause = format!("it could not be looked for: {failure}");
+                let unknown = Replacement::without_pod(State::Unknown, cause);
+                (Vec::new(), unknown)
+            }
+        };
         pods.retain(RawPod::counts);
         self.has = pods.len();
         let evicted = self.evicted();
@@ -230,19 +216,15 @@ impl<'a> Workload<'a> {
             }
         }
         // Pods that are not made come last, so that the Warning about their controller is read once.
-        let mut warning = (Uid::default(), None);
+        let mut last = (Uid::default(), None);
         for (pod, found) in self.late() {
-            let about = found
-                .uid
-                .clone()
-                .unwrap_or_else(|| Reference::controller(pod).uid);
-            if warning.0 != about {
-                warning = (
-                    about.clone(),
-                    cluster.last_warning(&pod.namespace, &about).await,
-                );
+            let about = found.uid.clone();
+            let about = about.unwrap_or_else(|| Reference::controller(pod).uid);
+            if last.0 != about {
+                let warning = cluster.last_warning(&pod.namespace, &about).await;
+                last = (about, warning);
             }
-            if let Some((at, says)) = &warning.1
+            if let Some((at, says)) = &last.1
                 && Some(*at) >= evicted
             {
                 found.add(&format!("an Event says: {says}"));

@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{Run, Sent, log_outcome};
+use super::{Run, log_outcome};
 use crate::{
+    cluster::Failure,
     facts::{PodFacts, Uid},
     outcome::Outcome,
 };
@@ -17,53 +18,49 @@ const JOB_PATIENCE: Duration = Duration::from_secs(10);
 const JOB_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 impl Run<'_> {
-    pub(super) async fn verify(
+    /// What became of `pods` of one node: each was accepted, or it is not known whether it was, because of a failure.
+    pub async fn verify(
         &self,
         node: &str,
-        pods: Vec<(&PodFacts, Sent)>,
+        pods: Vec<(&PodFacts, Option<Failure>)>,
     ) -> Vec<(Uid, Outcome)> {
-        let by_job = pods
-            .iter()
-            .filter(|(pod, _)| pod.held_by_job())
-            .map(|(pod, _)| &pod.uid)
-            .collect::<BTreeSet<_>>();
-        // An error until a look has succeeded.
-        let mut present = self.cluster.pod_uids(node).await;
-        // Why the last look failed, if an earlier one did not.
-        let mut later = None;
+        // What the last look saw that did not fail, and why a look failed.
+        let (mut present, mut failed) = (None, None);
         let deadline = Instant::now() + JOB_PATIENCE;
         let (mut pause, longest) = JOB_PAUSES;
-        while let Ok(uids) = &present
-            && uids.iter().any(|uid| by_job.contains(uid))
-            && Instant::now() + pause <= deadline
-            && self.stop.reason().is_none()
-        {
+        loop {
+            match self.cluster.pod_uids(node).await {
+                Ok(uids) => present = Some(uids),
+                Err(failure) => failed = Some(failure),
+            }
+            let waits = |uids: &BTreeSet<Uid>| {
+                let held = |pod: &PodFacts| pod.held_by_job() && uids.contains(&pod.uid);
+                pods.iter().any(|(pod, _)| held(pod))
+            };
+            if failed.is_some()
+                || !present.as_ref().is_some_and(waits)
+                || Instant::now() + pause > deadline
+                || self.stop.reason().is_some()
+            {
+                break;
+            }
             self.stop.pause(pause).await;
             pause = longest.min(2 * pause);
-            match self.cluster.pod_uids(node).await {
-                Ok(uids) => present = Ok(uids),
-                Err(failure) => {
-                    later = Some(failure);
-                    break;
-                }
-            }
         }
-        let present = present.map(|uids| uids.into_iter().collect::<BTreeSet<_>>());
-        let outcomes = pods.into_iter().map(|(pod, sent)| {
-            // A UID that was absent once stays absent, even if later looks failed.
-            let there = match (&present, &later) {
-                (Ok(uids), _) if !uids.contains(&pod.uid) => Ok(false),
-                (Ok(_), None) => Ok(true),
-                (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
+        let outcomes = pods.into_iter().map(|(pod, unsure)| {
+            let there = match (&present, &failed) {
+                // A UID that was absent once stays absent, even if later looks failed.
+                (Some(uids), _) if !uids.contains(&pod.uid) => Ok(false),
+                (_, Some(failure)) => Err(failure),
+                _ => Ok(true),
             };
-            let outcome = match (sent, there) {
-                (Sent::Settled(outcome), _) => outcome,
-                (Sent::Accepted, Ok(false)) => Outcome::Deleted,
-                (Sent::Accepted, Ok(true)) => Outcome::StillThere,
-                (Sent::Accepted, Err(failure)) => Outcome::Unverified(failure.to_string()),
-                (Sent::Unsure(_), Ok(false)) => Outcome::Gone,
-                (Sent::Unsure(cause), Ok(true)) => Outcome::Failed(cause.to_string()),
-                (Sent::Unsure(cause), Err(failure)) => Outcome::Failed(format!(
+            let outcome = match (unsure, there) {
+                (None, Ok(false)) => Outcome::Deleted,
+                (None, Ok(true)) => Outcome::StillThere,
+                (None, Err(failure)) => Outcome::Unverified(failure.to_string()),
+                (Some(_), Ok(false)) => Outcome::Gone,
+                (Some(cause), Ok(true)) => Outcome::Failed(cause.to_string()),
+                (Some(cause), Err(failure)) => Outcome::Failed(format!(
                     "{cause}; whether it is gone could not be read: {failure}"
                 )),
             };

@@ -22,9 +22,9 @@ raw! {
         spec: LeaseSpec,
     }
 
-    pub(super) struct LeaseSpec {
-        pub(super) renew_time: Option<Timestamp>,
-        pub(super) lease_duration_seconds: Option<i64>,
+    pub struct LeaseSpec {
+        pub renew_time: Option<Timestamp>,
+        pub lease_duration_seconds: Option<i64>,
     }
 }
 
@@ -35,14 +35,14 @@ impl RawLease {
     pub const OF_API_SERVERS: &str = "kube-system";
 
     /// What it shows of the kubelet that renews it; `None` where it was never renewed.
-    pub(super) fn of_kubelet(&self, now: Timestamp) -> Option<Heard> {
+    pub fn of_kubelet(&self, now: Timestamp) -> Option<Heard> {
         let seconds = self.spec.lease_duration_seconds;
         let period = SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_LEASE_SECONDS));
         self.renewed(SignBy::Lease, period, now)
     }
 
     /// What it shows of the API server that renews it, where that runs on a host of one of these names.
-    pub(super) fn of_api_server(&self, hosts: [&str; 2], now: Timestamp) -> Option<Heard> {
+    pub fn of_api_server(&self, hosts: [&str; 2], now: Timestamp) -> Option<Heard> {
         // The label has what the host calls itself, the node what --hostname-override says.
         let host = self.metadata.labels.get(HOSTNAME)?;
         hosts
@@ -57,7 +57,11 @@ impl RawLease {
 
     pub fn is_of_api_server(&self) -> bool {
         self.metadata.namespace == Self::OF_API_SERVERS
-            && self.metadata.has_label(IDENTITY.0, Some(IDENTITY.1))
+            && self
+                .metadata
+                .labels
+                .get(IDENTITY.0)
+                .is_some_and(|it| it == IDENTITY.1)
     }
 
     fn renewed(&self, by: SignBy, period: SignedDuration, now: Timestamp) -> Option<Heard> {

@@ -5,137 +5,107 @@
 //! load balancers away.
 
 use crate::facts::LeafKind::{self, Edge, Kosmos, Virtual};
-use itertools::Itertools as _;
 
 /// Names of Kosmos's leaf nodes begin so, in its default mode.
 pub const KOSMOS_PREFIX: &str = "kosmos-";
 
-/// Where a mark is. Where only one value makes it a mark, that value is given.
-pub(super) enum Place {
-    Label(&'static str, Option<&'static str>),
-    Annotation(&'static str, Option<&'static str>),
-    /// Any annotation whose key begins so.
-    Annotations(&'static str),
-    Taint(&'static str),
-    /// A providerID that begins so.
-    Provider(&'static str),
-    /// What it says is its kubelet's version: how that looks, and whether it does.
-    Version(
-        #[cfg_attr(
-            not(test),
-            expect(dead_code, reason = "a test makes the book's table of it")
-        )]
-        &'static str,
-        fn(&str) -> bool,
-    ),
-}
-use Place::{Annotation, Annotations, Label, Provider, Taint, Version};
-
-/// What its nodes are, who makes them, and their marks.
-pub(super) const MARKS: [(LeafKind, &str, &[Place]); 15] = [
+/// What its nodes are, who makes them, and their marks: where each is, and how it looks. `KEY` alone has any value. `…` stands
+/// for anything but nothing, `#` for a number.
+pub const MARKS: [(LeafKind, &str, &[&str]); 15] = [
     (
         Kosmos,
         "Kosmos",
         // Two spellings; label and taint share one key.
         &[
-            Label("kosmos.io/node", None),
-            Taint("kosmos.io/node"),
-            Annotation(KOSMOS_OWNER, None),
+            "label kosmos.io/node",
+            "taint kosmos.io/node",
+            "annotation kosmos-io/owned-by-cluster",
         ],
     ),
     (
         Virtual,
         "Liqo",
         &[
-            Label("liqo.io/type", Some("virtual-node")),
-            Taint("virtual-node.liqo.io/not-allowed"),
+            "label liqo.io/type=virtual-node",
+            "taint virtual-node.liqo.io/not-allowed",
         ],
     ),
     (
         Virtual,
         "interLink",
         &[
-            Label("virtual-node.interlink/type", None),
-            Taint("virtual-node.interlink/no-schedule"),
+            "label virtual-node.interlink/type",
+            "taint virtual-node.interlink/no-schedule",
         ],
     ),
     (
         Virtual,
         "Alibaba Cloud",
-        &[
-            Label("k8s.aliyun.com/vnode", None),
-            Taint("k8s.aliyun.com/vnode"),
-        ],
+        &["label k8s.aliyun.com/vnode", "taint k8s.aliyun.com/vnode"],
     ),
     (
         Virtual,
         "Tencent Cloud",
         &[
-            Label("node.kubernetes.io/instance-type", Some("eklet")),
-            Taint("eks.tke.cloud.tencent.com/eklet"),
+            "label node.kubernetes.io/instance-type=eklet",
+            "taint eks.tke.cloud.tencent.com/eklet",
         ],
     ),
     (
         Virtual,
         "Oracle Cloud",
         &[
-            Annotation("oci.oraclecloud.com/virtual-node-pool-id", None),
+            "annotation oci.oraclecloud.com/virtual-node-pool-id",
             // Its real nodes have ocid1.instance (oci-cloud-controller-manager, IsVirtualNode).
-            Provider("ocid1.virtualnode"),
+            "providerID ocid1.virtualnode…",
         ],
     ),
     (
         Virtual,
         "Koupleless",
         &[
-            Label("virtual-kubelet.koupleless.io/component", Some("vnode")),
-            Taint("schedule.koupleless.io/virtual-node"),
+            "label virtual-kubelet.koupleless.io/component=vnode",
+            "taint schedule.koupleless.io/virtual-node",
         ],
     ),
     (
         Virtual,
         "KWOK",
         &[
-            Label("kwok.x-k8s.io/node", Some("fake")),
-            Annotation("kwok.x-k8s.io/node", Some("fake")),
+            "label kwok.x-k8s.io/node=fake",
+            "annotation kwok.x-k8s.io/node=fake",
             // Of its own template. A pod that lands there is said to have run, and has not.
-            Label("type", Some("kwok")),
-            Version("kwok-…", |version| version.starts_with("kwok-")),
+            "label type=kwok",
+            "kubelet version kwok-…",
         ],
     ),
     (
         Virtual,
         "vcluster",
-        &[Label("vcluster.loft.sh/fake-node", Some("true"))],
+        &["label vcluster.loft.sh/fake-node=true"],
     ),
     (
         Virtual,
         // What is built on it comes before it: the first mark names the maker.
         "Virtual Kubelet",
         &[
-            Label("type", Some("virtual-kubelet")),
-            Label("virtual-kubelet.io/provider", None),
-            Taint("virtual-kubelet.io/provider"),
+            "label type=virtual-kubelet",
+            "label virtual-kubelet.io/provider",
+            "taint virtual-kubelet.io/provider",
             // Its library writes two of them, for every provider that is built on it.
-            Annotations("virtual-kubelet.io/"),
-            Version("v…-vk-…", is_virtual_kubelet),
+            "annotation virtual-kubelet.io/…",
+            "kubelet version v#.#.#-vk-…",
         ],
     ),
-    (
-        Edge,
-        "KubeEdge",
-        &[Version("…-kubeedge-…", |version| {
-            version.contains("-kubeedge-")
-        })],
-    ),
+    (Edge, "KubeEdge", &["kubelet version …-kubeedge-…"]),
     (
         Edge,
         "OpenYurt",
         &[
-            Label("openyurt.io/is-edge-worker", Some("true")),
-            Annotation("apps.openyurt.io/binding", Some("true")),
-            Annotation("node.beta.openyurt.io/autonomy", Some("true")),
-            Annotation("node.openyurt.io/autonomy-duration", None),
+            "label openyurt.io/is-edge-worker=true",
+            "annotation apps.openyurt.io/binding=true",
+            "annotation node.beta.openyurt.io/autonomy=true",
+            "annotation node.openyurt.io/autonomy-duration=…",
         ],
     ),
     // At the customer's site: the kubelet ends no pod while it does not reach AWS (aws/eks-hybrid).
@@ -143,78 +113,75 @@ pub(super) const MARKS: [(LeafKind, &str, &[Place]); 15] = [
         Edge,
         "EKS Hybrid Nodes",
         &[
-            Label("eks.amazonaws.com/compute-type", Some("hybrid")),
-            Provider("eks-hybrid:///"),
+            "label eks.amazonaws.com/compute-type=hybrid",
+            "providerID eks-hybrid:///…",
         ],
     ),
     (
         Edge,
         "ACK Edge",
         &[
-            Label("alibabacloud.com/is-edge-worker", Some("true")),
-            Annotation("node.alibabacloud.com/autonomy-duration", None),
+            "label alibabacloud.com/is-edge-worker=true",
+            "annotation node.alibabacloud.com/autonomy-duration=…",
         ],
     ),
-    (
-        Edge,
-        "SuperEdge",
-        &[Label("superedge.io/node-edge", Some("enable"))],
-    ),
+    (Edge, "SuperEdge", &["label superedge.io/node-edge=enable"]),
 ];
 /// Its value is the leaf cluster's name.
-pub(super) const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
-/// An empty value of these does not count.
-pub(super) const NOT_EMPTY: [&str; 2] = [
-    "node.openyurt.io/autonomy-duration",
-    "node.alibabacloud.com/autonomy-duration",
-];
+pub const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
 
-/// `v1.15.2-vk-v1.11.0`
-fn is_virtual_kubelet(version: &str) -> bool {
-    let numbers = version
-        .strip_prefix('v')
-        .and_then(|version| version.split_once("-vk-"));
-    numbers.is_some_and(|(numbers, _)| {
-        let parts = numbers.split('.').collect_vec();
-        parts.len() == 3 && parts.iter().all(|part| part.parse::<u32>().is_ok())
-    })
+/// Whether `text` looks like `pattern`, which is written as in [`MARKS`].
+pub fn looks_like(text: &str, pattern: &str) -> bool {
+    let mut rest = pattern.chars();
+    match rest.next() {
+        None => text.is_empty(),
+        Some('…') => (1..=text.len())
+            .filter_map(|at| text.get(at..))
+            .any(|text| looks_like(text, rest.as_str())),
+        Some('#') => {
+            let after = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            after.len() < text.len() && looks_like(after, rest.as_str())
+        }
+        Some(letter) => text
+            .strip_prefix(letter)
+            .is_some_and(|text| looks_like(text, rest.as_str())),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
+    use itertools::Itertools as _;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::{kubernetes::RawNode, selector::NodeSelectors};
 
     #[test]
     fn the_table_of_the_book_is_made_of_the_marks() {
-        let mark = |place: &Place| {
-            let (what, key, value) = match place {
-                Label(key, value) => ("label", key, *value),
-                Annotation(key, value) => ("annotation", key, *value),
-                Annotations(start) => return format!("any annotation `{start}…`"),
-                Taint(key) => ("taint", key, None),
-                Provider(start) => return format!("providerID `{start}…`"),
-                Version(looks, _) => return format!("kubelet version `{looks}`"),
-            };
-            let value = value.map(|value| format!("={value}")).unwrap_or_default();
-            let unless = if NOT_EMPTY.contains(key) {
-                ", unless empty"
+        let mark = |mark: &&str| {
+            let (place, looks) = mark.rsplit_once(' ').expect("a place");
+            let any = if looks.ends_with("/…") && place == "annotation" {
+                "any "
             } else {
                 ""
             };
-            format!("{what} `{key}{value}`{unless}")
+            let (looks, unless) = match looks.strip_suffix("=…") {
+                Some(key) => (key, ", unless empty"),
+                None => (looks, ""),
+            };
+            let looks = looks.replace("#.#.#", "…");
+            format!("{any}{place} `{looks}`{unless}")
         };
-        let rows = MARKS.iter().map(|(kind, maker, places)| {
+        let rows = MARKS.iter().map(|(kind, maker, marks)| {
             let code = match kind {
                 Kosmos => "kosmos-leaf",
                 Virtual => "virtual-node",
                 Edge => "edge-node",
                 LeafKind::Selected => unreachable!("it has no maker"),
             };
-            let marks = places.iter().map(mark).join("; ");
+            let marks = marks.iter().map(mark).join("; ");
             format!("| `{code}` | {maker} | {marks} |\n")
         });
         let table = rows.collect::<String>();
@@ -223,6 +190,26 @@ mod tests {
         let (_, after) = after.split_once("| `leaf-node` |").expect("its last row");
         let made = format!("{before}| --- | --- | --- |\n{table}| `leaf-node` |{after}");
         expect_test::expect_file!["../../docs/leaf-nodes.md"].assert_eq(&made);
+    }
+
+    /// A mark that is misspelled would be on no node.
+    #[test]
+    fn each_mark_of_the_table_is_looked_for() {
+        for mark in MARKS.iter().flat_map(|(_, _, marks)| *marks) {
+            let (place, looks) = mark.rsplit_once(' ').expect("a place");
+            let looks = looks.replace('…', "x").replace('#', "15");
+            let (key, value) = looks.split_once('=').unwrap_or((&looks, ""));
+            let node = match place {
+                "label" => json!({"metadata": {"labels": {key: value}}}),
+                "annotation" => json!({"metadata": {"annotations": {key: value}}}),
+                "taint" => json!({"spec": {"taints": [{"key": key}]}}),
+                "providerID" => json!({"spec": {"providerID": looks}}),
+                "kubelet version" => json!({"status": {"nodeInfo": {"kubeletVersion": looks}}}),
+                _ => unreachable!("{mark} is nowhere"),
+            };
+            let node = serde_json::from_value::<RawNode>(node).expect("a node");
+            assert!(node.is_leaf(&NodeSelectors::default()), "{mark}");
+        }
     }
 
     /// The CronJob's pod may start on no node that a label or taint marks. A mark that is added here is to be added there.
@@ -239,13 +226,13 @@ mod tests {
             1,
             "a node has to match only one of several terms"
         );
-        let marks = || MARKS.iter().flat_map(|(_, _, places)| *places);
-        let of_labels = marks().filter_map(|place| match place {
-            Label(key, None) => Some(json!({"key": key, "operator": "DoesNotExist"})),
-            Label(key, Some(value)) => {
-                Some(json!({"key": key, "operator": "NotIn", "values": [value]}))
-            }
-            _ => None,
+        let marks = |place: &'static str| {
+            let all = MARKS.iter().flat_map(|(_, _, marks)| *marks);
+            all.filter_map(move |mark| mark.strip_prefix(place))
+        };
+        let of_labels = marks("label ").map(|label| match label.split_once('=') {
+            None => json!({"key": label, "operator": "DoesNotExist"}),
+            Some((key, value)) => json!({"key": key, "operator": "NotIn", "values": [value]}),
         });
         let linux = json!({"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]});
         let expected: BTreeSet<_> = of_labels
@@ -266,7 +253,7 @@ mod tests {
         for toleration in pod["tolerations"].as_array().expect("tolerations") {
             let key = toleration["key"].as_str().unwrap_or_default();
             assert_ne!(key, "", "{toleration} is of any taint");
-            let tolerated = marks().any(|place| matches!(place, Taint(mark) if *mark == key));
+            let tolerated = marks("taint ").any(|mark| mark == key);
             assert!(!tolerated, "{toleration} is of a mark");
         }
     }

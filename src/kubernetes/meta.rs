@@ -13,9 +13,9 @@ const BIRTH: SignedDuration = SignedDuration::from_mins(1);
 /// A message of the cluster is cut to this many characters.
 const MESSAGE_LIMIT: usize = 500;
 /// Annotation or label: the reaper keeps away.
-pub(super) const SKIP: &str = "pod-reaper.io/skip";
+pub const SKIP: &str = "pod-reaper.io/skip";
 /// The kubelet sets it on the API's copy of a static pod.
-pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A list of objects, each still unparsed, so that a malformed one spoils only itself.
 #[derive(Debug, Deserialize)]
@@ -37,6 +37,24 @@ raw! {
         /// Token of the next page; empty on the last.
         #[serde(rename = "continue")]
         pub next: String,
+    }
+
+    /// The rows that `kubectl get` prints.
+    pub struct RawTable {
+        /// As a list has it.
+        pub metadata: ListMeta,
+        /// What each row has.
+        pub column_definitions: Vec<Column>,
+        /// Without their objects.
+        pub rows: Vec<Row>,
+    }
+
+    pub struct Column {
+        pub name: String,
+    }
+
+    pub struct Row {
+        pub cells: Vec<Value>,
     }
 
     /// `metadata` of any object, and the whole of one that is asked for by metadata alone.
@@ -61,34 +79,28 @@ raw! {
     }
 
     /// An entry of `managedFields`: what a manager has written, and when, by the API server's clock.
-    pub(super) struct Written {
+    pub struct Written {
         time: Option<Timestamp>,
         /// Parsed only where it is asked about: it is long.
         fields_v1: Option<Box<RawValue>>,
     }
 
-    pub(super) struct OwnerReference {
-        pub(super) api_version: String,
-        pub(super) kind: String,
-        pub(super) uid: Uid,
-        pub(super) name: String,
-        pub(super) controller: bool,
+    pub struct OwnerReference {
+        pub api_version: String,
+        pub kind: String,
+        pub uid: Uid,
+        pub name: String,
+        pub controller: bool,
     }
 
-    pub(super) struct Condition {
+    pub struct Condition {
         #[serde(rename = "type")]
-        pub(super) kind: String,
-        pub(super) status: String,
-        pub(super) reason: String,
-        pub(super) message: String,
-        pub(super) last_transition_time: Option<Timestamp>,
-        pub(super) last_heartbeat_time: Option<Timestamp>,
-    }
-
-    /// Any object, as far as its metadata says which it is.
-    pub struct RawObject {
-        /// Its metadata.
-        pub metadata: Meta,
+        pub kind: String,
+        pub status: String,
+        pub reason: String,
+        pub message: String,
+        pub last_transition_time: Option<Timestamp>,
+        pub last_heartbeat_time: Option<Timestamp>,
     }
 }
 
@@ -102,7 +114,7 @@ impl Meta {
     }
 
     /// When the field was last written, by a pointer into the fields that each entry owns.
-    pub(super) fn written(&self, field: &str) -> Option<Timestamp> {
+    pub fn written(&self, field: &str) -> Option<Timestamp> {
         self.managed_fields
             .iter()
             .filter_map(|entry| {
@@ -119,12 +131,7 @@ impl Meta {
     /// own word, `said`. The stamp is right whatever clock the writer has. But servers from 1.19 to 1.24 leave it as it was when
     /// the object was made, because a renewal changes no more than the time (kubernetes#95240, fixed by #110058). So a word
     /// that is ahead of all clocks counts only where the stamp is as old as the object, or missing.
-    pub(super) fn heard(
-        &self,
-        field: &str,
-        said: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Option<Timestamp> {
+    pub fn heard(&self, field: &str, said: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
         let stamped = self.written(field);
         let renews = |stamped: Timestamp| {
             self.creation_timestamp
@@ -136,17 +143,8 @@ impl Meta {
         stamped.max(said.filter(believed))
     }
 
-    pub(super) fn annotation(&self, key: &str) -> Option<String> {
+    pub fn annotation(&self, key: &str) -> Option<String> {
         self.annotations.get(key).cloned()
-    }
-
-    pub(super) fn label(&self, key: &str) -> Option<&str> {
-        self.labels.get(key).map(String::as_str)
-    }
-
-    /// Whether it has that label, with that value where one is given.
-    pub(super) fn has_label(&self, key: &str, value: Option<&str>) -> bool {
-        is(self.label(key), value)
     }
 
     /// The value by which it is opted out. Only `false` does not: a slip of the key must not delete.
@@ -158,7 +156,7 @@ impl Meta {
     }
 
     /// Its controller, where it has one.
-    pub(super) fn controller(&self) -> Option<&OwnerReference> {
+    pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
@@ -173,24 +171,19 @@ impl Meta {
     }
 }
 
-/// Whether there is a value, and it is the one that is wanted, where one is.
-pub(super) fn is(value: Option<&str>, wanted: Option<&str>) -> bool {
-    value.is_some_and(|value| wanted.is_none_or(|wanted| value == wanted))
-}
-
 impl Condition {
-    pub(super) fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         self.status == "True"
     }
 
     /// Reason and message, as far as they are there.
-    pub(super) fn says(&self) -> String {
+    pub fn says(&self) -> String {
         joined(&self.reason, &self.message)
     }
 }
 
 /// What there is of a text in two parts.
-pub(super) fn joined(what: &str, why: &str) -> String {
+pub fn joined(what: &str, why: &str) -> String {
     let colon = if what.is_empty() || why.is_empty() {
         ""
     } else {
@@ -225,15 +218,15 @@ pub fn identity_of_malformed(text: &str) -> (String, String) {
 }
 
 /// A field without which the object is of no use.
-pub(super) fn required<T: Deref<Target = str>>(value: T, what: &str) -> Result<T, String> {
+pub fn required<T: Clone + Deref<Target = str>>(value: &T, what: &str) -> Result<T, String> {
     if value.is_empty() {
         Err(format!("{what} is missing"))
     } else {
-        Ok(value)
+        Ok(value.clone())
     }
 }
 
 /// A field that need not be there.
-pub(super) fn given(text: String) -> Option<String> {
+pub fn given(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -25,7 +25,6 @@ macro_rules! raw {
     };
 }
 
-mod event;
 mod lease;
 mod marks;
 mod meta;
@@ -35,14 +34,13 @@ mod pod;
 mod replacement;
 mod volume;
 
-pub use self::event::RawEvent;
 pub use self::lease::RawLease;
 pub use self::marks::KOSMOS_PREFIX;
-pub use self::meta::{ListMeta, Meta, RawList, RawObject, identity_of_malformed, malformed};
-pub use self::node::{NodeLeases, RawNode};
+pub use self::meta::{ListMeta, Meta, RawList, RawTable, identity_of_malformed, malformed};
+pub use self::node::RawNode;
 pub use self::observed::Observed;
 pub use self::pod::RawPod;
-pub use self::replacement::{NOT_MADE, RawController};
+pub use self::replacement::{NOT_MADE, RawEvent};
 pub use self::volume::{RawAttachment, RawClaim, RawStatefulSet, RawVolume};
 
 /// A kind of object: how the API and a saved state name it.

@@ -1,14 +1,14 @@
 //! Nodes, and the marks by which one stands for something other than a machine of this cluster.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     lease::RawLease,
-    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, NOT_EMPTY, Place},
-    meta::{Condition, Meta, given, is, required},
+    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, looks_like},
+    meta::{Condition, Meta, given, required},
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
@@ -29,25 +29,11 @@ const CONTROL_PLANE: [&str; 2] = [
 
 /// Conditions that node-problem-detector writes, on the node's own machine. Not `NetworkUnavailable`, nor Harvester's
 /// `Drained`: the control plane writes those.
-const PROBLEMS: &[&str] = &[
-    "KernelDeadlock",
-    "ReadonlyFilesystem",
-    "KubeletUnhealthy",
-    "ContainerRuntimeUnhealthy",
-    "FrequentKubeletRestart",
-    "FrequentContainerdRestart",
-    "FrequentDockerRestart",
-    "FrequentUnregisterNetDevice",
-    "CorruptDockerOverlay2",
-];
+const PROBLEMS: &str = "KernelDeadlock ReadonlyFilesystem KubeletUnhealthy ContainerRuntimeUnhealthy \
+    FrequentKubeletRestart FrequentContainerdRestart FrequentDockerRestart FrequentUnregisterNetDevice CorruptDockerOverlay2";
 /// Conditions that the node monitoring agent of EKS writes, likewise (aws/eks-node-monitoring-agent).
-const MONITORED: &[&str] = &[
-    "KernelReady",
-    "NetworkingReady",
-    "StorageReady",
-    "ContainerRuntimeReady",
-    "AcceleratedHardwareReady",
-];
+const MONITORED: &str =
+    "KernelReady NetworkingReady StorageReady ContainerRuntimeReady AcceleratedHardwareReady";
 /// Both write every 5 min.
 const CONDITION_PERIOD: SignedDuration = SignedDuration::from_mins(11);
 /// virt-handler writes every 1 to 2 min.
@@ -57,9 +43,9 @@ const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
 /// The taints of a node, as an entry of `managedFields` says that it owns them: all or none.
 const TAINTS_FIELD: &str = "/f:spec/f:taints";
 /// kube-fencing's word that its fencing Job succeeded; its other states prove nothing.
-const FENCED: (&str, &str) = ("fencing/state", "fenced");
+const FENCED: &str = "annotation:fencing/state=fenced";
 /// The cloud says that the machine is stopped. That is sure on AWS EC2 and `OpenStack` alone.
-const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+const SHUTDOWN: &str = "taint:node.cloudprovider.kubernetes.io/shutdown";
 const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
 /// Names of Fargate's nodes begin so: on them the taint says the inverse.
 const FARGATE_PREFIX: &str = "fargate-";
@@ -177,7 +163,7 @@ impl RawNode {
     fn control_plane(&self) -> bool {
         CONTROL_PLANE
             .iter()
-            .any(|key| self.metadata.has_label(key, None))
+            .any(|key| self.metadata.labels.contains_key(*key))
     }
 
     /// Whether a taint keeps pods off it as off a control plane. The taint has the key of the role's label.
@@ -191,21 +177,19 @@ impl RawNode {
     /// Whether it stands for something that this cluster does not see, or works on without it: by any one mark, or the
     /// operator's selector.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
-        let found = MARKS.iter().flat_map(|(kind, maker, places)| {
-            places
-                .iter()
-                .filter_map(|place| self.mark(place))
-                .map(|mark| (*kind, *maker, mark))
+        let found = MARKS.iter().flat_map(|&(kind, maker, marks)| {
+            let found = marks.iter().filter_map(|mark| self.mark(mark));
+            found.map(move |mark| (kind, maker, mark))
         });
-        let named = self.metadata.name.starts_with(KOSMOS_PREFIX) && self.is_of_no_machine();
-        let named = named
-            .then(|| format!("name prefix {KOSMOS_PREFIX}"))
-            .map(|mark| (LeafKind::Kosmos, "Kosmos", mark));
-        let selected = selectors
-            .leaf
-            .iter()
-            .filter(|it| self.is_selected(it))
-            .map(|selector| (LeafKind::Selected, "", selector.to_string()));
+        let info = &self.status.node_info;
+        let no_machine = info.machine_id.is_empty() && info.system_uuid.is_empty();
+        let named = no_machine && self.metadata.name.starts_with(KOSMOS_PREFIX);
+        let named = named.then(|| {
+            let mark = format!("name prefix {KOSMOS_PREFIX}");
+            (LeafKind::Kosmos, "Kosmos", mark)
+        });
+        let selected = selectors.leaf.iter().filter(|it| self.is_selected(it));
+        let selected = selected.map(|it| (LeafKind::Selected, "", it.to_string()));
         let found = found.chain(named).chain(selected).collect_vec();
         let &(kind, maker, _) = found.first()?;
         // It becomes part of commands to paste: only what can be the name of an object may.
@@ -224,12 +208,18 @@ impl RawNode {
     }
 
     fn is_selected(&self, selector: &NodeSelector) -> bool {
+        let is = |value: &String, wanted: &Option<String>| {
+            wanted.as_ref().is_none_or(|wanted| value == wanted)
+        };
+        let annotations = &self.metadata.annotations;
         match selector {
             NodeSelector::Labels(selector) => self.is_labelled(selector),
-            NodeSelector::Annotation(key, wanted) => is(self.annotation(key), wanted.as_deref()),
-            NodeSelector::Taint(key, wanted) => self
-                .taints(key)
-                .any(|taint| is(Some(&taint.value), wanted.as_deref())),
+            NodeSelector::Annotation(key, wanted) => {
+                annotations.get(key).is_some_and(|value| is(value, wanted))
+            }
+            NodeSelector::Taint(key, wanted) => {
+                self.taints(key).any(|taint| is(&taint.value, wanted))
+            }
         }
     }
 
@@ -242,47 +232,45 @@ impl RawNode {
 
     /// What its machine has written on the node itself.
     fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heard> {
-        let conditions = self.status.conditions.iter().filter_map(move |condition| {
+        let conditions = self.status.conditions.iter().filter_map(|condition| {
             let kind = condition.kind.as_str();
-            let by = [
-                (SignBy::ProblemDetector, PROBLEMS),
-                (SignBy::NodeMonitoring, MONITORED),
-            ];
-            let (by, _) = by.into_iter().find(|(_, kinds)| kinds.contains(&kind))?;
-            let said = Some(condition.last_heartbeat_time?);
+            let is_one = |kinds: &str| kinds.split(' ').any(|known| known == kind);
+            let by = if is_one(PROBLEMS) {
+                SignBy::ProblemDetector
+            } else if is_one(MONITORED) {
+                SignBy::NodeMonitoring
+            } else {
+                return None;
+            };
             let field =
                 format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
-            Some((by, CONDITION_PERIOD, field, said))
+            Some((by, CONDITION_PERIOD, field, condition.last_heartbeat_time?))
         });
-        let said = self
-            .annotation(VIRT_HEARTBEAT)
-            .and_then(|it| it.parse().ok());
-        let field = owned_field("annotations", VIRT_HEARTBEAT);
-        let virt_handler = said.map(|said| (SignBy::VirtHandler, VIRT_PERIOD, field, Some(said)));
-        conditions
-            .chain(virt_handler)
-            .filter_map(move |(by, period, field, said)| {
-                let at = self.metadata.heard(&field, said, now)?;
-                Some(Heard { by, at, period })
-            })
+        let virt_handler = self.metadata.annotations.get(VIRT_HEARTBEAT);
+        let virt_handler = virt_handler.and_then(|said| {
+            let field = owned_field("annotations", VIRT_HEARTBEAT);
+            Some((SignBy::VirtHandler, VIRT_PERIOD, field, said.parse().ok()?))
+        });
+        let all = conditions.chain(virt_handler);
+        all.filter_map(move |(by, period, field, said)| {
+            let at = self.metadata.heard(&field, Some(said), now)?;
+            Some(Heard { by, at, period })
+        })
     }
 
     /// The marks that say that its power or disks are cut.
     fn fenced(&self, selectors: &NodeSelectors) -> Vec<FencingMark> {
-        let (key, value) = FENCED;
-        let fenced = NodeSelector::Annotation(key.to_owned(), Some(value.to_owned()));
         let provider = &self.spec.provider_id;
         let sure = SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
             && !self.metadata.name.starts_with(FARGATE_PREFIX);
-        let shutdown = sure.then(|| NodeSelector::Taint(SHUTDOWN.to_owned(), None));
-        [fenced]
-            .iter()
-            .chain(&shutdown)
-            .chain(&selectors.fenced)
+        let known = [Some(FENCED), sure.then_some(SHUTDOWN)];
+        let known = known.into_iter().flatten().filter_map(|it| it.parse().ok());
+        known
+            .chain(selectors.fenced.iter().cloned())
             .filter(|it| self.is_selected(it))
             .map(|selector| FencingMark {
                 mark: selector.to_string(),
-                set_by: self.set_by(selector),
+                set_by: self.set_by(&selector),
             })
             .collect()
     }
@@ -303,51 +291,34 @@ impl RawNode {
         }
     }
 
-    /// The mark at that place, as a phrase, where it is there.
-    fn mark(&self, place: &Place) -> Option<String> {
-        match place {
-            Place::Label(key, wanted) => {
-                let equals = wanted.map(|value| format!("={value}")).unwrap_or_default();
-                self.metadata
-                    .has_label(key, *wanted)
-                    .then(|| format!("label {key}{equals}"))
-            }
-            Place::Annotation(key, wanted) => {
-                let value = self.annotation(key)?;
-                let found =
-                    is(Some(value), *wanted) && !(value.is_empty() && NOT_EMPTY.contains(key));
-                found.then(|| format!("annotation {key}={value}"))
-            }
-            Place::Annotations(prefix) => {
-                let key = self
+    /// The mark as a phrase, with what the node has there, where it has it.
+    fn mark(&self, mark: &str) -> Option<String> {
+        let (place, looks) = mark.rsplit_once(' ')?;
+        let (key, wanted) = looks.split_once('=').unwrap_or((looks, ""));
+        let is = |value: &&String| wanted.is_empty() || looks_like(value, wanted);
+        let annotations = &self.metadata.annotations;
+        let said = match place {
+            "label" => {
+                return self
                     .metadata
-                    .annotations
-                    .keys()
-                    .find(|key| key.starts_with(prefix))?;
-                Some(format!("annotation {key}"))
+                    .labels
+                    .get(key)
+                    .filter(is)
+                    .map(|_| mark.to_owned());
             }
-            Place::Taint(key) => self.taints(key).next().map(|_| format!("taint {key}")),
-            Place::Provider(start) => {
-                let provider = &self.spec.provider_id;
-                provider
-                    .starts_with(start)
-                    .then(|| format!("providerID {provider}"))
+            "taint" => return self.taints(key).next().map(|_| mark.to_owned()),
+            "annotation" if key.ends_with('…') => {
+                let key = annotations.keys().find(|it| looks_like(it, key))?;
+                return Some(format!("annotation {key}"));
             }
-            Place::Version(_, is_one) => {
-                let version = &self.status.node_info.kubelet_version;
-                is_one(version).then(|| format!("kubelet version {version}"))
+            "annotation" => {
+                let value = annotations.get(key).filter(is)?;
+                return Some(format!("annotation {key}={value}"));
             }
-        }
-    }
-
-    /// Whether it names no machine, or says nothing about one.
-    fn is_of_no_machine(&self) -> bool {
-        let info = &self.status.node_info;
-        info.machine_id.is_empty() && info.system_uuid.is_empty()
-    }
-
-    fn annotation(&self, key: &str) -> Option<&str> {
-        self.metadata.annotations.get(key).map(String::as_str)
+            "providerID" => &self.spec.provider_id,
+            _ => &self.status.node_info.kubelet_version,
+        };
+        looks_like(said, looks).then(|| format!("{place} {said}"))
     }
 
     /// When the kubelet or the node controller last said that it is Ready, or is not, and since when it has the taint of a
@@ -382,39 +353,38 @@ impl RawNode {
         self.control_plane() && self.ready() != Ready::True
     }
 
-    /// As facts, known at `now`. `leases` are its own and those of the API servers. An error names what is missing.
+    /// As facts, known at `now`, with its own lease, where it has one, and those of the API servers, none where they may not be
+    /// listed. An error names what is missing.
     pub fn into_facts(
         self,
         now: Timestamp,
-        NodeLeases { own, api_servers }: NodeLeases,
+        own: &Read<Option<RawLease>>,
+        api_servers: &Read<Vec<RawLease>>,
         selectors: &NodeSelectors,
     ) -> Result<NodeFacts, String> {
-        let name = required(self.metadata.name.clone(), "metadata.name")?;
+        let name = required(&self.metadata.name, "metadata.name")?;
         let hostname = self.metadata.labels.get(HOSTNAME).cloned();
         let hosts = [name.as_str(), hostname.as_deref().unwrap_or(&name)];
         let unheard = own.as_ref().err().or(api_servers.as_ref().err()).cloned();
-        let heard_of = |lease: &RawLease| lease.of_api_server(hosts, now);
-        let servers = api_servers
-            .as_ref()
-            .map(|leases| leases.iter().filter_map(heard_of).collect_vec())
-            .ok()
-            .filter(|_| self.may_have_api_server());
-        let no_api_server = servers.as_ref().is_some_and(Vec::is_empty);
-        let mut heard = own
-            .ok()
+        let may_have_server = self.may_have_api_server();
+        let servers = api_servers.iter().flatten().filter(|_| may_have_server);
+        let servers = servers.filter_map(|lease| lease.of_api_server(hosts, now));
+        let kubelet = own
+            .iter()
             .flatten()
-            .and_then(|lease| lease.of_kubelet(now))
-            .into_iter()
+            .filter_map(|lease| lease.of_kubelet(now));
+        let mut heard = kubelet
             .chain(self.heartbeats(now))
-            .chain(servers.into_iter().flatten())
+            .chain(servers)
             .collect_vec();
         // The last of each.
-        heard.sort_by(|a, b| a.by.cmp(&b.by).then(b.at.cmp(&a.at)));
-        heard.dedup_by_key(|heard| heard.by);
+        heard.sort_by_key(|it| (it.by, Reverse(it.at)));
+        heard.dedup_by_key(|it| it.by);
+        let no_server = heard.iter().all(|it| it.by != SignBy::ApiServer);
         let (ready_since, tainted_since) = self.transitions();
         let ready_condition = self.ready_condition();
         Ok(NodeFacts {
-            uid: required(self.metadata.uid.clone(), "metadata.uid")?,
+            uid: required(&self.metadata.uid, "metadata.uid")?,
             created: self.metadata.creation_timestamp,
             powered_off: self.metadata.annotation(POWERED_OFF),
             ready: self.ready(),
@@ -424,7 +394,7 @@ impl RawNode {
             hostname,
             heard,
             unheard,
-            no_api_server,
+            no_api_server: may_have_server && no_server && api_servers.is_ok(),
             fenced: self.fenced(selectors),
             out_of_service: self.taints(OUT_OF_SERVICE).next().is_some(),
             leaf: self.leaf(selectors),
@@ -435,15 +405,6 @@ impl RawNode {
             name,
         })
     }
-}
-
-/// The leases that show whether a node lives.
-#[derive(Debug)]
-pub struct NodeLeases {
-    /// Its own; `None` where it has none.
-    pub own: Read<Option<RawLease>>,
-    /// The leases of API servers, where this node may run one; none where the account may not list them.
-    pub api_servers: Read<Vec<RawLease>>,
 }
 
 /// An annotation or a label, as an entry of `managedFields` says that it owns it.

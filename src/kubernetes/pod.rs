@@ -10,9 +10,9 @@ use super::meta::{Condition, MIRROR, Meta, OwnerReference, SKIP, given, required
 use crate::facts::{ClaimUse, Claims, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
-pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The taint of a node whose kubelet says that it is not Ready.
-pub(super) const NOT_READY: &str = "node.kubernetes.io/not-ready";
+pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// For how many seconds a pod that says nothing tolerates either: Kubernetes writes that into each new pod.
 const DEFAULT_SECONDS: i64 = 300;
 /// The grace of a pod that says nothing.
@@ -38,7 +38,7 @@ raw! {
         /// Its metadata.
         pub metadata: Meta,
         spec: PodSpec,
-        pub(super) status: Status,
+        pub status: Status,
     }
 
     struct PodSpec {
@@ -61,24 +61,26 @@ raw! {
         name: String,
         persistent_volume_claim: Option<ClaimSource>,
         ephemeral: Option<IgnoredAny>,
-        // Two pods may use such a volume at once.
-        config_map: Option<IgnoredAny>,
-        secret: Option<IgnoredAny>,
-        projected: Option<IgnoredAny>,
-        #[serde(rename = "downwardAPI")]
-        downward_api: Option<IgnoredAny>,
-        empty_dir: Option<IgnoredAny>,
-        image: Option<IgnoredAny>,
-        host_path: Option<IgnoredAny>,
-        nfs: Option<IgnoredAny>,
+        /// Of a kind that two pods may use at once. A volume is of one kind.
+        #[serde(
+            rename = "configMap",
+            alias = "secret",
+            alias = "projected",
+            alias = "downwardAPI",
+            alias = "emptyDir",
+            alias = "image",
+            alias = "hostPath",
+            alias = "nfs"
+        )]
+        shared: Option<IgnoredAny>,
         // Disks on a storage network.
         fc: Option<NetworkDisk>,
         iscsi: Option<NetworkDisk>,
     }
 
     /// A disk that every machine of its network reaches.
-    pub(super) struct NetworkDisk {
-        pub(super) read_only: bool,
+    pub struct NetworkDisk {
+        pub read_only: bool,
     }
 
     struct ClaimSource {
@@ -86,46 +88,39 @@ raw! {
     }
 
     /// Of a pod, or of what controls pods.
-    pub(super) struct Status {
-        pub(super) phase: String,
+    pub struct Status {
+        pub phase: String,
         conditions: Vec<Condition>,
-        pub(super) init_container_statuses: Vec<Container>,
-        pub(super) container_statuses: Vec<Container>,
+        pub init_container_statuses: Vec<Container>,
+        pub container_statuses: Vec<Container>,
     }
 
-    pub(super) struct Container {
-        pub(super) restart_count: u64,
+    pub struct Container {
+        pub restart_count: u64,
         /// `waiting`, `running` or `terminated`; reason and message as a condition has them.
-        pub(super) state: BTreeMap<String, Condition>,
+        pub state: BTreeMap<String, Condition>,
     }
 }
 
 impl PodVolume {
-    /// Whether two pods may use it at once, or it is a claim.
-    fn is_shared(&self) -> bool {
-        let plain = [
-            &self.config_map,
-            &self.secret,
-            &self.projected,
-            &self.downward_api,
-            &self.empty_dir,
-            &self.image,
-            &self.host_path,
-            &self.nfs,
-            &self.ephemeral,
-        ];
-        self.persistent_volume_claim.is_some() || plain.into_iter().any(Option::is_some)
+    /// Whether it is neither a claim nor of a kind that two pods may use at once.
+    fn is_own(&self) -> bool {
+        let is_claim = self.persistent_volume_claim.is_some() || self.ephemeral.is_some();
+        !is_claim && self.shared.is_none()
     }
 
     fn called(&self) -> String {
-        let name = required(self.name.as_str(), "");
-        format!("volume {}", name.unwrap_or("without a name"))
+        let name = match self.name.as_str() {
+            "" => "without a name",
+            name => name,
+        };
+        format!("volume {name}")
     }
 }
 
 /// The kind of a disk that several machines may write, in a pod or in a `PersistentVolume`: its driver attaches and detaches
 /// nothing (volume/fc/attacher.go, volume/iscsi/attacher.go).
-pub(super) fn written_by_several(
+pub fn written_by_several(
     fc: Option<&NetworkDisk>,
     iscsi: Option<&NetworkDisk>,
 ) -> Option<&'static str> {
@@ -148,7 +143,7 @@ impl Toleration {
 }
 
 impl Status {
-    pub(super) fn condition(&self, kind: &str) -> Option<&Condition> {
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|it| it.kind == kind)
     }
 
@@ -210,15 +205,12 @@ impl RawPod {
         given(self.spec.node_name.clone())
     }
 
-    /// The toleration of the taint that counts: the first that fits, as in Kubernetes.
-    fn toleration(&self, taint: &str) -> Option<&Toleration> {
-        self.spec.tolerations.iter().find(|it| it.of(taint))
-    }
-
-    /// For how many seconds it tolerates that taint; `None` is for ever.
+    /// For how many seconds it tolerates that taint, by the first toleration that fits, as in Kubernetes; `None` is for ever.
     fn tolerates(&self, taint: &str) -> Option<i64> {
-        self.toleration(taint)
-            .map_or(Some(DEFAULT_SECONDS), |toleration| toleration.seconds)
+        let mut tolerations = self.spec.tolerations.iter();
+        tolerations
+            .find(|it| it.of(taint))
+            .map_or(Some(DEFAULT_SECONDS), |it| it.seconds)
     }
 
     /// What there is to know about one that runs on a node that may be dead; `None` where it is finished or Terminating.
@@ -252,18 +244,18 @@ impl RawPod {
             metadata, status, ..
         } = self;
         let controller = metadata.controller().map(Owner::from);
-        let daemon = |owner: &Owner| owner.kind == "DaemonSet";
         let tolerates = self.tolerates(UNREACHABLE);
-        let stays = match tolerates {
-            _ if self.mirror() => Some(Stay::Static),
-            _ if controller.as_ref().is_some_and(daemon) => Some(Stay::DaemonSet),
-            None => Some(Stay::Tolerates),
-            Some(_) => None,
+        let stays = if self.mirror() {
+            Some(Stay::Static)
+        } else if controller.as_ref().is_some_and(|it| it.kind == "DaemonSet") {
+            Some(Stay::DaemonSet)
+        } else {
+            tolerates.is_none().then_some(Stay::Tolerates)
         };
         let terminating = metadata.terminating();
         let ready = status.condition("Ready").is_none_or(Condition::holds);
         PodSummary {
-            claims: self.claims().filter_map(|(claim, _)| claim.ok()).collect(),
+            claims: self.claims().flatten().map(|it| it.name).collect(),
             name: metadata.name.clone(),
             namespace: metadata.namespace.clone(),
             uid: metadata.uid.clone(),
@@ -281,23 +273,20 @@ impl RawPod {
         }
     }
 
-    /// The name of each claim that it uses, and whether its own generic ephemeral volume asks for that.
-    fn claims(&self) -> impl Iterator<Item = (Result<String, String>, bool)> {
-        let claim = |volume: &PodVolume| match (&volume.persistent_volume_claim, &volume.ephemeral)
-        {
-            (Some(claim), _) => {
-                let name = claim.claim_name.clone();
-                Some((required(name, "persistentVolumeClaim.claimName"), false))
-            }
-            // A generic ephemeral volume's claim is named after pod and volume.
-            (None, Some(_)) => {
-                let volume = required(volume.name.as_str(), "the name of a volume");
-                let name = volume.map(|volume| format!("{}-{volume}", self.metadata.name));
-                Some((name, true))
-            }
-            (None, None) => None,
-        };
-        self.spec.volumes.iter().filter_map(claim)
+    /// The claims that it uses, as far as it names them.
+    fn claims(&self) -> impl Iterator<Item = Result<ClaimUse, String>> {
+        self.spec.volumes.iter().filter_map(|volume| {
+            let name = if let Some(claim) = &volume.persistent_volume_claim {
+                required(&claim.claim_name, "persistentVolumeClaim.claimName")
+            } else {
+                // A generic ephemeral volume's claim is named after pod and volume.
+                volume.ephemeral?;
+                let volume = required(&volume.name, "the name of a volume");
+                volume.map(|volume| format!("{}-{volume}", self.metadata.name))
+            };
+            let ephemeral = volume.persistent_volume_claim.is_none();
+            Some(name.map(|name| ClaimUse { name, ephemeral }))
+        })
     }
 
     /// Whether it mirrors a static pod.
@@ -314,14 +303,14 @@ impl RawPod {
                 && time.len() >= CRON_DIGITS
                 && time.chars().all(|digit| digit.is_ascii_digit())
         };
-        let hash = self.metadata.label(POD_TEMPLATE_HASH);
+        let hash = self.metadata.labels.get(POD_TEMPLATE_HASH);
         let (kind, name) = match kind.as_str() {
             "Job" if let Some((name, _)) = name.rsplit_once('-').filter(of_time) => {
                 ("CronJob", name)
             }
             "ReplicaSet"
                 if let Some(name) =
-                    hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-')) =>
+                    hash.and_then(|hash| name.strip_suffix(hash.as_str())?.strip_suffix('-')) =>
             {
                 ("Deployment", name)
             }
@@ -343,8 +332,8 @@ impl RawPod {
             .max_by_key(|owner| owner.controller);
         let identity = |owner: &OwnerReference| {
             Some(Identity {
-                api_version: required(owner.api_version.clone(), "").ok()?,
-                uid: required(owner.uid.clone(), "").ok()?,
+                api_version: required(&owner.api_version, "").ok()?,
+                uid: required(&owner.uid, "").ok()?,
             })
         };
         let controller = owner.filter(|owner| owner.controller).and_then(identity);
@@ -353,26 +342,20 @@ impl RawPod {
             .labels_of_siblings()
             .into_iter()
             .map(|key| format!("{key}={}", metadata.labels[&key]));
-        let mut claims = self
-            .claims()
-            .map(|(name, ephemeral)| name.map(|name| ClaimUse { name, ephemeral }))
-            .collect::<Result<Vec<_>, String>>()?;
+        let mut claims = self.claims().collect::<Result<Vec<_>, _>>()?;
         // One that the pod also names as any other claim is not its own.
         claims.sort();
         claims.dedup_by(|a, b| a.name == b.name);
-        let mut own_volumes = spec.volumes.iter().filter(|volume| !volume.is_shared());
+        let own_volume = spec.volumes.iter().find(|volume| volume.is_own());
         let own_disk = spec.volumes.iter().find_map(|volume| {
             let disk = written_by_several(volume.fc.as_ref(), volume.iscsi.as_ref())?;
             Some(format!("its {} is {disk}", volume.called()))
         });
         Ok(PodFacts {
-            name: required(metadata.name.clone(), "metadata.name")?,
-            namespace: required(metadata.namespace.clone(), "metadata.namespace")?,
-            uid: required(metadata.uid.clone(), "metadata.uid")?,
-            resource_version: required(
-                metadata.resource_version.clone(),
-                "metadata.resourceVersion",
-            )?,
+            name: required(&metadata.name, "metadata.name")?,
+            namespace: required(&metadata.namespace, "metadata.namespace")?,
+            uid: required(&metadata.uid, "metadata.uid")?,
+            resource_version: required(&metadata.resource_version, "metadata.resourceVersion")?,
             created: metadata.creation_timestamp,
             reap: metadata.annotation("pod-reaper.io/reap"),
             templates: None,
@@ -387,11 +370,11 @@ impl RawPod {
             grace_seconds: metadata.deletion_grace_period_seconds,
             finished: self.status.finished(),
             mirror: self.mirror(),
-            indexed: metadata.has_label(POD_INDEX, None),
+            indexed: metadata.labels.contains_key(POD_INDEX),
             opted_out: metadata.opted_out(),
             namespace_opted_out,
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),
-            own_volume: own_volumes.next().map(PodVolume::called),
+            own_volume: own_volume.map(PodVolume::called),
             own_disk,
             claims: Claims::Named(claims),
             finalizers: self.metadata.finalizers,

@@ -1,9 +1,9 @@
-//! How far the replacement of a pod has come, and why its controller has not made one.
+//! How far the replacement of a pod has come, why its controller has not made one, and what an Event says of that.
 
-use serde_json::Value;
+use jiff::Timestamp;
 
 use super::{
-    RawPod,
+    RawPod, RawStatefulSet,
     meta::{Condition, Meta, given, joined},
     pod::Status,
 };
@@ -81,17 +81,7 @@ impl Status {
     }
 }
 
-raw! {
-    /// What controls pods, as far as it tells why one is missing.
-    pub struct RawController {
-        /// Its metadata.
-        pub metadata: Meta,
-        spec: Value,
-        status: Status,
-    }
-}
-
-impl RawController {
+impl RawStatefulSet {
     /// Why it, which has at least `has` pods, or all below the ordinal `has`, has not made another.
     pub fn missing(&self, has: usize) -> Replacement {
         let holds = |kind| {
@@ -103,8 +93,8 @@ impl RawController {
         // Only a Job has these two, and `Suspended`; only a ReplicaSet has `ReplicaFailure`.
         let ended = holds("Failed").or_else(|| holds("Complete"));
         let waits = holds("ReplicaFailure").or_else(|| holds("Suspended"));
-        let start = self.spec["ordinals"]["start"].as_u64().unwrap_or(0);
-        let (state, cause) = match (self.spec["replicas"].as_u64(), ended) {
+        let start = self.spec.ordinals.start;
+        let (state, cause) = match (self.spec.replicas, ended) {
             (Some(wanted), _) if has as u64 >= wanted.saturating_add(start) => (
                 State::None,
                 format!("its controller wants {wanted} pods by now"),
@@ -113,5 +103,25 @@ impl RawController {
             _ => (State::Pending, joined(NOT_MADE, &waits.unwrap_or_default())),
         };
         Replacement::without_pod(state, cause)
+    }
+}
+
+raw! {
+    /// An Event of `events.k8s.io/v1`.
+    pub struct RawEvent {
+        pub metadata: Meta,
+        event_time: Option<Timestamp>,
+        /// Of the older kind of recorder, which most controllers and the kubelet have.
+        deprecated_last_timestamp: Option<Timestamp>,
+        reason: String,
+        note: String,
+    }
+}
+
+impl RawEvent {
+    /// When it was written, and what it says.
+    pub fn says(self) -> Option<(Timestamp, String)> {
+        let at = self.event_time.max(self.deprecated_last_timestamp)?;
+        Some((at, format!("{}: {}", self.reason, self.note)))
     }
 }

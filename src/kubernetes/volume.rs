@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{
     meta::{Meta, given, required},
-    pod::{NetworkDisk, written_by_several},
+    pod::{NetworkDisk, Status, written_by_several},
 };
 use crate::facts::{
     AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread,
@@ -34,16 +34,17 @@ raw! {
         phase: Option<String>,
     }
 
-    /// A `StatefulSet`, as far as it makes claims.
+    /// A `StatefulSet`. What else controls pods has the same fields, as far as they are asked about.
     pub struct RawStatefulSet {
         /// Its metadata.
         pub metadata: Meta,
-        spec: SetSpec,
+        pub(super) spec: SetSpec,
+        pub(super) status: Status,
     }
 
-    struct SetSpec {
-        replicas: Option<u64>,
-        ordinals: Ordinals,
+    pub struct SetSpec {
+        pub replicas: Option<u64>,
+        pub ordinals: Ordinals,
         volume_claim_templates: Vec<ClaimTemplate>,
     }
 
@@ -52,8 +53,8 @@ raw! {
         spec: Option<Box<RawValue>>,
     }
 
-    struct Ordinals {
-        start: u64,
+    pub struct Ordinals {
+        pub start: u64,
     }
 
     /// A `PersistentVolume`.
@@ -87,10 +88,10 @@ raw! {
     }
 
     struct VolumeNodeAffinity {
-        required: NodeSelector,
+        required: RequiredTerms,
     }
 
-    struct NodeSelector {
+    struct RequiredTerms {
         node_selector_terms: Vec<NodeSelectorTerm>,
     }
 
@@ -152,10 +153,10 @@ impl RawClaim {
                 scratch: metadata.annotation("pod-reaper.io/scratch").as_deref() == Some("true"),
                 give_up: metadata.annotation("pod-reaper.io/give-up"),
                 created: metadata.creation_timestamp,
-                version: required(metadata.resource_version, "")
+                version: required(&metadata.resource_version, "")
                     .ok()
                     .filter(|_| free),
-                uid: required(metadata.uid, "metadata.uid")?,
+                uid: required(&metadata.uid, "metadata.uid")?,
                 volume: volume.into(),
             })
         };

@@ -42,12 +42,12 @@ impl<'a> Live<'a> {
 impl Source for Live<'_> {
     /// It has to say what time it is.
     async fn scan(&self, _: &Wanted<'_>) -> Result<Scan> {
-        let scan = self
+        let (now, rows) = self
             .cluster
             .scan()
             .await
             .map_err(self.cluster.could_not("list nodes"))?;
-        let now = scan.now.ok_or_else(|| {
+        let now = now.ok_or_else(|| {
             let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
             CouldNotRun::Source(why.to_owned())
@@ -56,11 +56,11 @@ impl Source for Live<'_> {
             facts: ClusterFacts {
                 now,
                 place: Some(self.cluster.place.clone()),
-                node_count: scan.nodes,
+                node_count: rows.nodes,
                 ..ClusterFacts::default()
             },
-            not_ready: scan.not_ready,
-            ready: scan.ready,
+            not_ready: rows.not_ready,
+            ready: rows.ready,
             thorough: false,
         })
     }

@@ -27,8 +27,8 @@ use crate::{
         Ready, Traits, Unasked, Unread,
     },
     kubernetes::{
-        Kind, Meta, NodeLeases, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode,
-        RawPod, RawStatefulSet, RawVolume, identity_of_malformed, malformed,
+        Kind, Meta, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode, RawPod,
+        RawStatefulSet, RawVolume, identity_of_malformed, malformed,
     },
     selector::{NodeSelectors, Selector},
 };
@@ -415,18 +415,16 @@ impl Source for Saved {
         let bad = self.malformed.iter().find(|((kind, namespace, _), _)| {
             kind == RawLease::KIND && namespace == RawLease::OF_API_SERVERS
         });
-        let leases = NodeLeases {
-            own: self.look(RawLease::OF_NODES, name),
-            api_servers: match bad {
-                Some((_, cause)) => Err(Unread(format!("those of API servers: {cause}"))),
-                None => Ok(self
-                    .all()
-                    .filter(|it| RawLease::is_of_api_server(it))
-                    .cloned()
-                    .collect()),
-            },
+        let own = self.look(RawLease::OF_NODES, name);
+        let api_servers = match bad {
+            Some((_, cause)) => Err(Unread(format!("those of API servers: {cause}"))),
+            None => Ok(self
+                .all()
+                .filter(|it| RawLease::is_of_api_server(it))
+                .cloned()
+                .collect()),
         };
-        match raw.into_facts(now, leases, &self.options.selectors) {
+        match raw.into_facts(now, &own, &api_servers, &self.options.selectors) {
             Ok(facts) => NodeRead::Known(facts),
             Err(cause) => {
                 self.lacks(RawNode::KIND, "", name, &cause);
