@@ -18,15 +18,9 @@ pub fn colour(terminal: bool) -> bool {
 /// Width and colours of standard output.
 pub fn screen() -> Screen {
     let terminal = io::stdout().is_terminal();
-    match terminal_size::terminal_size_of(io::stdout()) {
-        Some((terminal_size::Width(columns), _)) if columns > 0 => {
-            Screen::of_terminal(colour(terminal), columns.into())
-        }
-        _ => Screen {
-            colour: colour(terminal),
-            ..Screen::default()
-        },
-    }
+    let size = terminal_size::terminal_size_of(io::stdout());
+    let columns = size.map_or(0, |(width, _)| width.0.into());
+    Screen::of_terminal(colour(terminal), columns)
 }
 
 /// Prints an error on standard error. The log could lose it, by `--log-level=off`. What a server or a file said must not

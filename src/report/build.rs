@@ -34,24 +34,23 @@ impl Report {
         outcomes: &BTreeMap<Uid, Outcome>,
         replacements: &BTreeMap<Uid, Replacement>,
     ) -> Self {
-        let kubectl = settings.task.kubectl();
-        let (policy, hold) = (&settings.policy, plan.hold.as_ref());
         let entries = Entries {
+            settings,
             facts,
-            policy,
-            hold,
-            kubectl,
+            plan,
+            outcomes,
             replacements,
+            kubectl: settings.task.kubectl(),
         };
         let pods = plan
             .pods
             .iter()
-            .map(|judged| entries.pod(judged, outcomes.get(&judged.pod.uid)))
+            .map(|judged| entries.pod(judged))
             .collect_vec();
         let asks = pods.iter().flat_map(|pod| &pod.steps).any(Step::asks);
-        let groups = advice::alike(&plan.pods, facts, policy)
+        let groups = advice::alike(&plan.pods, facts, &settings.policy)
             .into_iter()
-            .map(|pods| entries.group(&plan.pods, pods))
+            .map(|pods| entries.group(pods))
             .sorted_by_cached_key(|group| {
                 let pod = &pods[group.pods[0]];
                 let owner = pod.owner.as_ref();
@@ -64,7 +63,7 @@ impl Report {
         let nodes = facts
             .nodes
             .iter()
-            .filter_map(|(name, read)| entries.node(name, read, &plan.pods))
+            .filter_map(|(name, read)| entries.node(name, read))
             .sorted_by_cached_key(|node| natural(&node.name))
             .collect_vec();
         let states = pods.iter().filter_map(|pod| pod.replacement.as_ref());
@@ -98,29 +97,8 @@ impl Report {
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
             notices: notices::of_run(settings, facts, plan),
-            exit: exit(settings, facts, plan, outcomes),
+            exit: entries.exit(),
         }
-    }
-}
-
-/// The most severe of what happened.
-fn exit(
-    settings: &Settings,
-    facts: &ClusterFacts,
-    plan: &Plan,
-    outcomes: &BTreeMap<Uid, Outcome>,
-) -> Exit {
-    let any = |test: fn(&Judged) -> bool| plan.pods.iter().any(test);
-    let unread = !facts.errors.is_empty() || any(|judged| judged.code() == ReasonCode::FactsUnread);
-    let failed = outcomes.values().any(|outcome| outcome.code().is_failure());
-    if any(|judged| judged.code() == ReasonCode::MassOutage) {
-        Exit::Held
-    } else if failed || unread {
-        Exit::Incomplete
-    } else if settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual) {
-        Exit::Manual
-    } else {
-        Exit::Done
     }
 }
 
@@ -178,20 +156,24 @@ pub(crate) fn tally<T: Ord, const N: usize>(
 
 /// What the entries are made from.
 struct Entries<'a> {
+    settings: &'a Settings,
     facts: &'a ClusterFacts,
-    policy: &'a Policy,
-    hold: Option<&'a Hold>,
-    kubectl: Kubectl,
+    plan: &'a Plan,
+    outcomes: &'a BTreeMap<Uid, Outcome>,
     replacements: &'a BTreeMap<Uid, Replacement>,
+    kubectl: Kubectl,
 }
 
 impl Entries<'_> {
     fn advise(&self, group: &[&Judged]) -> Advice {
-        advice::advise(group, self.facts, self.policy, self.hold, &self.kubectl)
+        let policy = &self.settings.policy;
+        let hold = self.plan.hold.as_ref();
+        advice::advise(group, self.facts, policy, hold, &self.kubectl)
     }
 
-    fn pod(&self, judged: &Judged, outcome: Option<&Outcome>) -> PodEntry {
+    fn pod(&self, judged: &Judged) -> PodEntry {
         let pod = &judged.pod;
+        let outcome = self.outcomes.get(&pod.uid);
         let Advice { risk, steps } = self.advise(&[judged]);
         PodEntry {
             namespace: pod.namespace.clone(),
@@ -209,18 +191,36 @@ impl Entries<'_> {
             outcome_detail: outcome.map(Outcome::sentence),
             replacement: self.replacements.get(&pod.uid).cloned(),
             note: joined(notes(judged, self.facts), "; "),
-            answers: answers_of(judged, self.facts, self.policy),
+            answers: answers_of(judged, self.facts, &self.settings.policy),
             risk,
             steps,
         }
     }
 
-    fn group(&self, all: &[Judged], pods: Vec<usize>) -> Group {
-        let group = pods.iter().map(|place| &all[*place]).collect_vec();
+    /// The most severe of what happened.
+    fn exit(&self) -> Exit {
+        let any = |test: fn(&Judged) -> bool| self.plan.pods.iter().any(test);
+        let unread = |judged: &Judged| judged.code() == ReasonCode::FactsUnread;
+        let failed = |outcome: &Outcome| outcome.code().is_failure();
+        if any(|judged| judged.code() == ReasonCode::MassOutage) {
+            Exit::Held
+        } else if !self.facts.errors.is_empty() || any(unread) || self.outcomes.values().any(failed)
+        {
+            Exit::Incomplete
+        } else if self.settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual)
+        {
+            Exit::Manual
+        } else {
+            Exit::Done
+        }
+    }
+
+    fn group(&self, pods: Vec<usize>) -> Group {
+        let group = pods.iter().map(|place| &self.plan.pods[*place]);
+        let group = group.collect_vec();
         let Advice { risk, steps } = self.advise(&group);
-        let mut details = group.iter().map(|judged| judged.sentence());
-        let mut detail = details.next().unwrap_or_default();
-        if details.any(|other| other != detail) {
+        let mut detail = group[0].sentence();
+        if !group.iter().map(|judged| judged.sentence()).all_equal() {
             detail += " The others likewise.";
         }
         Group {
@@ -232,17 +232,15 @@ impl Entries<'_> {
     }
 
     /// `None` for a node that is Ready or gone.
-    fn node(&self, name: &str, read: &NodeRead, pods: &[Judged]) -> Option<NodeEntry> {
-        let known = match read {
-            NodeRead::Gone => return None,
-            NodeRead::Unread(_) => None,
-            NodeRead::Known(node) if node.ready == Ready::True => return None,
-            NodeRead::Known(node) => Some(node),
-        };
+    fn node(&self, name: &str, read: &NodeRead) -> Option<NodeEntry> {
+        let known = read.known();
+        if matches!(read, NodeRead::Gone) || known.is_some_and(|node| node.ready == Ready::True) {
+            return None;
+        }
         let now = self.facts.now;
         let since = |moment: Timestamp| now.duration_since(moment).as_secs();
         let of_node = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
-        let here = || pods.iter().filter(of_node);
+        let here = || self.plan.pods.iter().filter(of_node);
         let attached = self.facts.attachments.get(name);
         let entry = NodeEntry {
             name: name.to_owned(),
@@ -254,10 +252,10 @@ impl Entries<'_> {
             return Some(entry);
         };
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
-        let dead = self.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
+        let dead = self.plan.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
         let lease = node.heard_by(SignBy::Lease).map(|lease| lease.sign(now).at);
         let not_ready_since = node.not_ready_since(now);
-        let failure = Failure::of(self.facts, self.policy, node);
+        let failure = Failure::of(self.facts, &self.settings.policy, node);
         Some(NodeEntry {
             ready: Some(node.ready),
             reason: node.ready_reason.clone(),

@@ -153,10 +153,7 @@ fn lead(report: &Report) -> Vec<Block> {
     } else {
         Tone::Bad
     };
-    let first = report
-        .notices
-        .iter()
-        .filter(|notice| notice.code.is_first());
+    let first = report.notices.iter().filter(|it| it.code.is_first());
     let mut lead = vec![Block::says(tone, phrases::summary(report))];
     lead.extend(first.map(|notice| Block::says(Tone::Caution, &notice.detail)));
     lead.extend(phrases::next(report).map(|next| Block::labelled("Next", Tone::Strong, next)));
@@ -286,7 +283,6 @@ fn remember(report: &Report) -> Vec<Block> {
     notes
         .into_iter()
         .flat_map(|(note, pods)| {
-            let pods = pods.iter().map(String::as_str).collect_vec();
             let (names, rest) = first_of(&pods);
             let says = Block::says(Tone::Plain, format!("{names}: {note}"));
             [says].into_iter().chain(rest)
@@ -320,18 +316,13 @@ fn node_steps(report: &Report) -> Vec<Block> {
 /// A node. Where many fail, they mostly do in one way, to the minute.
 fn node(report: &Report, node: &NodeEntry) -> Entry {
     let minutes = node.not_ready_seconds.map(|time| time / 60 * 60);
-    let is_leaf = !node.leaf_marks.is_empty();
     let lives = !node.signs_of_life.is_empty();
-    let leaf = is_leaf.then(|| {
-        let says = format!("A leaf node, by its {}.", node.leaf_marks.join(", "));
-        Block::says(Tone::Caution, says)
-    });
+    let leaf = joined(&node.leaf_marks, ", ")
+        .map(|marks| Block::says(Tone::Caution, format!("A leaf node, by its {marks}.")));
     let volumes = node.volume_attachments.iter();
     let volumes = volumes.map(|it| it.volume.as_ref().unwrap_or(&it.name));
-    let attached = joined(volumes, ", ").map(|volumes| {
-        let says = format!("Volumes still attached: {volumes}.");
-        Block::says(Tone::Quiet, says)
-    });
+    let attached = joined(volumes, ", ")
+        .map(|names| Block::says(Tone::Quiet, format!("Volumes still attached: {names}.")));
     Entry {
         name: node.name.clone(),
         facts: vec![
@@ -341,7 +332,7 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
         node: Some(node.name.clone()),
         kind: [
             phrases::state(node, minutes),
-            after("; ", is_leaf.then_some("leaf nodes")),
+            after("; ", leaf.as_ref().map(|_| "leaf nodes")),
             after("; ", lives.then_some("with signs of life")),
         ]
         .concat(),

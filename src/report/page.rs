@@ -3,6 +3,8 @@
 //! What is folded or summed up is decided where a page is made (see [`super::fit`]), by the lines that a text of it has.
 //! Text shows the line that stands for a fold, HTML lets the reader unfold it, and Markdown shows all that is in it.
 
+use std::fmt::Display;
+
 use super::phrases;
 use crate::{
     advice::Step,
@@ -284,7 +286,7 @@ pub fn entries(blocks: &[Block]) -> impl Iterator<Item = &Entry> {
 }
 
 /// The first of `names`, and the others in a fold that has no line of its own.
-pub fn first_of(names: &[&str]) -> (String, Option<Block>) {
+pub fn first_of(names: &[impl AsRef<str> + Display]) -> (String, Option<Block>) {
     let rest = joined(names.iter().skip(NAMES), ", ").map(|rest| Block::Fold {
         says: String::new(),
         blocks: vec![Block::says(Tone::Plain, format!("The others: {rest}"))],

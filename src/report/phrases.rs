@@ -203,8 +203,8 @@ pub fn headline(report: &Report) -> String {
         OutcomeCode::WouldDelete => (*count, "would be deleted"),
         code => (*count, code.as_str()),
     });
-    let no_outcome = summary.outcomes.values().all(|count| *count == 0);
-    let to_reap = if no_outcome { with(Verdict::Reap) } else { 0 };
+    let with_outcome = summary.outcomes.values().sum();
+    let to_reap = with(Verdict::Reap).saturating_sub(with_outcome);
     let others = [
         (to_reap, "to be reaped"),
         (with(Verdict::Wait) - held.unwrap_or(0), "waiting"),

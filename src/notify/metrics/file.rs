@@ -34,12 +34,10 @@ pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
 
 /// The metrics of our former file that `text` lacks.
 fn kept(former: &str, text: &str) -> String {
-    let metrics = former.split(HELP).map(|metric| format!("{HELP}{metric}"));
-    let is_kept = |metric: &String| {
-        let name = metric.trim_start_matches(HELP).split(' ').next();
-        name.is_some_and(|name| {
-            name.starts_with(PREFIX) && !text.contains(&format!("{HELP}{name} "))
-        })
+    let is_kept = |metric: &&str| {
+        let name = metric.split(' ').next().unwrap_or_default();
+        name.starts_with(PREFIX) && !text.contains(&format!("{HELP}{name} "))
     };
-    metrics.filter(is_kept).collect()
+    let metrics = former.split(HELP).filter(is_kept);
+    metrics.flat_map(|metric| [HELP, metric]).collect()
 }

@@ -1,6 +1,6 @@
 //! What a person should know besides the verdicts, since silence reads as an all-clear. No notice changes the exit code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 use jiff::SignedDuration;
@@ -100,11 +100,6 @@ impl NoticeEntry {
             detail,
         }
     }
-
-    /// About one thing.
-    fn one(code: NoticeCode, detail: String) -> Self {
-        Self::about(code, None, 1, detail)
-    }
 }
 
 /// The notices of a run.
@@ -118,30 +113,27 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
                 "Nothing was looked at: no namespace is selected (the cluster has {count}; the filter is: {}).",
                 settings.namespaces
             );
-            NoticeEntry::one(NoticeCode::NoNamespace, detail)
+            NoticeEntry::about(NoticeCode::NoNamespace, None, 1, detail)
         });
     let owners = plan
         .pods
         .iter()
         .flat_map(|judged| judged.pod.owner.iter().chain(&judged.pod.workload));
-    let known = owners
-        .map(|owner| owner.kind.as_str())
-        .chain(BUILT_IN)
-        .collect::<BTreeSet<_>>();
+    let known = owners.map(|owner| owner.kind.as_str()).chain(BUILT_IN);
     let kinds = settings.policy.manual_owner_kinds.iter();
-    let unknown = kinds.filter(|kind| !known.iter().any(|known| same_kind(known, kind))).map(|kind| {
+    let unknown = kinds.filter(|kind| !known.clone().any(|known| same_kind(known, kind))).map(|kind| {
         let detail = format!(
             "--manual-owner-kind names {kind}, which is not a built-in kind of Kubernetes, and no judged pod has an \
              owner of it: if it is misspelt, it protects nothing."
         );
-        NoticeEntry::one(NoticeCode::UnknownKind, detail)
+        NoticeEntry::about(NoticeCode::UnknownKind, None, 1, detail)
     });
     let newest = matches!(settings.task, Task::Audit { now: None, .. }).then(|| {
         let detail = format!(
             "Judged at {}, the newest time in the file; what happened later is not known. --now sets another time.",
             facts.now.strftime("%F %TZ")
         );
-        NoticeEntry::one(NoticeCode::TimeOfTheFile, detail)
+        NoticeEntry::about(NoticeCode::TimeOfTheFile, None, 1, detail)
     });
     let elsewhere = facts.on_ready_nodes;
     let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
@@ -251,7 +243,7 @@ fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<
             "The answer {annotation}={value} on {on} {name} counts for nothing: {}. Take it away: {command}",
             inert?
         );
-        Some(NoticeEntry::one(NoticeCode::AnswerInert, detail))
+        Some(NoticeEntry::about(NoticeCode::AnswerInert, None, 1, detail))
     }).collect()
 }
 
@@ -315,7 +307,6 @@ fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<NoticeE
 /// Why a pod waits for so long, as far as its reason tells.
 fn why(judged: &Judged, facts: &ClusterFacts) -> String {
     let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
-    let absent = || node.is_some_and(|node| node.ready == Ready::Absent);
     let since = node.and_then(|node| node.not_ready_since(facts.now));
     match (&judged.limit, judged.code()) {
         (Some(Limit { what, .. }), ReasonCode::MassOutage) => format!(
@@ -328,7 +319,7 @@ fn why(judged: &Judged, facts: &ClusterFacts) -> String {
             "The node changes between Ready and NotReady, or they were stuck before it failed. {}",
             judged.sentence()
         ),
-        (_, ReasonCode::NodeJustFailed) if absent() => {
+        (_, ReasonCode::NodeJustFailed) if node.is_some_and(|node| node.ready == Ready::Absent) => {
             "The node has no Ready condition, so it does not say since when it is not Ready; no run takes them until it does."
                 .to_owned()
         }

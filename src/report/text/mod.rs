@@ -39,12 +39,13 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// A terminal that is `columns` wide.
+    /// A terminal that is `columns` wide; 0 where that is not known.
     pub fn of_terminal(colour: bool, columns: usize) -> Self {
-        Self {
-            colour,
-            columns: columns.clamp(FEWEST_COLUMNS, COLUMNS),
-        }
+        let columns = match columns {
+            0 => COLUMNS,
+            columns => columns.clamp(FEWEST_COLUMNS, COLUMNS),
+        };
+        Self { colour, columns }
     }
 }
 
@@ -53,7 +54,11 @@ pub fn write(page: &Page, screen: Screen) -> String {
     let mut text = Text::new(screen);
     text.blocks("", &page.lead);
     for section in &page.sections {
-        text.heading(section.tone, &in_capitals(&section.heading));
+        if !text.text.is_empty() {
+            text.line("");
+        }
+        let heading = clean(&in_capitals(&section.heading));
+        text.line(&text.painted(section.tone, &heading));
         text.blocks(ITEM, &section.blocks);
     }
     if !page.about.is_empty() {
@@ -112,13 +117,6 @@ impl Text {
         } else {
             text.to_owned()
         }
-    }
-
-    fn heading(&mut self, tone: Tone, text: &str) {
-        if !self.text.is_empty() {
-            self.line("");
-        }
-        self.line(&self.painted(tone, &clean(text)));
     }
 
     fn blocks(&mut self, indent: &str, blocks: &[Block]) {
