@@ -193,7 +193,6 @@ impl From<Cli> for Settings {
             all_namespaces: _,
             namespace_exclude_regex,
             kubelet_alive,
-            unreachable_only: _,
             manual_owner_kind,
             reap_scratch,
             leaf_node_selector,

@@ -1,8 +1,44 @@
-//! Words of the contract: an enum whose variants each have one spelling in every report, metric and document.
+//! What a report holds as it is: words of the contract, an enum whose variants each have one spelling in every report, metric
+//! and document; and entries.
+
+/// Declares an entry. Its name in the schemas may be another one.
+macro_rules! entry {
+    ($(#[$about:meta])* pub struct $name:ident $(as $entry:literal)? { $($fields:tt)* }) => {
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+        #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+        $(#[cfg_attr(feature = "testing", schemars(rename = $entry))])?
+        $(#[$about])*
+        pub struct $name { $($fields)* }
+    };
+}
+pub(crate) use entry;
 
 /// Declares such an enum. It serializes and prints itself as its code, and knows all of its variants.
+/// What each means, in sentences, may stand after its code.
 #[macro_export]
 macro_rules! codes {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident = $code:literal, $means:literal;)*
+        }
+    ) => {
+        $crate::codes::codes! {
+            $(#[$about])*
+            pub enum $name {
+                $($(#[$doc])* $variant = $code,)*
+            }
+        }
+
+        impl $name {
+            /// What it means, in sentences.
+            pub fn means(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $means,)*
+                }
+            }
+        }
+    };
     (
         $(#[$about:meta])*
         pub enum $name:ident {

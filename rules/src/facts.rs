@@ -3,12 +3,12 @@
 //! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
 //! without knowing how an API server or a snapshot spells them; the room `kubernetes` makes them, once.
 
-use std::{borrow::Borrow, collections::BTreeMap, fmt, ops::Deref};
+use std::{collections::BTreeMap, fmt, ops::Deref};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::codes::codes;
+use crate::codes::{codes, entry};
 
 /// A fact, or why it is not known. What is not known never permits a delete.
 pub type Read<T> = Result<T, Unread>;
@@ -17,31 +17,21 @@ macro_rules! words {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(transparent)]
         pub struct $name(String);
 
         impl $name {
             /// As it is spelled.
             pub fn as_str(&self) -> &str {
-                &self.0
+                self
             }
         }
 
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                Self(text.to_owned())
-            }
-        }
-
-        impl From<String> for $name {
-            fn from(text: String) -> Self {
-                Self(text)
-            }
-        }
-
-        impl Borrow<str> for $name {
-            fn borrow(&self) -> &str {
-                &self.0
+        impl<T> From<T> for $name
+        where
+            String: From<T>,
+        {
+            fn from(text: T) -> Self {
+                Self(text.into())
             }
         }
 
@@ -90,8 +80,8 @@ pub struct ClusterFacts {
     pub attachments: BTreeMap<String, Vec<Attachment>>,
     /// How many nodes the cluster has, Ready ones included.
     pub node_count: usize,
-    /// By node, the pods in matching namespaces whose deletion was not requested.
-    pub unasked: BTreeMap<String, Vec<Unasked>>,
+    /// By node, the pods in matching namespaces that have not finished, and whose deletion was not requested.
+    pub unasked: BTreeMap<String, Vec<PodSummary>>,
     /// How many namespaces there are, where the filter matches none of them.
     pub unmatched_namespaces: Option<usize>,
     /// Terminating pods on Ready nodes that are left out, where the source shows them without being asked.
@@ -128,18 +118,14 @@ pub fn opted_out(namespaces: &Read<Namespaces>, name: &str) -> Read<Option<Strin
         .ok_or_else(|| Unread("it was not in the list".to_owned()))
 }
 
-/// Something that could not be read; it makes the run end with exit code 3.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "ErrorEntry")
-)]
-pub struct ReadError {
-    /// What was to be read: "pods of node ds06".
-    pub what: String,
-    /// Why it was not.
-    pub cause: String,
+entry! {
+    /// Something that could not be read; it makes the run end with exit code 3.
+    pub struct ReadError as "ErrorEntry" {
+        /// What was to be read: "pods of node ds06".
+        pub what: String,
+        /// Why it was not.
+        pub cause: String,
+    }
 }
 
 /// One look at a node by name.
@@ -217,27 +203,6 @@ impl NodeFacts {
         not_ready_since(self.ready_since, self.tainted_since, now)
     }
 
-    /// What it counts as. A pod of it may be Terminating: that is not known from it.
-    pub fn standing(&self, now: Timestamp) -> Standing {
-        let Self {
-            control_plane,
-            reserved,
-            cordoned,
-            ..
-        } = *self;
-        let (ready, leaf) = (self.ready == Ready::True, self.leaf.is_some());
-        let since = self.not_ready_since(now).filter(|_| !ready);
-        Standing {
-            ready,
-            leaf,
-            control_plane,
-            reserved,
-            cordoned,
-            since,
-            terminating: true,
-        }
-    }
-
     /// The last that was heard of its machine.
     pub fn last_heard(&self) -> Option<&Heard> {
         self.heard.iter().max_by_key(|heard| heard.at)
@@ -259,24 +224,32 @@ pub fn not_ready_since(
     said.filter(|since| *since <= now).max(tainted)
 }
 
-/// Something that only a node's own machine can have written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
-    /// Who wrote it.
-    pub by: SignBy,
-    /// When: the later of the API server's stamp and the node's own word, as far as that is believed. Either may be ahead of
-    /// the clock by which a run judges, and is then later than anything that this clock has seen.
-    pub at: Timestamp,
-    /// How often that source writes, with what it may be late: for so long silence means nothing.
-    pub period: SignedDuration,
+entry! {
+    /// A report of a node's own machine.
+    #[derive(Copy)]
+    pub struct Heard as "SignEntry" {
+        /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`, `virt-handler`, `kube-apiserver`, or
+        /// `kubelet`, which says that the node is not Ready: Kubernetes takes that back as soon as the kubelet falls silent.
+        pub by: SignBy,
+        /// When: by the API server's stamp or the node's own clock, whichever is later and not in the future; of `kubelet` the
+        /// moment of judging.
+        // As a fact, either may be ahead of the clock by which a run judges: then it is later than anything that this clock has
+        // seen.
+        #[serde(serialize_with = "whole_seconds")]
+        pub at: Timestamp,
+        /// How often that source writes, with what it may be late: for so long silence means nothing.
+        #[serde(skip)]
+        pub period: SignedDuration,
+    }
 }
 
 impl Heard {
     /// As a person reads it at `now`: not in the future.
-    pub fn sign(&self, now: Timestamp) -> Sign {
-        Sign {
-            by: self.by,
+    #[must_use]
+    pub fn sign(self, now: Timestamp) -> Self {
+        Self {
             at: self.at.min(now),
+            ..self
         }
     }
 }
@@ -315,23 +288,6 @@ codes! {
 /// By how much two API servers' clocks may differ: a stamp may be that far ahead of the answer's `Date`,
 /// or of what another one has stamped.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
-
-/// A report of a node's own machine.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "SignEntry")
-)]
-pub struct Sign {
-    /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`, `virt-handler`, `kube-apiserver`, or
-    /// `kubelet`, which says that the node is not Ready: Kubernetes takes that back as soon as the kubelet falls silent.
-    pub by: SignBy,
-    /// When: by the API server's stamp or the node's own clock, whichever is later and not in the future; of `kubelet` the
-    /// moment of judging.
-    #[serde(serialize_with = "whole_seconds")]
-    pub at: Timestamp,
-}
 
 /// Writes a time that may say fractions of a second, which is more than any verdict is about, without them.
 pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
@@ -495,22 +451,22 @@ impl Standing {
 /// A node that has been cordoned and NotReady for longer than this was put away.
 const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// A `VolumeAttachment` left on a node.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "AttachmentEntry")
-)]
-pub struct Attachment {
-    /// `metadata.name`.
-    pub name: String,
-    /// The volume, where it names one.
-    pub volume: Option<String>,
+entry! {
+    /// A `VolumeAttachment` left on a node.
+    pub struct Attachment as "AttachmentEntry" {
+        /// `metadata.name`.
+        pub name: String,
+        /// The volume, where it names one.
+        pub volume: Option<String>,
+    }
 }
 
 /// A Terminating pod.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 pub struct PodFacts {
     /// `metadata.namespace`.
     pub namespace: String,
@@ -532,6 +488,8 @@ pub struct PodFacts {
     pub controller: Option<Identity>,
     /// Selects, by the pod's own labels, the pods of a controller that gives each a new name.
     pub siblings: Option<String>,
+    /// Its deletion is only supposed, by `what-if`: no answer belongs to that.
+    pub supposed: bool,
     /// `metadata.deletionTimestamp`, which already includes the grace period.
     pub deletion_deadline: Timestamp,
     /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.
@@ -553,8 +511,8 @@ pub struct PodFacts {
     /// The claim templates of its `StatefulSet`, where that was read: sets of equal ones are one workload if their names are
     /// numbers of one series.
     pub templates: Option<String>,
-    /// The claims it uses.
-    pub claims: Claims,
+    /// The claims it uses. Of all or of none of them something was asked.
+    pub claims: Vec<ClaimFacts>,
     /// Its first volume that is neither a claim nor of a kind that two pods may use at once, as a phrase.
     pub own_volume: Option<String>,
     /// Its first volume that is a disk on a storage network which it may write, as a phrase.
@@ -572,15 +530,10 @@ impl PodFacts {
         now.duration_since(self.deletion_deadline)
     }
 
-    /// Whether its deletion is only supposed, by `what-if`: no answer belongs to that.
-    pub fn is_supposed(&self) -> bool {
-        self.deletion_deadline == Timestamp::MIN
-    }
-
     /// When its deletion was asked for: the deadline is that moment and the grace. A later request with a shorter
     /// grace moves the deadline and the grace alike.
     pub fn deletion_requested(&self) -> Option<Timestamp> {
-        let grace_seconds = self.grace_seconds.filter(|_| !self.is_supposed())?;
+        let grace_seconds = self.grace_seconds.filter(|_| !self.supposed)?;
         deletion_requested(self.deletion_deadline, grace_seconds)
     }
 
@@ -600,20 +553,20 @@ impl PodFacts {
         let made = self.made_by("ReplicaSet", "apps")
             || self.made_by("ReplicationController", "")
             || self.made_by("Job", "batch") && !self.held_by_job();
-        made && self.own_volume.is_none() && self.claims.named().all(|(_, ephemeral)| ephemeral)
+        made && self.own_volume.is_none() && self.claims.iter().all(|claim| claim.ephemeral)
     }
 
     /// Whether it owns a claim that none of its generic ephemeral volumes made: such a claim would go with it.
     pub fn owns_a_claim(&self) -> bool {
-        let mut claims = self.claims.known().into_iter().flatten();
+        let mut claims = self.claims.iter();
         claims.any(|claim| claim.owned != Owned::No && !claim.ephemeral)
     }
 
     /// Whether a claim would go with it, or may: whose one is that could not be read is not known.
     pub fn may_own_a_claim(&self) -> bool {
-        let unread = |claim: &ClaimFacts| matches!(claim.state, ClaimState::Unread(_));
-        let claims = self.claims.known();
-        self.owns_a_claim() || claims.is_none_or(|claims| claims.iter().any(unread))
+        let unknown =
+            |claim: &ClaimFacts| matches!(claim.state, ClaimState::Unasked | ClaimState::Unread(_));
+        self.owns_a_claim() || self.claims.iter().any(unknown)
     }
 
     /// Whether its controller is of that kind, in that API group.
@@ -634,11 +587,8 @@ impl PodFacts {
 
     /// The volumes that its claims are bound to, where those were asked about.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        let claims = self.claims.known().into_iter().flatten();
-        claims.filter_map(|claim| match &claim.state {
-            ClaimState::Bound { volume, .. } => Some(volume),
-            _ => None,
-        })
+        let bound = self.claims.iter().filter_map(ClaimFacts::bound);
+        bound.map(|claim| &claim.volume)
     }
 }
 
@@ -651,8 +601,8 @@ pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Tim
     })?
 }
 
-/// What is known about any pod, Terminating or not, before something happens to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is known about any pod, Terminating or not, before something happens to it. There may be tens of thousands.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodSummary {
     /// `metadata.namespace`.
     pub namespace: String,
@@ -680,8 +630,10 @@ pub struct PodSummary {
     pub workload: Option<Owner>,
     /// Why Kubernetes never evicts it from a silent node.
     pub stays: Option<Stay>,
-    /// For how many seconds it tolerates a silent node; `None` is for ever.
-    pub tolerates: Option<i64>,
+    /// For how many seconds it tolerates a node whose kubelet is silent; `None` is for ever.
+    pub tolerates_silence: Option<i64>,
+    /// For how many seconds it tolerates a node whose kubelet says that it is not Ready; `None` is for ever.
+    pub tolerates_not_ready: Option<i64>,
     /// How many seconds it is given to end.
     pub grace: i64,
 }
@@ -704,37 +656,14 @@ pub enum Stay {
     Tolerates,
 }
 
-/// A pod that neither has finished nor is Terminating. There may be tens of thousands.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unasked {
-    /// `metadata.namespace`.
-    pub namespace: String,
-    /// `metadata.name`.
-    pub name: String,
-    /// What people call the controller that made it.
-    pub workload: Option<Owner>,
-    /// The claims it uses.
-    pub claims: Vec<String>,
-    /// Why Kubernetes never evicts it from a silent node.
-    pub stays: Option<Stay>,
-    /// For how many seconds it tolerates a node whose kubelet is silent; `None` is for ever.
-    pub tolerates_silence: Option<i64>,
-    /// For how many seconds it tolerates a node whose kubelet says that it is not Ready; `None` is for ever.
-    pub tolerates_not_ready: Option<i64>,
-}
-
-/// The object that made a pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "OwnerEntry")
-)]
-pub struct Owner {
-    /// Such as `StatefulSet`.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
+entry! {
+    /// The object that made a pod.
+    pub struct Owner as "OwnerEntry" {
+        /// Such as `StatefulSet`.
+        pub kind: String,
+        /// Its name.
+        pub name: String,
+    }
 }
 
 impl fmt::Display for Owner {
@@ -761,45 +690,7 @@ impl Identity {
     }
 }
 
-/// The claims that a pod uses.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claims {
-    /// Nothing was asked about them, because a rule decides that comes before those about claims.
-    Named(Vec<ClaimUse>),
-    /// Everything was asked about each of them that a rule needs.
-    Known(Vec<ClaimFacts>),
-}
-
-/// A claim, as a pod names it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClaimUse {
-    /// The claim's name, in the pod's namespace.
-    pub name: String,
-    /// The pod's generic ephemeral volume asks for it, so that it is to be this pod's alone.
-    pub ephemeral: bool,
-}
-
-impl Claims {
-    /// The name of each, and whether a generic ephemeral volume of the pod asks for it.
-    pub fn named(&self) -> impl Iterator<Item = (&str, bool)> {
-        let (named, known): (&[ClaimUse], &[ClaimFacts]) = match self {
-            Self::Named(named) => (named, &[]),
-            Self::Known(known) => (&[], known),
-        };
-        let named = named.iter().map(|it| (it.name.as_str(), it.ephemeral));
-        named.chain(known.iter().map(|it| (it.name.as_str(), it.ephemeral)))
-    }
-
-    /// What was found, where it was asked. About no claim there is nothing to ask.
-    pub fn known(&self) -> Option<&[ClaimFacts]> {
-        match self {
-            Self::Named(named) => named.is_empty().then_some(&[]),
-            Self::Known(known) => Some(known),
-        }
-    }
-}
-
-/// What was found about a claim that a pod uses.
+/// A claim that a pod uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimFacts {
     /// The claim's name, in the pod's namespace.
@@ -815,6 +706,33 @@ pub struct ClaimFacts {
     pub owned: Owned,
     /// What is known about it.
     pub state: ClaimState,
+}
+
+impl ClaimFacts {
+    /// One about which nothing was asked yet.
+    pub fn unasked(name: String, ephemeral: bool) -> Self {
+        Self {
+            name,
+            ephemeral,
+            users: Vec::new(),
+            renewed: None,
+            owned: Owned::No,
+            state: ClaimState::Unasked,
+        }
+    }
+
+    /// As the pod names it: by its name, and whether a generic ephemeral volume of the pod asks for it.
+    pub fn named(&self) -> (&str, bool) {
+        (&self.name, self.ephemeral)
+    }
+
+    /// What is known about it, where it is bound.
+    pub fn bound(&self) -> Option<&BoundClaim> {
+        match &self.state {
+            ClaimState::Bound(bound) => Some(bound),
+            _ => None,
+        }
+    }
 }
 
 /// What stands against giving a claim up.
@@ -873,6 +791,8 @@ impl From<ClaimState> for ClaimLook {
 /// What is known about a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
+    /// Nothing was asked about it, because a rule decides that comes before those about claims.
+    Unasked,
     /// The claim, or its volume, could not be read.
     Unread(Unread),
     /// It does not exist: it pins nothing.
@@ -885,22 +805,26 @@ pub enum ClaimState {
         phase: Option<String>,
     },
     /// It is bound.
-    Bound {
-        /// The claim's UID.
-        uid: Uid,
-        /// Several nodes may write its raw disk at once: `ReadWriteMany` with volumeMode `Block`.
-        shared_disk: bool,
-        /// Annotation `pod-reaper.io/scratch: "true"`.
-        scratch: bool,
-        /// A person's answer: annotation `pod-reaper.io/give-up`.
-        give_up: Option<String>,
-        /// `metadata.creationTimestamp`.
-        created: Option<Timestamp>,
-        /// Its resource version, unless it is opted out, or a finalizer of its own would hold it.
-        version: Option<ResourceVersion>,
-        /// Its volume.
-        volume: VolumeFacts,
-    },
+    Bound(BoundClaim),
+}
+
+/// A claim that is bound to a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundClaim {
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// Several nodes may write its raw disk at once: `ReadWriteMany` with volumeMode `Block`.
+    pub shared_disk: bool,
+    /// Annotation `pod-reaper.io/scratch: "true"`.
+    pub scratch: bool,
+    /// A person's answer: annotation `pod-reaper.io/give-up`.
+    pub give_up: Option<String>,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// Its resource version, unless it is opted out, or a finalizer of its own would hold it.
+    pub version: Option<ResourceVersion>,
+    /// Its volume.
+    pub volume: VolumeFacts,
 }
 
 /// A `PersistentVolume`.

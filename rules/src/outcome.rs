@@ -1,9 +1,11 @@
 //! What happened to a pod whose verdict was `reap`.
 
 use jiff::Timestamp;
-use serde::Serialize;
 
-use crate::{codes::codes, facts::Uid};
+use crate::{
+    codes::{codes, entry},
+    facts::Uid,
+};
 
 /// Declares the outcomes: each with its code, and the sentence that explains it to a person.
 macro_rules! outcomes {
@@ -17,16 +19,7 @@ macro_rules! outcomes {
         codes! {
             /// The kind of an outcome.
             pub enum OutcomeCode {
-                $($(#[$doc])* $variant = $code,)*
-            }
-        }
-
-        impl OutcomeCode {
-            /// What it means, in sentences.
-            pub fn means(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $means,)*
-                }
+                $($(#[$doc])* $variant = $code, $means;)*
             }
         }
 
@@ -115,65 +108,42 @@ codes! {
     /// How far a replacement has come.
     pub enum ReplacementState {
         /// Ready, or finished already where it is a Job's.
-        Back = "back",
+        Back = "back", "It is Ready, or has finished already where it is a Job's.";
         /// It has a node, and its containers do not run yet.
         Starting = "starting",
+            "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node.";
         /// It runs, and is not Ready.
         NotReady = "not-ready",
+            "Its containers run or crash: see its readiness probes and gates, and its log.";
         /// It has no node, or is not made yet.
         Pending = "pending",
+            "It has no node, or is not made yet: see the cause that the scheduler or the controller says. A DaemonSet's waits for its node.";
         /// There will be none, and that is proved.
         None = "none",
+            "There will be none: it had no controller, or that has ended, is gone, or wants no more pods.";
         /// It could not be read.
         Unknown = "unknown",
+            "It could not be read, or its controller may have given it another name; the cause says which.";
     }
 }
 
-impl ReplacementState {
-    /// What it means, in sentences.
-    pub fn means(self) -> &'static str {
-        match self {
-            Self::Back => "It is Ready, or has finished already where it is a Job's.",
-            Self::Starting => {
-                "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node."
-            }
-            Self::NotReady => {
-                "Its containers run or crash: see its readiness probes and gates, and its log."
-            }
-            Self::Pending => {
-                "It has no node, or is not made yet: see the cause that the scheduler or the controller says. A DaemonSet's waits for its node."
-            }
-            Self::None => {
-                "There will be none: it had no controller, or that has ended, is gone, or wants no more pods."
-            }
-            Self::Unknown => {
-                "It could not be read, or its controller may have given it another name; the cause says which."
-            }
-        }
+entry! {
+    /// The pod that the controller started, or should start, for one that was reaped.
+    pub struct Replacement as "ReplacementEntry" {
+        /// How far it has come.
+        pub state: ReplacementState,
+        /// Its name, where there is a pod.
+        pub name: Option<String>,
+        /// Its UID.
+        #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
+        pub uid: Option<Uid>,
+        /// Its node.
+        pub node: Option<String>,
+        /// Since when it is Ready, where it is.
+        pub since: Option<Timestamp>,
+        /// Why it is not back, and what else there is to know of it, as a phrase.
+        pub cause: Option<String>,
     }
-}
-
-/// The pod that the controller started, or should start, for one that was reaped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "ReplacementEntry")
-)]
-pub struct Replacement {
-    /// How far it has come.
-    pub state: ReplacementState,
-    /// Its name, where there is a pod.
-    pub name: Option<String>,
-    /// Its UID.
-    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
-    pub uid: Option<Uid>,
-    /// Its node.
-    pub node: Option<String>,
-    /// Since when it is Ready, where it is.
-    pub since: Option<Timestamp>,
-    /// Why it is not back, and what else there is to know of it, as a phrase.
-    pub cause: Option<String>,
 }
 
 impl Replacement {

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     decide::{Case, Policy, Reason},
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, ClaimUse, Claims, Doubt, FencingMark, Heard,
-        Identity, KubeletAlive, Leaf, LeafKind, NodeFacts, NodeRead, Owned, Owner, PodFacts, Ready,
+        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, FencingMark, Heard, Identity,
+        KubeletAlive, Leaf, LeafKind, NodeFacts, NodeRead, Owned, Owner, PodFacts, Ready,
         Requirement, SignBy, Storage, Unread, VolumeFacts,
     },
 };
@@ -74,6 +74,7 @@ pub fn pod() -> PodFacts {
             uid: "o-1".into(),
         }),
         siblings: None,
+        supposed: false,
         deletion_deadline: an_hour_ago(),
         grace_seconds: Some(30),
         finalizers: Vec::new(),
@@ -84,18 +85,10 @@ pub fn pod() -> PodFacts {
         after_reap: None,
         reap: None,
         templates: None,
-        claims: Claims::Known(Vec::new()),
+        claims: Vec::new(),
         own_volume: None,
         own_disk: None,
         indexed: false,
-    }
-}
-
-/// What is known about its claims, to change it.
-pub fn claims(pod: &mut PodFacts) -> &mut [ClaimFacts] {
-    match &mut pod.claims {
-        Claims::Known(claims) => claims,
-        Claims::Named(_) => &mut [],
     }
 }
 
@@ -114,7 +107,7 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
         users: Vec::new(),
         renewed: None,
         owned: Owned::No,
-        state: ClaimState::Bound {
+        state: ClaimState::Bound(BoundClaim {
             uid: "c-1".into(),
             shared_disk: false,
             scratch: false,
@@ -122,7 +115,7 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
             created: Some(now() - SignedDuration::from_hours(2400)),
             version: Some("c-v1".into()),
             volume,
-        },
+        }),
     }
 }
 
@@ -246,23 +239,15 @@ impl Scene {
             "unread" => added(ClaimState::Unread(not_read())),
             "unbound" => added(without(None, how)),
             "lost" => added(without(Some("pv-1"), how)),
-            "unasked" => {
-                let name = "data".to_owned();
-                self.pod.claims = Claims::Named(vec![ClaimUse {
-                    name,
-                    ephemeral: false,
-                }]);
-                return true;
-            }
+            "unasked" => ClaimFacts::unasked("data".to_owned(), false),
             _ => return self.change_last_claim(what, how),
         };
-        let known = claims(&mut self.pod).iter().cloned();
-        self.pod.claims = Claims::Known(known.chain([claim]).collect());
+        self.pod.claims.push(claim);
         true
     }
 
     fn change_last_claim(&mut self, what: &str, how: &str) -> bool {
-        let Some(claim) = claims(&mut self.pod).last_mut() else {
+        let Some(claim) = self.pod.claims.last_mut() else {
             return false;
         };
         match what {
@@ -349,26 +334,17 @@ pub fn check_each(cases: &expect_test::Expect, tell: impl Fn(&str) -> Vec<String
 }
 
 fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
-    let ClaimState::Bound {
-        shared_disk,
-        scratch,
-        give_up,
-        created,
-        version,
-        volume,
-        ..
-    } = state
-    else {
+    let ClaimState::Bound(claim) = state else {
         return false;
     };
     match what {
-        "shared" => *shared_disk = true,
-        "scratch" => *scratch = true,
-        "give-up" => *give_up = Some(how.to_owned()),
-        "claim-made" => *created = moment(how),
-        "held-or-skipped" => *version = None,
-        "iscsi" => volume.disk = Some("iSCSI"),
-        "on" => volume.affinity = how.split('|').map(term).collect(),
+        "shared" => claim.shared_disk = true,
+        "scratch" => claim.scratch = true,
+        "give-up" => claim.give_up = Some(how.to_owned()),
+        "claim-made" => claim.created = moment(how),
+        "held-or-skipped" => claim.version = None,
+        "iscsi" => claim.volume.disk = Some("iSCSI"),
+        "on" => claim.volume.affinity = how.split('|').map(term).collect(),
         // Which nodes satisfy each term; of the last, which all further ones.
         "reached-by" => {
             let mut answers = how.split('|').map(|nodes| match nodes.trim() {
@@ -377,7 +353,7 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
                 nodes => Some(Ok(words(nodes))),
             });
             let mut last = None;
-            for term in &mut volume.affinity {
+            for term in &mut claim.volume.affinity {
                 last = answers.next().or(last);
                 term.satisfied_by = last.clone().flatten();
             }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, sync::LazyLoc
 
 use regex::Regex;
 
-use crate::facts::Requirement;
+use crate::{facts::Requirement, words::after};
 
 /// Which cluster was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,10 +46,10 @@ impl fmt::Display for NamespaceFilter {
             Some(regex) => write!(f, "matching {:?}", regex.as_str())?,
             None => f.write_str("all")?,
         }
-        match &self.exclude {
-            Some(regex) => write!(f, ", but not those matching {:?}", regex.as_str()),
-            None => Ok(()),
-        }
+        let exclude = self.exclude.as_ref().map(Regex::as_str);
+        exclude.map_or(Ok(()), |regex| {
+            write!(f, ", but not those matching {regex:?}")
+        })
     }
 }
 
@@ -78,24 +78,19 @@ impl FromStr for NodeSelector {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        let key_and_value = |text: &str| {
-            let (key, value) = text
-                .split_once('=')
-                .map_or((text, None), |(key, value)| (key, Some(value)));
-            Ok::<_, String>((label_key(key)?, value.map(str::to_owned)))
+        let Some((kind @ ("annotation" | "taint"), mark)) = text.split_once(':') else {
+            return text.parse().map(Self::Labels);
         };
-        if let Some(annotation) = text.strip_prefix("annotation:") {
-            let (key, value) = key_and_value(annotation)?;
-            Ok(Self::Annotation(key, value))
-        } else if let Some(taint) = text.strip_prefix("taint:") {
-            let (key, value) = key_and_value(taint)?;
-            Ok(Self::Taint(
-                key,
-                value.as_deref().map(label_value).transpose()?,
-            ))
+        let (key, value) = match mark.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (mark, None),
+        };
+        let key = label_key(key)?;
+        Ok(if kind == "annotation" {
+            Self::Annotation(key, value.map(str::to_owned))
         } else {
-            text.parse().map(Self::Labels)
-        }
+            Self::Taint(key, value.map(label_value).transpose()?)
+        })
     }
 }
 
@@ -107,8 +102,7 @@ impl fmt::Display for NodeSelector {
             Self::Annotation(key, value) => ("annotation", key, value),
             Self::Taint(key, value) => ("taint", key, value),
         };
-        write!(f, "{what} {key}")?;
-        value.as_ref().map_or(Ok(()), |value| write!(f, "={value}"))
+        write!(f, "{what} {key}{}", after("=", value.as_ref()))
     }
 }
 
@@ -139,26 +133,21 @@ impl Selector {
 
     /// Whether every requirement holds on `labels`. A label that is absent is not in any set, as in Kubernetes.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.iter().all(
-            |Requirement {
-                 key,
-                 operator,
-                 values,
-             }| {
-                let value = labels.get(key);
-                let number = |value: Option<&String>| value?.parse::<i64>().ok();
-                let numbers = || number(value).zip(number(values.first()));
-                match operator.as_str() {
-                    "Exists" => value.is_some(),
-                    "DoesNotExist" => value.is_none(),
-                    "In" => value.is_some_and(|value| values.contains(value)),
-                    "NotIn" => value.is_none_or(|value| !values.contains(value)),
-                    "Gt" => numbers().is_some_and(|(number, least)| number > least),
-                    "Lt" => numbers().is_some_and(|(number, most)| number < most),
-                    _ => false,
-                }
-            },
-        )
+        self.requirements.iter().all(|it| {
+            let value = labels.get(&it.key);
+            let number = |value: Option<&String>| value?.parse::<i64>().ok();
+            let numbers = || number(value).zip(number(it.values.first()));
+            let is_in = value.is_some_and(|value| it.values.contains(value));
+            match it.operator.as_str() {
+                "Exists" => value.is_some(),
+                "DoesNotExist" => value.is_none(),
+                "In" => is_in,
+                "NotIn" => !is_in,
+                "Gt" => numbers().is_some_and(|(number, least)| number > least),
+                "Lt" => numbers().is_some_and(|(number, most)| number < most),
+                _ => false,
+            }
+        })
     }
 }
 
@@ -200,13 +189,8 @@ impl FromStr for Selector {
                 (Some(_), None) => "DoesNotExist",
                 (None, Some("in" | "=" | "==")) => "In",
                 (None, Some("notin" | "!=")) => "NotIn",
-                (None, Some(sign)) if values[0].parse::<i64>().is_ok() => {
-                    if sign == ">" {
-                        "Gt"
-                    } else {
-                        "Lt"
-                    }
-                }
+                (None, Some(">")) if values[0].parse::<i64>().is_ok() => "Gt",
+                (None, Some("<")) if values[0].parse::<i64>().is_ok() => "Lt",
                 _ => return Err(format!("{part:?} is not a label requirement")),
             };
             requirements.push(Requirement {

@@ -7,25 +7,24 @@ use jiff::SignedDuration;
 
 /// A duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" for one that lies ahead.
 pub fn spoken(duration: SignedDuration) -> String {
-    let mut rest = duration.as_secs().unsigned_abs();
-    let minus = if duration.as_secs() < 0 { "minus " } else { "" };
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)]
+    let seconds = duration.as_secs().unsigned_abs();
+    let counts = [
+        (seconds / 86_400, "d"),
+        (seconds / 3_600 % 24, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ];
+    let said = counts
         .into_iter()
-        .map(|(unit, length)| {
-            let count = rest / length;
-            rest %= length;
-            (count, unit)
-        })
         .skip_while(|(count, _)| *count == 0)
         .take(2)
-        .filter(|(count, _)| *count > 0);
-    let said = units
+        .filter(|(count, _)| *count > 0)
         .map(|(count, unit)| format!("{count}{unit}"))
         .join(" ");
-    if said.is_empty() {
-        "0s".to_owned()
-    } else {
-        format!("{minus}{said}")
+    match said.as_str() {
+        "" => "0s".to_owned(),
+        said if duration.is_negative() => format!("minus {said}"),
+        said => said.to_owned(),
     }
 }
 
@@ -56,12 +55,13 @@ pub fn natural(name: &str) -> String {
         .as_bytes()
         .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
     let keys = runs.map(|run| {
-        let length = u8::try_from(run.len()).unwrap_or(u8::MAX);
-        let length = run[0].is_ascii_digit().then(|| char::from(length));
-        length
-            .into_iter()
-            .chain(String::from_utf8_lossy(run).chars())
-            .collect::<String>()
+        let text = String::from_utf8_lossy(run);
+        if run[0].is_ascii_digit() {
+            let length = u8::try_from(run.len()).unwrap_or(u8::MAX);
+            format!("{}{text}", char::from(length))
+        } else {
+            text.into_owned()
+        }
     });
     keys.collect()
 }

@@ -221,11 +221,10 @@ impl Cli {
     fn checked(mut self, matches: &ArgMatches) -> Result<Self, String> {
         let common = &mut self.options.common;
         if let Command::WhatIf(_) = self.command
-            && let Some(id) = OF_EACH_NODE.into_iter().find(|id| typed(matches, id))
+            && let Some(option) = typed(matches, &OF_EACH_NODE)
         {
             return Err(format!(
-                "{} cannot be used with what-if NODE: it would not change the answer; leave it out",
-                spelled(matches, id)
+                "{option} cannot be used with what-if NODE: it would not change the answer; leave it out"
             ));
         }
         if let Command::Explain { pod, .. } = &mut self.command {
@@ -244,10 +243,10 @@ impl Cli {
         }
         // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable, and clashes with the option.
         if common.all_namespaces || common.namespace.is_some() {
-            if typed(matches, "namespace_regex") {
-                return Err(
-                    "--namespace-regex cannot be combined with -n or -A; leave one out".to_owned(),
-                );
+            if let Some(option) = typed(matches, &["namespace_regex"]) {
+                return Err(format!(
+                    "{option} cannot be combined with -n or -A; leave one out"
+                ));
             }
             let only = common
                 .namespace
@@ -255,34 +254,16 @@ impl Cli {
                 .map(|name| format!("^{}$", regex::escape(name)));
             common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
         }
-        let set = common
-            .unreachable_only
-            .as_ref()
-            .is_some_and(|value| !value.eq_ignore_ascii_case("false"));
-        if set || typed(matches, "unreachable_only") {
-            let gone = spelled(matches, "unreachable_only");
-            return Err(format!(
-                "{gone} no longer exists; remove it, and set --kubelet-alive=hold (KUBELET_ALIVE=hold) to keep what it did"
-            ));
-        }
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.
         if common.snapshot.is_some() {
-            if let Some(id) = ["push_gateway", "metrics_file"]
-                .into_iter()
-                .find(|id| typed(matches, id))
-            {
-                let option = spelled(matches, id);
+            if let Some(option) = typed(matches, &["push_gateway", "metrics_file"]) {
                 return Err(format!(
                     "{option} cannot be combined with --snapshot: metrics are about runs"
                 ));
             }
-            let MetricsTo {
-                push_gateway,
-                metrics_file,
-                ..
-            } = &mut self.options.metrics;
-            (*push_gateway, *metrics_file) = (None, None);
+            let metrics = &mut self.options.metrics;
+            (metrics.push_gateway, metrics.metrics_file) = (None, None);
         }
         Ok(self)
     }
@@ -356,74 +337,65 @@ fn subcommand_first(args: &mut [OsString]) -> bool {
     known
 }
 
-/// Whether the option stands on the command line. The subcommand may not have it.
-fn typed(matches: &ArgMatches, id: &str) -> bool {
-    matches.ids().any(|known| known == id)
-        && matches.value_source(id) == Some(ValueSource::CommandLine)
-}
-
-/// How an option was set: on the command line, or by its variable.
-fn spelled(matches: &ArgMatches, id: &str) -> String {
-    if typed(matches, id) {
-        format!("--{}", id.replace('_', "-"))
-    } else {
-        id.to_uppercase()
-    }
+/// The first of these options that stands on the command line. The subcommand may not have it.
+fn typed(matches: &ArgMatches, ids: &[&str]) -> Option<String> {
+    let is_typed = |id: &&&str| {
+        matches.ids().any(|known| known == **id)
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let id = ids.iter().find(is_typed)?;
+    Some(format!("--{}", id.replace('_', "-")))
 }
 
 /// Says more where clap's own message says too little. The subcommand, if there is one, is the first of `args`.
 fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> Error {
-    let (name, asked) = match args.get(1).and_then(|name| command.find_subcommand(name)) {
-        Some(subcommand) => (subcommand.get_name(), subcommand),
-        None => ("", &*command),
-    };
+    let subcommand = args.get(1).and_then(|name| command.find_subcommand(name));
+    let asked = subcommand.unwrap_or(&*command);
     let word = error
         .get(ContextKind::InvalidArg)
         .or_else(|| error.get(ContextKind::InvalidSubcommand));
     let Some(ContextValue::String(word)) = word.cloned() else {
         return error;
     };
-    let is = |arg: &Arg, typed: &OsString| {
+    let names = |typed: &OsString, arg: &Arg| {
         let option = typed
             .to_str()
             .and_then(|typed| typed.split('=').next()?.strip_prefix("--"));
         option.is_some() && option == arg.get_long()
     };
     if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
-        if let Some(variable) = arg
-            .get_env()
-            .filter(|_| !args.iter().any(|typed| is(arg, typed)))
+        let mut replace = |kind, by: String| error.insert(kind, ContextValue::String(by));
+        if let Some(variable) = arg.get_env()
+            && !args.iter().any(|typed| names(typed, arg))
         {
-            let variable = ContextValue::String(variable.to_string_lossy().into_owned());
-            error.insert(ContextKind::InvalidArg, variable);
+            replace(
+                ContextKind::InvalidArg,
+                variable.to_string_lossy().into_owned(),
+            );
         }
         // It may hold a password.
         if arg.get_id() == "push_gateway" {
-            error.insert(
-                ContextKind::InvalidValue,
-                ContextValue::String("…".to_owned()),
-            );
+            replace(ContextKind::InvalidValue, "…".to_owned());
         }
         return error;
     }
-    let joined = |typed: &OsString| {
-        asked
-            .get_arguments()
-            .any(|arg| arg.is_require_equals_set() && is(arg, typed))
-    };
     // kubectl's users separate the value by a blank.
-    let before = args
-        .windows(2)
-        .find(|pair| pair[1] == *word && joined(&pair[0]));
-    let of_run = command
-        .get_arguments()
-        .any(|arg| arg.get_long() == word.strip_prefix("--"));
-    let says = if let Some(pair) = before {
+    let joined = |typed: &OsString| {
+        let mut all = asked.get_arguments();
+        all.any(|arg| arg.is_require_equals_set() && names(typed, arg))
+    };
+    let mut pairs = args.windows(2);
+    let says = if let Some(pair) = pairs.find(|pair| pair[1] == *word && joined(&pair[0])) {
         format!(
             "{word:?} is not joined to its option; write {}={word}",
             pair[0].display()
         )
-    } else if of_run && !name.is_empty() {
+    } else if let Some(subcommand) = subcommand
+        && command
+            .get_arguments()
+            .any(|arg| arg.get_long() == word.strip_prefix("--"))
+    {
+        let name = subcommand.get_name();
         format!("{word} cannot be used with {name}: it would not change the answer; leave it out")
     } else {
         return error;
@@ -441,8 +413,10 @@ pub fn warn_of_near_variables() {
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
         // A pod has several variables for each Service of its namespace.
-        let may_be = |our: &str| our.len().abs_diff(typed.len()) < 3;
-        let near = |our: &&&str| may_be(our) && strsim::osa_distance(&typed, our) <= our.len() / 7;
+        let near = |our: &&&str| {
+            our.len().abs_diff(typed.len()) < 3
+                && strsim::osa_distance(&typed, our) <= our.len() / 7
+        };
         if let Some(our) = ours.iter().find(near).filter(|our| **our != name) {
             tracing::warn!("The variable {name} has no effect; did you mean {our}?");
         }

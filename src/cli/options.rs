@@ -97,10 +97,6 @@ pub struct Common {
     #[arg(help_heading = WHICH, long, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
-    /// Until 0.2.0. Whoever sets it is told what has taken its place.
-    #[arg(long, hide = true, env, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub unreachable_only: Option<String>,
-
     /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or CronJob above the owner
     /// counts too. Repeatable, or separated by commas
     #[arg(help_heading = WHICH, long, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]

@@ -117,41 +117,36 @@ pub(super) fn node_selector(text: &str) -> Result<NodeSelector, String> {
     text.parse().map_err(|cause| format!("{cause}; write a label selector such as example.org/leaf=true, or annotation:KEY[=VALUE], or taint:KEY[=VALUE]"))
 }
 
-pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+pub(super) fn moment(text: &str) -> Result<Timestamp, &'static str> {
     text.parse()
-        .map_err(|_| "write a time such as 2026-01-31T03:00:00Z".to_owned())
+        .map_err(|_| "write a time such as 2026-01-31T03:00:00Z")
 }
 
-pub(super) fn count(text: &str) -> Result<usize, String> {
-    text.trim()
-        .parse()
-        .map_err(|_| "write a whole number such as 50; 0 is no limit".to_owned())
+pub(super) fn count(text: &str) -> Result<usize, &'static str> {
+    let count = text.trim().parse();
+    count.map_err(|_| "write a whole number such as 50; 0 is no limit")
 }
 
-pub(super) fn percent(text: &str) -> Result<u8, String> {
-    let percent = text
-        .trim()
-        .parse()
-        .ok()
-        .filter(|percent| (1..=100).contains(percent));
-    percent.ok_or_else(|| "write a whole number from 1 to 100, such as 55".to_owned())
+pub(super) fn percent(text: &str) -> Result<u8, &'static str> {
+    let percent = text.trim().parse().ok();
+    percent
+        .filter(|percent| (1..=100).contains(percent))
+        .ok_or("write a whole number from 1 to 100, such as 55")
 }
 
-pub(super) fn cluster_name(text: &str) -> Result<String, String> {
+pub(super) fn cluster_name(text: &str) -> Result<String, &'static str> {
     let is_name = !text.trim().is_empty() && !text.chars().any(char::is_control);
-    is_name
-        .then(|| text.to_owned())
-        .ok_or_else(|| "write a name such as prod-eu, in one line".to_owned())
+    let name = is_name.then(|| text.to_owned());
+    name.ok_or("write a name such as prod-eu, in one line")
 }
 
 /// What holds more than blanks; else the `hint` says what to write.
 pub(super) fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| {
-        if text.trim().is_empty() {
-            Err(format!("it is empty; {hint}"))
-        } else {
-            Ok(text.to_owned())
-        }
+        let filled = Some(text).filter(|text| !text.trim().is_empty());
+        filled
+            .map(str::to_owned)
+            .ok_or(format!("it is empty; {hint}"))
     }
 }
 
@@ -183,7 +178,7 @@ pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
 }
 
 /// Without a slash, the namespace is empty.
-pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
+pub(super) fn pod_name(text: &str) -> Result<PodName, &'static str> {
     let (namespace, pod) = text.split_once('/').unwrap_or(("", text));
     let right = is_name(pod) && (is_name(namespace) || pod == text);
     let named = PodName {
@@ -192,7 +187,7 @@ pub(super) fn pod_name(text: &str) -> Result<PodName, String> {
     };
     right
         .then_some(named)
-        .ok_or_else(|| "write namespace and pod, such as vault/vault-0".to_owned())
+        .ok_or("write namespace and pod, such as vault/vault-0")
 }
 
 /// The shells that completion is tested in.

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     facts::{
         Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
-        Traits, Uid, Unasked, Unread,
+        Traits, Uid, Unread,
     },
     kubernetes::{
         KOSMOS_PREFIX, Kind, ListMeta, RawAttachment, RawClaim, RawLease, RawList, RawNamespace,
@@ -223,7 +223,7 @@ impl Cluster {
     pub async fn terminating_pods(
         &self,
         pods: &PodsOf,
-    ) -> Result<Listed<(Vec<RawPod>, Vec<Unasked>)>> {
+    ) -> Result<Listed<(Vec<RawPod>, Vec<PodSummary>)>> {
         let take = |(terminating, unasked): &mut (Vec<_>, Vec<_>), pod: RawPod| {
             unasked.extend(pod.unasked());
             if pod.metadata.terminating() {

@@ -8,7 +8,7 @@ use super::{Node, NotAccepted, Run, log_outcome};
 use crate::{
     cluster::{Failure, NodeLook, StatusKind, StillDown, WriteMode},
     decide::{Case, PinnedClaim, ReasonCode, Verdict},
-    facts::{NodeRead, PodFacts, Unread, opted_out},
+    facts::{ClaimFacts, NodeRead, PodFacts, Unread, opted_out},
     kubernetes::RawPod,
     outcome::Outcome,
     source::wanted_again,
@@ -316,7 +316,11 @@ impl Run<'_> {
         }
         // A pod's volumes never change: what was found about its claims still holds. Were there others, nothing was asked
         // about them, which the rules do not let through.
-        if again.claims.named().eq(judged.claims.named()) {
+        let (claims, known) = (again.claims.iter(), judged.claims.iter());
+        if claims
+            .map(ClaimFacts::named)
+            .eq(known.map(ClaimFacts::named))
+        {
             again.claims.clone_from(&judged.claims);
         }
         let known = NodeRead::Known(node.judged.clone());

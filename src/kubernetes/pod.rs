@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::de::IgnoredAny;
 
 use super::meta::{Condition, MIRROR, Meta, OwnerReference, SKIP, given, required};
-use crate::facts::{ClaimUse, Claims, Identity, Owner, PodFacts, PodSummary, Read, Stay, Unasked};
+use crate::facts::{ClaimFacts, Identity, Owner, PodFacts, PodSummary, Read, Stay};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -39,6 +39,8 @@ raw! {
         pub metadata: Meta,
         spec: PodSpec,
         pub status: Status,
+        #[serde(skip)]
+        supposed: bool,
     }
 
     struct PodSpec {
@@ -193,10 +195,10 @@ impl RawPod {
         if telling.is_empty() { others } else { telling }
     }
 
-    /// The same pod, as if its deletion had been asked for and should have been over at `deadline`.
+    /// The same pod, as if its deletion had been asked for and should have been over for ever.
     #[must_use]
-    pub fn deleted_by(mut self, deadline: Timestamp) -> Self {
-        self.metadata.deletion_timestamp = Some(deadline);
+    pub fn supposed(mut self) -> Self {
+        (self.supposed, self.metadata.deletion_timestamp) = (true, Some(Timestamp::MIN));
         self
     }
 
@@ -214,28 +216,11 @@ impl RawPod {
     }
 
     /// What there is to know about one that runs on a node that may be dead; `None` where it is finished or Terminating.
-    pub fn unasked(&self) -> Option<Unasked> {
+    pub fn unasked(&self) -> Option<PodSummary> {
         if self.metadata.terminating() || self.status.finished() {
             return None;
         }
-        let PodSummary {
-            namespace,
-            name,
-            workload,
-            claims,
-            stays,
-            tolerates: tolerates_silence,
-            ..
-        } = self.summary();
-        Some(Unasked {
-            namespace,
-            name,
-            workload,
-            claims,
-            stays,
-            tolerates_silence,
-            tolerates_not_ready: self.tolerates(NOT_READY),
-        })
+        Some(self.summary())
     }
 
     /// What there is to know about a pod that is not Terminating, or not only that.
@@ -244,13 +229,13 @@ impl RawPod {
             metadata, status, ..
         } = self;
         let controller = metadata.controller().map(Owner::from);
-        let tolerates = self.tolerates(UNREACHABLE);
+        let tolerates_silence = self.tolerates(UNREACHABLE);
         let stays = if self.mirror() {
             Some(Stay::Static)
         } else if controller.as_ref().is_some_and(|it| it.kind == "DaemonSet") {
             Some(Stay::DaemonSet)
         } else {
-            tolerates.is_none().then_some(Stay::Tolerates)
+            tolerates_silence.is_none().then_some(Stay::Tolerates)
         };
         let terminating = metadata.terminating();
         let ready = status.condition("Ready").is_none_or(Condition::holds);
@@ -268,13 +253,14 @@ impl RawPod {
             workload: controller.as_ref().map(|owner| self.workload(owner)),
             controller,
             stays,
-            tolerates,
+            tolerates_silence,
+            tolerates_not_ready: self.tolerates(NOT_READY),
             grace: (self.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE),
         }
     }
 
     /// The claims that it uses, as far as it names them.
-    fn claims(&self) -> impl Iterator<Item = Result<ClaimUse, String>> {
+    fn claims(&self) -> impl Iterator<Item = Result<ClaimFacts, String>> {
         self.spec.volumes.iter().filter_map(|volume| {
             let name = if let Some(claim) = &volume.persistent_volume_claim {
                 required(&claim.claim_name, "persistentVolumeClaim.claimName")
@@ -285,7 +271,7 @@ impl RawPod {
                 volume.map(|volume| format!("{}-{volume}", self.metadata.name))
             };
             let ephemeral = volume.persistent_volume_claim.is_none();
-            Some(name.map(|name| ClaimUse { name, ephemeral }))
+            Some(name.map(|name| ClaimFacts::unasked(name, ephemeral)))
         })
     }
 
@@ -344,7 +330,7 @@ impl RawPod {
             .map(|key| format!("{key}={}", metadata.labels[&key]));
         let mut claims = self.claims().collect::<Result<Vec<_>, _>>()?;
         // One that the pod also names as any other claim is not its own.
-        claims.sort();
+        claims.sort_by(|a, b| a.named().cmp(&b.named()));
         claims.dedup_by(|a, b| a.name == b.name);
         let own_volume = spec.volumes.iter().find(|volume| volume.is_own());
         let own_disk = spec.volumes.iter().find_map(|volume| {
@@ -364,6 +350,7 @@ impl RawPod {
             owner,
             controller,
             siblings: given(siblings.join(",")),
+            supposed: self.supposed,
             deletion_deadline: metadata
                 .deletion_timestamp
                 .ok_or("metadata.deletionTimestamp is missing")?,
@@ -376,7 +363,7 @@ impl RawPod {
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),
             own_volume: own_volume.map(PodVolume::called),
             own_disk,
-            claims: Claims::Named(claims),
+            claims,
             finalizers: self.metadata.finalizers,
         })
     }

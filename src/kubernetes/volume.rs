@@ -8,8 +8,8 @@ use super::{
     pod::{NetworkDisk, Status, written_by_several},
 };
 use crate::facts::{
-    AffinityTerm, Attachment, ClaimLook, ClaimState, Read, Requirement, Storage, Unread,
-    VolumeFacts,
+    AffinityTerm, Attachment, BoundClaim, ClaimLook, ClaimState, Read, Requirement, Storage,
+    Unread, VolumeFacts,
 };
 
 /// Held until no pod uses the claim. Another finalizer would hold it for longer, and its `StatefulSet` with it.
@@ -148,7 +148,7 @@ impl RawClaim {
             .map(|owner| owner.uid.clone())
             .collect();
         let bound = |volume: RawVolume| {
-            Ok(ClaimState::Bound {
+            Ok(ClaimState::Bound(BoundClaim {
                 shared_disk: many && spec.volume_mode == "Block",
                 scratch: metadata.annotation("pod-reaper.io/scratch").as_deref() == Some("true"),
                 give_up: metadata.annotation("pod-reaper.io/give-up"),
@@ -158,7 +158,7 @@ impl RawClaim {
                     .filter(|_| free),
                 uid: required(&metadata.uid, "metadata.uid")?,
                 volume: volume.into(),
-            })
+            }))
         };
         let state = match volume {
             Err(unread) => ClaimState::Unread(unread),

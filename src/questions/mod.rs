@@ -31,7 +31,7 @@ use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use crate::{
-    advice::{Advice, Step, advise},
+    advice::{Advice, Adviser, Step},
     decide::{ReasonCode, Verdict},
     facts::ClusterFacts,
     limits::{Judged, Plan},
@@ -111,13 +111,13 @@ impl Judgement {
     }
 
     fn of(judged: &Judged, plan: &Plan, facts: &ClusterFacts, settings: &Settings) -> Self {
-        let Advice { risk, steps } = advise(
-            &[judged],
+        let adviser = Adviser {
             facts,
-            &settings.policy,
-            plan.hold.as_ref(),
-            &settings.task.kubectl(),
-        );
+            policy: &settings.policy,
+            hold: plan.hold.as_ref(),
+            kubectl: &settings.task.kubectl(),
+        };
+        let Advice { risk, steps } = adviser.advise(&[judged]);
         let (verdict, reason) = (Some(judged.verdict()), Some(judged.code()));
         Self {
             verdict,

@@ -10,8 +10,8 @@ use super::{
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
 };
 use crate::{
-    advice::{self, Advice, Kubectl, Step},
-    decide::{Answer, Case, Failure, Policy, ReasonCode, Verdict},
+    advice::{Advice, Adviser, Kubectl, Step},
+    decide::{Answer, Case, NodeFailure, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
     limits::{Hold, Judged, Limit, Plan, in_common},
@@ -48,7 +48,9 @@ impl Report {
             .map(|judged| entries.pod(judged))
             .collect_vec();
         let asks = pods.iter().flat_map(|pod| &pod.steps).any(Step::asks);
-        let groups = advice::alike(&plan.pods, facts, &settings.policy)
+        let adviser = entries.adviser();
+        let groups = adviser
+            .alike(&plan.pods)
             .into_iter()
             .map(|pods| entries.group(pods))
             .sorted_by_cached_key(|group| {
@@ -79,7 +81,7 @@ impl Report {
             guard: settings.guard(),
             breaker: plan.hold.as_ref().map(|hold| BreakerEntry {
                 in_common: in_common(facts),
-                compare: Some(advice::compare_nodes(&entries.kubectl)),
+                compare: Some(adviser.compare_nodes()),
                 ..hold.into()
             }),
             summary: Summary {
@@ -92,7 +94,7 @@ impl Report {
             },
             nodes,
             pods,
-            run_now: asks.then(|| advice::run_now(facts.now, &entries.kubectl)),
+            run_now: asks.then(|| adviser.run_now()),
             groups: groups.collect(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
@@ -165,16 +167,19 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    fn advise(&self, group: &[&Judged]) -> Advice {
-        let policy = &self.settings.policy;
-        let hold = self.plan.hold.as_ref();
-        advice::advise(group, self.facts, policy, hold, &self.kubectl)
+    fn adviser(&self) -> Adviser<'_> {
+        Adviser {
+            facts: self.facts,
+            policy: &self.settings.policy,
+            hold: self.plan.hold.as_ref(),
+            kubectl: &self.kubectl,
+        }
     }
 
     fn pod(&self, judged: &Judged) -> PodEntry {
         let pod = &judged.pod;
         let outcome = self.outcomes.get(&pod.uid);
-        let Advice { risk, steps } = self.advise(&[judged]);
+        let Advice { risk, steps } = self.adviser().advise(&[judged]);
         PodEntry {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -218,7 +223,7 @@ impl Entries<'_> {
     fn group(&self, pods: Vec<usize>) -> Group {
         let group = pods.iter().map(|place| &self.plan.pods[*place]);
         let group = group.collect_vec();
-        let Advice { risk, steps } = self.advise(&group);
+        let Advice { risk, steps } = self.adviser().advise(&group);
         let mut detail = group[0].sentence();
         if !group.iter().map(|judged| judged.sentence()).all_equal() {
             detail += " The others likewise.";
@@ -252,10 +257,10 @@ impl Entries<'_> {
             return Some(entry);
         };
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
-        let dead = self.plan.hold.is_none() && here().any(|judged| judged.reason.node_is_dead());
+        let dead = here().any(|judged| judged.reason.node_is_dead());
         let lease = node.heard_by(SignBy::Lease).map(|lease| lease.sign(now).at);
         let not_ready_since = node.not_ready_since(now);
-        let failure = Failure::of(self.facts, &self.settings.policy, node);
+        let failure = NodeFailure::of(self.facts, &self.settings.policy, node);
         Some(NodeEntry {
             ready: Some(node.ready),
             reason: node.ready_reason.clone(),
@@ -271,13 +276,7 @@ impl Entries<'_> {
                 .leaf
                 .as_ref()
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
-            steps: advice::advise_node(
-                &failure,
-                reaped,
-                dead,
-                entry.volume_attachments.len(),
-                &self.kubectl,
-            ),
+            steps: self.adviser().advise_node(&failure, reaped, dead),
             ..entry
         })
     }
@@ -296,7 +295,7 @@ pub(crate) fn notes(judged: &Judged, facts: &ClusterFacts) -> Vec<String> {
     let mut notes = Vec::new();
     if judged.verdict() == Verdict::Reap {
         notes.extend(judged.pod.after_reap.clone());
-        notes.extend(judged.reason.ties.notes.iter().cloned());
+        notes.extend(judged.reason.notes.iter().cloned());
         notes.extend(detaches_late(&judged.pod, facts));
     }
     notes

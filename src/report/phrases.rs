@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{BreakerEntry, NodeEntry, PodEntry, Report};
 use crate::{
-    advice::{Command, Step, power_off},
+    advice::{Step, power_off},
     decide::{ReasonCode, Verdict, heard, seen},
     facts::Owner,
     outcome::OutcomeCode,
@@ -325,8 +325,8 @@ pub fn owner(name: &str, owner: Option<&Owner>) -> String {
 }
 
 /// A command as it is pasted, line by line.
-pub fn lines(command: &Command) -> impl Iterator<Item = String> {
-    command.lines().map(|words| clean(&words.join(" ")))
+pub fn lines(command: &str) -> impl Iterator<Item = String> {
+    command.split('\n').map(clean)
 }
 
 /// Seconds as people say them.

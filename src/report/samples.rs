@@ -11,7 +11,6 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
-    advice::Command,
     cli::{Form, LogFormat, MetricsTo, Output},
     decide::Policy,
     facts::{ClusterFacts, KubeletAlive, Uid},
@@ -177,7 +176,7 @@ pub fn every_outcome() -> Report {
     report(&settings, &objects, &outcomes)
 }
 
-pub fn commands(report: &Report) -> Vec<&Command> {
+pub fn commands(report: &Report) -> Vec<&String> {
     let nodes = report.nodes.iter().flat_map(|node| &node.steps);
     let pods = report.pods.iter().flat_map(|pod| &pod.steps);
     nodes

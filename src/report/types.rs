@@ -10,7 +10,7 @@ use crate::{
     advice::Step,
     decide::{Answer, ReasonCode, Verdict},
     exit::Exit,
-    facts::{Attachment, KubeletAlive, Owner, ReadError, Ready, Sign, whole_seconds},
+    facts::{Attachment, Heard, KubeletAlive, Owner, ReadError, Ready, whole_seconds},
     outcome::{OutcomeCode, Replacement, ReplacementState},
     settings::{GuardCode, ModeCode},
 };
@@ -128,9 +128,9 @@ in_json! {
         /// How long ago that is, in seconds.
         pub lease_age_seconds: Option<i64>,
         /// What shows that its machine lives although it is not Ready; empty where nothing does.
-        pub signs_of_life: Vec<Sign>,
+        pub signs_of_life: Vec<Heard>,
         /// The last that was heard of its machine, whether that is a sign of life or not; null where that is nothing.
-        pub last_heard: Option<Sign>,
+        pub last_heard: Option<Heard>,
         /// The mark that says that it is certainly off; null where there is none, where it shows a sign of life, or where it was
         /// heard after the mark was set.
         pub fenced: Option<String>,

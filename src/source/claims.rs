@@ -9,7 +9,7 @@ use crate::{
     cluster::{Cluster, Failure, PodsOf},
     decide::{Case, GiveUp, Policy, to_ask},
     facts::{
-        ClaimFacts, ClaimLook, ClaimState, Claims, ClusterFacts, Doubt, NodeRead, Owned, PodFacts,
+        ClaimFacts, ClaimLook, ClaimState, ClusterFacts, Doubt, NodeRead, Owned, PodFacts,
         PodSummary, Read, Unread,
     },
     kubernetes::RawStatefulSet,
@@ -63,22 +63,16 @@ async fn select_nodes(source: &impl Source, facts: &ClusterFacts, due: &mut [&mu
     let select = |selector: String| async move { source.real_nodes(&selector).await };
     let selected = each(selectors, select).await;
     for pod in due {
-        complete(pod, |claim| {
-            let ClaimState::Bound { volume, .. } = &mut claim.state else {
-                return;
+        for claim in &mut pod.claims {
+            let ClaimState::Bound(bound) = &mut claim.state else {
+                continue;
             };
-            for term in &mut volume.affinity {
+            for term in &mut bound.volume.affinity {
                 if let Ok(Some(selector)) = term.selector() {
                     term.satisfied_by = selected.get(&selector).cloned();
                 }
             }
-        });
-    }
-}
-
-fn complete(pod: &mut PodFacts, change: impl FnMut(&mut ClaimFacts)) {
-    if let Claims::Known(claims) = &mut pod.claims {
-        claims.iter_mut().for_each(change);
+        }
     }
 }
 
@@ -87,13 +81,14 @@ impl Found {
     async fn look_at_claims(&mut self, source: &impl Source, due: &mut [&mut PodFacts]) {
         let claims = due
             .iter()
-            .flat_map(|pod| pod.claims.named().map(|(name, _)| key(pod, name)))
+            .flat_map(|pod| pod.claims.iter().map(|claim| key(pod, &claim.name)))
             .collect::<BTreeSet<_>>();
         let claim = |(namespace, name): Key| async move { source.claim(&namespace, &name).await };
         self.claims = each(claims, claim).await;
         for pod in due {
-            if let Some(known) = self.claims_of(pod) {
-                pod.claims = Claims::Known(known);
+            let seen = pod.clone();
+            for claim in &mut pod.claims {
+                self.note(&seen, claim);
             }
         }
     }
@@ -105,11 +100,11 @@ impl Found {
         self.read_sets(source, sets.collect()).await;
         for pod in due {
             let wanted = self.wanted(pod);
-            complete(pod, |claim| {
+            for claim in &mut pod.claims {
                 if claim.owned != Owned::No && !claim.ephemeral {
                     claim.owned.clone_from(&wanted);
                 }
-            });
+            }
         }
     }
 
@@ -138,10 +133,10 @@ impl Found {
         self.read_sets(source, sets).await;
         for (asks, pod) in due {
             let seen = pod.clone();
-            complete(pod, |claim| {
+            for claim in &mut pod.claims {
                 claim.users = self.other_users(&seen, &claim.name);
                 claim.renewed = Some(self.renewed(&seen, &claim.name, asks));
-            });
+            }
             pod.templates = self
                 .set_of(pod)
                 .and_then(|set| set.as_ref().ok()?.as_ref())
@@ -168,21 +163,15 @@ impl Found {
         self.sets.get(&set_of(pod)?)
     }
 
-    /// What was found about the claims of `pod`.
-    fn claims_of(&self, pod: &PodFacts) -> Option<Vec<ClaimFacts>> {
-        let known = |(name, ephemeral): (&str, bool)| {
-            let ClaimLook { owners, state } = self.claims.get(&key(pod, name))?.clone();
-            let owned = owners.contains(&pod.uid);
-            Some(ClaimFacts {
-                name: name.to_owned(),
-                ephemeral,
-                renewed: None,
-                users: self.other_users(pod, name),
-                owned: if owned { Owned::Alone } else { Owned::No },
-                state,
-            })
-        };
-        pod.claims.named().map(known).collect()
+    /// Notes what was found about a claim of `pod`.
+    fn note(&self, pod: &PodFacts, claim: &mut ClaimFacts) {
+        if let Some(ClaimLook { owners, state }) = self.claims.get(&key(pod, &claim.name)) {
+            claim.state = state.clone();
+            if owners.contains(&pod.uid) {
+                claim.owned = Owned::Alone;
+            }
+            claim.users = self.other_users(pod, &claim.name);
+        }
     }
 
     /// Other pods that use that claim of `pod`, as far as they were looked for.
@@ -288,11 +277,11 @@ fn users_on_node(
         }
     }
     for pod in pods.iter().filter(|pod| !pod.finished) {
-        for (claim, _) in pod.claims.named() {
+        for claim in &pod.claims {
             uses(
                 pod.node.as_deref().unwrap_or_default(),
                 &pod.namespace,
-                claim,
+                &claim.name,
                 &pod.name,
             );
         }

@@ -22,7 +22,7 @@ use crate::{
     exit::Result,
     facts::{
         Attachment, Census, ClaimLook, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary,
-        Read, ReadError, Standing, Traits, Unasked, Unread, opted_out,
+        Read, ReadError, Ready, Standing, Traits, Unread, opted_out,
     },
     kubernetes::{RawPod, RawStatefulSet},
     limits::FEW_NODES,
@@ -118,7 +118,7 @@ pub struct Pods {
     /// The Terminating ones.
     pub terminating: Vec<RawPod>,
     /// Of the others what tells why they are not.
-    pub unasked: Vec<Unasked>,
+    pub unasked: Vec<PodSummary>,
     /// Each could be read.
     pub whole: bool,
 }
@@ -226,7 +226,9 @@ pub async fn gather(
         if let (true, false, Some(name)) = (few, thorough, &ready)
             && let NodeRead::Known(node) = source.node(name, now).await
             && node.leaf.is_none()
-            && node.standing(now).is_open()
+            && node.ready == Ready::True
+            && !node.cordoned
+            && !node.reserved
         {
             return Ok(Default::default());
         }
@@ -256,7 +258,7 @@ struct Listed {
     /// The Terminating ones, in matching namespaces.
     pods: Vec<RawPod>,
     /// The others, by node.
-    unasked: BTreeMap<String, Vec<Unasked>>,
+    unasked: BTreeMap<String, Vec<PodSummary>>,
     /// Whether a node that was listed has, or may have, a Terminating pod.
     busy: BTreeMap<String, bool>,
 }
@@ -270,7 +272,7 @@ async fn list_pods(source: &impl Source, wanted: &Wanted<'_>, nodes: &[String]) 
         if let PodsOf::Node(name) = place {
             busy.insert(name.clone(), found.may_be_terminating());
             if nodes.contains(&name) {
-                let matches = |pod: &Unasked| wanted.namespaces.matches(&pod.namespace);
+                let matches = |pod: &PodSummary| wanted.namespaces.matches(&pod.namespace);
                 found.unasked.retain(matches);
                 unasked.insert(name, found.unasked);
             }
@@ -323,7 +325,7 @@ async fn take_census(
 
 fn log_namespaces(pods: &[PodFacts]) {
     let mut counts = BTreeMap::<_, usize>::new();
-    for pod in pods.iter().filter(|pod| !pod.is_supposed()) {
+    for pod in pods.iter().filter(|pod| !pod.supposed) {
         *counts.entry(pod.namespace.as_str()).or_default() += 1;
     }
     for (namespace, count) in counts {

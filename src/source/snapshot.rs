@@ -24,7 +24,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
-        Ready, Traits, Unasked, Unread,
+        Ready, Traits, Unread,
     },
     kubernetes::{
         Kind, Meta, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode, RawPod,
@@ -92,7 +92,7 @@ pub struct Saved {
     pod_namespaces: BTreeSet<String>,
     every_pod: bool,
     /// By node, the pods whose deletion was not requested.
-    unasked: BTreeMap<String, Vec<Unasked>>,
+    unasked: BTreeMap<String, Vec<PodSummary>>,
     /// The pods that use claims; all, where every pod is kept.
     summaries: Vec<PodSummary>,
     newest: Option<Timestamp>,

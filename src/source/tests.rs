@@ -23,7 +23,7 @@ use super::{
     *,
 };
 use crate::{
-    decide::{Case, Failure, ReasonCode},
+    decide::{Case, NodeFailure, ReasonCode},
     facts::{Census, ClaimFacts, ClaimState, ClusterFacts, NodeFacts},
     limits::Plan,
     report::samples::audit,
@@ -850,7 +850,7 @@ fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_m
         Lease ds06: {metadata: {managedFields: [{time: '2026-01-31T03:00:01Z', fieldsV1: {'f:spec': {'f:renewTime': {}}}}]}}
     ";
     let node = node_by(&audit(), "ds06", more);
-    let failure = Failure {
+    let failure = NodeFailure {
         now: NOW.parse().expect("a moment"),
         policy: &audit().policy,
         node: &node,
@@ -1337,7 +1337,7 @@ fn what_a_pod_says_of_its_claims_is_kept() {
     let claims = &gathered(more).pods[0].claims;
     let own = ("web-0-scratch", true);
     assert_eq!(
-        claims.named().collect::<Vec<_>>(),
+        claims.iter().map(ClaimFacts::named).collect::<Vec<_>>(),
         [("data-0", false), ("web-0-both", false), own]
     );
 }
@@ -1392,8 +1392,7 @@ fn the_workload_above_an_owner_is_known_by_its_name() {
 
 /// What a look at the claim of the pod found.
 fn looked_up(more: &str) -> ClaimFacts {
-    let claims = gathered(more).pods.remove(0).claims;
-    claims.known().expect("they were asked about")[0].clone()
+    gathered(more).pods.remove(0).claims.remove(0)
 }
 
 #[test]
@@ -1518,10 +1517,10 @@ fn only_a_raw_disk_of_many_writers_is_shared() {
             "
             );
             let state = looked_up(&more).state;
-            let ClaimState::Bound { shared_disk, .. } = state else {
+            let ClaimState::Bound(bound) = state else {
                 panic!("{state:?}")
             };
-            shared_disk.to_string()
+            bound.shared_disk.to_string()
         },
     );
 }

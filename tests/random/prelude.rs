@@ -3,7 +3,7 @@
 pub(crate) use crate::{
     answers::Answers,
     for_every_seed, options,
-    world::{Pod, World, known_mut, start, volumes_mut},
+    world::{Pod, World, start, volumes_mut},
 };
 pub(crate) use jiff::{SignedDuration, Timestamp};
 pub(crate) use pod_reaper::{

@@ -161,7 +161,7 @@ const SEEN: [(&str, Is); 11] = [
 ];
 
 fn notes(reason: &Reason, begin: &str) -> bool {
-    let mut notes = reason.ties.notes.iter();
+    let mut notes = reason.notes.iter();
     reason.code == ReasonCode::Stuck && notes.any(|note| note.starts_with(begin))
 }
 

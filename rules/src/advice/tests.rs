@@ -8,7 +8,11 @@
 use expect_test::expect;
 
 use super::*;
-use crate::samples::{Scene, check_each, now};
+use crate::{
+    facts::Attachment,
+    samples::{Scene, check_each, now},
+    selector::Target,
+};
 
 fn facts(node: Option<NodeRead>) -> ClusterFacts {
     let nodes = node.map(|node| ("ds06".to_owned(), node));
@@ -33,9 +37,23 @@ fn advised(words: &str) -> Vec<String> {
     let scene = Scene::of(words);
     let pod = judged(&scene);
     let facts = facts(scene.node);
-    let Advice { risk, steps } = advise(&[&pod], &facts, &scene.policy, None, &Kubectl::default());
+    let Advice { risk, steps } = adviser(&facts, &scene.policy).advise(&[&pod]);
     let risk = risk.map(|risk| format!("Risk: {risk}"));
     risk.into_iter().chain(told(&steps)).collect()
+}
+
+/// Which advises where nothing holds the run.
+fn adviser<'a>(facts: &'a ClusterFacts, policy: &'a Policy) -> Adviser<'a> {
+    static KUBECTL: Kubectl = Kubectl(Target {
+        kubeconfig: None,
+        context: None,
+    });
+    Adviser {
+        facts,
+        policy,
+        hold: None,
+        kubectl: &KUBECTL,
+    }
 }
 
 fn told(steps: &[Step]) -> Vec<String> {
@@ -77,11 +95,15 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
         "#]],
         |words| {
             let Scene { policy, node, .. } = Scene::of(words);
-            let facts = facts(node);
+            let mut facts = facts(node);
+            let left = Attachment {
+                name: "csi-1".to_owned(),
+                volume: None,
+            };
+            facts.attachments.insert("ds06".to_owned(), vec![left]);
             let node = facts.nodes["ds06"].known().unwrap();
-            let failure = Failure::of(&facts, &policy, node);
-            let steps = advise_node(&failure, false, true, 1, &Kubectl::default());
-            told(&steps)
+            let failure = NodeFailure::of(&facts, &policy, node);
+            told(&adviser(&facts, &policy).advise_node(&failure, false, true))
         },
     );
 }
@@ -180,7 +202,7 @@ fn only_siblings_share_an_answer() {
         ("db", Some("data")),
     ];
     let Scene { policy, node, .. } = Scene::of("");
-    let groups = alike(&all.map(of), &facts(node), &policy);
+    let groups = adviser(&facts(node), &policy).alike(&all.map(of));
     let expected: [&[usize]; 7] = [&[0, 1], &[2], &[3], &[4], &[5], &[6], &[7]];
     assert_eq!(groups, expected);
 }

@@ -4,10 +4,12 @@
 //! since. Pasted late, or left behind, it is inert.
 
 use jiff::Timestamp;
-use serde::Serialize;
 
 use super::Policy;
-use crate::facts::{ClaimFacts, ClaimState, ClusterFacts, NodeFacts, PodFacts};
+use crate::{
+    codes::entry,
+    facts::{BoundClaim, ClusterFacts, NodeFacts, PodFacts},
+};
 
 /// On a claim: its data may be lost with the pod that is stuck now.
 pub const GIVE_UP: &str = "pod-reaper.io/give-up";
@@ -16,29 +18,25 @@ pub const REAP: &str = "pod-reaper.io/reap";
 /// On a node: the machine is off.
 pub const POWERED_OFF: &str = "pod-reaper.io/powered-off";
 
-/// An answer that was found, and whether it counts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "AnswerEntry")
-)]
-pub struct Answer {
-    /// `pod-reaper.io/give-up`, `pod-reaper.io/reap` or `pod-reaper.io/powered-off`.
-    pub annotation: &'static str,
-    /// What it is on: `node`, `pod` or `pvc`.
-    pub on: &'static str,
-    /// The name of that.
-    pub name: String,
-    /// Its value: the time of the report that asked for it.
-    pub value: String,
-    /// Why it counts for nothing, as a phrase; null where it counts.
-    pub inert: Option<String>,
+entry! {
+    /// An answer that was found, and whether it counts.
+    pub struct Answer as "AnswerEntry" {
+        /// `pod-reaper.io/give-up`, `pod-reaper.io/reap` or `pod-reaper.io/powered-off`.
+        pub annotation: &'static str,
+        /// What it is on: `node`, `pod` or `pvc`.
+        pub on: &'static str,
+        /// The name of that.
+        pub name: String,
+        /// Its value: the time of the report that asked for it.
+        pub value: String,
+        /// Why it counts for nothing, as a phrase; null where it counts.
+        pub inert: Option<String>,
+    }
 }
 
 /// A node that failed, or may have, as it is judged at a moment: what an answer has to belong to.
 #[derive(Clone, Copy)]
-pub struct Failure<'a> {
+pub struct NodeFailure<'a> {
     /// The moment.
     pub now: Timestamp,
     /// What the operator chose.
@@ -49,15 +47,7 @@ pub struct Failure<'a> {
     pub pod: Option<&'a PodFacts>,
 }
 
-/// What happened at a moment, as the rest of a sentence, and when, where that is known.
-pub(super) type Moment = (&'static str, Option<Timestamp>);
-
-/// When a claim was made.
-pub(super) fn made(created: Option<Timestamp>) -> Moment {
-    ("the claim was made", created)
-}
-
-impl<'a> Failure<'a> {
+impl<'a> NodeFailure<'a> {
     /// Of `node`, whichever pod is asked about.
     pub fn of(facts: &ClusterFacts, policy: &'a Policy, node: &'a NodeFacts) -> Self {
         Self {
@@ -68,8 +58,8 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// Why an answer of that value counts for nothing, as a phrase. It has to be later than `also`, too.
-    pub(super) fn inert(&self, value: &str, also: Option<Moment>) -> Option<String> {
+    /// Why an answer of that value counts for nothing, as a phrase: one on `claim`, where that is given.
+    pub(super) fn inert(&self, value: &str, claim: Option<&BoundClaim>) -> Option<String> {
         let Ok(at) = value.parse::<Timestamp>() else {
             return Some("its value is no time, such as 2026-01-31T03:00:00Z".to_owned());
         };
@@ -89,7 +79,7 @@ impl<'a> Failure<'a> {
         ]
         .into_iter()
         .chain(of_pod.into_iter().flatten())
-        .chain(also);
+        .chain(claim.map(|claim| ("the claim was made", claim.created)));
         let not_before = before.find_map(|(what, when)| match when {
             Some(when) if when < at => None,
             Some(_) => Some(format!("it is not later than the moment when {what}")),
@@ -120,22 +110,20 @@ impl<'a> Failure<'a> {
         answer.is_some_and(|value| self.inert(value, None).is_none())
     }
 
-    fn claims(&self) -> impl Iterator<Item = &ClaimFacts> {
-        let claims = self.pod.and_then(|pod| pod.claims.known());
-        claims.into_iter().flatten()
+    /// The bound claims of the pod, by their names.
+    fn bound_claims(&self) -> impl Iterator<Item = (&str, &BoundClaim)> {
+        let claims = self.pod.into_iter().flat_map(|pod| &pod.claims);
+        claims.filter_map(|claim| Some((claim.name.as_str(), claim.bound()?)))
     }
 
     /// Why an answer that is given now, on the pod or on those of its claims, would count for nothing, as a phrase.
     pub fn would_be_inert(&self, claims: &[&str]) -> Option<String> {
         let value = self.now.to_string();
-        let asked = self
-            .claims()
-            .filter(|claim| claims.contains(&claim.name.as_str()));
-        let mut of_claims = asked.filter_map(|claim| match claim.state {
-            ClaimState::Bound { created, .. } => self.inert(&value, Some(made(created))),
-            _ => None,
-        });
-        self.inert(&value, None).or_else(|| of_claims.next())
+        let mut asked = self
+            .bound_claims()
+            .filter(|(name, _)| claims.contains(name));
+        self.inert(&value, None)
+            .or_else(|| asked.find_map(|(_, claim)| self.inert(&value, Some(claim))))
     }
 
     /// The answers on the pod, its claims and its node.
@@ -154,16 +142,9 @@ impl<'a> Failure<'a> {
             .pod
             .and_then(|pod| pod.reap.as_ref().zip(Some(&pod.name)))
             .map(|(value, name)| answer(REAP, "pod", name, value, None));
-        let of_claims = self.claims().filter_map(|claim| match &claim.state {
-            ClaimState::Bound {
-                give_up: Some(value),
-                created,
-                ..
-            } => {
-                let made = Some(made(*created));
-                Some(answer(GIVE_UP, "pvc", &claim.name, value, made))
-            }
-            _ => None,
+        let of_claims = self.bound_claims().filter_map(|(name, claim)| {
+            let value = claim.give_up.as_ref()?;
+            Some(answer(GIVE_UP, "pvc", name, value, Some(claim)))
         });
         of_node.chain(of_pod).chain(of_claims).collect()
     }

@@ -8,13 +8,13 @@ codes! {
     /// What should be done with a Terminating pod.
     pub enum Verdict {
         /// A person has to decide.
-        Manual = "manual",
+        Manual = "manual", "A person decides: the report says what is at risk, and what to do.";
         /// Force-delete it.
-        Reap = "reap",
+        Reap = "reap", "It is force-deleted, so that its owner can start a replacement.";
         /// Look again at the next run.
-        Wait = "wait",
+        Wait = "wait", "Not now: the next run judges it again.";
         /// It is the work of another controller, or of the operator.
-        Leave = "leave",
+        Leave = "leave", "It is the work of something else.";
     }
 }
 
@@ -23,7 +23,7 @@ macro_rules! reasons {
         codes! {
             /// The kind of a reason: of the rules in their order, then of the limits of a whole run.
             pub enum ReasonCode {
-                $($variant = $code,)*
+                $($variant = $code, $means;)*
             }
         }
 
@@ -32,13 +32,6 @@ macro_rules! reasons {
             pub fn verdict(self) -> Verdict {
                 match self {
                     $(Self::$variant => Verdict::$verdict,)*
-                }
-            }
-
-            /// What it means, in sentences.
-            pub fn means(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $means,)*
                 }
             }
 
@@ -179,16 +172,4 @@ reasons! {
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.",
         "Nothing. The next run goes on with the rest.";
-}
-
-impl Verdict {
-    /// What it means, as a sentence.
-    pub fn means(self) -> &'static str {
-        match self {
-            Self::Manual => "A person decides: the report says what is at risk, and what to do.",
-            Self::Reap => "It is force-deleted, so that its owner can start a replacement.",
-            Self::Wait => "Not now: the next run judges it again.",
-            Self::Leave => "It is the work of something else.",
-        }
-    }
 }

@@ -2,14 +2,15 @@
 //!
 //! Silence may be death; a heartbeat is not. A dead machine was last heard before its node became NotReady.
 
+use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use super::{
     Policy,
-    answer::Failure,
+    answer::NodeFailure,
     reason::{heard, seen},
 };
-use crate::facts::{Heard, Ready, Sign, SignBy};
+use crate::facts::{Heard, Ready, SignBy};
 
 /// For how long something that was heard counts as a sign of life. With a patience shorter than the source's period, a
 /// verdict would depend on the moment of the run.
@@ -17,9 +18,9 @@ pub(super) fn counts_for(heard: &Heard, policy: &Policy) -> SignedDuration {
     heard.period.max(policy.node_not_ready_for)
 }
 
-impl<'a> Failure<'a> {
+impl<'a> NodeFailure<'a> {
     /// What shows that the machine of the node, unless it is Ready, lives: of each source the last.
-    pub fn signs_of_life(&self) -> Vec<Sign> {
+    pub fn signs_of_life(&self) -> Vec<Heard> {
         let Self {
             now, policy, node, ..
         } = *self;
@@ -33,17 +34,18 @@ impl<'a> Failure<'a> {
         };
         let heard = node.heard.iter().filter(shows).map(|heard| heard.sign(now));
         // Kubernetes makes Unknown of it as soon as the kubelet falls silent.
-        let kubelet = (node.ready == Ready::False).then_some(Sign {
+        let kubelet = (node.ready == Ready::False).then_some(Heard {
             by: SignBy::Kubelet,
             at: now,
+            period: SignedDuration::ZERO,
         });
         heard.chain(kubelet).collect()
     }
 
-    /// The signs of life as phrases.
-    pub(super) fn signs(&self) -> Vec<String> {
+    /// The signs of life as a phrase.
+    pub(super) fn signs(&self) -> String {
         let signs = self.signs_of_life();
-        signs.iter().map(|sign| seen(sign, self.now)).collect()
+        signs.iter().map(|sign| seen(sign, self.now)).join(", ")
     }
 
     /// Whether its machine lives, or may, as far as reports tell: one that could not be read may be a sign of life.
@@ -55,29 +57,21 @@ impl<'a> Failure<'a> {
     /// where one is asked about. A machine that lives is not off, whatever the mark says.
     pub fn fenced(&self) -> Option<&'a str> {
         let heard = self.node.last_heard().map(|heard| heard.at);
-        let mark = self
-            .node
-            .fenced
-            .iter()
-            .find(|mark| mark.stands(heard))
-            .map(|mark| mark.mark.as_str());
-        let answer = || {
-            self.is_powered_off()
-                .then_some("answer pod-reaper.io/powered-off")
-        };
-        mark.or_else(answer).filter(|_| !self.may_live())
+        let mut marks = self.node.fenced.iter();
+        let mark = marks.find(|mark| mark.stands(heard));
+        let answer = self.is_powered_off();
+        let answer = answer.then_some("answer pod-reaper.io/powered-off");
+        mark.map(|mark| mark.mark.as_str())
+            .or(answer)
+            .filter(|_| !self.may_live())
     }
 
     /// When, and by what, the machine was last heard, as a sentence.
     pub fn last_heard(&self) -> String {
-        self.node.last_heard().map_or_else(
-            || "Nothing was ever heard of its machine.".to_owned(),
-            |last| {
-                format!(
-                    "Its machine was last heard {}.",
-                    heard(&last.sign(self.now), self.now)
-                )
-            },
-        )
+        let Some(last) = self.node.last_heard() else {
+            return "Nothing was ever heard of its machine.".to_owned();
+        };
+        let when = heard(&last.sign(self.now), self.now);
+        format!("Its machine was last heard {when}.")
     }
 }

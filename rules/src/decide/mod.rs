@@ -6,6 +6,7 @@
 //! first that holds, explaining evaluates them all.
 
 mod answer;
+mod case;
 mod code;
 mod life;
 mod reason;
@@ -13,17 +14,19 @@ mod rules;
 mod volume;
 
 use jiff::SignedDuration;
-use serde::Serialize;
 
-pub use self::answer::{Answer, Failure, GIVE_UP, POWERED_OFF, REAP};
+pub use self::answer::{Answer, GIVE_UP, NodeFailure, POWERED_OFF, REAP};
+pub use self::case::Case;
 pub use self::code::{ReasonCode, Verdict};
 pub use self::reason::{
     ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim, heard, seen, unread,
 };
-pub use self::rules::{Case, shared_disk};
-use self::rules::{Finding, RULES, Stage};
+use self::rules::{RULES, Stage};
 pub use self::volume::to_ask;
-use crate::facts::{ClaimFacts, ClaimState, KubeletAlive, PodFacts};
+use crate::{
+    codes::entry,
+    facts::{KubeletAlive, PodFacts},
+};
 
 /// What the operator chose, as far as it bears on a single pod.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,13 +51,6 @@ impl Policy {
             KubeletAlive::HoldUnique => !pod.interchangeable(),
             KubeletAlive::Reap => false,
         }
-    }
-
-    /// Whether `--manual-owner-kind` names `kind`.
-    fn flags(&self, kind: &str) -> bool {
-        self.manual_owner_kinds
-            .iter()
-            .any(|listed| same_kind(listed, kind))
     }
 }
 
@@ -90,104 +86,19 @@ pub enum GiveUp {
     Declared,
 }
 
-/// What one rule or limit says about a pod.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-pub struct Evaluation {
-    /// Its place in the order, from 1; null for a limit.
-    pub number: Option<usize>,
-    /// What it asks.
-    pub asks: &'static str,
-    /// Whether it holds; null where that is not known, because the pod's node could not be read.
-    pub holds: Option<bool>,
-    /// Whether the verdict follows from it.
-    pub decides: bool,
-    /// What was seen, as a sentence.
-    pub seen: String,
-}
-
-impl Case<'_> {
-    /// Judges the pod.
-    pub fn decide(&self) -> Reason {
-        // Of a rule that needs what is not known nothing follows but that a fact is missing.
-        let decided = RULES.iter().find_map(|rule| match rule.finding(self) {
-            Finding::Holds(reason) => Some(reason),
-            Finding::Not => None,
-            Finding::NodeUnknown => Some(self.node_unread()),
-            Finding::ClaimsUnknown => {
-                Some(Reason::unread("its claims: nothing was asked about them"))
-            }
-        });
-        decided.unwrap_or_else(|| self.node_unread())
-    }
-
-    /// Whether the rules before the volume rules let the pod through, so that its claims have to be looked up.
-    pub fn needs_claims(&self) -> bool {
-        let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Storage);
-        self.pod.claims.named().next().is_some()
-            && before.all(|rule| matches!(rule.finding(self), Finding::Not))
-    }
-
-    /// Whether the pod's pinned claims may be given up with it, so that more has to be known.
-    pub fn asks_about_giving_up(&self) -> Option<GiveUp> {
-        let mut rules = RULES.iter();
-        let local = rules.find(|rule| rule.gives.contains(&ReasonCode::LocalVolume))?;
-        let Finding::Holds(_) = local.finding(self) else {
-            return None;
-        };
-        let declared = |claim: &ClaimFacts| match &claim.state {
-            ClaimState::Bound {
-                scratch, give_up, ..
-            } => give_up.is_some() || *scratch && self.policy.reap_scratch,
-            _ => false,
-        };
-        let any = self.pod.claims.known().into_iter().flatten().any(declared);
-        Some(if any {
-            GiveUp::Declared
-        } else {
-            GiveUp::MayBeAsked
-        })
-    }
-
-    /// Each reason for which a person has to decide about the pod, which only such reasons keep.
-    pub fn left_to_a_person(&self) -> Vec<Reason> {
-        let rules = RULES.iter().filter(|rule| rule.stage == Stage::Storage);
-        let holds = rules.filter_map(|rule| match rule.finding(self) {
-            Finding::Holds(reason) => Some(reason),
-            Finding::Not | Finding::NodeUnknown | Finding::ClaimsUnknown => None,
-        });
-        holds.collect()
-    }
-
-    /// Evaluates every rule, in order. The first that holds, or needs a node that is not known, is the one by which
-    /// [`Case::decide`] decides: both go over the same rules. The last holds wherever it is asked, so it is not evaluated
-    /// after that.
-    pub fn evaluate(&self) -> Vec<Evaluation> {
-        let mut decides = None;
-        let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
-            let (holds, seen) = match (rule.finding(self), decides) {
-                (_, Some(decides)) if rule.stage == Stage::Reap => {
-                    (Some(false), format!("Rule {decides} decides."))
-                }
-                (Finding::Holds(reason), _) => (Some(true), reason.sentence),
-                (Finding::Not, _) => (Some(false), (rule.otherwise)(self)),
-                (Finding::NodeUnknown, _) => (None, "Its node could not be read.".to_owned()),
-                (Finding::ClaimsUnknown, _) => {
-                    (None, "Nothing was asked about its claims.".to_owned())
-                }
-            };
-            if holds != Some(false) {
-                decides.get_or_insert(number);
-            }
-            Evaluation {
-                number: Some(number),
-                asks: rule.asks,
-                holds,
-                decides: decides == Some(number),
-                seen,
-            }
-        });
-        evaluations.collect()
+entry! {
+    /// What one rule or limit says about a pod.
+    pub struct Evaluation {
+        /// Its place in the order, from 1; null for a limit.
+        pub number: Option<usize>,
+        /// What it asks.
+        pub asks: &'static str,
+        /// Whether it holds; null where that is not known, because the pod's node could not be read.
+        pub holds: Option<bool>,
+        /// Whether the verdict follows from it.
+        pub decides: bool,
+        /// What was seen, as a sentence.
+        pub seen: String,
     }
 }
 

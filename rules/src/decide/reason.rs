@@ -1,10 +1,10 @@
 //! Why a pod got its verdict, with the claims that it is about.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
 use crate::{
-    facts::{Doubt, ResourceVersion, Sign, SignBy, Uid},
+    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid},
     words::spoken,
 };
 
@@ -15,8 +15,10 @@ pub struct Reason {
     pub code: ReasonCode,
     /// What was seen, as a sentence.
     pub sentence: String,
-    /// The claims that it is about; of a pod that is reaped those to give up before it.
+    /// What the pod's claims bind it to, where the rules about them were asked.
     pub ties: Ties,
+    /// What to remember once the pod is reaped, as phrases.
+    pub notes: Vec<String>,
 }
 
 /// What a pod's claims say about its moving elsewhere.
@@ -76,12 +78,13 @@ pub struct UnverifiedClaim {
 }
 
 impl Reason {
-    /// A reason that is about no claim.
+    /// A reason of that kind, as a sentence.
     pub fn new(code: ReasonCode, sentence: impl Into<String>) -> Self {
         Self {
             code,
             sentence: sentence.into(),
             ties: Ties::default(),
+            notes: Vec::new(),
         }
     }
 
@@ -105,8 +108,8 @@ impl Reason {
 }
 
 /// What was reported from a node, with its age: "its kubelet renewed its lease 4s ago".
-pub fn seen(Sign { by, at }: &Sign, now: Timestamp) -> String {
-    let age = spoken(now.duration_since(*at).max(SignedDuration::ZERO));
+pub fn seen(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
+    let age = spoken(now.duration_since(*at));
     match by {
         SignBy::Lease => format!("its kubelet renewed its lease {age} ago"),
         SignBy::ApiServer => format!("its API server renewed its lease {age} ago"),
@@ -116,11 +119,8 @@ pub fn seen(Sign { by, at }: &Sign, now: Timestamp) -> String {
 }
 
 /// When something was heard, and from whom: "4s ago (lease)".
-pub fn heard(Sign { by, at }: &Sign, now: Timestamp) -> String {
-    format!(
-        "{} ago ({by})",
-        spoken(now.duration_since(*at).max(SignedDuration::ZERO))
-    )
+pub fn heard(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
+    format!("{} ago ({by})", spoken(now.duration_since(*at)))
 }
 
 /// The sentence for a needed fact that could not be read: `what`, and why.

@@ -38,7 +38,7 @@ fn check(cases: &Expect) {
 fn told(reason: &Reason) -> String {
     let mut told = format!("{}: {}", reason.code, reason.sentence);
     if reason.verdict() == Verdict::Reap {
-        for note in &reason.ties.notes {
+        for note in &reason.notes {
             told += &format!(" [{note}]");
         }
     }
@@ -770,7 +770,7 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
     // Whether it lives is not known, so it is not known to be off.
     let scene = Scene::of("fenced; lease unread; --kubelet-alive reap");
     let node = scene.node.as_ref().and_then(NodeRead::known).unwrap();
-    let failure = Failure {
+    let failure = NodeFailure {
         now: now(),
         policy: &scene.policy,
         node,

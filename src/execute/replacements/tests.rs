@@ -156,7 +156,7 @@ fn terminate(signal: &Signal) {
 }
 
 fn of_db(waited: &Waited) -> (State, &str) {
-    let found = &waited.found["uid-shop-db-0"];
+    let found = &waited.found[&"uid-shop-db-0".into()];
     (found.state, found.cause.as_deref().unwrap_or_default())
 }
 
@@ -552,7 +552,7 @@ async fn the_wait_ends_as_soon_as_all_are_settled() {
     };
     let set = "StatefulSet shop/db: {spec: {replicas: 1}}";
     let waited = waited(DB, set, |_| Fate::default(), change).await;
-    let found = &waited.found["uid-shop-db-0"];
+    let found = &waited.found[&"uid-shop-db-0".into()];
     assert_eq!(found.state, State::Back);
     assert_eq!(
         (found.node.as_deref(), found.uid.as_deref()),

@@ -202,6 +202,7 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
     let unverified = reason.ties.unverified.iter();
+    let unverified = unverified.filter(|_| reason.code == ReasonCode::VolumeUnverified);
     let why = match joined(unverified.map(|it| &it.claim), ", ") {
         None => &reason.sentence,
         Some(claims) => {

@@ -162,7 +162,7 @@ impl<S: Source> Source for Supposed<'_, S> {
         for pod in self.source.every_pod(node).await? {
             let summary = pod.summary();
             if summary.evicted() {
-                terminating.push(pod.deleted_by(Timestamp::MIN));
+                terminating.push(pod.supposed());
             } else {
                 unasked.extend(pod.unasked());
             }

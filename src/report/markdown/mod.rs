@@ -13,7 +13,7 @@ use super::{
     page::{Block, Page, numbered, unfolded},
     phrases,
 };
-use crate::{advice::Command, words::clean};
+use crate::words::clean;
 
 /// Writes `page` as Markdown.
 pub fn write(page: &Page) -> String {
@@ -58,7 +58,7 @@ impl Escaper for Prose {
 }
 
 /// A command in a fence, below the item with that mark, which it belongs to.
-fn fenced(command: &Command, mark: &str) -> String {
+fn fenced(command: &str, mark: &str) -> String {
     let indent = format!("\n{}", " ".repeat(mark.len()));
     let command = phrases::lines(command).join(&indent);
     // A fence that is longer than any run of backticks in it.

@@ -139,7 +139,7 @@ fn the_structure_is_as_intended() {
     );
     let mut expected = commands(&report)
         .iter()
-        .map(|command| command.to_string() + "\n")
+        .map(|command| format!("{command}\n"))
         .collect::<Vec<_>>();
     let mut printed = seen.commands.clone();
     expected.sort();

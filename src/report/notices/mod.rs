@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{Answer, Failure, Policy, ReasonCode, Verdict, same_kind},
-    facts::{ClusterFacts, NodeFacts, NodeRead, Ready, Stay, Unasked},
+    decide::{Answer, NodeFailure, Policy, ReasonCode, Verdict, same_kind},
+    facts::{ClusterFacts, NodeFacts, NodeRead, PodSummary, Ready, Stay},
     limits::{Judged, Limit, Plan},
     report::build::answers_of,
     settings::{Settings, Task},
@@ -169,11 +169,11 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<NoticeEntry>, NoticeEn
         if !due(TOLERATION) {
             continue;
         }
-        let tolerates = |pod: &Unasked| match node.ready {
+        let tolerates = |pod: &PodSummary| match node.ready {
             Ready::False => pod.tolerates_not_ready,
             _ => pod.tolerates_silence,
         };
-        let belongs = |pod: &&Unasked| matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
+        let belongs = |pod: &&PodSummary| matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
         let belonging = pods.iter().filter(belongs).count();
         if belonging > 0 {
             staying += belonging;
@@ -182,7 +182,7 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<NoticeEntry>, NoticeEn
         let others = pods.iter().filter(|pod| !belongs(pod));
         let for_ever = others.clone().filter(|pod| tolerates(pod).is_none());
         let overdue = others.filter(|pod| tolerates(pod).is_some_and(due));
-        let failure = Failure::of(facts, policy, node);
+        let failure = NodeFailure::of(facts, policy, node);
         let down = if failure.signs_of_life().is_empty() {
             "Each is down, unless the node is only cut off."
         } else {

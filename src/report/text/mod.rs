@@ -131,7 +131,7 @@ impl Text {
                         let rest = format!("{indent}{:1$}", "", mark.len());
                         let first = format!("{indent}{mark}");
                         self.paragraph(&first, &rest, Tone::Plain, &step.what);
-                        for line in step.command.iter().flat_map(phrases::lines) {
+                        for line in step.command.iter().flat_map(|it| phrases::lines(it)) {
                             self.line(&format!("{rest}{line}"));
                         }
                     }

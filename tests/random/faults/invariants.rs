@@ -130,7 +130,7 @@ impl Watched {
         // The one that was rehearsed.
         let uses = |pod: &&PodFacts| {
             pod.namespace == request.namespace
-                && pod.claims.named().any(|(claim, _)| claim == request.name)
+                && pod.claims.iter().any(|claim| claim.name == request.name)
         };
         let rehearsed = |pod: &&PodFacts| {
             let mut writes = self
@@ -283,8 +283,7 @@ impl Watched {
         wrong.extend(objections.into_iter().map(str::to_owned));
         if let Some(NodeRead::Known(node)) = facts.nodes.values().next() {
             let goes = |claim: &&ClaimFacts| place_of(claim, node) == Place::Pinned;
-            let known = pod.claims.known().into_iter().flatten();
-            let goes = known.filter(goes).collect::<Vec<_>>();
+            let goes = pod.claims.iter().filter(goes).collect::<Vec<_>>();
             let failure = Failure::of(node, &pod, policy, facts.now);
             let of_request = goes.iter().find(|claim| claim.name == request.name);
             let may_go = of_request.is_some_and(|it| given_up(request, &failure, policy, it));
@@ -375,17 +374,11 @@ impl Watched {
 
 /// Whether the claim is the one of the request, and is declared scratch or answered for this failure.
 fn given_up(request: &Request, failure: &Failure, policy: &Policy, claim: &ClaimFacts) -> bool {
-    let ClaimState::Bound {
-        uid,
-        version,
-        scratch,
-        ..
-    } = &claim.state
-    else {
+    let ClaimState::Bound(bound) = &claim.state else {
         return false;
     };
-    (uid.as_str(), version.as_deref()) == both(request)
-        && (*scratch && policy.reap_scratch || failure.gives_up(claim))
+    (bound.uid.as_str(), bound.version.as_deref()) == both(request)
+        && (bound.scratch && policy.reap_scratch || failure.gives_up(claim))
 }
 
 fn both(request: &Request) -> (&str, Option<&str>) {
@@ -503,7 +496,7 @@ impl Ended<'_> {
                 < 2
         };
         let effect = deletes().filter_map(|write| write.took_effect).max();
-        let gone = state.world.gone.get(pod.uid.as_str());
+        let gone = state.world.gone.get(&pod.uid.as_str().into());
         let by_us = gone == Some(&By::Us);
         let truth = state
             .world
@@ -520,7 +513,7 @@ impl Ended<'_> {
             .is_none_or(|node| node.changed || node.lives());
         // The last list that shows whether it still exists.
         let listed = state.received.uids.get(node);
-        let seen = listed.is_some_and(|(_, uids)| uids.contains(pod.uid.as_str()));
+        let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid.as_str().into()));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
         let stopped = self.at >= state.rules.last_start;
         let again = state

@@ -171,7 +171,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     {
         *finalizer = format!("x/{}", text(dice));
     }
-    for (number, claim) in known_mut(pod).iter_mut().enumerate() {
+    for (number, claim) in pod.claims.iter_mut().enumerate() {
         claim.name = format!("{}{number}", text(dice));
         claim.users.iter_mut().for_each(|user| *user = text(dice));
         if let Some(Err(doubt)) = &mut claim.renewed {
@@ -227,12 +227,9 @@ fn change_answers(dice: &mut Dice, node: &mut NodeFacts, pod: &mut PodFacts) {
     };
     about(&[], &mut node.powered_off);
     about(&[], &mut pod.reap);
-    for claim in known_mut(pod) {
-        if let ClaimState::Bound {
-            give_up, created, ..
-        } = &mut claim.state
-        {
-            about(&[*created], give_up);
+    for claim in &mut pod.claims {
+        if let ClaimState::Bound(bound) = &mut claim.state {
+            about(&[bound.created], &mut bound.give_up);
         }
     }
 }

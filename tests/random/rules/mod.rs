@@ -5,7 +5,7 @@ mod case;
 use self::case::Case;
 use crate::prelude::*;
 use pod_reaper::{
-    advice::{Command, Step},
+    advice::Step,
     decide::{self, GIVE_UP, to_ask},
     facts::KubeletAlive,
     limits::Limits,
@@ -92,11 +92,6 @@ fn breaker_holds(case: &Case, max_percent: u8) -> bool {
             )
         }
     }
-}
-
-/// What is known about the claims of the pod.
-fn claims(pod: &PodFacts) -> impl Iterator<Item = &ClaimFacts> {
-    pod.claims.known().into_iter().flatten()
 }
 
 fn uids<'a>(pods: impl IntoIterator<Item = &'a PodFacts>) -> BTreeSet<&'a str> {
@@ -213,7 +208,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
                 _ => continue,
             };
             let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
-            let such = claims(pod).filter(|claim| match place {
+            let such = pod.claims.iter().filter(|claim| match place {
                 Place::Unverified => is_unverified(claim, node),
                 place => place_of(claim, node) == place,
             });
@@ -275,11 +270,12 @@ fn the_answers_that_are_not_asked_for_change_nothing() {
             let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
                 continue;
             };
-            for claim in claims(pod) {
+            for claim in &pod.claims {
                 let mut unasked = claim.clone();
-                let ClaimState::Bound { volume, .. } = &mut unasked.state else {
+                let ClaimState::Bound(bound) = &mut unasked.state else {
                     continue;
                 };
+                let volume = &mut bound.volume;
                 volume
                     .affinity
                     .iter_mut()
@@ -380,7 +376,7 @@ fn a_failed_read_adds_nothing() {
             }
         },
         |it, why| {
-            for claim in it.pods.iter_mut().flat_map(known_mut) {
+            for claim in it.pods.iter_mut().flat_map(|pod| &mut pod.claims) {
                 claim.state = ClaimState::Unread(why.clone());
             }
         },
@@ -455,7 +451,7 @@ fn what_is_asked_for_lets_the_pod_go() {
         let mut gathered = case.gathered.clone();
         for (at, pod) in gathered.pods.iter_mut().enumerate() {
             (pod.namespace, pod.name) = ("apps".to_owned(), format!("pod-{at}"));
-            for (number, claim) in known_mut(pod).iter_mut().enumerate() {
+            for (number, claim) in pod.claims.iter_mut().enumerate() {
                 claim.name = format!("claim-{at}-{number}");
             }
         }
@@ -489,7 +485,8 @@ fn what_is_asked_for_lets_the_pod_go() {
                 .iter_mut()
                 .find(|pod| pod.uid.as_str() == entry.uid)
                 .unwrap();
-            for Command(words) in &commands {
+            for command in &commands {
+                let words = command.split(' ').map(str::to_owned).collect::<Vec<_>>();
                 let mut answers = words.iter().filter_map(|word| word.split_once('='));
                 let (key, time) = answers.find(|(key, _)| key.contains('/')).unwrap();
                 let time = Some(time.to_owned());
@@ -503,11 +500,11 @@ fn what_is_asked_for_lets_the_pod_go() {
                     }
                     ("pod", "reap") => pod.reap = time,
                     ("pvc", "give-up") => {
-                        for claim in known_mut(pod) {
-                            if let ClaimState::Bound { give_up, .. } = &mut claim.state
+                        for claim in &mut pod.claims {
+                            if let ClaimState::Bound(bound) = &mut claim.state
                                 && words.contains(&claim.name)
                             {
-                                *give_up = time.clone();
+                                bound.give_up = time.clone();
                             }
                         }
                     }
@@ -515,7 +512,7 @@ fn what_is_asked_for_lets_the_pod_go() {
                 }
             }
             // What was not found out is asked again.
-            let sure = claims(pod).all(|claim| match &claim.renewed {
+            let sure = pod.claims.iter().all(|claim| match &claim.renewed {
                 Some(Err(doubt)) => doubt.proved,
                 _ => true,
             });
@@ -544,11 +541,11 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         "its owner's kind is manual",
     ];
     let destroys = |step: &Step| {
-        let mut words = step.command.iter().flat_map(|command| &command.0);
+        let mut words = step.command.iter().flat_map(|command| command.split(' '));
         step.asks() || words.any(|word| word == "taint")
     };
     let gives_up_a_claim = |step: &Step| {
-        let mut words = step.command.iter().flat_map(|command| &command.0);
+        let mut words = step.command.iter().flat_map(|command| command.split(' '));
         step.asks() && words.any(|word| word.starts_with(GIVE_UP))
     };
     for_every_cluster(|case| {
@@ -598,7 +595,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             let shared = |claim: &ClaimFacts| {
                 place_of(claim, node) == Place::Pinned && !claim.users.is_empty()
             };
-            let shared = claims(pod).any(shared);
+            let shared = pod.claims.iter().any(shared);
             assert!(
                 !shared || !entry.steps.iter().any(gives_up_a_claim),
                 "{}: others use it",
@@ -655,9 +652,8 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
         let steps = steps.chain(&report.run_now);
         let steps = steps.chain(report.breaker.iter().filter_map(|it| it.compare.as_ref()));
         let commands = steps.flat_map(|step| step.command.iter());
-        let lines = commands.flat_map(Command::lines);
-        let words = lines.flat_map(|words| words.iter().cloned().chain([words.join(" ")]));
-        let words = words.map(|word| shown(&word)).collect::<BTreeSet<_>>();
+        let lines = commands.flat_map(|command| command.split('\n'));
+        let lines = lines.map(shown).collect::<BTreeSet<_>>();
         let text = written(&report, Output::Text);
         for line in text.split('\n') {
             assert!(
@@ -666,7 +662,7 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
             );
             let alone = without_mark(line.trim_end_matches(" \\"));
             assert!(
-                columns(line) <= 100 || !alone.contains(' ') || words.contains(alone),
+                columns(line) <= 100 || !alone.contains(' ') || lines.contains(alone),
                 "{} columns, and more than one word: {line:?}",
                 columns(line)
             );
@@ -688,10 +684,9 @@ fn steers(letter: char) -> bool {
         .any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
-/// A word of a command as the report prints it, without the indentation and the backslash that a line of a script has. Words
-/// are quoted, and lines of a script are whole: a space inside of one does not break the line.
-fn shown(word: &str) -> String {
-    let shown = word.replace(['\n', '\t'], " ").replace(steers, "\u{fffd}");
+/// A line of a command as the report prints it, without the indentation and the backslash that a line of a script has.
+fn shown(line: &str) -> String {
+    let shown = line.replace('\t', " ").replace(steers, "\u{fffd}");
     shown.trim().trim_end_matches(" \\").to_owned()
 }
 

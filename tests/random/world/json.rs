@@ -197,7 +197,8 @@ fn lease(lease: &Lease, named: &Value) -> Value {
 
 pub fn pod(pod: &Pod) -> Value {
     let facts = &pod.facts;
-    let volumes = facts.claims.named().flat_map(|(claim, ephemeral)| {
+    let volumes = facts.claims.iter().flat_map(|claim| {
+        let (claim, ephemeral) = claim.named();
         // A generic ephemeral volume's claim is named after pod and volume.
         let name = claim
             .strip_prefix(&format!("{}-", facts.name))

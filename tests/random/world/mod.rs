@@ -7,7 +7,7 @@ pub mod node;
 
 use self::node::{Lease, Node, Skip, Stamps, asks, made, satisfies};
 use crate::prelude::*;
-use pod_reaper::facts::{ClaimUse, Claims, Identity, Owner, Read};
+use pod_reaper::facts::{BoundClaim, Identity, Owner, Read};
 use pod_reaper_test_support::samples;
 use rules::samples::term;
 use serde_json::json;
@@ -435,15 +435,14 @@ impl World {
                 .values()
                 .filter(|pod| of_set && pod.facts.namespace == namespace);
             let others =
-                others.flat_map(|pod| pod.facts.claims.named().filter(|(_, ephemeral)| !ephemeral));
+                others.flat_map(|pod| pod.facts.claims.iter().filter(|claim| !claim.ephemeral));
             if dice.permille(40)
-                && let Some(shared) = others.map(|(name, _)| name.to_owned()).next()
+                && let Some(shared) = others.map(|claim| claim.name.clone()).next()
                 && number == 0
             {
                 claim = shared;
             }
-            let name = claim;
-            claims.push(ClaimUse { name, ephemeral });
+            claims.push(ClaimFacts::unasked(claim, ephemeral));
         }
         let names_its_own = dice.permille(30) && !of_set;
         for claim in claims.iter_mut().filter(|_| names_its_own) {
@@ -462,6 +461,7 @@ impl World {
             workload,
             controller,
             siblings: None,
+            supposed: false,
             deletion_deadline,
             grace_seconds,
             finalizers: finalizers
@@ -475,7 +475,7 @@ impl World {
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
             reap,
             templates: None,
-            claims: Claims::Named(claims),
+            claims,
             own_volume: volume.0.then(|| "one".to_owned()),
             own_disk: volume.1.then(|| "one".to_owned()),
             // By a controller before 1.28, no pod is.
@@ -603,7 +603,7 @@ impl World {
                         && (&other.namespace, &other.node) == (&facts.namespace, &facts.node)
                 });
             let others = others.filter(|other| !other.finished).collect::<Vec<_>>();
-            for claim in known_mut(&mut facts) {
+            for claim in &mut facts.claims {
                 let users = others
                     .iter()
                     .filter(|other| claims_of(other).contains(&claim.name));
@@ -730,12 +730,13 @@ impl World {
         set: &Read<Option<&Set>>,
         claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
         volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
-    ) -> Claims {
+    ) -> Vec<ClaimFacts> {
         let of_set = pod.indexed
             && pod.controller.is_some()
             && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
         let its_set = self.sets.get(&pod.namespace).filter(|_| of_set);
-        let known = pod.claims.named().map(|(name, ephemeral)| {
+        let known = pod.claims.iter().map(|named| {
+            let (name, ephemeral) = named.named();
             let of_template = name.strip_suffix(&format!("-{}", pod.name));
             let made = its_set.is_some_and(|set| {
                 let mut templates = set.templates.iter();
@@ -765,7 +766,7 @@ impl World {
                 state: claim_state(found, &volume),
             }
         });
-        Claims::Known(known.collect())
+        known.collect()
     }
 
     /// A delete of a claim, with preconditions. It stays until no pod uses it.
@@ -797,7 +798,7 @@ impl World {
                 .pods
                 .values()
                 .filter(|pod| pod.facts.namespace == namespace);
-            pods.any(|pod| pod.facts.claims.named().any(|(claim, _)| claim == name))
+            pods.any(|pod| pod.facts.claims.iter().any(|claim| claim.name == name))
         };
         self.claims
             .retain(|(namespace, name), claim| !claim.terminating || used(namespace, name));
@@ -993,14 +994,14 @@ impl World {
                 self.namespaces.insert(namespace, Skip::out(dice));
             }
             19 => {
-                if let Some((claim, _)) = pod.facts.claims.named().next() {
-                    self.claims.remove(&(key.0, claim.to_owned()));
+                if let Some(claim) = pod.facts.claims.first() {
+                    self.claims.remove(&(key.0, claim.name.clone()));
                 }
             }
             // Somebody wants to keep it.
             22 | 23 => {
-                let first = pod.facts.claims.named().next();
-                let first = first.map(|(claim, _)| (key.0, claim.to_owned()));
+                let first = pod.facts.claims.first();
+                let first = first.map(|claim| (key.0, claim.name.clone()));
                 let version = self.version();
                 if let Some(claim) = first.and_then(|key| self.claims.get_mut(&key)) {
                     (claim.scratch, claim.version) = (Some("false"), version);
@@ -1010,8 +1011,7 @@ impl World {
             // A person answers, or takes it back.
             24 => pod.facts.reap = answer(dice, &[Some(now)]),
             25 => {
-                let first = pod.facts.claims.named().next();
-                let claim = first.map(|(claim, _)| claim.to_owned());
+                let claim = pod.facts.claims.first().map(|claim| claim.name.clone());
                 let version = self.version();
                 let claim = claim.and_then(|name| self.claims.get_mut(&(key.0, name)));
                 if let Some(claim) = claim {
@@ -1061,25 +1061,17 @@ fn not_known() -> Result<(), String> {
 }
 
 pub fn claims_of(pod: &PodFacts) -> Vec<String> {
-    let names = pod.claims.named().map(|(name, _)| name.to_owned());
-    names.collect()
-}
-
-/// The facts of its claims, which are all known.
-pub fn known_mut(pod: &mut PodFacts) -> &mut Vec<ClaimFacts> {
-    match &mut pod.claims {
-        Claims::Known(claims) => claims,
-        Claims::Named(_) => panic!("nothing was asked about the claims of {}", pod.uid),
-    }
+    pod.claims.iter().map(|claim| claim.name.clone()).collect()
 }
 
 /// The volumes of its claims.
 pub fn volumes_mut(pod: &mut PodFacts) -> impl Iterator<Item = &mut VolumeFacts> {
-    let claims = known_mut(pod).iter_mut();
-    claims.filter_map(|claim| match &mut claim.state {
-        ClaimState::Bound { volume, .. } => Some(volume),
-        _ => None,
-    })
+    pod.claims
+        .iter_mut()
+        .filter_map(|claim| match &mut claim.state {
+            ClaimState::Bound(bound) => Some(&mut bound.volume),
+            _ => None,
+        })
 }
 
 /// How often each kind of owner comes, its name, and the API version of its controllers. Namesakes of other groups may be
@@ -1225,7 +1217,7 @@ pub fn claim_state(
         Err(unread) => ClaimState::Unread(unread),
         Ok(Some(volume)) if claim.phase != "Lost" => {
             let shared_disk = claim.many_writers && claim.block;
-            ClaimState::Bound {
+            ClaimState::Bound(BoundClaim {
                 uid: claim.uid.clone().into(),
                 shared_disk,
                 scratch: claim.scratch == Some("true"),
@@ -1233,7 +1225,7 @@ pub fn claim_state(
                 created: claim.created,
                 version: claim.free().map(Into::into),
                 volume,
-            }
+            })
         }
         Ok(_) => without,
     }

@@ -26,7 +26,9 @@ pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Re
         let Some(NodeRead::Known(node)) = node else {
             return false;
         };
-        claims(pod).any(|claim| place_of(claim, node) == Place::Pinned)
+        pod.claims
+            .iter()
+            .any(|claim| place_of(claim, node) == Place::Pinned)
     };
     match rules(facts, policy, pod).first() {
         Some((_, reason)) => *reason,
@@ -45,7 +47,10 @@ fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> boo
         return false;
     };
     let failure = Failure::of(node, &pod, policy, facts.now);
-    let mut gives_up = claims(&pod).filter(|claim| place_of(claim, node) == Place::Pinned);
+    let mut gives_up = pod
+        .claims
+        .iter()
+        .filter(|claim| place_of(claim, node) == Place::Pinned);
     let given_up = gives_up.any(|claim| failure.gives_up(claim));
     node.powered_off = None;
     given_up || !rules(&facts, policy, &pod).is_empty()
@@ -101,21 +106,13 @@ impl Failure {
 
     /// Whether the data of `claim` may be lost, by an answer.
     pub fn gives_up(&self, claim: &ClaimFacts) -> bool {
-        let ClaimState::Bound {
-            give_up, created, ..
-        } = &claim.state
-        else {
+        let ClaimState::Bound(bound) = &claim.state else {
             return false;
         };
         let mut failure = self.clone();
-        failure.before.push(*created);
-        failure.counts(give_up.as_ref())
+        failure.before.push(bound.created);
+        failure.counts(bound.give_up.as_ref())
     }
-}
-
-/// What was found about the claims of the pod.
-fn claims(pod: &PodFacts) -> impl Iterator<Item = &ClaimFacts> {
-    pod.claims.known().into_iter().flatten()
 }
 
 /// The rules that hold, in the order of the design's table.
@@ -157,8 +154,9 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         KubeletAlive::HoldUnique => two_must_not_run(pod),
         KubeletAlive::Reap => false,
     };
-    let place = |place: Place| is(&|node| claims(pod).any(|claim| place_of(claim, node) == place));
-    let unverified = is(&|node| claims(pod).any(|claim| is_unverified(claim, node)));
+    let any = |test: &dyn Fn(&ClaimFacts) -> bool| pod.claims.iter().any(test);
+    let place = |place: Place| is(&|node| any(&|claim| place_of(claim, node) == place));
+    let unverified = is(&|node| any(&|claim| is_unverified(claim, node)));
     let kinds = [&pod.owner, &pod.workload]
         .into_iter()
         .flatten()
@@ -179,7 +177,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let may_go = is(&|node| failure(node).counts(pod.reap.as_ref()));
     // An owned claim would go with the pod, and one that was not read may be owned.
     let owned = |claim: &ClaimFacts| claim.owned != Owned::No && !claim.ephemeral;
-    let keeps_all = !claims(pod).any(|claim| owned(claim) || is_unread(claim));
+    let keeps_all = !any(&|claim| owned(claim) || is_unread(claim));
     let shared = shares_a_disk(pod) && !off;
     let flagged = flagged && !may_go;
     let confined = place(Place::Confined) && !(may_go && keeps_all);
@@ -227,7 +225,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         ),
         (foreign, "a finalizer holds it", ReasonCode::Finalizers),
         (
-            node.is_some() && pod.claims.known().is_none(),
+            node.is_some() && any(&|claim| claim.state == ClaimState::Unasked),
             "nothing was asked about its claims",
             ReasonCode::FactsUnread,
         ),
@@ -350,44 +348,39 @@ pub fn two_must_not_run(pod: &PodFacts) -> bool {
         (Some("batch"), "Job") => lets_go,
         _ => false,
     };
-    !made || pod.own_volume.is_some() || pod.claims.named().any(|(_, ephemeral)| !ephemeral)
+    !made || pod.own_volume.is_some() || pod.claims.iter().any(|claim| !claim.ephemeral)
 }
 
 /// Whether two machines could write a disk of the pod.
 pub fn shares_a_disk(pod: &PodFacts) -> bool {
     let of_claim = |claim: &ClaimFacts| match &claim.state {
-        ClaimState::Bound {
-            shared_disk,
-            volume,
-            ..
-        } => *shared_disk || volume.disk.is_some(),
+        ClaimState::Bound(bound) => bound.shared_disk || bound.volume.disk.is_some(),
         _ => false,
     };
     let machine = pod.owner.as_ref().is_some_and(|owner| {
         owner.kind == "VirtualMachineInstance"
             || owner.kind == "Pod" && owner.name.starts_with("virt-launcher-")
     });
-    machine || pod.own_disk.is_some() || claims(pod).any(of_claim)
+    machine || pod.own_disk.is_some() || pod.claims.iter().any(of_claim)
 }
 
 /// Whether all pinned claims of the pod may be given up, as scratch or by an answer, and there are some.
 pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
-    let mut pinned = claims(pod)
+    let mut pinned = pod
+        .claims
+        .iter()
         .filter(|claim| place_of(claim, node) == Place::Pinned)
         .peekable();
     let failure = Failure::of(node, pod, policy, now);
     // That it is made anew says too that no other pod uses it.
     let given_up = |claim: &ClaimFacts| {
-        let ClaimState::Bound {
-            scratch, version, ..
-        } = &claim.state
-        else {
+        let ClaimState::Bound(bound) = &claim.state else {
             return false;
         };
         claim.renewed == Some(Ok(()))
             && claim.users.is_empty()
-            && version.is_some()
-            && (*scratch && policy.reap_scratch || failure.gives_up(claim))
+            && bound.version.is_some()
+            && (bound.scratch && policy.reap_scratch || failure.gives_up(claim))
     };
     pinned.peek().is_some() && pinned.all(given_up)
 }
@@ -456,13 +449,15 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
     match &claim.state {
         ClaimState::Absent => Place::Free,
         // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
-        ClaimState::Bound { .. } | ClaimState::WithoutVolume { .. }
+        ClaimState::Bound(_) | ClaimState::WithoutVolume { .. }
             if claim.ephemeral && claim.owned != Owned::No =>
         {
             Place::Free
         }
-        ClaimState::Bound { volume, .. } => place_of_volume(volume, node),
-        ClaimState::Unread(_) | ClaimState::WithoutVolume { .. } => Place::Unverified,
+        ClaimState::Bound(bound) => place_of_volume(&bound.volume, node),
+        ClaimState::Unasked | ClaimState::Unread(_) | ClaimState::WithoutVolume { .. } => {
+            Place::Unverified
+        }
     }
 }
 

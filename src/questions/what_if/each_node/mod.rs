@@ -249,7 +249,7 @@ async fn look(
         if let (Fate::ComesBack | Fate::Lost, Some(judged)) = (fate, judged) {
             let late = detaches_late(&judged.pod, facts).is_some();
             counts.wait_for_volume += usize::from(late && fate == Fate::ComesBack);
-            let tolerates = pod.tolerates.unwrap_or_default();
+            let tolerates = pod.tolerates_silence.unwrap_or_default();
             let less = tolerates.min(SHORT_TOLERATION);
             counts.seconds = counts.seconds.max(until_reaped(pod, tolerates, settings));
             hints.tolerating_less = hints.tolerating_less.max(until_reaped(pod, less, settings));
