@@ -273,18 +273,6 @@ impl FencingMark {
     }
 }
 
-codes! {
-    /// `--kubelet-alive`: which pods a sign of life on their NotReady node protects.
-    pub enum KubeletAlive {
-        /// Those of which two must not run at once.
-        HoldUnique = "hold-unique",
-        /// All.
-        Hold = "hold",
-        /// None.
-        Reap = "reap",
-    }
-}
-
 /// By how much two API servers' clocks may differ: a stamp may be that far ahead of the answer's `Date`,
 /// or of what another one has stamped.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
@@ -386,32 +374,6 @@ pub struct Tally {
 /// By what nodes may have in common, as a phrase, those that have it.
 pub type Traits = BTreeMap<String, Tally>;
 
-impl Census {
-    /// Counts the real nodes among `nodes` that were not put away by `now`.
-    pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = Standing>) -> Self {
-        let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
-        for node in nodes
-            .into_iter()
-            .filter(|node| !node.leaf && (node.terminating || !node.may_be_put_away(now)))
-        {
-            all.add(node.ready);
-            if !node.control_plane {
-                workers.add(node.ready);
-            }
-            room |= node.is_open();
-        }
-        Self::Counted { all, workers, room }
-    }
-}
-
-impl Tally {
-    /// Counts one more.
-    pub fn add(&mut self, ready: bool) {
-        self.total += 1;
-        self.not_ready += usize::from(!ready);
-    }
-}
-
 /// What a node counts as, for the breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(
@@ -434,22 +396,6 @@ pub struct Standing {
     /// A pod of it is Terminating, or may be.
     pub terminating: bool,
 }
-
-impl Standing {
-    /// Whether a pod could start on it, if it has the room.
-    pub fn is_open(&self) -> bool {
-        self.ready && !self.cordoned && !self.reserved
-    }
-
-    /// Whether somebody has put it away by `now`, so that it is not one that fails, unless a pod of it is Terminating.
-    pub fn may_be_put_away(&self, now: Timestamp) -> bool {
-        let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY;
-        !self.ready && self.cordoned && self.since.is_some_and(long_ago)
-    }
-}
-
-/// A node that has been cordoned and NotReady for longer than this was put away.
-const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);
 
 entry! {
     /// A `VolumeAttachment` left on a node.
@@ -882,55 +828,5 @@ impl Requirement {
     /// Whether it asks for a zone or a region: these hold many nodes.
     pub fn of_zone(&self) -> bool {
         self.key.ends_with("zone") || self.key.ends_with("region")
-    }
-
-    fn selector(&self) -> Read<String> {
-        let Self {
-            key,
-            operator,
-            values,
-        } = self;
-        // Nothing that would mean more, inside of a selector, than one word.
-        let plain = |word: &String| {
-            word.chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
-        };
-        let all = values.join(",");
-        let selector = match (operator.as_str(), values.as_slice()) {
-            ("In", [_, ..]) => format!("{key} in ({all})"),
-            ("NotIn", [_, ..]) => format!("{key} notin ({all})"),
-            ("Exists", []) => key.clone(),
-            ("DoesNotExist", []) => format!("!{key}"),
-            ("Gt", [value]) => format!("{key}>{value}"),
-            ("Lt", [value]) => format!("{key}<{value}"),
-            _ => {
-                return Err(Unread(format!(
-                    "no label selector says {key} {operator} ({all})"
-                )));
-            }
-        };
-        if key.is_empty() || !plain(key) || !values.iter().all(plain) {
-            return Err(Unread(format!(
-                "{key} {operator} ({all}) is not a valid label requirement"
-            )));
-        }
-        Ok(selector)
-    }
-}
-
-impl AffinityTerm {
-    /// What it asks for apart from zones and regions, as a label selector; `None` where that is nothing. An error says why
-    /// no selector can ask for it.
-    pub fn selector(&self) -> Read<Option<String>> {
-        if self.fields {
-            return Err(Unread("it asks for a field of the node".to_owned()));
-        }
-        let parts = self
-            .requirements
-            .iter()
-            .filter(|requirement| !requirement.of_zone())
-            .map(Requirement::selector)
-            .collect::<Read<Vec<_>>>()?;
-        Ok((!parts.is_empty()).then(|| parts.join(",")))
     }
 }

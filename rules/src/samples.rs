@@ -4,11 +4,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    decide::{Case, Policy, Reason},
+    decide::{Case, KubeletAlive, Policy, Reason},
     facts::{
         AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, FencingMark, Heard, Identity,
-        KubeletAlive, Leaf, LeafKind, NodeFacts, NodeRead, Owned, Owner, PodFacts, Ready,
-        Requirement, SignBy, Storage, Unread, VolumeFacts,
+        Leaf, LeafKind, NodeFacts, NodeRead, Owned, Owner, PodFacts, Ready, Requirement, SignBy,
+        Storage, Unread, VolumeFacts,
     },
 };
 

@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, sync::LazyLoc
 
 use regex::Regex;
 
-use crate::{facts::Requirement, words::after};
+use crate::{
+    facts::{AffinityTerm, Read, Requirement, Unread},
+    words::after,
+};
 
 /// Which cluster was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -204,6 +207,56 @@ impl FromStr for Selector {
             text: text.trim().to_owned(),
             requirements,
         })
+    }
+}
+
+impl Requirement {
+    /// As a label selector says it.
+    fn selector(&self) -> Read<String> {
+        let Self {
+            key,
+            operator,
+            values,
+        } = self;
+        // Nothing that would mean more, inside of a selector, than one word.
+        let plain = |word: &String| word.chars().all(|it| is_label_letter(it) || it == '/');
+        let all = values.join(",");
+        let selector = match (operator.as_str(), values.as_slice()) {
+            ("In", [_, ..]) => format!("{key} in ({all})"),
+            ("NotIn", [_, ..]) => format!("{key} notin ({all})"),
+            ("Exists", []) => key.clone(),
+            ("DoesNotExist", []) => format!("!{key}"),
+            ("Gt", [value]) => format!("{key}>{value}"),
+            ("Lt", [value]) => format!("{key}<{value}"),
+            _ => {
+                return Err(Unread(format!(
+                    "no label selector says {key} {operator} ({all})"
+                )));
+            }
+        };
+        if key.is_empty() || !plain(key) || !values.iter().all(plain) {
+            return Err(Unread(format!(
+                "{key} {operator} ({all}) is not a valid label requirement"
+            )));
+        }
+        Ok(selector)
+    }
+}
+
+impl AffinityTerm {
+    /// What it asks for apart from zones and regions, as a label selector; `None` where that is nothing. An error says why
+    /// no selector can ask for it.
+    pub fn selector(&self) -> Read<Option<String>> {
+        if self.fields {
+            return Err(Unread("it asks for a field of the node".to_owned()));
+        }
+        let parts = self
+            .requirements
+            .iter()
+            .filter(|requirement| !requirement.of_zone())
+            .map(Requirement::selector)
+            .collect::<Read<Vec<_>>>()?;
+        Ok((!parts.is_empty()).then(|| parts.join(",")))
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     gateway::PushGateway,
     values::{self, DryRun, LogFormat, Output, RequireGuard},
 };
-use crate::{facts::KubeletAlive, selector::NodeSelector};
+use crate::{decide::KubeletAlive, selector::NodeSelector};
 
 const WHICH: &str = "Which pods";
 const LIMITS: &str = "How far to go";

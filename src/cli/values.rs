@@ -16,7 +16,7 @@ use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    facts::KubeletAlive,
+    decide::KubeletAlive,
     selector::{NodeSelector, is_name},
 };
 

@@ -12,8 +12,8 @@ use tracing_subscriber::filter::LevelFilter;
 use super::*;
 use crate::{
     cli::{Form, LogFormat, MetricsTo, Output},
-    decide::Policy,
-    facts::{ClusterFacts, KubeletAlive, Uid},
+    decide::{KubeletAlive, Policy},
+    facts::{ClusterFacts, Uid},
     limits::{Limits, Plan},
     outcome::Outcome,
     selector::{NamespaceFilter, NodeSelectors, Target},

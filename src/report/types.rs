@@ -8,9 +8,9 @@ use serde::Serializer;
 use super::notices::NoticeEntry;
 use crate::{
     advice::Step,
-    decide::{Answer, ReasonCode, Verdict},
+    decide::{Answer, KubeletAlive, ReasonCode, Verdict},
     exit::Exit,
-    facts::{Attachment, Heard, KubeletAlive, Owner, ReadError, Ready, whole_seconds},
+    facts::{Attachment, Heard, Owner, ReadError, Ready, whole_seconds},
     outcome::{OutcomeCode, Replacement, ReplacementState},
     settings::{GuardCode, ModeCode},
 };

@@ -24,9 +24,21 @@ pub use self::reason::{
 use self::rules::{RULES, Stage};
 pub use self::volume::to_ask;
 use crate::{
-    codes::entry,
-    facts::{KubeletAlive, PodFacts},
+    codes::{codes, entry},
+    facts::PodFacts,
 };
+
+codes! {
+    /// `--kubelet-alive`: which pods a sign of life on their NotReady node protects.
+    pub enum KubeletAlive {
+        /// Those of which two must not run at once.
+        HoldUnique = "hold-unique",
+        /// All.
+        Hold = "hold",
+        /// None.
+        Reap = "reap",
+    }
+}
 
 /// What the operator chose, as far as it bears on a single pod.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use super::{
-    Policy,
+    KubeletAlive, Policy,
     answer::NodeFailure,
     case::{Case, NOWHERE},
     code::{ReasonCode as Code, Verdict},
@@ -15,7 +15,7 @@ use super::{
     same_kind, volume,
 };
 use crate::{
-    facts::{KubeletAlive, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy},
+    facts::{LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy},
     words::{after, spoken},
 };
 

@@ -1,5 +1,6 @@
 //! Limits over a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`, never back.
 
+mod census;
 mod common;
 
 pub use self::common::in_common;

@@ -6,8 +6,7 @@ use self::case::Case;
 use crate::prelude::*;
 use pod_reaper::{
     advice::Step,
-    decide::{self, GIVE_UP, to_ask},
-    facts::KubeletAlive,
+    decide::{self, GIVE_UP, KubeletAlive, to_ask},
     limits::Limits,
     report::Render as _,
     words::natural,

@@ -3,11 +3,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
-    decide::{Policy, ReasonCode},
+    decide::{KubeletAlive, Policy, ReasonCode},
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, KubeletAlive, LeafKind,
-        NodeFacts, NodeRead, Owned, PodFacts, Ready, Requirement, SignBy, Standing, Storage,
-        VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, LeafKind, NodeFacts,
+        NodeRead, Owned, PodFacts, Ready, Requirement, SignBy, Standing, Storage, VolumeFacts,
     },
 };
 

@@ -1,0 +1,47 @@
+//! How much of the cluster is NotReady, as the breaker counts it.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::facts::{Census, Standing, Tally};
+
+impl Census {
+    /// Counts the real nodes among `nodes` that were not put away by `now`.
+    pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = Standing>) -> Self {
+        let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
+        for node in nodes
+            .into_iter()
+            .filter(|node| !node.leaf && (node.terminating || !node.may_be_put_away(now)))
+        {
+            all.add(node.ready);
+            if !node.control_plane {
+                workers.add(node.ready);
+            }
+            room |= node.is_open();
+        }
+        Self::Counted { all, workers, room }
+    }
+}
+
+impl Tally {
+    /// Counts one more.
+    pub fn add(&mut self, ready: bool) {
+        self.total += 1;
+        self.not_ready += usize::from(!ready);
+    }
+}
+
+impl Standing {
+    /// Whether a pod could start on it, if it has the room.
+    pub fn is_open(&self) -> bool {
+        self.ready && !self.cordoned && !self.reserved
+    }
+
+    /// Whether somebody has put it away by `now`, so that it is not one that fails, unless a pod of it is Terminating.
+    pub fn may_be_put_away(&self, now: Timestamp) -> bool {
+        let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY;
+        !self.ready && self.cordoned && self.since.is_some_and(long_ago)
+    }
+}
+
+/// A node that has been cordoned and NotReady for longer than this was put away.
+const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);
