@@ -13,7 +13,6 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt};
-use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use crate::{
@@ -186,20 +185,9 @@ pub async fn gather(
     }
     let asked_uid = asked.as_ref().map(|pod| pod.metadata.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
-    let mut by_uid = BTreeMap::new();
     // What was asked about comes last: the list may show it as it was before.
-    for raw in pods.into_iter().chain(asked) {
-        let (namespace, name) = (raw.metadata.namespace.clone(), raw.metadata.name.clone());
-        let all = namespaces.as_ref();
-        match raw.into_facts(all.map_or(Ok(None), |all| opted_out(all, &namespace))) {
-            Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
-            Err(cause) => {
-                let what = format!("pod {namespace}/{name}");
-                source.errors().note(what, cause);
-            }
-        }
-    }
-    let mut pods = by_uid.into_values().collect_vec();
+    let raw = pods.into_iter().chain(asked);
+    let mut pods = identified(source, raw, namespaces.as_ref());
     // A node may be opted out, or gone, though it was not looked at so far.
     let others = pods
         .iter()
@@ -217,19 +205,10 @@ pub async fn gather(
     log_namespaces(&pods);
 
     // 3. Look up the claims of those that the rules let through so far; count the nodes if the breaker has to judge.
-    let judged = !pods.is_empty();
+    let needs_census = thorough || !pods.is_empty();
+    let ready = ready.filter(|_| suspects.len() <= FEW_NODES && !thorough);
     let census = async {
-        let few = suspects.len() <= FEW_NODES;
-        if !thorough && !judged {
-            return Ok(Default::default());
-        }
-        if let (true, false, Some(name)) = (few, thorough, &ready)
-            && let NodeRead::Known(node) = source.node(name, now).await
-            && node.leaf.is_none()
-            && node.ready == Ready::True
-            && !node.cordoned
-            && !node.reserved
-        {
+        if !needs_census || has_room(source, ready, now).await {
             return Ok(Default::default());
         }
         take_census(source, now, &busy).await
@@ -241,6 +220,35 @@ pub async fn gather(
     (facts.census, facts.traits) = census?;
     facts.errors = source.errors().all();
     Ok(Gathered { facts, pods })
+}
+
+/// The pods as facts, each once: the last of its UID.
+fn identified(
+    source: &impl Source,
+    pods: impl Iterator<Item = RawPod>,
+    namespaces: Option<&Read<Namespaces>>,
+) -> Vec<PodFacts> {
+    let mut by_uid = BTreeMap::new();
+    for raw in pods {
+        let (namespace, name) = (raw.metadata.namespace.clone(), raw.metadata.name.clone());
+        match raw.into_facts(namespaces.map_or(Ok(None), |all| opted_out(all, &namespace))) {
+            Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
+            Err(cause) => {
+                let what = format!("pod {namespace}/{name}");
+                source.errors().note(what, cause);
+            }
+        }
+    }
+    by_uid.into_values().collect()
+}
+
+/// Whether pods could start on the node: it is a real one, and nothing keeps them off.
+async fn has_room(source: &impl Source, node: Option<String>, now: Timestamp) -> bool {
+    let Some(name) = node else { return false };
+    let NodeRead::Known(node) = source.node(&name, now).await else {
+        return false;
+    };
+    node.leaf.is_none() && node.ready == Ready::True && !node.cordoned && !node.reserved
 }
 
 /// What `ask` finds for each of `all`, by that; as many at once as are allowed.
