@@ -589,6 +589,11 @@ impl PodSummary {
     pub fn evicted(&self) -> bool {
         self.terminating || (self.stays.is_none() && !self.finished)
     }
+
+    /// Whether it runs, or is about to, and its deletion was not requested.
+    pub fn is_unasked(&self) -> bool {
+        !self.terminating && !self.finished
+    }
 }
 
 /// Why a pod stays on a node that is silent.

@@ -225,9 +225,11 @@ impl Cluster {
         pods: &PodsOf,
     ) -> Result<Listed<(Vec<RawPod>, Vec<PodSummary>)>> {
         let take = |(terminating, unasked): &mut (Vec<_>, Vec<_>), pod: RawPod| {
-            unasked.extend(pod.unasked());
-            if pod.metadata.terminating() {
+            let summary = pod.summary();
+            if summary.terminating {
                 terminating.push(pod.lean());
+            } else if summary.is_unasked() {
+                unasked.push(summary);
             }
         };
         self.pods(pods, take).await

@@ -215,14 +215,6 @@ impl RawPod {
             .map_or(Some(DEFAULT_SECONDS), |it| it.seconds)
     }
 
-    /// What there is to know about one that runs on a node that may be dead; `None` where it is finished or Terminating.
-    pub fn unasked(&self) -> Option<PodSummary> {
-        if self.metadata.terminating() || self.status.finished() {
-            return None;
-        }
-        Some(self.summary())
-    }
-
     /// What there is to know about a pod that is not Terminating, or not only that.
     pub fn summary(&self) -> PodSummary {
         let Self {

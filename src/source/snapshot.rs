@@ -91,9 +91,7 @@ pub struct Saved {
     /// Nodes that have a pod.
     pod_namespaces: BTreeSet<String>,
     every_pod: bool,
-    /// By node, the pods whose deletion was not requested.
-    unasked: BTreeMap<String, Vec<PodSummary>>,
-    /// The pods that use claims; all, where every pod is kept.
+    /// The pods that use claims, or whose node may not be Ready; all, where every pod is kept.
     summaries: Vec<PodSummary>,
     newest: Option<Timestamp>,
     /// Objects that could not be read, with the cause.
@@ -216,17 +214,15 @@ impl Saved {
     fn keep_pod(&mut self, mut pod: RawPod) {
         let node = pod.node();
         self.pod_namespaces.insert(pod.metadata.namespace.clone());
-        // Why its deletion was not requested, unless its node is known to be Ready: kubectl prints the nodes first.
+        // Unless its node is known to be Ready, a pod of it may have to be evicted: kubectl prints the nodes first.
         let down = |name: &String| {
             let node = self.get::<RawNode>("", name);
             node.is_none_or(|node| node.ready() != Ready::True)
         };
-        if let (Some(node), Some(unasked)) = (node.clone().filter(down), pod.unasked()) {
-            self.unasked.entry(node).or_default().push(unasked);
-        }
-        let user = pod.summary();
-        if self.every_pod || !user.claims.is_empty() {
-            self.summaries.push(user);
+        let summary = pod.summary();
+        let may_stay = summary.is_unasked() && node.as_ref().is_some_and(down);
+        if self.every_pod || !summary.claims.is_empty() || may_stay {
+            self.summaries.push(summary);
         }
         if self.every_pod || pod.metadata.terminating() {
             pod.metadata.drop_idle();
@@ -456,19 +452,17 @@ impl Source for Saved {
             PodsOf::Node(name) => Some(name.clone()),
             _ => None,
         };
-        let mut unasked = node
-            .as_ref()
-            .and_then(|name| self.unasked.get(name))
-            .cloned()
-            .unwrap_or_default();
-        // A file may hold a pod twice.
-        unasked.sort_unstable();
-        unasked.dedup();
+        let unasked = self
+            .summaries
+            .iter()
+            .filter(|pod| node.is_some() && pod.node == node && pod.is_unasked())
+            .cloned();
         let mut terminating = self.pods_of(node.as_deref());
         terminating.retain(|pod| pod.metadata.terminating());
         Ok(PodsFound {
             terminating,
-            unasked,
+            // A file may hold a pod twice.
+            unasked: unasked.sorted_unstable().dedup().collect(),
             whole: !self.any_malformed::<RawPod>(),
         })
     }

@@ -163,8 +163,8 @@ impl<S: Source> Source for Supposed<'_, S> {
             let summary = pod.summary();
             if summary.evicted() {
                 terminating.push(pod.supposed());
-            } else {
-                unasked.extend(pod.unasked());
+            } else if summary.is_unasked() {
+                unasked.push(summary.clone());
             }
             self.summaries.borrow_mut().push(summary);
         }
