@@ -420,6 +420,8 @@ fn a_run_that_fails_keeps_the_series_that_it_does_not_know() {
     );
     assert_eq!(value(&nothing_seen, "pod_reaper_exit_code"), "1");
     assert_eq!(series(&nothing_seen), series(&whole));
+    let exit_codes = nothing_seen.matches("# TYPE pod_reaper_exit_code ");
+    assert_eq!(exit_codes.count(), 1, "{nothing_seen}");
     let failed = metrics(Exit::Incomplete, Some(&quiet(&settings)), "03");
     assert_eq!(
         (success(&failed), value(&failed, manual)),
