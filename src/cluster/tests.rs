@@ -1,6 +1,6 @@
 //! Tests of how an answer is interpreted, without a server.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{convert::Infallible, error::Error, fmt, time::Duration};
 
 use pod_reaper_test_support::{
     samples::pod,
@@ -10,13 +10,13 @@ use pod_reaper_test_support::{
 use expect_test::expect;
 use http::StatusCode;
 use jiff::Timestamp;
-use kube::client::AuthError;
+use kube::client::{AuthError, Body};
 use rustls::CertificateError;
 use rustls::pki_types::{ServerName, UnixTime};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::selector::NodeSelectors;
+use crate::{kubernetes::RawPod, selector::NodeSelectors};
 
 use super::{
     failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, TRIES, status_of},
@@ -258,6 +258,34 @@ async fn no_pause_between_tries_outlasts_the_run() {
         "the last answer, not a request without time"
     );
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
+}
+
+/// Anything would parse, since every field of the raw types may be absent.
+#[tokio::test]
+async fn a_response_that_is_not_what_was_asked_for_is_refused() {
+    let asked = async |body: &'static str| {
+        let serve = move |_| async move {
+            let body = body.as_bytes().to_vec();
+            Ok::<_, Infallible>(http::Response::new(Body::from(body)))
+        };
+        let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+        let client = Client::new(tower::service_fn(serve), "default");
+        let cluster = Cluster::new(client, stop, NodeSelectors::default());
+        let listed = cluster.pod_uids("n").await.map(drop);
+        let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
+        let rows = cluster.scan().await.map(drop);
+        [listed, found, rows].map(|it| it.err().map_or("none".to_owned(), |it| it.to_string()))
+    };
+    let unread = |why: &str| format!("the answer could not be read: {why}");
+    let another = r#"{"kind": "Pod", "metadata": {"name": "b"}, "items": []}"#;
+    let [listed, found, rows] = asked(another).await;
+    assert_eq!(listed, unread("it is not a list"));
+    assert_eq!(found, unread("it is not the object that was asked for"));
+    assert_eq!(rows, unread("the table has no column Name"));
+    let table = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "Status"}, {"name": "Roles"}],
+        "rows": [{"cells": ["n", "Ready"]}]}"#;
+    let [_, _, rows] = asked(table).await;
+    assert_eq!(rows, unread("a row of the table lacks a cell"));
 }
 
 /// A server with two pods on the node `n`, one a page, and a client of it.

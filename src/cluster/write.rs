@@ -25,8 +25,6 @@ use crate::{
 
 /// For how long a look at a node permits writes to its pods: 5 s, less what cancelling may take.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
-/// Reason of the `DisruptionTarget` condition.
-const CONDITION_REASON: &str = "DeletionByPodReaper";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
@@ -112,7 +110,7 @@ impl Cluster {
                 "conditions": [{
                     "type": "DisruptionTarget",
                     "status": "True",
-                    "reason": CONDITION_REASON,
+                    "reason": "DeletionByPodReaper",
                     "message": "The pod was stuck Terminating on a node that is not ready",
                     "lastTransitionTime": node.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
                 }],
