@@ -67,33 +67,34 @@ impl<'a> NodeFailure<'a> {
             return Some("its time lies in the future".to_owned());
         }
         let node = self.node;
-        let of_pod = self.pod.map(|pod| {
-            [
-                ("the pod was made", pod.created),
-                ("the pod's deletion was asked for", pod.deletion_requested()),
-            ]
-        });
-        let mut before = [
+        let mut before = vec![
             ("the node was made", node.created),
             ("the node became NotReady", node.not_ready_since(self.now)),
-        ]
-        .into_iter()
-        .chain(of_pod.into_iter().flatten())
-        .chain(claim.map(|claim| ("the claim was made", claim.created)));
-        let not_before = before.find_map(|(what, when)| match when {
-            Some(when) if when < at => None,
-            Some(_) => Some(format!("it is not later than the moment when {what}")),
-            None => Some(format!("it is not known when {what}")),
-        });
-        let heard = || {
-            let last = node.last_heard()?;
-            (last.at > at).then(|| "the node's machine was heard after it".to_owned())
+        ];
+        if let Some(pod) = self.pod {
+            before.extend([
+                ("the pod was made", pod.created),
+                ("the pod's deletion was asked for", pod.deletion_requested()),
+            ]);
+        }
+        before.extend(claim.map(|claim| ("the claim was made", claim.created)));
+        for (what, when) in before {
+            match when {
+                Some(when) if when < at => {}
+                Some(_) => {
+                    return Some(format!("it is not later than the moment when {what}"));
+                }
+                None => return Some(format!("it is not known when {what}")),
+            }
+        }
+        let why = if node.last_heard().is_some_and(|last| last.at > at) {
+            "the node's machine was heard after it"
+        } else if self.may_live() {
+            "the node's machine lives, or may"
+        } else {
+            return None;
         };
-        let lives = || {
-            self.may_live()
-                .then(|| "the node's machine lives, or may".to_owned())
-        };
-        not_before.or_else(heard).or_else(lives)
+        Some(why.to_owned())
     }
 
     /// Whether the answer on the node counts.
@@ -128,24 +129,22 @@ impl<'a> NodeFailure<'a> {
 
     /// The answers on the pod, its claims and its node.
     pub fn answers(&self) -> Vec<Answer> {
-        let answer = |annotation, on, name: &str, value: &String, claim| Answer {
+        let (node, pod) = (self.node, self.pod);
+        let of_node = node.powered_off.as_ref();
+        let of_node = of_node.map(|value| (POWERED_OFF, "node", node.name.as_str(), value, None));
+        let of_pod =
+            pod.and_then(|pod| Some((REAP, "pod", pod.name.as_str(), pod.reap.as_ref()?, None)));
+        let of_claims = self.bound_claims().filter_map(|(name, claim)| {
+            Some((GIVE_UP, "pvc", name, claim.give_up.as_ref()?, Some(claim)))
+        });
+        let all = of_node.into_iter().chain(of_pod).chain(of_claims);
+        all.map(|(annotation, on, name, value, claim)| Answer {
             annotation,
             on,
             name: name.to_owned(),
             value: value.clone(),
             inert: self.inert(value, claim),
-        };
-        let of_node = self.node.powered_off.iter();
-        let of_node =
-            of_node.map(|value| answer(POWERED_OFF, "node", &self.node.name, value, None));
-        let of_pod = self
-            .pod
-            .and_then(|pod| pod.reap.as_ref().zip(Some(&pod.name)))
-            .map(|(value, name)| answer(REAP, "pod", name, value, None));
-        let of_claims = self.bound_claims().filter_map(|(name, claim)| {
-            let value = claim.give_up.as_ref()?;
-            Some(answer(GIVE_UP, "pvc", name, value, Some(claim)))
-        });
-        of_node.chain(of_pod).chain(of_claims).collect()
+        })
+        .collect()
     }
 }
