@@ -30,9 +30,19 @@ async fn reaped(
     more: &str,
     fate: impl FnMut(&Request) -> Fate + Send + 'static,
 ) -> (Vec<(String, &'static str)>, Vec<String>) {
-    let objects = objects(&with(yaml(CLUSTER), yaml(more)));
+    reaped_later(more, "{}", fate).await
+}
+
+/// The same, where the cluster has changed by `later` after it was judged.
+async fn reaped_later(
+    more: &str,
+    later: &str,
+    fate: impl FnMut(&Request) -> Fate + Send + 'static,
+) -> (Vec<(String, &'static str)>, Vec<String>) {
+    let cluster = with(yaml(CLUSTER), yaml(more));
     let settings = audit();
-    let (facts, plan) = judged(&settings, &objects);
+    let (facts, plan) = judged(&settings, &objects(&cluster));
+    let objects = objects(&with(cluster, yaml(later)));
     let server = Server::with_faults(Objects::new(facts.now, objects), fate);
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
@@ -61,6 +71,20 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
     let codes = codes.iter().map(|(uid, code)| format!("{uid} {code}"));
     let expected = ["uid-shop-free-0 deleted", "uid-shop-held-0 unverified"];
     assert_eq!(codes.collect::<Vec<_>>(), expected);
+}
+
+/// A pod's volumes never change. Were there another claim, nothing would be known about it.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
+    let changed = |spec: &str| {
+        format!("Pod shop/free-0: {{metadata: {{resourceVersion: '2'}}, spec: {spec}}}")
+    };
+    let claim = "{volumes: [{name: late, persistentVolumeClaim: {claimName: late}}]}";
+    for (later, expected) in [(changed("{}"), "deleted"), (changed(claim), "changed")] {
+        let judged = "Pod shop/free-0: {metadata: {resourceVersion: '1'}}";
+        let (codes, _) = reaped_later(judged, &later, |_| Fate::default()).await;
+        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{later}");
+    }
 }
 
 /// Each look makes an old API server read every pod of the cluster.
