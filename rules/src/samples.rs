@@ -20,6 +20,18 @@ fn an_hour_ago() -> Timestamp {
     now() - SignedDuration::from_hours(1)
 }
 
+/// What the program does where no option is set.
+pub fn policy() -> Policy {
+    let ten_minutes = SignedDuration::from_mins(10);
+    Policy {
+        reap_older_than: ten_minutes,
+        node_not_ready_for: ten_minutes,
+        kubelet_alive: KubeletAlive::HoldUnique,
+        manual_owner_kinds: Vec::new(),
+        reap_scratch: false,
+    }
+}
+
 /// ds06, an hour after it died.
 pub fn node() -> NodeFacts {
     NodeFacts {
@@ -130,16 +142,8 @@ impl Scene {
     /// The pod of [`pod`] on the node of [`node`], unlike them as the words say, which a semicolon parts. A word about a claim
     /// is about the last one. A time is an age, or lies ahead where it is negative.
     pub fn of(words: &str) -> Self {
-        let ten_minutes = SignedDuration::from_mins(10);
-        let policy = Policy {
-            reap_older_than: ten_minutes,
-            node_not_ready_for: ten_minutes,
-            kubelet_alive: KubeletAlive::HoldUnique,
-            manual_owner_kinds: Vec::new(),
-            reap_scratch: false,
-        };
         let mut scene = Self {
-            policy,
+            policy: policy(),
             node: Some(NodeRead::Known(node())),
             pod: pod(),
         };

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     notices,
-    types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
+    types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
     advice::{Advice, Adviser, Kubectl, Step},
@@ -16,7 +16,6 @@ use crate::{
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
     limits::{Hold, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
-    selector::NodeSelector,
     settings::Settings,
     words::{joined, natural},
 };
@@ -77,7 +76,7 @@ impl Report {
             cluster: facts.place.clone(),
             snapshot: settings.task.snapshot(),
             judged_at: facts.now,
-            settings: SettingsEntry::from(settings),
+            settings: settings.into(),
             guard: settings.guard(),
             breaker: plan.hold.as_ref().map(|hold| BreakerEntry {
                 in_common: in_common(facts),
@@ -100,29 +99,6 @@ impl Report {
             unseen: facts.unseen.clone(),
             notices: notices::of_run(settings, facts, plan),
             exit: entries.exit(),
-        }
-    }
-}
-
-impl From<&Settings> for SettingsEntry {
-    fn from(settings: &Settings) -> Self {
-        let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(ToString::to_string);
-        let typed =
-            |selectors: &[NodeSelector]| joined(selectors.iter().map(NodeSelector::typed), ";");
-        Self {
-            namespace_regex: regex(&settings.namespaces.include),
-            namespace_exclude_regex: regex(&settings.namespaces.exclude),
-            reap_older_than_seconds: settings.policy.reap_older_than.as_secs(),
-            node_not_ready_for_seconds: settings.policy.node_not_ready_for.as_secs(),
-            kubelet_alive: settings.policy.kubelet_alive,
-            manual_owner_kinds: settings.policy.manual_owner_kinds.clone(),
-            reap_scratch: settings.policy.reap_scratch,
-            max_deletes: settings.limits.max_deletes.unwrap_or(0),
-            max_not_ready_percent: settings.limits.max_not_ready_percent,
-            leaf_node_selector: typed(&settings.node_selectors.leaf),
-            fenced_node_selector: typed(&settings.node_selectors.fenced),
-            wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
-            all: settings.all,
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 pub use pod_reaper_test_support::samples::{
     annotated, claim, due, held_by, lease, namespace, node, objects, pod, using, volume, yaml,
 };
+use rules::samples::policy;
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
     cli::{Form, LogFormat, MetricsTo, Output},
-    decide::{KubeletAlive, Policy},
     facts::{ClusterFacts, Uid},
     limits::{Limits, Plan},
     outcome::Outcome,
@@ -25,7 +25,6 @@ use crate::{
 };
 
 pub fn audit() -> Settings {
-    let minutes = SignedDuration::from_mins(10);
     Settings {
         command: crate::cli::Command::Run,
         task: Task::Audit {
@@ -33,13 +32,7 @@ pub fn audit() -> Settings {
             now: None,
         },
         namespaces: NamespaceFilter::default(),
-        policy: Policy {
-            reap_older_than: minutes,
-            node_not_ready_for: minutes,
-            kubelet_alive: KubeletAlive::HoldUnique,
-            manual_owner_kinds: Vec::new(),
-            reap_scratch: false,
-        },
+        policy: policy(),
         limits: Limits {
             max_deletes: None,
             max_not_ready_percent: 55,

@@ -12,7 +12,9 @@ use crate::{
     exit::Exit,
     facts::{Attachment, Heard, Owner, ReadError, Ready, whole_seconds},
     outcome::{OutcomeCode, Replacement, ReplacementState},
-    settings::{GuardCode, ModeCode},
+    selector::NodeSelector,
+    settings::{GuardCode, ModeCode, Settings},
+    words::joined,
 };
 
 in_json! {
@@ -231,4 +233,27 @@ impl Group {
 )]
 fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(ready.map_or("unread", Ready::as_str))
+}
+
+impl From<&Settings> for SettingsEntry {
+    fn from(settings: &Settings) -> Self {
+        let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(ToString::to_string);
+        let typed =
+            |selectors: &[NodeSelector]| joined(selectors.iter().map(NodeSelector::typed), ";");
+        Self {
+            namespace_regex: regex(&settings.namespaces.include),
+            namespace_exclude_regex: regex(&settings.namespaces.exclude),
+            reap_older_than_seconds: settings.policy.reap_older_than.as_secs(),
+            node_not_ready_for_seconds: settings.policy.node_not_ready_for.as_secs(),
+            kubelet_alive: settings.policy.kubelet_alive,
+            manual_owner_kinds: settings.policy.manual_owner_kinds.clone(),
+            reap_scratch: settings.policy.reap_scratch,
+            max_deletes: settings.limits.max_deletes.unwrap_or(0),
+            max_not_ready_percent: settings.limits.max_not_ready_percent,
+            leaf_node_selector: typed(&settings.node_selectors.leaf),
+            fenced_node_selector: typed(&settings.node_selectors.fenced),
+            wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
+            all: settings.all,
+        }
+    }
 }
