@@ -254,6 +254,13 @@ impl Cli {
                 .map(|name| format!("^{}$", regex::escape(name)));
             common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
         }
+        // An installation of 0.2.0 may still have it. What it protected must not be deleted by the way.
+        let gone = std::env::var("UNREACHABLE_ONLY").unwrap_or_default();
+        if !["", "false"].contains(&gone.to_ascii_lowercase().as_str()) {
+            return Err(
+                "UNREACHABLE_ONLY no longer exists; remove it, and set KUBELET_ALIVE=hold to keep what it did".to_owned(),
+            );
+        }
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.
         if common.snapshot.is_some() {

@@ -10,7 +10,7 @@ use crate::facts::LeafKind::{self, Edge, Kosmos, Virtual};
 pub const KOSMOS_PREFIX: &str = "kosmos-";
 
 /// What its nodes are, who makes them, and their marks: where each is, and how it looks. `KEY` alone has any value. `…` stands
-/// for anything but nothing, `#` for a number.
+/// for anything, as a whole value for anything but nothing; `#` for a number.
 pub const MARKS: [(LeafKind, &str, &[&str]); 15] = [
     (
         Kosmos,
@@ -135,7 +135,7 @@ pub fn looks_like(text: &str, pattern: &str) -> bool {
     let mut rest = pattern.chars();
     match rest.next() {
         None => text.is_empty(),
-        Some('…') => (1..=text.len())
+        Some('…') => (0..=text.len())
             .filter_map(|at| text.get(at..))
             .any(|text| looks_like(text, rest.as_str())),
         Some('#') => {
@@ -192,12 +192,14 @@ mod tests {
         expect_test::expect_file!["../../docs/leaf-nodes.md"].assert_eq(&made);
     }
 
-    /// A mark that is misspelled would be on no node.
+    /// A mark that is misspelled would be on no node. A program that was built without a version ends in nothing.
     #[test]
     fn each_mark_of_the_table_is_looked_for() {
-        for mark in MARKS.iter().flat_map(|(_, _, marks)| *marks) {
+        let marks = MARKS.iter().flat_map(|(_, _, marks)| *marks);
+        for (mark, anything) in marks.cartesian_product(["x", ""]) {
             let (place, looks) = mark.rsplit_once(' ').expect("a place");
-            let looks = looks.replace('…', "x").replace('#', "15");
+            let looks = looks.replace("=…", "=x").replace('…', anything);
+            let looks = looks.replace('#', "15");
             let (key, value) = looks.split_once('=').unwrap_or((&looks, ""));
             let node = match place {
                 "label" => json!({"metadata": {"labels": {key: value}}}),

@@ -295,7 +295,8 @@ impl RawNode {
     fn mark(&self, mark: &str) -> Option<String> {
         let (place, looks) = mark.rsplit_once(' ')?;
         let (key, wanted) = looks.split_once('=').unwrap_or((looks, ""));
-        let is = |value: &&String| wanted.is_empty() || looks_like(value, wanted);
+        let is =
+            |value: &&String| wanted.is_empty() || !value.is_empty() && looks_like(value, wanted);
         let annotations = &self.metadata.annotations;
         let said = match place {
             "label" => {

@@ -181,6 +181,14 @@ fn row(pod: &PodEntry) -> Entry {
         (_, Verdict::Manual) => Tone::Bad,
         (_, Verdict::Reap) => Tone::Strong,
     };
+    let harm = match pod.reason {
+        ReasonCode::Scratch => Some("Destroys scratch"),
+        ReasonCode::Answered => Some("Answered"),
+        _ => None,
+    };
+    // Pods with which more goes are not folded with the others.
+    let code = tag.map(|(_, code)| code);
+    let kind = code.or(harm.map(|_| pod.reason.as_str()));
     let mut entry = Entry::of_pod(
         &pod.namespace,
         &pod.name,
@@ -192,12 +200,8 @@ fn row(pod: &PodEntry) -> Entry {
         verdict: Some(pod.verdict),
         overdue: Some(pod.overdue_seconds),
         tag: tag.map(|(of, code)| Tag { of, code }),
-        kind: after("", tag.map(|(_, code)| code)) + &after(", replacement ", state),
-        harm: match pod.reason {
-            ReasonCode::Scratch => Some("Destroys scratch"),
-            ReasonCode::Answered => Some("Answered"),
-            _ => None,
-        },
+        kind: after("", kind) + &after(", replacement ", state),
+        harm,
         tone,
         blocks: says.into_iter().chain(replacement).collect(),
         ..entry

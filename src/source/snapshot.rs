@@ -462,7 +462,10 @@ impl Source for Saved {
         Ok(PodsFound {
             terminating,
             // A file may hold a pod twice.
-            unasked: unasked.sorted_unstable().dedup().collect(),
+            unasked: unasked
+                .sorted_unstable()
+                .dedup_by(|a, b| a.uid == b.uid)
+                .collect(),
             whole: !self.any_malformed::<RawPod>(),
         })
     }
