@@ -237,7 +237,7 @@ entry! {
         // seen.
         #[serde(serialize_with = "whole_seconds")]
         pub at: Timestamp,
-        /// How often that source writes, with what it may be late: for so long silence means nothing.
+        /// How often that source writes, its usual delay included: a shorter silence means nothing.
         #[serde(skip)]
         pub period: SignedDuration,
     }
@@ -457,7 +457,7 @@ pub struct PodFacts {
     /// The claim templates of its `StatefulSet`, where that was read: sets of equal ones are one workload if their names are
     /// numbers of one series.
     pub templates: Option<String>,
-    /// The claims it uses. Of all or of none of them something was asked.
+    /// The claims it uses. Either each of them was looked up, or none.
     pub claims: Vec<ClaimFacts>,
     /// Its first volume that is neither a claim nor of a kind that two pods may use at once, as a phrase.
     pub own_volume: Option<String>,

@@ -304,9 +304,8 @@ impl Pods {
     }
 }
 
-/// Counts the real nodes: the rows leave the breaker something to judge when more than two are not Ready, or none is known
-/// to be one that pods could start on. One without a Terminating pod may have been put away; `busy` says which of those
-/// that were listed have one.
+/// Counts the real nodes, for the breaker. That is needed where more than two are not Ready, or where no node is known on which
+/// pods could start. A node without a Terminating pod may have been put away: `busy` says which of the listed nodes have one.
 async fn take_census(
     source: &impl Source,
     now: Timestamp,

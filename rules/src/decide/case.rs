@@ -135,7 +135,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The same, for a rule that needs it: no such rule is ever passed without a look at the node.
+    /// The failure of its node, for a rule that needs it. A node that could not be read lets no pod pass such a rule.
     pub(super) fn its_node(&self) -> Result<NodeFailure<'a>, NoReason> {
         self.failure().ok_or_else(|| {
             if self.nowhere() {
@@ -146,7 +146,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// What its claims bind it to, for a rule that needs it: nor is such a rule ever passed where nothing was asked about them.
+    /// What its claims bind it to, for a rule that needs it. Claims that were not looked up let no pod pass such a rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
         let (failure, claims) = (self.its_node()?, &self.pod.claims);
         if claims.iter().any(|it| it.state == ClaimState::Unasked) {

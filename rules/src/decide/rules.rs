@@ -75,7 +75,8 @@ macro_rules! rules {
     };
 }
 
-// The stage, the reasons, the question, and what answers it.
+// The stage, the reasons, the question, and what answers it. A rule looks at none of the others, with two exceptions: rule 13
+// gives claims up only where no later rule would keep the pod, and rule 18 asks whether an answer let the pod pass.
 rules! {
     Node: MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
     Node: OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;

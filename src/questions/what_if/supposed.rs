@@ -103,7 +103,7 @@ impl<S: Source> Supposed<'_, S> {
 }
 
 fn die(node: &mut NodeFacts) {
-    // One that is Ready is heard until it dies, and so later than any mark was set.
+    // A Ready node is heard until it dies, which is later than any mark on it was set.
     let heard = node.last_heard().map(|heard| heard.at);
     let refuted = node.ready == Ready::True && heard.is_some();
     node.fenced
