@@ -1,6 +1,9 @@
 //! The claims of pods: what has to be asked about them, and the facts that are made of the answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem::take,
+};
 
 use itertools::Itertools as _;
 
@@ -86,10 +89,11 @@ impl Found {
         let claim = |(namespace, name): Key| async move { source.claim(&namespace, &name).await };
         self.claims = each(claims, claim).await;
         for pod in due {
-            let seen = pod.clone();
-            for claim in &mut pod.claims {
-                self.note(&seen, claim);
+            let mut claims = take(&mut pod.claims);
+            for claim in &mut claims {
+                self.note(pod, claim);
             }
+            pod.claims = claims;
         }
     }
 
@@ -132,11 +136,12 @@ impl Found {
         }
         self.read_sets(source, sets).await;
         for (asks, pod) in due {
-            let seen = pod.clone();
-            for claim in &mut pod.claims {
-                claim.users = self.other_users(&seen, &claim.name);
-                claim.renewed = Some(self.renewed(&seen, &claim.name, asks));
+            let mut claims = take(&mut pod.claims);
+            for claim in &mut claims {
+                claim.users = self.other_users(pod, &claim.name);
+                claim.renewed = Some(self.renewed(pod, &claim.name, asks));
             }
+            pod.claims = claims;
             pod.templates = self
                 .set_of(pod)
                 .and_then(|set| set.as_ref().ok()?.as_ref())
