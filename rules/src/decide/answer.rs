@@ -3,6 +3,8 @@
 //! An answer is bound to one failure by its time: everything that it is about was there before, and nothing was heard
 //! since. Pasted late, or left behind, it is inert.
 
+use std::fmt;
+
 use jiff::Timestamp;
 
 use super::Policy;
@@ -31,6 +33,19 @@ entry! {
         pub value: String,
         /// Why it counts for nothing, as a phrase; null where it counts.
         pub inert: Option<String>,
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            annotation,
+            on,
+            name,
+            value,
+            ..
+        } = self;
+        write!(formatter, "{annotation}={value} on {on} {name}")
     }
 }
 

@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 
 use super::Explanation;
 use crate::{
-    decide::{Answer, Evaluation, ReasonCode},
+    decide::{Evaluation, ReasonCode},
     report::{
         page::{Block, Entry, Page, Section, Tone, paragraphs, unread},
         phrases,
@@ -75,15 +75,8 @@ pub(super) fn page(answer: &Explanation) -> Page {
 /// What people have answered, and what the rules saw; first those that hold besides the one that decides.
 fn facts_of(answer: &Explanation) -> Vec<Block> {
     let answers = answer.answers.iter().map(|answer| {
-        let Answer {
-            annotation,
-            on,
-            name,
-            value,
-            inert,
-        } = answer;
-        let counts = after(" for nothing: ", inert.as_ref());
-        format!("Answer {annotation}={value} on {on} {name}: it counts{counts}.")
+        let counts = after(" for nothing: ", answer.inert.as_ref());
+        format!("Answer {answer}: it counts{counts}.")
     });
     let rules = answer
         .rules

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{Answer, NodeFailure, Policy, ReasonCode, Verdict, same_kind},
+    decide::{NodeFailure, Policy, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeFacts, NodeRead, PodSummary, Ready, Stay},
     limits::{Judged, Limit, Plan},
     report::build::answers_of,
@@ -230,21 +230,16 @@ fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<
                 _ => (judged.pod.namespace.as_str(), answer),
             })
     });
-    all.sorted().dedup().filter_map(|(namespace, answer)| {
-        let command = kubectl.withdraw(&answer, namespace);
-        let Answer {
-            annotation,
-            on,
-            name,
-            value,
-            inert,
-        } = answer;
-        let detail = format!(
-            "The answer {annotation}={value} on {on} {name} counts for nothing: {}. Take it away: {command}",
-            inert?
-        );
-        Some(NoticeEntry::about(NoticeCode::AnswerInert, None, 1, detail))
-    }).collect()
+    all.sorted()
+        .dedup()
+        .filter_map(|(namespace, answer)| {
+            let command = kubectl.withdraw(&answer, namespace);
+            let why = answer.inert.as_ref()?;
+            let detail =
+                format!("The answer {answer} counts for nothing: {why}. Take it away: {command}");
+            Some(NoticeEntry::about(NoticeCode::AnswerInert, None, 1, detail))
+        })
+        .collect()
 }
 
 /// The control plane nodes of which nobody knows whether their API server lives.
