@@ -1,6 +1,6 @@
 //! One run, from facts to report. The steps are those of the design, in order.
 
-use std::{cell::Cell, collections::BTreeMap};
+use std::cell::Cell;
 
 use itertools::Itertools as _;
 use jiff::SignedDuration;
@@ -12,11 +12,10 @@ use crate::{
     console::{prompt, terminal::status},
     execute::{execute, replacements},
     exit::{CouldNotRun, Result},
-    facts::{ClusterFacts, PodFacts, Uid},
-    limits::Plan,
-    notify::events::{self, RunRecord},
+    facts::PodFacts,
+    notify::events,
     outcome::{Outcome, OutcomeCode},
-    report::Report,
+    report::{Report, RunRecord},
     selector::Target,
     settings::{Mode, Settings, Task},
     source::{
@@ -44,19 +43,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let saved = stop.or_stopped(saved).await?;
             begin();
             let gathered = saved.gather(&settings.wanted())?;
-            let plan = Plan::new(
-                &gathered.facts,
-                gathered.pods,
-                &settings.policy,
-                &settings.limits,
-            );
-            Ok(Report::new(
-                settings,
-                &gathered.facts,
-                &plan,
-                &BTreeMap::new(),
-                &BTreeMap::new(),
-            ))
+            Ok(RunRecord::new(settings, gathered).report())
         }
         Task::Reap { target, mode } => {
             let mode = agreed(*mode, target)?;
@@ -101,31 +88,20 @@ pub async fn run_on(
     };
     let (gathered, ()) = stop.or_stopped(gathered).await?;
     // 4. and 5. Decide each pod, then limit the run.
-    let plan = Plan::new(
-        &gathered.facts,
-        gathered.pods,
-        &settings.policy,
-        &settings.limits,
-    );
+    let mut run = RunRecord::new(settings, gathered);
     // 6. and 7. Delete, and look whether it worked.
-    let outcomes = act(settings, cluster, stop, mode, &gathered.facts, &plan).await;
-    let outcome = |pod: &PodFacts| outcomes.get(&pod.uid).map(Outcome::code);
+    act(&mut run, cluster, stop, mode).await;
     let gone = |pod: &&PodFacts| {
+        let outcome = run.outcomes.get(&pod.uid).map(Outcome::code);
         matches!(mode, Mode::Delete { .. })
-            && matches!(outcome(pod), Some(OutcomeCode::Deleted | OutcomeCode::Gone))
+            && matches!(outcome, Some(OutcomeCode::Deleted | OutcomeCode::Gone))
     };
-    let reaped = plan.reaps().filter(gone).collect_vec();
+    let reaped = run.plan.reaps().filter(gone).collect_vec();
     let wait = settings.wait_for_replacements;
     let settled = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
-    let replacements = replacements(cluster, stop, &reaped, wait, &settled).await;
+    run.replacements = replacements(cluster, stop, &reaped, wait, &settled).await;
     status("");
-    Ok(Report::new(
-        settings,
-        &gathered.facts,
-        &plan,
-        &outcomes,
-        &replacements,
-    ))
+    Ok(run.report())
 }
 
 /// Has the guard prove itself, where it is required and something may be written.
@@ -152,33 +128,29 @@ async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<()>
     Ok(())
 }
 
-/// Steps 6 and 7, as far as `mode` goes: the outcome of each pod that is to be reaped, by UID.
-async fn act(
-    settings: &Settings,
-    cluster: &Cluster,
-    stop: &Stop,
-    mode: Mode,
-    facts: &ClusterFacts,
-    plan: &Plan,
-) -> BTreeMap<Uid, Outcome> {
+/// Steps 6 and 7, as far as `mode` goes: every pod that is to be reaped gets an outcome. What was done is written as Events.
+async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, stop: &Stop, mode: Mode) {
     let since = Instant::now();
-    let pods = plan.reaps().collect_vec();
+    let pods = run.plan.reaps().collect_vec();
     let all = |outcome: Outcome| {
         pods.iter()
             .map(|pod| (pod.uid.clone(), outcome.clone()))
             .collect()
     };
-    let planned = || Report::new(settings, facts, plan, &BTreeMap::new(), &BTreeMap::new());
     let write = match mode {
-        Mode::ClientDryRun => return all(Outcome::WouldDelete),
+        Mode::ClientDryRun => {
+            run.outcomes = all(Outcome::WouldDelete);
+            return;
+        }
         Mode::ServerDryRun => WriteMode::DryRun,
         Mode::Delete { ask: true }
-            if !pods.is_empty() && !prompt::confirm(&cluster.place, &planned(), stop).await =>
+            if !pods.is_empty() && !prompt::confirm(&cluster.place, &run.report(), stop).await =>
         {
             let interrupted = stop
                 .reason()
                 .map(|why| Outcome::Interrupted(why.to_owned()));
-            return all(interrupted.unwrap_or(Outcome::WouldDelete));
+            run.outcomes = all(interrupted.unwrap_or(Outcome::WouldDelete));
+            return;
         }
         Mode::Delete { .. } => WriteMode::Real,
     };
@@ -187,21 +159,11 @@ async fn act(
         done.set(done.get() + 1);
         status(&format!("{} of {} pods", done.get(), pods.len()));
     };
-    let outcomes = execute(cluster, stop, &settings.policy, write, facts, &pods, &step).await;
-    if write == WriteMode::Real && settings.events {
+    let (policy, facts) = (&run.settings.policy, &run.facts);
+    run.outcomes = execute(cluster, stop, policy, write, facts, &pods, &step).await;
+    if write == WriteMode::Real && run.settings.events {
         let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
-        events::write(
-            cluster,
-            stop,
-            &RunRecord {
-                facts,
-                plan,
-                outcomes: &outcomes,
-                at,
-            },
-        )
-        .await;
+        events::write(cluster, stop, run, at).await;
     }
-    outcomes
 }

@@ -9,7 +9,10 @@ use pod_reaper_test_support::{
 
 use super::*;
 use crate::{
-    report::samples::{audit, judged, run},
+    report::{
+        RunRecord,
+        samples::{audit, judged, run},
+    },
     selector::{NodeSelectors, Target},
     settings::Mode,
 };
@@ -41,7 +44,7 @@ async fn reaped_later(
 ) -> (Vec<(String, &'static str)>, Vec<String>) {
     let cluster = with(yaml(CLUSTER), yaml(more));
     let settings = audit();
-    let (facts, plan) = judged(&settings, &objects(&cluster));
+    let RunRecord { facts, plan, .. } = judged(&settings, &objects(&cluster));
     let objects = objects(&with(cluster, yaml(later)));
     let server = Server::with_faults(Objects::new(facts.now, objects), fate);
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));

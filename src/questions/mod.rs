@@ -31,16 +31,17 @@ use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use crate::{
-    advice::{Advice, Adviser, Step},
+    advice::{Advice, Step},
     decide::{ReasonCode, Verdict},
-    facts::ClusterFacts,
-    limits::{Judged, Plan},
+    exit::Exit,
+    facts::{ClusterFacts, ReadError},
+    limits::Judged,
     report::{
-        VERSION, in_json, notes,
-        page::{Block, Tone},
+        RunRecord, VERSION, in_json,
+        page::{self, Block, Section, Tone},
     },
     settings::Settings,
-    words::{after, joined},
+    words::after,
 };
 
 in_json! {
@@ -63,7 +64,7 @@ in_json! {
 }
 
 in_json! {
-    /// What every answer begins with.
+    /// What all of them say.
     #[derive(Default)]
     pub struct Head {
         /// Version of this form.
@@ -74,16 +75,32 @@ in_json! {
         pub snapshot: Option<String>,
         /// The moment of the facts.
         pub judged_at: Timestamp,
+        /// What could not be read.
+        pub errors: Vec<ReadError>,
+        /// What the source does not show, as sentences.
+        pub unseen: Vec<String>,
+        /// 0, or 3 where something could not be read.
+        #[serde(rename = "exitCode")]
+        pub exit: Exit,
     }
 }
 
 impl Head {
-    fn new(settings: &Settings, facts: &ClusterFacts) -> Self {
+    /// `unread`: what a verdict needs could not be read of some pod.
+    fn new(settings: &Settings, facts: &ClusterFacts, unread: bool) -> Self {
+        let ClusterFacts { errors, unseen, .. } = facts;
         Self {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
             snapshot: settings.task.snapshot(),
             judged_at: facts.now,
+            errors: errors.clone(),
+            unseen: unseen.clone(),
+            exit: if unread || !errors.is_empty() {
+                Exit::Incomplete
+            } else {
+                Exit::Done
+            },
         }
     }
 
@@ -95,6 +112,10 @@ impl Head {
             self.judged_at.strftime("%F %TZ"),
             after(", by ", self.snapshot.as_ref())
         )
+    }
+
+    fn unread(&self) -> [Section; 2] {
+        page::unread(&self.errors, &self.unseen)
     }
 }
 
@@ -110,20 +131,13 @@ impl Judgement {
         said.chain(steps).collect()
     }
 
-    fn of(judged: &Judged, plan: &Plan, facts: &ClusterFacts, settings: &Settings) -> Self {
-        let adviser = Adviser {
-            facts,
-            policy: &settings.policy,
-            hold: plan.hold.as_ref(),
-            kubectl: &settings.task.kubectl(),
-        };
-        let Advice { risk, steps } = adviser.advise(&[judged]);
-        let (verdict, reason) = (Some(judged.verdict()), Some(judged.code()));
+    fn of(judged: &Judged, run: &RunRecord<'_>) -> Self {
+        let Advice { risk, steps } = run.adviser().advise(&[judged]);
         Self {
-            verdict,
-            reason,
+            verdict: Some(judged.verdict()),
+            reason: Some(judged.code()),
             detail: judged.sentence(),
-            note: joined(notes(judged, facts), "; "),
+            note: run.note(judged),
             risk,
             steps,
         }

@@ -11,47 +11,66 @@ use super::{
 };
 use crate::{
     advice::{Advice, Adviser, Kubectl, Step},
-    decide::{Answer, Case, NodeFailure, Policy, ReasonCode, Verdict},
+    decide::{Answer, Case, NodeFailure, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
     limits::{Hold, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     settings::Settings,
+    source::Gathered,
     words::{joined, natural},
 };
 
 /// Version of the JSON form. A field may be added; none changes its meaning without another number.
 pub const VERSION: u8 = 1;
 
-impl Report {
-    /// Reports a run. `outcomes` holds those of the pods that were to be reaped, by UID; a pod without one was not acted
-    /// on, because the source is a snapshot or the run only reads. `replacements` likewise holds those that were waited for.
-    pub fn new(
-        settings: &Settings,
-        facts: &ClusterFacts,
-        plan: &Plan,
-        outcomes: &BTreeMap<Uid, Outcome>,
-        replacements: &BTreeMap<Uid, Replacement>,
-    ) -> Self {
-        let entries = Entries {
+/// A run: what it was asked, what it found and decided, and what it did.
+#[derive(Debug)]
+pub struct RunRecord<'a> {
+    pub settings: &'a Settings,
+    pub facts: ClusterFacts,
+    pub plan: Plan,
+    /// What happened to the pods that were to be reaped, by UID. A pod without one was not acted on, because the source
+    /// is a snapshot or the run only reads.
+    pub outcomes: BTreeMap<Uid, Outcome>,
+    /// The replacements that were waited for, by the UID of the reaped pod.
+    pub replacements: BTreeMap<Uid, Replacement>,
+    /// kubectl, as printed commands call it.
+    pub kubectl: Kubectl,
+}
+
+impl<'a> RunRecord<'a> {
+    /// Decides about the pods that were gathered. Nothing is done yet.
+    pub fn new(settings: &'a Settings, Gathered { facts, pods }: Gathered) -> Self {
+        Self {
+            plan: Plan::new(&facts, pods, &settings.policy, &settings.limits),
+            facts,
+            settings,
+            outcomes: BTreeMap::new(),
+            replacements: BTreeMap::new(),
+            kubectl: settings.task.kubectl(),
+        }
+    }
+
+    /// Reports the run, as far as it has come.
+    pub fn report(&self) -> Report {
+        let Self {
             settings,
             facts,
             plan,
-            outcomes,
-            replacements,
-            kubectl: settings.task.kubectl(),
-        };
+            ..
+        } = self;
         let pods = plan
             .pods
             .iter()
-            .map(|judged| entries.pod(judged))
+            .map(|judged| self.pod(judged))
             .collect_vec();
         let asks = pods.iter().flat_map(|pod| &pod.steps).any(Step::asks);
-        let adviser = entries.adviser();
+        let adviser = self.adviser();
         let groups = adviser
             .alike(&plan.pods)
             .into_iter()
-            .map(|pods| entries.group(pods))
+            .map(|pods| self.group(pods))
             .sorted_by_cached_key(|group| {
                 let pod = &pods[group.pods[0]];
                 let owner = pod.owner.as_ref();
@@ -64,11 +83,11 @@ impl Report {
         let nodes = facts
             .nodes
             .iter()
-            .filter_map(|(name, read)| entries.node(name, read))
+            .filter_map(|(name, read)| self.node(name, read))
             .sorted_by_cached_key(|node| natural(&node.name))
             .collect_vec();
         let states = pods.iter().filter_map(|pod| pod.replacement.as_ref());
-        Self {
+        Report {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
             mode: settings.task.mode(),
@@ -76,7 +95,7 @@ impl Report {
             cluster: facts.place.clone(),
             snapshot: settings.task.snapshot(),
             judged_at: facts.now,
-            settings: settings.into(),
+            settings: (*settings).into(),
             guard: settings.guard(),
             breaker: plan.hold.as_ref().map(|hold| BreakerEntry {
                 in_common: in_common(facts),
@@ -97,55 +116,14 @@ impl Report {
             groups: groups.collect(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
-            notices: notices::of_run(settings, facts, plan),
-            exit: entries.exit(),
+            notices: notices::of_run(self),
+            exit: self.exit(),
         }
     }
-}
 
-impl From<&Hold> for BreakerEntry {
-    fn from(hold: &Hold) -> Self {
-        let Limit { code, what } = &hold.limit;
-        let detail = match code {
-            ReasonCode::MassOutage => what.clone(),
-            _ => format!("The nodes could not be counted: {what}"),
-        };
-        Self {
-            reason: *code,
-            detail,
-            held: hold.held,
-            in_common: Vec::new(),
-            compare: None,
-        }
-    }
-}
-
-/// How many times each of `all` is among `found`, none left out.
-pub(crate) fn tally<T: Ord, const N: usize>(
-    all: [T; N],
-    found: impl Iterator<Item = T>,
-) -> BTreeMap<T, usize> {
-    let mut counts = BTreeMap::from(all.map(|code| (code, 0)));
-    for code in found {
-        *counts.entry(code).or_default() += 1;
-    }
-    counts
-}
-
-/// What the entries are made from.
-struct Entries<'a> {
-    settings: &'a Settings,
-    facts: &'a ClusterFacts,
-    plan: &'a Plan,
-    outcomes: &'a BTreeMap<Uid, Outcome>,
-    replacements: &'a BTreeMap<Uid, Replacement>,
-    kubectl: Kubectl,
-}
-
-impl Entries<'_> {
-    fn adviser(&self) -> Adviser<'_> {
+    pub(crate) fn adviser(&self) -> Adviser<'_> {
         Adviser {
-            facts: self.facts,
+            facts: &self.facts,
             policy: &self.settings.policy,
             hold: self.plan.hold.as_ref(),
             kubectl: &self.kubectl,
@@ -171,8 +149,8 @@ impl Entries<'_> {
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),
             replacement: self.replacements.get(&pod.uid).cloned(),
-            note: joined(notes(judged, self.facts), "; "),
-            answers: answers_of(judged, self.facts, &self.settings.policy),
+            note: self.note(judged),
+            answers: self.answers(judged),
             risk,
             steps,
         }
@@ -236,7 +214,7 @@ impl Entries<'_> {
         let dead = here().any(|judged| judged.reason.node_is_dead());
         let lease = node.heard_by(SignBy::Lease).map(|lease| lease.sign(now).at);
         let not_ready_since = node.not_ready_since(now);
-        let failure = NodeFailure::of(self.facts, &self.settings.policy, node);
+        let failure = NodeFailure::of(&self.facts, &self.settings.policy, node);
         Some(NodeEntry {
             ready: Some(node.ready),
             reason: node.ready_reason.clone(),
@@ -256,43 +234,79 @@ impl Entries<'_> {
             ..entry
         })
     }
-}
 
-/// What people have answered about a pod of a node that is not Ready.
-pub(crate) fn answers_of(judged: &Judged, facts: &ClusterFacts, policy: &Policy) -> Vec<Answer> {
-    let failure = Case::of(facts, policy, &judged.pod)
-        .failure()
-        .filter(|failure| failure.node.ready != Ready::True);
-    failure.map_or_else(Vec::new, |failure| failure.answers())
-}
-
-/// What to remember once the pod is reaped.
-pub(crate) fn notes(judged: &Judged, facts: &ClusterFacts) -> Vec<String> {
-    let mut notes = Vec::new();
-    if judged.verdict() == Verdict::Reap {
-        notes.extend(judged.pod.after_reap.clone());
-        notes.extend(judged.reason.notes.iter().cloned());
-        notes.extend(detaches_late(&judged.pod, facts));
+    /// What people have answered about a pod of a node that is not Ready.
+    pub(crate) fn answers(&self, judged: &Judged) -> Vec<Answer> {
+        let failure = Case::of(&self.facts, &self.settings.policy, &judged.pod)
+            .failure()
+            .filter(|failure| failure.node.ready != Ready::True);
+        failure.map_or_else(Vec::new, |failure| failure.answers())
     }
-    notes
+
+    /// What to remember once the pod is reaped; nothing where it is not to be reaped by the rules.
+    pub(crate) fn notes(&self, judged: &Judged) -> Vec<String> {
+        let Judged { pod, reason, .. } = judged;
+        let mut notes = Vec::new();
+        if reason.verdict() == Verdict::Reap {
+            notes.extend(pod.after_reap.clone());
+            notes.extend(reason.notes.iter().cloned());
+            notes.extend(self.detaches_late(pod));
+        }
+        notes
+    }
+
+    /// What to remember once the pod is reaped in this run.
+    pub(crate) fn note(&self, judged: &Judged) -> Option<String> {
+        joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none())
+    }
+
+    /// Which volumes of the pod keep its replacement waiting, because they are attached to its node still. Where the node has
+    /// the taint out-of-service, Kubernetes detaches them at once.
+    pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
+        let facts = &self.facts;
+        let node = facts
+            .node_of(pod)
+            .and_then(NodeRead::known)
+            .filter(|node| !node.out_of_service)?;
+        let attached = facts.attachments.get(&node.name)?;
+        let is_attached = |name: &&String| {
+            let mut names = attached.iter().map(|it| it.volume.as_ref());
+            names.contains(&Some(*name))
+        };
+        let volumes = pod.volumes().map(|volume| &volume.name);
+        let volumes = joined(volumes.filter(is_attached), ", ")?;
+        Some(format!(
+            "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",
+            node.name
+        ))
+    }
 }
 
-/// Which volumes of the pod keep its replacement waiting, because they are attached to its node still. Where the node has
-/// the taint out-of-service, Kubernetes detaches them at once.
-pub(crate) fn detaches_late(pod: &PodFacts, facts: &ClusterFacts) -> Option<String> {
-    let node = facts
-        .node_of(pod)
-        .and_then(NodeRead::known)
-        .filter(|node| !node.out_of_service)?;
-    let attached = facts.attachments.get(&node.name)?;
-    let is_attached = |name: &&String| {
-        let mut names = attached.iter().map(|it| it.volume.as_ref());
-        names.contains(&Some(*name))
-    };
-    let volumes = pod.volumes().map(|volume| &volume.name);
-    let volumes = joined(volumes.filter(is_attached), ", ")?;
-    Some(format!(
-        "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",
-        node.name
-    ))
+impl From<&Hold> for BreakerEntry {
+    fn from(hold: &Hold) -> Self {
+        let Limit { code, what } = &hold.limit;
+        let detail = match code {
+            ReasonCode::MassOutage => what.clone(),
+            _ => format!("The nodes could not be counted: {what}"),
+        };
+        Self {
+            reason: *code,
+            detail,
+            held: hold.held,
+            in_common: Vec::new(),
+            compare: None,
+        }
+    }
+}
+
+/// How many times each of `all` is among `found`, none left out.
+pub(crate) fn tally<T: Ord, const N: usize>(
+    all: [T; N],
+    found: impl Iterator<Item = T>,
+) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::from(all.map(|code| (code, 0)));
+    for code in found {
+        *counts.entry(code).or_default() += 1;
+    }
+    counts
 }

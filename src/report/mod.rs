@@ -34,7 +34,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub(crate) use self::build::{VERSION, answers_of, detaches_late, notes, tally};
+pub use self::build::RunRecord;
+pub(crate) use self::build::{VERSION, tally};
 pub(crate) use self::layout::{LINES, question};
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 use self::{page::Page, text::Screen};

@@ -1,6 +1,6 @@
 //! Sample clusters and runs for the tests of every format.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
 pub use pod_reaper_test_support::samples::{
@@ -13,15 +13,12 @@ use tracing_subscriber::filter::LevelFilter;
 use super::*;
 use crate::{
     cli::{Form, LogFormat, MetricsTo, Output},
-    facts::{ClusterFacts, Uid},
-    limits::{Limits, Plan},
+    facts::Uid,
+    limits::Limits,
     outcome::Outcome,
     selector::{NamespaceFilter, NodeSelectors, Target},
     settings::{Mode, Settings, Task},
-    source::{
-        Gathered,
-        snapshot::{Pods, Saved},
-    },
+    source::snapshot::{Pods, Saved},
 };
 
 pub fn audit() -> Settings {
@@ -62,7 +59,7 @@ pub fn run(mode: Mode, target: Target) -> Settings {
 }
 
 /// Judges `objects` at three.
-pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
+pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     let text = json!({"kind": "List", "items": objects}).to_string();
     let now = "2026-01-31T03:00:00Z"
         .parse::<Timestamp>()
@@ -74,24 +71,16 @@ pub fn judged(settings: &Settings, objects: &[Value]) -> (ClusterFacts, Plan) {
     );
     let saved = saved.expect("a snapshot");
     let gathered = saved.gather(&settings.wanted()).expect("nothing fails");
-    let Gathered { facts, pods } = gathered;
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    (facts, plan)
+    RunRecord::new(settings, gathered)
 }
 
 /// Judges `objects`, and reports them with the outcomes of the pods, by UID.
 pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
-    let (facts, plan) = judged(settings, objects);
-    let outcomes = outcomes
-        .iter()
-        .map(|(uid, outcome)| (Uid::from(*uid), outcome.clone()));
-    Report::new(
-        settings,
-        &facts,
-        &plan,
-        &outcomes.collect::<BTreeMap<_, _>>(),
-        &BTreeMap::new(),
-    )
+    let mut run = judged(settings, objects);
+    for (uid, outcome) in outcomes {
+        run.outcomes.insert(Uid::from(*uid), outcome.clone());
+    }
+    run.report()
 }
 
 /// A private cloud after ds06 lost power, with one pod of every other verdict and kind. Its five Ready nodes come first.

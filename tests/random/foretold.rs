@@ -23,7 +23,7 @@ type Verdicts = (BTreeMap<Uid, (ReasonCode, String)>, Option<String>);
 
 async fn foretold(source: &impl Source, settings: &Settings, dead: &BTreeSet<String>) -> Verdicts {
     let answer = what_if::run_on(source, settings, dead).await.unwrap();
-    assert_eq!(answer.errors, vec![]);
+    assert_eq!(answer.head.errors, vec![]);
     let judged = answer.pods.into_iter().filter_map(|pod| {
         let Judgement { reason, detail, .. } = pod.judgement;
         Some((pod.uid.into(), (reason?, detail)))
@@ -164,7 +164,7 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
             assert_eq!(server.lock().not_understood, Vec::<String>::new());
             (of_file, of_cluster)
         });
-        assert_eq!(of_file.errors, vec![]);
+        assert_eq!(of_file.head.errors, vec![]);
         assert_eq!(of_cluster.nodes, of_file.nodes);
         for (node, foretold) in shown.take() {
             let decided = decided(world.clone(), &settings, &BTreeSet::from([node.clone()]));

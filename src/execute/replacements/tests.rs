@@ -17,7 +17,7 @@ use super::*;
 use crate::{
     outcome::OutcomeCode,
     report::{
-        Report,
+        Report, RunRecord,
         samples::{audit, judged, run},
     },
     run::run_on,
@@ -110,7 +110,7 @@ async fn waited(
     change: impl FnOnce(Server<Objects>, Signal),
 ) -> Waited {
     let lost = objects(&yaml(lost));
-    let (facts, plan) = judged(&audit(), &before(&lost));
+    let RunRecord { facts, plan, .. } = judged(&audit(), &before(&lost));
     let pods = plan.reaps().collect::<Vec<_>>();
     let stuck = lost.iter().filter(|object| object["kind"] == "Pod");
     assert_eq!(pods.len(), stuck.count());

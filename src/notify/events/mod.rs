@@ -15,10 +15,10 @@ use crate::{
     advice,
     cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
     decide::{Reason, ReasonCode, Verdict},
-    facts::{ClusterFacts, NodeRead, PodFacts, Uid},
-    limits::{Judged, Plan},
+    facts::{NodeRead, PodFacts},
+    limits::Judged,
     outcome::{Outcome, OutcomeCode},
-    report::page::NAMES,
+    report::{RunRecord, page::NAMES},
     stop::Stop,
     words::{clean, counted, joined, listed},
 };
@@ -30,35 +30,22 @@ const INSTANCE_LIMIT: usize = 128;
 /// Time limit for all Events of a run: the report waits for them.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What a run did.
-#[derive(Debug, Clone, Copy)]
-pub struct RunRecord<'a> {
-    pub facts: &'a ClusterFacts,
-    pub plan: &'a Plan,
-    /// By the pod's UID.
-    pub outcomes: &'a BTreeMap<Uid, Outcome>,
-    /// The moment of the run, by the API server's clock.
-    pub at: Timestamp,
-}
-
-/// Writes the Events of a run, unless it has to end, or they take too long. What is refused is one warning in the log.
-pub async fn write(cluster: &Cluster, stop: &Stop, record: &RunRecord<'_>) {
+/// Writes the Events of a run, as of the moment `at` of the API server's clock, unless it has to end, or they take too long.
+/// What is refused is one warning in the log.
+pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Timestamp) {
     let instance = &instance();
     let end = Instant::now() + LIMIT;
     let cut = || {
         stop.reason()
             .or_else(|| (Instant::now() >= end).then_some("their time limit"))
     };
-    let events = done(record)
-        .into_iter()
-        .chain(waiting(record))
-        .collect_vec();
+    let events = done(run).into_iter().chain(waiting(run)).collect_vec();
     let all = events.len();
     let mut written = 0;
     let mut first_failure = None;
     let mut writes = stream::iter(&events)
         .take_while(|_| future::ready(cut().is_none()))
-        .map(|event| cluster.create_event(event, record.at, instance))
+        .map(|event| cluster.create_event(event, at, instance))
         .buffer_unordered(MAX_IN_FLIGHT);
     while let Some(result) = writes.next().await {
         match result {
@@ -98,30 +85,24 @@ fn warning(failure: &Failure) -> String {
     format!("Not all Kubernetes Events could be written: {cause}; {advice}")
 }
 
-impl<'a> RunRecord<'a> {
-    fn manual(&self) -> impl Iterator<Item = &'a Judged> + use<'a> {
-        self.plan
-            .pods
-            .iter()
-            .filter(|judged| judged.verdict() == Verdict::Manual)
-    }
+/// The pods that need a person.
+fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
+    let pods = run.plan.pods.iter();
+    pods.filter(|judged| judged.verdict() == Verdict::Manual)
+}
 
-    fn node(&self, name: &str) -> Option<Reference> {
-        self.facts
-            .nodes
-            .get(name)
-            .and_then(NodeRead::known)
-            .map(Reference::node)
-    }
+fn reference(run: &RunRecord<'_>, name: &str) -> Option<Reference> {
+    let read = run.facts.nodes.get(name);
+    read.and_then(NodeRead::known).map(Reference::node)
 }
 
 /// One Event for each owner, node and reason of which pods were deleted, and one for each such node.
-fn done(record: &RunRecord<'_>) -> Vec<Event> {
+fn done(run: &RunRecord<'_>) -> Vec<Event> {
     let mut owners = BTreeMap::<_, Vec<&PodFacts>>::new();
     let mut nodes = BTreeMap::<_, usize>::new();
-    for judged in &record.plan.pods {
+    for judged in &run.plan.pods {
         let pod = &judged.pod;
-        let is_deleted = record.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
+        let is_deleted = run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
         if let Some(node) = pod.node.as_deref().filter(|_| is_deleted) {
             let of = (node, Reference::controller(pod), judged.code());
             owners.entry(of).or_default().push(pod);
@@ -138,26 +119,26 @@ fn done(record: &RunRecord<'_>) -> Vec<Event> {
     };
     let of_owners = owners.into_iter().map(|((node, owner, code), pods)| {
         let note = owner_note(node, &owner, code, &pods);
-        event(owner, record.node(node), code, note)
+        event(owner, reference(run, node), code, note)
     });
     let of_nodes = nodes.into_iter().filter_map(|(name, deleted)| {
         let here = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
-        let note = node_note(name, deleted, record.manual().filter(here).count());
-        Some(event(record.node(name)?, None, ReasonCode::Stuck, note))
+        let note = node_note(name, deleted, manual(run).filter(here).count());
+        Some(event(reference(run, name)?, None, ReasonCode::Stuck, note))
     });
     of_owners.chain(of_nodes).collect()
 }
 
 /// A Warning for each pod that needs a person.
-fn waiting(record: &RunRecord<'_>) -> impl Iterator<Item = Event> {
-    record.manual().map(|judged| {
+fn waiting(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
+    manual(run).map(|judged| {
         let pod = &judged.pod;
         Event {
             is_warning: true,
             reason: camel_case(judged.code().as_str()),
             action: camel_case(judged.verdict().as_str()),
             regarding: Reference::pod(pod),
-            related: pod.node.as_deref().and_then(|node| record.node(node)),
+            related: pod.node.as_deref().and_then(|node| reference(run, node)),
             note: manual_note(pod, &judged.reason),
         }
     })

@@ -38,29 +38,16 @@ fn in_app(pods: impl IntoIterator<Item = Value>) -> Vec<Value> {
 fn all_deleted(objects: &[Value]) -> Vec<Event> {
     let mut settings = audit();
     settings.policy.manual_owner_kinds = vec!["ClickHouse".to_owned()];
-    let (facts, plan) = judged(&settings, objects);
-    let outcomes = plan
-        .reaps()
+    let mut run = judged(&settings, objects);
+    let reaps = run.plan.reaps();
+    run.outcomes = reaps
         .map(|pod| (pod.uid.clone(), Outcome::Deleted))
         .collect();
-    done(&RunRecord {
-        at: facts.now,
-        facts: &facts,
-        plan: &plan,
-        outcomes: &outcomes,
-    })
+    done(&run)
 }
 
 fn all_waiting(objects: &[Value]) -> Vec<Event> {
-    let (facts, plan) = judged(&audit(), objects);
-    let outcomes = BTreeMap::new();
-    let record = RunRecord {
-        at: facts.now,
-        facts: &facts,
-        plan: &plan,
-        outcomes: &outcomes,
-    };
-    waiting(&record).collect()
+    waiting(&judged(&audit(), objects)).collect()
 }
 
 fn printed(events: &[Event]) -> String {
@@ -155,26 +142,17 @@ fn only_what_was_verified_to_be_gone_is_reported() {
     assert_eq!(outcomes.len() + 1, OutcomeCode::ALL.len());
     let pods = (0..=outcomes.len())
         .map(|at| owned(pod("app", &format!("db-{at}"), "ds06"), "StatefulSet", "db"));
-    let (facts, plan) = judged(&audit(), &in_app(pods));
-    let mut by_uid = BTreeMap::new();
+    let settings = audit();
+    let mut run = judged(&settings, &in_app(pods));
     for (at, outcome) in outcomes.into_iter().enumerate() {
-        by_uid.insert(Uid::from(format!("uid-app-db-{at}")), outcome);
+        let uid = format!("uid-app-db-{at}");
+        run.outcomes.insert(uid.into(), outcome);
     }
     // The last pod has no outcome at all.
-    let record = RunRecord {
-        at: facts.now,
-        facts: &facts,
-        plan: &plan,
-        outcomes: &by_uid,
-    };
-    assert_eq!(done(&record), []);
+    assert_eq!(done(&run), []);
 
-    let mut one_deleted = by_uid.clone();
-    one_deleted.insert("uid-app-db-3".into(), Outcome::Deleted);
-    let events = done(&RunRecord {
-        outcomes: &one_deleted,
-        ..record
-    });
+    run.outcomes.insert("uid-app-db-3".into(), Outcome::Deleted);
+    let events = done(&run);
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(events[0].note.ends_with("ds06: db-3"), "{}", events[0].note);
     assert!(
@@ -221,7 +199,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
 /// The API server's message about a failed read is in the report only, since more people may read Events.
 #[test]
 fn the_message_of_the_api_server_is_not_in_a_note() {
-    let (_, plan) = judged(&audit(), &private_cloud());
+    let plan = judged(&audit(), &private_cloud()).plan;
     let claims = ["data", "log"].map(|claim| UnverifiedClaim {
         claim: claim.to_owned(),
         missing_volume: None,

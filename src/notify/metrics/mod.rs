@@ -121,7 +121,7 @@ impl<'a> Metrics<'a> {
     /// A forecast in numbers, which stand beside those of runs: by node, how many pods would need a person.
     /// One that lacks what could not be read is not handed over: it would say that nobody is needed.
     pub fn take_forecast(&mut self, forecast: &Forecast) {
-        if forecast.exit != Exit::Done {
+        if forecast.head.exit != Exit::Done {
             return;
         }
         let nodes = forecast.nodes.iter();

@@ -12,15 +12,15 @@ use crate::{
     cli::PodName,
     cluster::PodsOf,
     decide::{Answer, Case, Evaluation, ReasonCode},
-    exit::{CouldNotRun, Exit, Result},
-    facts::{Owner, PodSummary, ReadError},
+    exit::{CouldNotRun, Result},
+    facts::{Owner, PodSummary},
     limits::{Judged, Plan},
     questions::{Head, Judgement, near},
-    report::{Render, answers_of, in_json, page::Page},
+    report::{RunRecord, in_json},
     settings::Settings,
-    source::{Gathered, Source, gather},
+    source::{Source, gather},
     stop::Stop,
-    words::{after, spoken},
+    words::{after, joined, spoken},
 };
 
 in_json! {
@@ -42,16 +42,9 @@ in_json! {
         pub judgement: Judgement,
         /// What people have answered: on the pod, its claims and its node.
         pub answers: Vec<Answer>,
-        /// What could not be read.
-        pub errors: Vec<ReadError>,
-        /// What the source does not show, as sentences.
-        pub unseen: Vec<String>,
         /// Every rule is to be shown to people too.
         #[serde(skip)]
         pub all_rules: bool,
-        /// 0, or 3 where something could not be read.
-        #[serde(rename = "exitCode")]
-        pub exit: Exit,
     }
 
     /// The pod that is asked about.
@@ -96,7 +89,7 @@ pub async fn run_on(
     let summary = raw.summary();
     let terminating = summary.terminating.then_some(raw);
     let gathered = gather(source, &settings.wanted(), terminating).await?;
-    answer(settings, asked, &summary, gathered)
+    explain(asked, summary, &RunRecord::new(settings, gathered))
 }
 
 /// Says that there is no such pod, and which may be meant: one of that namespace, or that name in another one.
@@ -106,13 +99,11 @@ async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
     let found = async |pods| source.summaries(&pods).await.unwrap_or_default().0;
     let here = found(PodsOf::Namespace(namespace.clone())).await;
     let near = near(name, here.iter().map(|pod| pod.name.as_str()));
-    let mut elsewhere = found(PodsOf::Name(name.clone()))
-        .await
-        .into_iter()
+    let elsewhere = found(PodsOf::Name(name.clone())).await;
+    let elsewhere = elsewhere
+        .iter()
         .map(|pod| format!("{}/{name}", pod.namespace));
-    let elsewhere = Some(elsewhere.join(" and "))
-        .filter(|names| !names.is_empty())
-        .map(|names| format!("there is {names}"));
+    let elsewhere = joined(elsewhere, " and ").map(|names| format!("there is {names}"));
     let hint = match elsewhere.into_iter().chain(near).join("; or ") {
         hint if !hint.is_empty() => hint,
         _ if here.is_empty() => format!(
@@ -126,15 +117,17 @@ async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
     CouldNotRun::Source(format!("there is no pod {asked}; {hint}"))
 }
 
-/// `gathered`: what a run would judge, and the pod that is asked about, where it is Terminating.
-fn answer(
-    settings: &Settings,
-    asked: &PodName,
-    summary: &PodSummary,
-    Gathered { facts, pods }: Gathered,
-) -> Result<Explanation> {
-    let pod = pods.iter().find(|pod| pod.uid == summary.uid).cloned();
-    if pod.is_none() && summary.terminating {
+/// Explains the verdict of `run` about the pod that is asked about.
+fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<Explanation> {
+    let RunRecord {
+        settings,
+        facts,
+        plan,
+        ..
+    } = run;
+    let mut pods = plan.pods.iter();
+    let judged = pods.find(|judged| judged.pod.uid == summary.uid);
+    if judged.is_none() && summary.terminating {
         let own = format!("pod {asked}");
         let mut errors = facts.errors.iter();
         let error = errors.find(|error| error.what.eq_ignore_ascii_case(&own));
@@ -143,71 +136,49 @@ fn answer(
         let says = format!("{own} could not be read: {cause}");
         return Err(CouldNotRun::Source(says));
     }
-    let PodSummary {
-        namespace,
-        name,
-        uid,
-        node,
-        controller: owner,
-        phase,
-        created,
-        ..
-    } = summary.clone();
-    let mut explanation = Explanation {
-        head: Head::new(settings, &facts),
-        pod: PodSeen {
-            namespace,
-            name,
-            uid: uid.to_string(),
-            node,
-            owner,
-            phase,
-            created,
-            deletion_deadline: pod.as_ref().map(|pod| pod.deletion_deadline),
-            overdue_seconds: pod.as_ref().map(|pod| pod.overdue(facts.now).as_secs()),
-        },
-        errors: facts.errors.clone(),
-        unseen: facts.unseen.clone(),
-        exit: if facts.errors.is_empty() {
-            Exit::Done
-        } else {
-            Exit::Incomplete
-        },
-        ..Explanation::default()
-    };
-    let Some(pod) = pod else {
-        explanation.judgement.detail = not_terminating(summary, facts.now);
-        return Ok(explanation);
-    };
-    explanation.rules = Case::of(&facts, &settings.policy, &pod).evaluate();
-    let looked_at = settings.namespaces.matches(&pod.namespace);
-    // The run's own plan: a limit depends on the other pods.
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    let judged = plan
-        .pods
-        .iter()
-        .find(|judged| judged.pod.uid == pod.uid)
-        .filter(|_| looked_at);
-    if judged.is_none_or(|judged| judged.limit.is_some()) {
-        explanation
-            .rules
-            .iter_mut()
-            .for_each(|rule| rule.decides = false);
+    let pod = judged.map(|judged| &judged.pod);
+    let selected = judged.filter(|_| settings.namespaces.matches(&summary.namespace));
+    let mut rules = pod.map_or_else(Vec::new, |pod| {
+        Case::of(facts, &settings.policy, pod).evaluate()
+    });
+    if selected.is_none_or(|judged| judged.limit.is_some()) {
+        for rule in &mut rules {
+            rule.decides = false;
+        }
     }
-    let Some(judged) = judged else {
-        explanation.judgement.detail = format!(
+    let why_not = match judged {
+        None => not_terminating(&summary, facts.now),
+        Some(_) => format!(
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
-            pod.namespace, settings.namespaces
-        );
-        return Ok(explanation);
+            summary.namespace, settings.namespaces
+        ),
     };
-    explanation.limits = limits(&plan, judged);
-    explanation.answers = answers_of(judged, &facts, &settings.policy);
-    explanation.judgement = Judgement::of(judged, &plan, &facts, settings);
-    if judged.code() == ReasonCode::FactsUnread {
-        explanation.exit = Exit::Incomplete;
-    }
-    Ok(explanation)
+    let unread = selected.is_some_and(|judged| judged.code() == ReasonCode::FactsUnread);
+    Ok(Explanation {
+        head: Head::new(settings, facts, unread),
+        pod: PodSeen {
+            deletion_deadline: pod.map(|pod| pod.deletion_deadline),
+            overdue_seconds: pod.map(|pod| pod.overdue(facts.now).as_secs()),
+            namespace: summary.namespace,
+            name: summary.name,
+            uid: summary.uid.to_string(),
+            node: summary.node,
+            owner: summary.controller,
+            phase: summary.phase,
+            created: summary.created,
+        },
+        rules,
+        limits: selected.map_or_else(Vec::new, |judged| limits(plan, judged)),
+        answers: selected.map_or_else(Vec::new, |judged| run.answers(judged)),
+        judgement: match selected {
+            Some(judged) => Judgement::of(judged, run),
+            None => Judgement {
+                detail: why_not,
+                ..Judgement::default()
+            },
+        },
+        all_rules: false,
+    })
 }
 
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
@@ -251,14 +222,4 @@ fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
         seen: limit.map_or_else(|| otherwise.to_owned(), |limit| limit.sentence()),
     })
     .into()
-}
-
-impl Render for Explanation {
-    fn exit(&self) -> Exit {
-        self.exit
-    }
-
-    fn page(&self) -> Page {
-        page::page(self)
-    }
 }

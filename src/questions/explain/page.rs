@@ -5,8 +5,10 @@ use itertools::Itertools as _;
 use super::Explanation;
 use crate::{
     decide::{Evaluation, ReasonCode},
+    exit::Exit,
     report::{
-        page::{Block, Entry, Page, Section, Tone, paragraphs, unread},
+        Render,
+        page::{Block, Entry, Page, Section, Tone, paragraphs},
         phrases,
     },
     words::after,
@@ -15,74 +17,80 @@ use crate::{
 /// The lines of a text without all rules.
 const LINES: usize = 30;
 
-pub(super) fn page(answer: &Explanation) -> Page {
-    let pod = &answer.pod;
-    let judgement = &answer.judgement;
-    let verdict = match (judgement.verdict, judgement.reason) {
-        (Some(verdict), Some(reason)) => format!("{verdict} [{reason}]"),
-        _ => "none, no run judges it".to_owned(),
-    };
-    let mut rules = answer.rules.iter().chain(&answer.limits);
-    let decides = rules.find(|rule| rule.decides);
-    let by = decides.map(|rule| match rule.number {
-        Some(number) => format!(", by rule {number} ({})", rule.asks),
-        None => format!(", by a limit of the run ({})", rule.asks),
-    });
-    let entry = Entry::of_pod(
-        &pod.namespace,
-        &pod.name,
-        pod.owner.as_ref(),
-        pod.node.as_ref(),
-    );
-    let state = match pod.overdue_seconds {
-        None => "not Terminating".to_owned(),
-        Some(overdue) => format!("Terminating, {}", phrases::overdue(overdue)),
-    };
-    let facts = [entry.name.as_str()].into_iter().chain(entry.known_facts());
-    let first = vec![
-        Block::says(Tone::Strong, facts.chain([state.as_str()]).join("  ")),
-        Block::says(Tone::Plain, &judgement.detail),
-    ];
-    let mut advice = judgement.advice();
-    if advice.is_empty() {
-        advice = paragraphs(judgement.reason.map(ReasonCode::advice));
+impl Render for Explanation {
+    fn exit(&self) -> Exit {
+        self.head.exit
     }
-    let strong = |id, heading: &str, blocks| Section::new(id, heading, Tone::Strong, blocks);
-    let heading = format!("Verdict: {verdict}{}", after("", by));
-    let seen = "What was seen (--all-rules has what each rule asks)";
-    let mut sections = vec![
-        strong("verdict", &heading, first).whole(),
-        strong("steps", "What to do", advice),
-        strong("facts", seen, facts_of(answer)),
-    ];
-    if answer.all_rules {
-        let all = |rules: &[Evaluation]| rules.iter().map(rule).collect();
-        let rules = "Rules (in order; the first that holds decides)";
-        let limits = "Limits of the run (they only ever turn reap into wait)";
-        sections.push(strong("rules", rules, all(&answer.rules)));
-        sections.push(strong("limits", limits, all(&answer.limits)));
+
+    fn page(&self) -> Page {
+        let pod = &self.pod;
+        let judgement = &self.judgement;
+        let verdict = match (judgement.verdict, judgement.reason) {
+            (Some(verdict), Some(reason)) => format!("{verdict} [{reason}]"),
+            _ => "none, no run judges it".to_owned(),
+        };
+        let mut rules = self.rules.iter().chain(&self.limits);
+        let decides = rules.find(|rule| rule.decides);
+        let by = decides.map(|rule| match rule.number {
+            Some(number) => format!(", by rule {number} ({})", rule.asks),
+            None => format!(", by a limit of the run ({})", rule.asks),
+        });
+        let entry = Entry::of_pod(
+            &pod.namespace,
+            &pod.name,
+            pod.owner.as_ref(),
+            pod.node.as_ref(),
+        );
+        let state = match pod.overdue_seconds {
+            None => "not Terminating".to_owned(),
+            Some(overdue) => format!("Terminating, {}", phrases::overdue(overdue)),
+        };
+        let facts = [entry.name.as_str()].into_iter().chain(entry.known_facts());
+        let first = vec![
+            Block::says(Tone::Strong, facts.chain([state.as_str()]).join("  ")),
+            Block::says(Tone::Plain, &judgement.detail),
+        ];
+        let mut advice = judgement.advice();
+        if advice.is_empty() {
+            advice = paragraphs(judgement.reason.map(ReasonCode::advice));
+        }
+        let strong = |id, heading: &str, blocks| Section::new(id, heading, Tone::Strong, blocks);
+        let heading = format!("Verdict: {verdict}{}", after("", by));
+        let seen = "What was seen (--all-rules has what each rule asks)";
+        let mut sections = vec![
+            strong("verdict", &heading, first).whole(),
+            strong("steps", "What to do", advice),
+            strong("facts", seen, facts_of(self)),
+        ];
+        if self.all_rules {
+            let all = |rules: &[Evaluation]| rules.iter().map(rule).collect();
+            let rules = "Rules (in order; the first that holds decides)";
+            let limits = "Limits of the run (they only ever turn reap into wait)";
+            sections.push(strong("rules", rules, all(&self.rules)));
+            sections.push(strong("limits", limits, all(&self.limits)));
+        }
+        sections.extend(self.head.unread());
+        Page {
+            headline: format!("{}: {verdict}", entry.name),
+            about: self.head.about("explained as of"),
+            sections,
+            ..Page::default()
+        }
+        .within(if self.all_rules { usize::MAX } else { LINES })
     }
-    sections.extend(unread(&answer.errors, &answer.unseen));
-    Page {
-        headline: format!("{}: {verdict}", entry.name),
-        about: answer.head.about("explained as of"),
-        sections,
-        ..Page::default()
-    }
-    .within(if answer.all_rules { usize::MAX } else { LINES })
 }
 
 /// What people have answered, and what the rules saw; first those that hold besides the one that decides.
-fn facts_of(answer: &Explanation) -> Vec<Block> {
-    let answers = answer.answers.iter().map(|answer| {
+fn facts_of(explanation: &Explanation) -> Vec<Block> {
+    let answers = explanation.answers.iter().map(|answer| {
         let counts = after(" for nothing: ", answer.inert.as_ref());
         format!("Answer {answer}: it counts{counts}.")
     });
-    let rules = answer
+    let rules = explanation
         .rules
         .iter()
-        .chain(&answer.limits)
-        .filter(|rule| !rule.decides && !answer.all_rules)
+        .chain(&explanation.limits)
+        .filter(|rule| !rule.decides && !explanation.all_rules)
         .sorted_by_key(|rule| rule.holds == Some(false));
     paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())))
 }

@@ -16,13 +16,13 @@ use crate::{
     cluster::PodsOf,
     codes::codes,
     decide::{ReasonCode, Verdict},
-    exit::{CouldNotRun, Exit, Result},
-    facts::{ClusterFacts, NodeRead, Owner, PodSummary, ReadError, Stay, Unread},
-    limits::{FEW_NODES, Judged, Plan},
+    exit::{CouldNotRun, Result},
+    facts::{NodeRead, Owner, PodSummary, Stay, Unread},
+    limits::{FEW_NODES, Judged},
     questions::{Head, Judgement, near},
-    report::{BreakerEntry, Render, SettingsEntry, in_json, notes, page::Page, tally},
+    report::{BreakerEntry, RunRecord, SettingsEntry, in_json, tally},
     settings::Settings,
-    source::{Gathered, Source, Standings, gather},
+    source::{Source, Standings, gather},
     stop::Stop,
     words::joined,
 };
@@ -57,15 +57,8 @@ in_json! {
         pub workloads: Vec<Workload>,
         /// Pods of these nodes in namespaces that the filter leaves out: they would be evicted, and no run would reap them.
         pub left_out: usize,
-        /// What could not be read.
-        pub errors: Vec<ReadError>,
-        /// What the source does not show, as sentences.
-        pub unseen: Vec<String>,
         /// Pods by fate; every fate is there.
         pub summary: BTreeMap<Fate, usize>,
-        /// 0, or 3 where something could not be read.
-        #[serde(rename = "exitCode")]
-        pub exit: Exit,
     }
 
     /// What becomes of one pod.
@@ -134,8 +127,8 @@ pub async fn run_on(
     dead: &BTreeSet<String>,
 ) -> Result<WhatIf> {
     let mut foretold = foretell(source, &Memory::default(), settings, dead).await?;
-    let nodes = &foretold.facts.nodes;
-    // An answer for a node that does not exist would be a comfort without ground.
+    let nodes = &foretold.run.facts.nodes;
+    // A forecast for a node that does not exist would be a comfort without ground.
     if let Some(name) = dead
         .iter()
         .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
@@ -162,14 +155,13 @@ pub async fn run_on(
         let others = others.into_iter().filter(|pod| !on_dead(pod));
         replicas.count(&others.collect_vec(), settings);
     }
-    foretold.facts.errors = source.errors().all();
-    Ok(answer(settings, &foretold, &replicas, dead))
+    foretold.run.facts.errors = source.errors().all();
+    Ok(what_if(&foretold, &replicas, dead))
 }
 
 /// What a run would judge if some nodes had died.
-struct Foretold {
-    facts: ClusterFacts,
-    plan: Plan,
+struct Foretold<'a> {
+    run: RunRecord<'a>,
     /// What every node would count as, none where that could not be read.
     standings: Standings,
     /// The pods of the dead nodes, as they are.
@@ -178,40 +170,34 @@ struct Foretold {
     unread: bool,
 }
 
-async fn foretell(
+async fn foretell<'a>(
     source: &impl Source,
     memory: &Memory,
-    settings: &Settings,
+    settings: &'a Settings,
     dead: &BTreeSet<String>,
-) -> Result<Foretold> {
+) -> Result<Foretold<'a>> {
     let supposed = Supposed::new(source, memory, dead);
     let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
-    let (standings, summaries) = supposed.seen();
-    let Gathered { facts, pods } = gathered;
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let run = RunRecord::new(settings, gathered);
+    let (standings, pods) = supposed.seen();
     let unread = |judged: &Judged| judged.code() == ReasonCode::FactsUnread;
     Ok(Foretold {
-        unread: plan.pods.iter().any(unread),
-        pods: summaries,
+        unread: run.plan.pods.iter().any(unread),
+        run,
         standings,
-        facts,
-        plan,
+        pods,
     })
 }
 
-impl Foretold {
+impl Foretold<'_> {
     /// Each pod that a run looks at, with what a run judges of it, and what becomes of it: by the rules alone, as the breaker
     /// delays an end, and does not change it.
-    fn fates(
-        &self,
-        settings: &Settings,
-    ) -> impl Iterator<Item = (&PodSummary, Option<&Judged>, Fate)> {
-        let by_uid = |judged: &Judged| judged.pod.uid.clone();
-        let judged = self.plan.pods.iter();
+    fn fates(&self) -> impl Iterator<Item = (&PodSummary, Option<&Judged>, Fate)> {
+        let judged = self.run.plan.pods.iter();
         let judged = judged
-            .map(|it| (by_uid(it), it))
+            .map(|judged| (&judged.pod.uid, judged))
             .collect::<BTreeMap<_, _>>();
-        let looked_at = |pod: &&PodSummary| settings.namespaces.matches(&pod.namespace);
+        let looked_at = |pod: &&PodSummary| self.run.settings.namespaces.matches(&pod.namespace);
         self.pods.iter().filter(looked_at).map(move |pod| {
             let judged = judged.get(&pod.uid).copied();
             let fate = match judged.map(|judged| judged.reason.verdict()) {
@@ -229,35 +215,29 @@ impl Foretold {
     }
 
     /// Pods that would be evicted, and that no run looks at.
-    fn left_out(&self, settings: &Settings) -> usize {
-        let left_out =
-            |pod: &&PodSummary| pod.evicted() && !settings.namespaces.matches(&pod.namespace);
+    fn left_out(&self) -> usize {
+        let namespaces = &self.run.settings.namespaces;
+        let left_out = |pod: &&PodSummary| pod.evicted() && !namespaces.matches(&pod.namespace);
         self.pods.iter().filter(left_out).count()
     }
 }
 
-fn answer(
-    settings: &Settings,
-    foretold: &Foretold,
-    replicas: &Replicas,
-    dead: &BTreeSet<String>,
-) -> WhatIf {
+fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>) -> WhatIf {
     let Foretold {
-        facts,
-        plan,
+        run,
         standings,
+        unread,
         ..
     } = foretold;
-    let pods = foretold.fates(settings).filter_map(|(pod, judged, fate)| {
+    let pods = foretold.fates().filter_map(|(pod, judged, fate)| {
         let judgement = match judged {
             Some(judged) => {
-                let mut judgement = Judgement::of(judged, plan, facts, settings);
-                judgement.note = note(pod, judged, facts, fate);
+                let mut judgement = Judgement::of(judged, run);
+                judgement.note = note(pod, judged, run, fate);
                 // The node lives: what is pasted now would be for nothing that has happened.
-                judgement
-                    .steps
-                    .iter_mut()
-                    .for_each(|step| step.command = None);
+                for step in &mut judgement.steps {
+                    step.command = None;
+                }
                 judgement
             }
             None if pod.evicted() => return None,
@@ -266,20 +246,13 @@ fn answer(
                 ..Judgement::default()
             },
         };
-        let PodSummary {
-            namespace,
-            name,
-            uid,
-            node,
-            controller: owner,
-            ..
-        } = pod.clone();
+        let pod = pod.clone();
         Some(PodFate {
-            namespace,
-            name,
-            uid: uid.to_string(),
-            node: node.unwrap_or_default(),
-            owner,
+            namespace: pod.namespace,
+            name: pod.name,
+            uid: pod.uid.to_string(),
+            node: pod.node.unwrap_or_default(),
+            owner: pod.controller,
             fate,
             judgement,
         })
@@ -299,23 +272,20 @@ fn answer(
         namespace_regex,
         namespace_exclude_regex,
         ..
-    } = settings.into();
+    } = run.settings.into();
     WhatIf {
-        head: Head::new(settings, facts),
+        head: Head::new(run.settings, &run.facts, *unread),
         nodes: dead.iter().cloned().collect(),
         namespace_regex,
         namespace_exclude_regex,
-        breaker: plan.hold.as_ref().map(BreakerEntry::from),
+        breaker: run.plan.hold.as_ref().map(BreakerEntry::from),
         kubernetes_stops_evicting: stops,
         nodes_not_ready: (all > 0).then_some(not_ready),
-        nodes_total: facts.node_count,
+        nodes_total: run.facts.node_count,
         workloads: replicas.only_on(dead, standings),
-        left_out: foretold.left_out(settings),
+        left_out: foretold.left_out(),
         summary: tally(Fate::ALL, pods.iter().map(|pod| pod.fate)),
         pods,
-        errors: facts.errors.clone(),
-        unseen: facts.unseen.clone(),
-        exit: exit(foretold.unread, &facts.errors),
     }
 }
 
@@ -331,22 +301,8 @@ fn stays(stays: Option<Stay>) -> &'static str {
     }
 }
 
-fn exit(unread: bool, errors: &[ReadError]) -> Exit {
-    if unread || !errors.is_empty() {
-        Exit::Incomplete
-    } else {
-        Exit::Done
-    }
-}
-
-fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> Option<String> {
-    // The breaker delays an end, and does not change it.
-    let limit = None;
-    let judged = Judged {
-        limit,
-        ..judged.clone()
-    };
-    let mut notes = notes(&judged, facts);
+fn note(pod: &PodSummary, judged: &Judged, run: &RunRecord<'_>, fate: Fate) -> Option<String> {
+    let mut notes = run.notes(judged);
     let controller = pod.controller.as_ref();
     let is_job = controller.is_some_and(|owner| owner.kind == "Job");
     if fate == Fate::ComesBack && is_job {
@@ -361,7 +317,7 @@ fn note(pod: &PodSummary, judged: &Judged, facts: &ClusterFacts, fate: Fate) -> 
 /// Of each workload of a namespace, how many of its replicas serve on which node. A Job has no replicas, and a `DaemonSet`
 /// one a node.
 #[derive(Default)]
-struct Replicas(BTreeMap<(String, Owner), Vec<(String, usize)>>);
+struct Replicas(BTreeMap<(String, Owner), BTreeMap<String, usize>>);
 
 impl Replicas {
     fn count(&mut self, pods: &[PodSummary], settings: &Settings) {
@@ -376,18 +332,14 @@ impl Replicas {
             }
             let workload = (pod.namespace.clone(), workload.clone());
             let places = self.0.entry(workload).or_default();
-            match places.iter_mut().find(|(name, _)| name == node) {
-                Some((_, count)) => *count += 1,
-                None => places.push((node.clone(), 1)),
-            }
+            *places.entry(node.clone()).or_default() += 1;
         }
     }
 
     /// The workloads that serve from `dead` nodes alone.
     fn only_on(&self, dead: &BTreeSet<String>, standings: &Standings) -> Vec<Workload> {
-        let alone = |(workload, places): (_, &Vec<_>)| {
-            alone(workload, places, standings, |node| dead.contains(node))
-        };
+        let alone =
+            |(workload, places)| alone(workload, places, standings, |node| dead.contains(node));
         self.0.iter().filter_map(alone).collect()
     }
 }
@@ -395,7 +347,7 @@ impl Replicas {
 /// The workload, where it serves from `dead` nodes alone.
 fn alone(
     (namespace, owner): &(String, Owner),
-    places: &[(String, usize)],
+    places: &BTreeMap<String, usize>,
     standings: &Standings,
     dead: impl Fn(&str) -> bool,
 ) -> Option<Workload> {
@@ -403,7 +355,7 @@ fn alone(
         let standing = standings.get(node);
         !dead(node) && (standings.is_empty() || standing.is_some_and(|node| node.ready))
     };
-    if places.iter().any(|(node, _)| lives(node)) {
+    if places.keys().any(|node| lives(node)) {
         return None;
     }
     let here = places.iter().filter(|(node, _)| dead(node));
@@ -415,16 +367,6 @@ fn alone(
         name,
         replicas,
     })
-}
-
-impl Render for WhatIf {
-    fn exit(&self) -> Exit {
-        self.exit
-    }
-
-    fn page(&self) -> Page {
-        page::page(self)
-    }
 }
 
 #[cfg(test)]

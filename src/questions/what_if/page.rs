@@ -4,31 +4,38 @@ use itertools::Itertools as _;
 
 use super::{Fate, PodFate, WhatIf};
 use crate::{
+    exit::Exit,
     report::{
-        LINES,
-        page::{Block, Entry, Page, Section, Tag, Tone, paragraphs, unread},
+        LINES, Render,
+        page::{Block, Entry, Page, Section, Tag, Tone, paragraphs},
     },
     words::{after, counted, counts},
 };
 
-pub(super) fn page(answer: &WhatIf) -> Page {
-    let summary = summary(answer);
-    let nodes = answer.nodes.join(", ");
-    let lead = format!("Summary: {summary}. Exit code {}.", answer.exit.code());
-    Page {
+impl Render for WhatIf {
+    fn exit(&self) -> Exit {
+        self.head.exit
+    }
+
+    fn page(&self) -> Page {
+        let summary = summary(self);
+        let nodes = self.nodes.join(", ");
+        let lead = format!("Summary: {summary}. Exit code {}.", self.head.exit.code());
+        Page {
         headline: format!("{nodes} died: {summary}"),
-        about: answer.head.about(&format!("what if {nodes} died? As of")),
+        about: self.head.about(&format!("what if {nodes} died? As of")),
         settings: "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether \
                    the scheduler then finds another node for the pods is not checked."
             .to_owned(),
         lead: vec![Block::says(Tone::Strong, lead)],
-        sections: sections(answer),
+        sections: sections(self),
         ..Page::default()
     }.within(LINES)
+    }
 }
 
-fn sections(answer: &WhatIf) -> Vec<Section> {
-    let (heading, tone) = match &answer.breaker {
+fn sections(forecast: &WhatIf) -> Vec<Section> {
+    let (heading, tone) = match &forecast.breaker {
         None => ("The breaker would not hold the run".to_owned(), Tone::Good),
         Some(breaker) => {
             let heading = format!("The breaker would hold the run ({})", breaker.reason);
@@ -36,28 +43,28 @@ fn sections(answer: &WhatIf) -> Vec<Section> {
         }
     };
     let of = |fate: Fate, tone, heading: &str| {
-        let pods = answer
+        let pods = forecast
             .pods
             .iter()
             .filter(|pod| pod.fate == fate)
-            .map(|pod| Block::Entry(entry(pod, answer.nodes.len() > 1)));
-        let heading = format!("{heading}: {}", answer.summary[&fate]);
+            .map(|pod| Block::Entry(entry(pod, forecast.nodes.len() > 1)));
+        let heading = format!("{heading}: {}", forecast.summary[&fate]);
         Section::new(fate.as_str(), heading, tone, pods.collect())
     };
-    let workloads = answer.workloads.iter().map(|it| {
+    let workloads = forecast.workloads.iter().map(|it| {
         let replicas = match it.replicas {
             1 => "its only replica is here".to_owned(),
             replicas => format!("all {replicas} running replicas are here"),
         };
         format!("{}  {}/{}  {replicas}", it.namespace, it.kind, it.name)
     });
-    let alone = format!("No second replica anywhere: {}", answer.workloads.len());
-    let left_out = (answer.left_out > 0).then_some(
+    let alone = format!("No second replica anywhere: {}", forecast.workloads.len());
+    let left_out = (forecast.left_out > 0).then_some(
         "These pods are in namespaces that the namespace options leave out. They would be evicted and stay Terminating.",
     );
-    let not_reaped = format!("Not reaped: {}", answer.left_out);
+    let not_reaped = format!("Not reaped: {}", forecast.left_out);
     let parts = [
-        Section::new("breaker", heading, tone, breaker(answer)).whole(),
+        Section::new("breaker", heading, tone, breaker(forecast)).whole(),
         of(
             Fate::NeedsPerson,
             Tone::Bad,
@@ -79,17 +86,17 @@ fn sections(answer: &WhatIf) -> Vec<Section> {
         of(Fate::Finished, Tone::Quiet, "Finished already"),
         of(Fate::Stays, Tone::Quiet, "Stay on the node (never evicted)"),
     ];
-    let unread = unread(&answer.errors, &answer.unseen);
+    let unread = forecast.head.unread();
     parts.into_iter().chain(unread).collect()
 }
 
-fn breaker(answer: &WhatIf) -> Vec<Block> {
-    let total = answer.nodes_total;
-    let count = match answer.nodes_not_ready {
+fn breaker(forecast: &WhatIf) -> Vec<Block> {
+    let total = forecast.nodes_total;
+    let count = match forecast.nodes_not_ready {
         Some(not_ready) => format!("{not_ready} of {total} nodes would be NotReady."),
         None => format!("It could not be read how many of {total} nodes would be NotReady."),
     };
-    let held = answer.breaker.as_ref().map(|breaker| {
+    let held = forecast.breaker.as_ref().map(|breaker| {
         format!(
             "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it \
              with --max-not-ready-percent=100. The lines below say what happens then.",
@@ -98,7 +105,7 @@ fn breaker(answer: &WhatIf) -> Vec<Block> {
         )
     });
     let mut says = paragraphs([count].into_iter().chain(held));
-    if answer.kubernetes_stops_evicting {
+    if forecast.kubernetes_stops_evicting {
         let stops = "In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
                      all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as \
                      a whole, beside healthy ones, is evicted at full speed.";
@@ -127,7 +134,7 @@ fn entry(pod: &PodFate, many_nodes: bool) -> Entry {
     }
 }
 
-fn summary(answer: &WhatIf) -> String {
+fn summary(forecast: &WhatIf) -> String {
     let words = [
         (Fate::NeedsPerson, "needs you|need you"),
         (Fate::Lost, "is lost|are lost"),
@@ -136,7 +143,7 @@ fn summary(answer: &WhatIf) -> String {
         (Fate::Stays, "stays|stay"),
         (Fate::Finished, "has finished|have finished"),
     ]
-    .map(|(fate, words)| (answer.summary[&fate], words));
+    .map(|(fate, words)| (forecast.summary[&fate], words));
     let summary = counts(words).join(", ");
     if summary.is_empty() {
         "no pod is there".to_owned()

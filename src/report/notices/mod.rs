@@ -7,11 +7,11 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{NodeFailure, Policy, ReasonCode, Verdict, same_kind},
-    facts::{ClusterFacts, NodeFacts, NodeRead, PodSummary, Ready, Stay},
-    limits::{Judged, Limit, Plan},
-    report::build::answers_of,
-    settings::{Settings, Task},
+    decide::{NodeFailure, ReasonCode, Verdict, same_kind},
+    facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
+    limits::{Judged, Limit},
+    report::RunRecord,
+    settings::Task,
     words::{after, listed, spoken},
 };
 
@@ -52,6 +52,16 @@ impl NoticeCode {
             Self::TimeOfTheFile | Self::StaysWithNode | Self::OnReadyNodes
         )
     }
+
+    /// A notice about `count` pods, or other things, of no node alone.
+    fn about(self, count: usize, detail: String) -> NoticeEntry {
+        NoticeEntry {
+            code: self,
+            node: None,
+            count,
+            detail,
+        }
+    }
 }
 
 in_json! {
@@ -89,22 +99,15 @@ const LATE: SignedDuration = SignedDuration::from_secs(50);
 /// How many names a sentence lists.
 const NAMES: usize = 10;
 
-impl NoticeEntry {
-    /// About `count` pods, or other things, of `node` or of none alone.
-    fn about(code: NoticeCode, node: Option<&str>, count: usize, detail: String) -> Self {
-        let node = node.map(str::to_owned);
-        Self {
-            code,
-            node,
-            count,
-            detail,
-        }
-    }
-}
-
 /// The notices of a run.
-pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<NoticeEntry> {
-    let (never_evicted, staying) = unasked(&settings.policy, facts);
+pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
+    let RunRecord {
+        settings,
+        facts,
+        plan,
+        ..
+    } = run;
+    let (never_evicted, staying) = unasked(run);
     let unmatched = facts
         .unmatched_namespaces
         .filter(|_| plan.pods.is_empty())
@@ -113,7 +116,7 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
                 "Nothing was looked at: no namespace is selected (the cluster has {count}; the filter is: {}).",
                 settings.namespaces
             );
-            NoticeEntry::about(NoticeCode::NoNamespace, None, 1, detail)
+            NoticeCode::NoNamespace.about(1, detail)
         });
     let owners = plan
         .pods
@@ -126,39 +129,39 @@ pub fn of_run(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<Not
             "--manual-owner-kind names {kind}, which is not a built-in kind of Kubernetes, and no judged pod has an \
              owner of it: if it is misspelt, it protects nothing."
         );
-        NoticeEntry::about(NoticeCode::UnknownKind, None, 1, detail)
+        NoticeCode::UnknownKind.about(1, detail)
     });
     let newest = matches!(settings.task, Task::Audit { now: None, .. }).then(|| {
         let detail = format!(
             "Judged at {}, the newest time in the file; what happened later is not known. --now sets another time.",
             facts.now.strftime("%F %TZ")
         );
-        NoticeEntry::about(NoticeCode::TimeOfTheFile, None, 1, detail)
+        NoticeCode::TimeOfTheFile.about(1, detail)
     });
     let elsewhere = facts.on_ready_nodes;
     let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
-    let on_ready = NoticeEntry::about(NoticeCode::OnReadyNodes, None, elsewhere, on_ready);
     never_evicted
         .into_iter()
         .chain([without_api_server(facts)])
-        .chain(long_waits(&settings.policy, facts, plan))
-        .chain(inert_answers(settings, facts, plan))
+        .chain(long_waits(run))
+        .chain(inert_answers(run))
         .chain(unmatched)
         .chain(unknown)
         .chain(newest)
-        .chain([staying, on_ready])
+        .chain([staying, NoticeCode::OnReadyNodes.about(elsewhere, on_ready)])
         .filter(|notice| notice.count > 0)
         .collect()
 }
 
 /// The pods of dead nodes that Kubernetes has not asked to go: those that should not be there, and those that belong
 /// there. A leaf node's pods run on.
-fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<NoticeEntry>, NoticeEntry) {
+fn unasked(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
+    let facts = &run.facts;
     let (mut never, mut stay, mut staying) = (Vec::new(), Vec::new(), 0);
-    let known = |name| facts.nodes.get(name).and_then(NodeRead::known);
-    let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.leaf.is_none();
     for (name, pods) in &facts.unasked {
-        let Some(node) = known(name).filter(is_down) else {
+        let node = facts.nodes.get(name).and_then(NodeRead::known);
+        let Some(node) = node.filter(|node| node.ready != Ready::True && node.leaf.is_none())
+        else {
             continue;
         };
         let since = node.not_ready_since(facts.now);
@@ -182,7 +185,7 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<NoticeEntry>, NoticeEn
         let others = pods.iter().filter(|pod| !belongs(pod));
         let for_ever = others.clone().filter(|pod| tolerates(pod).is_none());
         let overdue = others.filter(|pod| tolerates(pod).is_some_and(due));
-        let failure = NodeFailure::of(facts, policy, node);
+        let failure = NodeFailure::of(facts, &run.settings.policy, node);
         let down = if failure.signs_of_life().is_empty() {
             "Each is down, unless the node is only cut off."
         } else {
@@ -207,37 +210,36 @@ fn unasked(policy: &Policy, facts: &ClusterFacts) -> (Vec<NoticeEntry>, NoticeEn
             });
             let names = listed(&names.collect_vec(), NAMES);
             let detail = format!("Not evicted from NotReady node {name}: {names}. {why}");
-            let code = NoticeCode::NeverEvicted;
-            never.push(NoticeEntry::about(code, Some(name), pods.len(), detail));
+            never.push(NoticeEntry {
+                node: Some(name.clone()),
+                ..NoticeCode::NeverEvicted.about(pods.len(), detail)
+            });
         }
     }
     let detail = format!(
         "Pods that belong to their NotReady node, of DaemonSets or static, stay there, as expected: {}.",
         listed(&stay, NAMES)
     );
-    let stay = NoticeEntry::about(NoticeCode::StaysWithNode, None, staying, detail);
-    (never, stay)
+    (never, NoticeCode::StaysWithNode.about(staying, detail))
 }
 
 /// The answers that count for nothing, each once, with the command that takes it away.
-fn inert_answers(settings: &Settings, facts: &ClusterFacts, plan: &Plan) -> Vec<NoticeEntry> {
-    let kubectl = settings.task.kubectl();
-    let all = plan.pods.iter().flat_map(|judged| {
-        answers_of(judged, facts, &settings.policy)
-            .into_iter()
-            .map(|answer| match answer.on {
-                "node" => ("", answer),
-                _ => (judged.pod.namespace.as_str(), answer),
-            })
+fn inert_answers(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
+    let all = run.plan.pods.iter().flat_map(|judged| {
+        let answers = run.answers(judged).into_iter();
+        answers.map(|answer| match answer.on {
+            "node" => ("", answer),
+            _ => (judged.pod.namespace.as_str(), answer),
+        })
     });
     all.sorted()
         .dedup()
         .filter_map(|(namespace, answer)| {
-            let command = kubectl.withdraw(&answer, namespace);
+            let command = run.kubectl.withdraw(&answer, namespace);
             let why = answer.inert.as_ref()?;
             let detail =
                 format!("The answer {answer} counts for nothing: {why}. Take it away: {command}");
-            Some(NoticeEntry::about(NoticeCode::AnswerInert, None, 1, detail))
+            Some(NoticeCode::AnswerInert.about(1, detail))
         })
         .collect()
 }
@@ -257,23 +259,20 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
          right to list them.",
         listed(&nodes, NAMES)
     );
-    NoticeEntry::about(NoticeCode::ApiServerUnknown, None, nodes.len(), detail)
+    NoticeCode::ApiServerUnknown.about(nodes.len(), detail)
 }
 
 /// The waits that have lasted for many thresholds. What holds a whole run is no single node's.
-fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<NoticeEntry> {
+fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
+    let (policy, facts) = (&run.settings.policy, &run.facts);
     let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
-    let threshold = if threshold.is_zero() {
-        LEAST_THRESHOLD
-    } else {
-        threshold
-    };
-    let long = threshold.saturating_mul(THRESHOLDS);
+    let least = threshold.is_zero().then_some(LEAST_THRESHOLD);
+    let long = least.unwrap_or(threshold).saturating_mul(THRESHOLDS);
     let is_long = |judged: &&Judged| {
         judged.verdict() == Verdict::Wait && judged.pod.overdue(facts.now) > long
     };
     let mut groups = BTreeMap::<_, Vec<&Judged>>::new();
-    for judged in plan.pods.iter().filter(is_long) {
+    for judged in run.plan.pods.iter().filter(is_long) {
         let node = judged
             .pod
             .node
@@ -294,7 +293,10 @@ fn long_waits(policy: &Policy, facts: &ClusterFacts, plan: &Plan) -> Vec<NoticeE
             listed(&names.collect_vec(), NAMES),
             why(pods[0], facts)
         );
-        NoticeEntry::about(NoticeCode::LongWait, node, pods.len(), detail)
+        NoticeEntry {
+            node: node.map(str::to_owned),
+            ..NoticeCode::LongWait.about(pods.len(), detail)
+        }
     });
     notices.collect()
 }

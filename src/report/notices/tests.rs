@@ -18,7 +18,7 @@ use crate::{
     cluster::Cluster,
     exit::Exit,
     report::{Report, samples::*},
-    settings::Mode,
+    settings::{Mode, Settings},
     stop::Stop,
 };
 

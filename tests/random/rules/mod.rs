@@ -8,7 +8,7 @@ use pod_reaper::{
     advice::Step,
     decide::{self, GIVE_UP, KubeletAlive, to_ask},
     limits::Limits,
-    report::Render as _,
+    report::{Render as _, RunRecord},
     words::natural,
 };
 use pod_reaper_test_support::oracle::{
@@ -38,12 +38,12 @@ fn for_every_cluster(property: impl Fn(&Case)) -> bool {
     })
 }
 
-fn plan(settings: &Settings, Gathered { facts, pods }: &Gathered) -> Plan {
-    Plan::new(facts, pods.clone(), &settings.policy, &settings.limits)
+fn plan(settings: &Settings, gathered: &Gathered) -> Plan {
+    RunRecord::new(settings, gathered.clone()).plan
 }
 
 fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
-    let plan = plan(settings, gathered);
+    let mut run = RunRecord::new(settings, gathered.clone());
     let of = |pod: &PodFacts| {
         let number = pod.uid.trim_start_matches("uid-").parse::<usize>().unwrap();
         (
@@ -51,17 +51,10 @@ fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
             case.outcomes[number % case.outcomes.len()].clone(),
         )
     };
-    let outcomes = match &settings.task {
-        Task::Audit { .. } => BTreeMap::new(),
-        Task::Reap { .. } => plan.reaps().map(of).collect(),
-    };
-    Report::new(
-        settings,
-        &gathered.facts,
-        &plan,
-        &outcomes,
-        &BTreeMap::new(),
-    )
+    if let Task::Reap { .. } = settings.task {
+        run.outcomes = run.plan.reaps().map(of).collect();
+    }
+    run.report()
 }
 
 fn written(report: &Report, output: Output) -> String {

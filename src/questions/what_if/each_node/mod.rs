@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::{
-    Fate, Replicas, Workload, alone, exit, foretell,
+    Fate, Replicas, Workload, alone, foretell,
     supposed::{Memory, Supposed},
 };
 use crate::{
     cluster::MAX_IN_FLIGHT,
     codes::codes,
     decide::ReasonCode,
-    exit::{CouldNotRun, Exit, Result},
-    facts::{NodeRead, PodSummary, ReadError, Stay, Unread},
+    exit::{CouldNotRun, Result},
+    facts::{NodeRead, PodSummary, Stay, Unread},
     limits::Plan,
     questions::Head,
-    report::{Render, SettingsEntry, detaches_late, in_json, page::Page},
+    report::{SettingsEntry, in_json},
     settings::Settings,
     source::Source,
     stop::Stop,
@@ -53,13 +53,6 @@ in_json! {
         pub leaf_nodes: usize,
         /// What would change the line of the first node.
         pub changes: Vec<Change>,
-        /// What could not be read.
-        pub errors: Vec<ReadError>,
-        /// What the source does not show, as sentences.
-        pub unseen: Vec<String>,
-        /// 0, or 3 where something could not be read.
-        #[serde(rename = "exitCode")]
-        pub exit: Exit,
     }
 
     /// What happens where one node dies.
@@ -74,8 +67,12 @@ in_json! {
         pub breaker_holds: bool,
         /// The workloads without a replica anywhere else.
         pub workloads: Vec<Workload>,
+        /// `seconds`, if no pod tolerated a silent node for more than [`SHORT_TOLERATION`].
         #[serde(skip)]
-        pub(crate) hints: Hints,
+        pub(crate) tolerating_less: i64,
+        /// Pods of `StatefulSet`s that a local volume keeps.
+        #[serde(skip)]
+        pub(crate) local: usize,
     }
 
     /// Pods, and a time.
@@ -94,8 +91,8 @@ in_json! {
         /// Pods that a rule has wait, or leaves alone.
         pub left_terminating: usize,
         /// Pods that tolerate a silent node for ever: they stay on it, down, and nothing evicts them.
-    pub stays_down: usize,
-    /// Pods in namespaces that the filter leaves out: no run would reap them.
+        pub stays_down: usize,
+        /// Pods in namespaces that the filter leaves out: no run would reap them.
         pub left_out: usize,
         /// Workloads without a replica anywhere else.
         pub without_replica: usize,
@@ -103,15 +100,6 @@ in_json! {
         /// would reap none.
         pub seconds: i64,
     }
-}
-
-/// What tells which settings matter.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Hints {
-    /// `seconds`, if no pod tolerated a silent node for more than [`SHORT_TOLERATION`].
-    tolerating_less: i64,
-    /// Pods of `StatefulSet`s that a local volume keeps.
-    local: usize,
 }
 
 codes! {
@@ -132,7 +120,7 @@ in_json! {
         /// Which setting.
         pub setting: Setting,
         /// What to set, and what follows, as a sentence.
-        pub says: String,
+        pub says: &'static str,
         /// How many pods more would come back without a person, at most.
         pub saves_pods: usize,
         /// How many seconds sooner pods would be reaped, at most.
@@ -154,7 +142,7 @@ pub async fn run_on(
     let memory = Memory::knowing(source.claims().await);
     let nobody = BTreeSet::new();
     let alive = Supposed::new(source, &memory, &nobody);
-    let facts = alive.scan(&settings.wanted()).await?.facts;
+    let mut facts = alive.scan(&settings.wanted()).await?.facts;
     let standings = alive.standings(facts.now).await;
     let (standings, _) = standings
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
@@ -176,11 +164,12 @@ pub async fn run_on(
             workloads.entry(node).or_default().extend(alone);
         }
     }
-    let (mut whole, errors) = (Counts::default(), source.errors().all());
+    facts.errors = source.errors().all();
+    let mut whole = Counts::default();
     for node in &mut nodes {
         node.workloads = workloads.remove(&node.node).unwrap_or_default();
         node.counts.without_replica = node.workloads.len();
-        whole.add(&mut node.counts);
+        whole.add(&node.counts);
     }
     nodes.sort_by_cached_key(NodeForecast::order);
     let SettingsEntry {
@@ -189,16 +178,13 @@ pub async fn run_on(
         ..
     } = settings.into();
     Ok(Forecast {
-        head: Head::new(settings, &facts),
+        head: Head::new(settings, &facts, unread),
         namespace_regex,
         namespace_exclude_regex,
         leaf_nodes: standings.values().filter(|node| node.leaf).count(),
         changes: nodes.first().map(NodeForecast::changes).unwrap_or_default(),
         nodes,
         whole,
-        exit: exit(unread, &errors),
-        errors,
-        unseen: facts.unseen,
     })
 }
 
@@ -220,21 +206,21 @@ async fn look(
 ) -> Result<Look> {
     let dead = BTreeSet::from([node.clone()]);
     let foretold = foretell(source, memory, settings, &dead).await?;
-    let facts = &foretold.facts;
-    let real = match facts.nodes.get(&node) {
+    let run = &foretold.run;
+    let real = match run.facts.nodes.get(&node) {
         Some(NodeRead::Known(node)) => node.leaf.is_none(),
         Some(NodeRead::Unread(_)) => true,
         None | Some(NodeRead::Gone) => false,
     };
     let mut forecast = NodeForecast {
-        breaker_holds: foretold.plan.hold.is_some(),
+        breaker_holds: run.plan.hold.is_some(),
         node,
         ..NodeForecast::default()
     };
-    let (counts, hints) = (&mut forecast.counts, &mut forecast.hints);
+    let counts = &mut forecast.counts;
     counts.evicted = foretold.pods.iter().filter(|pod| pod.evicted()).count();
-    counts.left_out = foretold.left_out(settings);
-    for (pod, judged, fate) in foretold.fates(settings) {
+    counts.left_out = foretold.left_out();
+    for (pod, judged, fate) in foretold.fates() {
         counts.stays_down += usize::from(pod.stays == Some(Stay::Tolerates));
         match fate {
             Fate::ComesBack => counts.comes_back += 1,
@@ -245,17 +231,19 @@ async fn look(
         }
         let local = judged.filter(|judged| judged.reason.code == ReasonCode::LocalVolume);
         let of_set = local.is_some_and(|judged| judged.pod.made_by("StatefulSet", "apps"));
-        hints.local += usize::from(of_set);
+        forecast.local += usize::from(of_set);
         if let (Fate::ComesBack | Fate::Lost, Some(judged)) = (fate, judged) {
-            let late = detaches_late(&judged.pod, facts).is_some();
+            let late = run.detaches_late(&judged.pod).is_some();
             counts.wait_for_volume += usize::from(late && fate == Fate::ComesBack);
             let tolerates = pod.tolerates_silence.unwrap_or_default();
             let less = tolerates.min(SHORT_TOLERATION);
             counts.seconds = counts.seconds.max(until_reaped(pod, tolerates, settings));
-            hints.tolerating_less = hints.tolerating_less.max(until_reaped(pod, less, settings));
+            forecast.tolerating_less = forecast
+                .tolerating_less
+                .max(until_reaped(pod, less, settings));
         }
     }
-    seen(&forecast.node, &foretold.plan);
+    seen(&forecast.node, &run.plan);
     Ok(Look {
         unread: foretold.unread,
         forecast: real.then_some(forecast),
@@ -276,125 +264,80 @@ fn until_reaped(pod: &PodSummary, tolerates: i64, settings: &Settings) -> i64 {
 }
 
 impl Counts {
-    fn add(&mut self, other: &mut Self) {
-        let others = other.pods_and_workloads();
-        for (sum, more) in self.pods_and_workloads().into_iter().zip(others) {
-            *sum += *more;
-        }
+    fn add(&mut self, other: &Self) {
+        self.evicted += other.evicted;
+        self.comes_back += other.comes_back;
+        self.wait_for_volume += other.wait_for_volume;
+        self.lost += other.lost;
+        self.needs_person += other.needs_person;
+        self.left_terminating += other.left_terminating;
+        self.stays_down += other.stays_down;
+        self.left_out += other.left_out;
+        self.without_replica += other.without_replica;
         self.seconds = self.seconds.max(other.seconds);
-    }
-
-    fn pods_and_workloads(&mut self) -> [&mut usize; 9] {
-        [
-            &mut self.evicted,
-            &mut self.comes_back,
-            &mut self.wait_for_volume,
-            &mut self.lost,
-            &mut self.needs_person,
-            &mut self.left_terminating,
-            &mut self.stays_down,
-            &mut self.left_out,
-            &mut self.without_replica,
-        ]
     }
 }
 
 impl NodeForecast {
     /// The worst first.
     fn order(&self) -> impl Ord + use<> {
-        let Counts {
-            evicted,
-            wait_for_volume,
-            lost,
-            needs_person,
-            left_terminating,
-            stays_down,
-            without_replica,
-            seconds,
-            ..
-        } = self.counts;
-        let stays = left_terminating + stays_down;
-        let bad = (needs_person, lost, without_replica, stays);
-        let late = (wait_for_volume, seconds, evicted);
+        let it = &self.counts;
+        let stays = it.left_terminating + it.stays_down;
+        let bad = (it.needs_person, it.lost, it.without_replica, stays);
+        let late = (it.wait_for_volume, it.seconds, it.evicted);
         (std::cmp::Reverse((bad, late)), natural(&self.node))
     }
 
     /// Whether all of it ends well without anybody.
     fn is_harmless(&self) -> bool {
-        let Counts {
-            lost,
-            needs_person,
-            left_terminating,
-            stays_down,
-            left_out,
-            without_replica,
-            ..
-        } = self.counts;
-        lost + needs_person + left_terminating + stays_down + left_out + without_replica == 0
-            && !self.breaker_holds
+        let it = &self.counts;
+        let away = it.lost + it.needs_person + it.without_replica;
+        let left = it.left_terminating + it.stays_down + it.left_out;
+        away + left == 0 && !self.breaker_holds
     }
 
     /// What would change this line.
     fn changes(&self) -> Vec<Change> {
-        let Hints {
-            tolerating_less,
-            local,
-        } = self.hints;
-        let stays_down = self.counts.stays_down;
-        let (sooner, reaped) = (
-            self.counts.seconds - tolerating_less,
-            self.counts.seconds > 0,
-        );
-        let change = |setting, is: bool, says: &str, saves_pods, saves_seconds| {
-            let says = says.to_owned();
-            is.then_some(Change {
-                setting,
-                says,
-                saves_pods,
-                saves_seconds,
-            })
-        };
+        let Counts {
+            stays_down,
+            seconds,
+            ..
+        } = self.counts;
+        let eager = if seconds > 0 { EAGER } else { 0 };
         let changes = [
-            change(
+            (
                 Setting::Scratch,
-                local > 0,
                 "component scratch, once the claims that nobody would miss are annotated pod-reaper.io/scratch: \"true\"",
-                local,
+                self.local,
                 0,
             ),
-            change(
+            (
                 Setting::Toleration,
-                stays_down > 0,
                 "tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate it for ever: they would be evicted",
                 stays_down,
                 0,
             ),
-            change(
+            (
                 Setting::Toleration,
-                sooner > 0,
                 "tolerationSeconds: 60 for node.kubernetes.io/unreachable in the pods that tolerate it longest",
                 0,
-                sooner,
+                seconds - self.tolerating_less,
             ),
-            change(
+            (
                 Setting::Eager,
-                reaped,
                 "component eager: a run every two minutes in place of ten",
                 0,
-                EAGER,
+                eager,
             ),
         ];
-        changes.into_iter().flatten().collect()
-    }
-}
-
-impl Render for Forecast {
-    fn exit(&self) -> Exit {
-        self.exit
-    }
-
-    fn page(&self) -> Page {
-        page::page(self)
+        let changes = changes.map(|(setting, says, saves_pods, saves_seconds)| Change {
+            setting,
+            says,
+            saves_pods,
+            saves_seconds,
+        });
+        let saves = |change: &Change| change.saves_pods > 0 || change.saves_seconds > 0;
+        changes.into_iter().filter(saves).collect()
     }
 }
 

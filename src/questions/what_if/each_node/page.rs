@@ -4,33 +4,40 @@ use itertools::Itertools as _;
 
 use super::{Change, Forecast, NodeForecast};
 use crate::{
+    exit::Exit,
     report::{
-        LINES,
-        page::{Block, Entry, Page, Section, Tone, paragraphs, unread},
+        LINES, Render,
+        page::{Block, Entry, Page, Section, Tone, paragraphs},
         phrases::seconds,
     },
     words::{after, counted, counts},
 };
 
-pub(super) fn page(answer: &Forecast) -> Page {
-    let summary = summary(answer);
-    let lead = format!("Summary: {summary}. Exit code {}.", answer.exit.code());
-    let page = Page {
+impl Render for Forecast {
+    fn exit(&self) -> Exit {
+        self.head.exit
+    }
+
+    fn page(&self) -> Page {
+        let summary = summary(self);
+        let lead = format!("Summary: {summary}. Exit code {}.", self.head.exit.code());
+        let page = Page {
         headline: summary,
-        about: answer.head.about("what if one node died? As of"),
+        about: self.head.about("what if one node died? As of"),
         settings: "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when Kubernetes calls it unreachable, until a run may \
                    reap the last of its pods: toleration, grace period and thresholds. what-if NODE names the pods."
             .to_owned(),
         lead: vec![Block::says(Tone::Strong, lead)],
-        sections: sections(answer),
+        sections: sections(self),
         ..Page::default()
     };
-    page.within(LINES)
+        page.within(LINES)
+    }
 }
 
-fn sections(answer: &Forecast) -> Vec<Section> {
+fn sections(forecast: &Forecast) -> Vec<Section> {
     let (harmless, bad): (Vec<_>, Vec<_>) =
-        answer.nodes.iter().partition(|node| node.is_harmless());
+        forecast.nodes.iter().partition(|node| node.is_harmless());
     let lines = bad.iter().map(|node| Block::Entry(line(node)));
     let heading = format!(
         "Something is away, lost or left, the worst first: {}",
@@ -49,13 +56,13 @@ fn sections(answer: &Forecast) -> Vec<Section> {
         counted(harmless.len(), "node", "nodes")
     );
     let harmless = Section::new("harmless", heading, Tone::Good, paragraphs(all_back));
-    let worst = answer.nodes.first().map(|node| &node.node);
+    let worst = forecast.nodes.first().map(|node| &node.node);
     let heading = after("What would help ", worst);
-    let changes = paragraphs(answer.changes.iter().map(saves));
+    let changes = paragraphs(forecast.changes.iter().map(saves));
     let changes = Section::new("changes", heading, Tone::Plain, changes);
     [nodes, harmless.whole(), changes.whole()]
         .into_iter()
-        .chain(unread(&answer.errors, &answer.unseen))
+        .chain(forecast.head.unread())
         .collect()
 }
 
@@ -108,8 +115,8 @@ fn saves(
     format!("saves up to {saved}: {says}")
 }
 
-fn summary(answer: &Forecast) -> String {
-    let whole = &answer.whole;
+fn summary(forecast: &Forecast) -> String {
+    let whole = &forecast.whole;
     let parts = [
         (whole.needs_person, "needs you|need you"),
         (whole.lost, "is lost|are lost"),
@@ -133,8 +140,11 @@ fn summary(answer: &Forecast) -> String {
     } else if whole.seconds > 0 {
         parts.push(format!("reaped after at most {}", seconds(whole.seconds)));
     }
-    let nodes = counted(answer.nodes.len(), "node", "nodes");
-    let leaf = counts([(answer.leaf_nodes, "leaf node left out|leaf nodes left out")]);
+    let nodes = counted(forecast.nodes.len(), "node", "nodes");
+    let leaf = counts([(
+        forecast.leaf_nodes,
+        "leaf node left out|leaf nodes left out",
+    )]);
     format!(
         "{nodes}, each dying alone, added up: {}{}",
         parts.join(", "),

@@ -7,7 +7,7 @@ use pod_reaper_test_support::samples;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::{samples::audit, text, text::Screen};
+use crate::report::{Render as _, samples::audit, text, text::Screen};
 use crate::source::snapshot::Saved;
 
 fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
