@@ -7,10 +7,7 @@ use pod_reaper::{
     console::{log, output, terminal},
     exit::{CouldNotRun, Exit, Result},
     notify::metrics::Metrics,
-    questions::{
-        explain::{self, Explanation},
-        what_if,
-    },
+    questions::{explain, what_if},
     run,
     settings::Settings,
     stop::Stop,
@@ -29,7 +26,7 @@ fn main() -> ExitCode {
         .into()
 }
 
-/// Says why there is no answer, and gives the exit code.
+/// Says why it could not run, and gives the exit code.
 fn complain(error: &CouldNotRun) -> Exit {
     terminal::error(&error.to_string());
     error.into()
@@ -42,7 +39,7 @@ fn start(settings: &Settings) -> Result<Exit> {
     let exit = runtime.block_on(async {
         let stop = Stop::listen(settings.deadline)?;
         let mut metrics = Metrics::begin(settings);
-        let exit = answer(settings, &stop, &mut metrics)
+        let exit = perform(settings, &stop, &mut metrics)
             .await
             .unwrap_or_else(|error| complain(&error));
         metrics.deliver(exit, &stop).await;
@@ -53,8 +50,8 @@ fn start(settings: &Settings) -> Result<Exit> {
     exit
 }
 
-/// Answers what is asked, and writes the answer.
-async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit> {
+/// Does what the command says, and writes what comes of it.
+async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit> {
     let form = &settings.form;
     Ok(match &settings.command {
         Command::WhatIf(nodes) => {
@@ -66,17 +63,9 @@ async fn answer(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> 
             output::write(forecast, form, stop).await
         }
         Command::Explain { pod, all_rules } => {
-            let answer = explain::run(settings, pod, stop).await?;
-            let all_rules = *all_rules;
-            output::write(
-                Explanation {
-                    all_rules,
-                    ..answer
-                },
-                form,
-                stop,
-            )
-            .await
+            let mut explanation = explain::run(settings, pod, stop).await?;
+            explanation.all_rules = *all_rules;
+            output::write(explanation, form, stop).await
         }
         // The others are printed before there are settings.
         Command::Run | Command::Completions(_) | Command::Man | Command::Version => {

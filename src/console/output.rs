@@ -1,4 +1,4 @@
-//! Writing an answer to standard output.
+//! Writing a report, an explanation or a forecast to standard output.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 
@@ -11,10 +11,10 @@ use crate::{
     words::clean,
 };
 
-/// Writes `answer`, for as long as its reader takes, unless a signal ends the wait. Returns the answer's exit code, or the one
-/// that says that it could not be written.
-pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Stop) -> Exit {
-    let exit = answer.exit();
+/// Writes `document`, for as long as its reader takes, unless a signal ends the wait. Returns the exit code of the document, or
+/// the one that says that it could not be written.
+pub async fn write(document: impl Render + Send + 'static, form: &Form, stop: &Stop) -> Exit {
+    let exit = document.exit();
     let Form {
         output, log_format, ..
     } = *form;
@@ -23,17 +23,17 @@ pub async fn write(answer: impl Render + Send + 'static, form: &Form, stop: &Sto
         let mut out = BufWriter::new(io::stdout().lock());
         if (output, log_format) == (Output::Json, LogFormat::Json) {
             // Whatever collects the log collects this too, line by line.
-            serde_json::to_writer(&mut out, &answer)?;
+            serde_json::to_writer(&mut out, &document)?;
             out.write_all(b"\n")?;
         } else if output == Output::Text {
-            let page = answer.page();
+            let page = document.page();
             // The text has no room for each of these, and it comes last.
             for line in page.unnamed() {
                 tracing::warn!("{}", clean(line));
             }
             out.write_all(text::write(&page, terminal::screen()).as_bytes())?;
         } else {
-            answer.write(output, terminal::screen(), &mut out)?;
+            document.write(output, terminal::screen(), &mut out)?;
         }
         out.flush()
     });

@@ -1,26 +1,26 @@
 //! Other questions to the same rules and limits. They only read.
 
-/// Answers by the source that the settings name: a saved cluster, or a live one.
+/// Asks the source that the settings name: a saved cluster, or a live one.
 macro_rules! by_source {
-    ($settings:ident, $stop:ident, |$source:ident| $answer:expr) => {{
+    ($settings:ident, $stop:ident, |$source:ident| $ask:expr) => {{
         use crate::source::{cluster::Live, snapshot};
-        let answer = async {
+        let asked = async {
             match &$settings.task {
                 crate::settings::Task::Audit { snapshot, now } => {
                     let options = $settings.snapshot_options(*now);
                     let every = snapshot::Pods::Every;
                     let $source = &snapshot::open(snapshot, options, every).await?;
-                    $answer.await
+                    $ask.await
                 }
                 crate::settings::Task::Reap { target, .. } => {
                     let nodes = &$settings.node_selectors;
                     let cluster = crate::cluster::Cluster::connect(target, $stop, nodes).await?;
                     let $source = &Live::new(&cluster);
-                    $answer.await
+                    $ask.await
                 }
             }
         };
-        $stop.or_stopped(Box::pin(answer)).await
+        $stop.or_stopped(Box::pin(asked)).await
     }};
 }
 
@@ -45,7 +45,7 @@ use crate::{
 };
 
 in_json! {
-    /// What is answered of a pod.
+    /// What a run decides about a pod, and what to do about that.
     #[derive(Default)]
     pub struct Judgement {
         /// The verdict of a run; null where no run judges it.
@@ -64,7 +64,7 @@ in_json! {
 }
 
 in_json! {
-    /// What all of them say.
+    /// What every explanation and forecast says.
     #[derive(Default)]
     pub struct Head {
         /// Version of this form.

@@ -1,4 +1,4 @@
-//! The schemas of the answers, generated from their types and their documentation.
+//! The schemas of explanations and forecasts, generated from their types and their documentation.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ fn schema<T: JsonSchema>(kind: &str, title: &str) -> Value {
 }
 
 fn schema_of_what_if() -> Value {
-    let mut schema = schema::<WhatIf>("WhatIf", "The answer of pod-reaper what-if");
+    let mut schema = schema::<WhatIf>("WhatIf", "pod-reaper's forecast");
     let count = json!({"type": "integer", "minimum": 0});
     let counts = Fate::ALL.map(|fate| (fate.as_str().to_owned(), count.clone()));
     let counts = serde_json::Map::from_iter(counts);
@@ -55,8 +55,8 @@ fn schema_of_what_if() -> Value {
 fn the_schemas_in_the_documentation_are_current() {
     let text = |schema: Value| serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
     expect_file!["../../docs/what-if.schema.json"].assert_eq(&text(schema_of_what_if()));
-    let forecast = schema::<Forecast>("Forecast", "The answer of pod-reaper what-if --each-node");
+    let forecast = schema::<Forecast>("Forecast", "pod-reaper's forecast of each node");
     expect_file!["../../docs/forecast.schema.json"].assert_eq(&text(forecast));
-    let explained = schema::<Explanation>("Explanation", "The answer of pod-reaper explain");
+    let explained = schema::<Explanation>("Explanation", "pod-reaper's explanation");
     expect_file!["../../docs/explain.schema.json"].assert_eq(&text(explained));
 }

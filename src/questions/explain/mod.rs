@@ -24,11 +24,10 @@ use crate::{
 };
 
 in_json! {
-    /// The answer.
+    /// Why a pod is judged as it is.
     #[serde(tag = "kind")]
-    #[derive(Default)]
     pub struct Explanation {
-        /// What every answer begins with.
+        /// What every explanation and forecast says.
         #[serde(flatten)]
         pub head: Head,
         /// The pod.
@@ -48,7 +47,6 @@ in_json! {
     }
 
     /// The pod that is asked about.
-    #[derive(Default)]
     pub struct PodSeen {
         /// Its namespace.
         pub namespace: String,
@@ -71,12 +69,12 @@ in_json! {
     }
 }
 
-/// Answers for `asked`.
+/// Explains the verdict about `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation> {
     by_source!(settings, stop, |source| run_on(source, settings, asked))
 }
 
-/// Answers for `asked`, by what `source` has.
+/// Explains the verdict about `asked`, by what `source` has.
 pub async fn run_on(
     source: &impl Source,
     settings: &Settings,

@@ -31,10 +31,10 @@ use crate::{
 const KUBERNETES_PERCENT: usize = 55;
 
 in_json! {
-    /// The answer.
+    /// What would happen if these nodes died now.
     #[serde(tag = "kind")]
     pub struct WhatIf {
-        /// What every answer begins with.
+        /// What every explanation and forecast says.
         #[serde(flatten)]
         pub head: Head,
         /// The nodes that are supposed to die.
@@ -114,13 +114,13 @@ in_json! {
     }
 }
 
-/// Answers for `nodes`.
+/// Foretells what happens if `nodes` die.
 pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<WhatIf> {
     let dead = nodes.iter().cloned().collect();
     by_source!(settings, stop, |source| run_on(source, settings, &dead))
 }
 
-/// Answers for the nodes of `dead`, by what `source` has.
+/// Foretells what happens if the nodes of `dead` die, by what `source` has.
 pub async fn run_on(
     source: &impl Source,
     settings: &Settings,
@@ -257,6 +257,9 @@ fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>
             judgement,
         })
     });
+    let workloads = replicas.0.iter().filter_map(|(workload, places)| {
+        only_on(workload, places, standings, |node| dead.contains(node))
+    });
     let order = |pod: &PodFate| {
         let name = (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
         (pod.fate as u8, name)
@@ -282,7 +285,7 @@ fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>
         kubernetes_stops_evicting: stops,
         nodes_not_ready: (all > 0).then_some(not_ready),
         nodes_total: run.facts.node_count,
-        workloads: replicas.only_on(dead, standings),
+        workloads: workloads.collect(),
         left_out: foretold.left_out(),
         summary: tally(Fate::ALL, pods.iter().map(|pod| pod.fate)),
         pods,
@@ -335,17 +338,10 @@ impl Replicas {
             *places.entry(node.clone()).or_default() += 1;
         }
     }
-
-    /// The workloads that serve from `dead` nodes alone.
-    fn only_on(&self, dead: &BTreeSet<String>, standings: &Standings) -> Vec<Workload> {
-        let alone =
-            |(workload, places)| alone(workload, places, standings, |node| dead.contains(node));
-        self.0.iter().filter_map(alone).collect()
-    }
 }
 
 /// The workload, where it serves from `dead` nodes alone.
-fn alone(
+fn only_on(
     (namespace, owner): &(String, Owner),
     places: &BTreeMap<String, usize>,
     standings: &Standings,

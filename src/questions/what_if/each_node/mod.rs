@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::{
-    Fate, Replicas, Workload, alone, foretell,
+    Fate, Foretold, Replicas, Workload, foretell, only_on,
     supposed::{Memory, Supposed},
 };
 use crate::{
@@ -34,11 +34,11 @@ const SHORT_TOLERATION: i64 = 60;
 const EAGER: i64 = 480;
 
 in_json! {
-    /// The answer.
+    /// What would happen to the pods of each node if it alone died now.
     #[serde(tag = "kind")]
     #[derive(Default)]
     pub struct Forecast {
-        /// What every answer begins with.
+        /// What every explanation and forecast says.
         #[serde(flatten)]
         pub head: Head,
         /// `--namespace-regex`.
@@ -128,12 +128,12 @@ in_json! {
     }
 }
 
-/// Answers for all real nodes.
+/// Foretells all real nodes.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Forecast> {
     by_source!(settings, stop, |source| run_on(source, settings, |_, _| ()))
 }
 
-/// Answers by what `source` has. `seen` is shown the plan of a run for each node.
+/// Foretells all real nodes by what `source` has. `seen` is shown the plan of a run for each node.
 pub async fn run_on(
     source: &impl Source,
     settings: &Settings,
@@ -146,22 +146,27 @@ pub async fn run_on(
     let standings = alive.standings(facts.now).await;
     let (standings, _) = standings
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
-    let look = |name: &String| look(source, &memory, settings, &seen, name.clone());
-    let mut looks = futures_util::stream::iter(standings.keys())
-        .map(look)
+    let alone = async |name: &String| {
+        let dead = BTreeSet::from([name.clone()]);
+        let foretold = foretell(source, &memory, settings, &dead).await?;
+        Ok::<_, CouldNotRun>((name.clone(), foretold))
+    };
+    let mut all = futures_util::stream::iter(standings.keys())
+        .map(alone)
         .buffer_unordered(MAX_IN_FLIGHT);
     let (mut nodes, mut replicas) = (Vec::new(), Replicas::default());
     let mut unread = false;
-    while let Some(look) = looks.try_next().await? {
-        replicas.count(&look.pods, settings);
-        unread |= look.unread;
-        nodes.extend(look.forecast);
+    while let Some((name, foretold)) = all.try_next().await? {
+        seen(&name, &foretold.run.plan);
+        replicas.count(&foretold.pods, settings);
+        unread |= foretold.unread;
+        nodes.extend(NodeForecast::of(name, &foretold));
     }
     let mut workloads = BTreeMap::<_, Vec<_>>::new();
     for (workload, places) in &replicas.0 {
-        for (node, _) in places {
-            let alone = alone(workload, places, &standings, |name| name == node);
-            workloads.entry(node).or_default().extend(alone);
+        for node in places.keys() {
+            let away = only_on(workload, places, &standings, |name| name == node);
+            workloads.entry(node).or_default().extend(away);
         }
     }
     facts.errors = source.errors().all();
@@ -185,69 +190,6 @@ pub async fn run_on(
         changes: nodes.first().map(NodeForecast::changes).unwrap_or_default(),
         nodes,
         whole,
-    })
-}
-
-/// What one node adds.
-struct Look {
-    /// None of a leaf node, or of one that has gone meanwhile.
-    forecast: Option<NodeForecast>,
-    /// Its pods.
-    pods: Vec<PodSummary>,
-    unread: bool,
-}
-
-async fn look(
-    source: &impl Source,
-    memory: &Memory,
-    settings: &Settings,
-    seen: &impl Fn(&str, &Plan),
-    node: String,
-) -> Result<Look> {
-    let dead = BTreeSet::from([node.clone()]);
-    let foretold = foretell(source, memory, settings, &dead).await?;
-    let run = &foretold.run;
-    let real = match run.facts.nodes.get(&node) {
-        Some(NodeRead::Known(node)) => node.leaf.is_none(),
-        Some(NodeRead::Unread(_)) => true,
-        None | Some(NodeRead::Gone) => false,
-    };
-    let mut forecast = NodeForecast {
-        breaker_holds: run.plan.hold.is_some(),
-        node,
-        ..NodeForecast::default()
-    };
-    let counts = &mut forecast.counts;
-    counts.evicted = foretold.pods.iter().filter(|pod| pod.evicted()).count();
-    counts.left_out = foretold.left_out();
-    for (pod, judged, fate) in foretold.fates() {
-        counts.stays_down += usize::from(pod.stays == Some(Stay::Tolerates));
-        match fate {
-            Fate::ComesBack => counts.comes_back += 1,
-            Fate::Lost => counts.lost += 1,
-            Fate::NeedsPerson => counts.needs_person += 1,
-            Fate::LeftTerminating => counts.left_terminating += 1,
-            Fate::Stays | Fate::Finished => {}
-        }
-        let local = judged.filter(|judged| judged.reason.code == ReasonCode::LocalVolume);
-        let of_set = local.is_some_and(|judged| judged.pod.made_by("StatefulSet", "apps"));
-        forecast.local += usize::from(of_set);
-        if let (Fate::ComesBack | Fate::Lost, Some(judged)) = (fate, judged) {
-            let late = run.detaches_late(&judged.pod).is_some();
-            counts.wait_for_volume += usize::from(late && fate == Fate::ComesBack);
-            let tolerates = pod.tolerates_silence.unwrap_or_default();
-            let less = tolerates.min(SHORT_TOLERATION);
-            counts.seconds = counts.seconds.max(until_reaped(pod, tolerates, settings));
-            forecast.tolerating_less = forecast
-                .tolerating_less
-                .max(until_reaped(pod, less, settings));
-        }
-    }
-    seen(&forecast.node, &run.plan);
-    Ok(Look {
-        unread: foretold.unread,
-        forecast: real.then_some(forecast),
-        pods: foretold.pods,
     })
 }
 
@@ -279,6 +221,48 @@ impl Counts {
 }
 
 impl NodeForecast {
+    /// What is foretold of `node`; nothing of a leaf node, or of one that has gone meanwhile.
+    fn of(node: String, foretold: &Foretold<'_>) -> Option<Self> {
+        let run = &foretold.run;
+        let is_real = match run.facts.nodes.get(&node)? {
+            NodeRead::Known(node) => node.leaf.is_none(),
+            NodeRead::Unread(_) => true,
+            NodeRead::Gone => false,
+        };
+        let mut forecast = Self {
+            breaker_holds: run.plan.hold.is_some(),
+            node,
+            ..Self::default()
+        };
+        let counts = &mut forecast.counts;
+        counts.evicted = foretold.pods.iter().filter(|pod| pod.evicted()).count();
+        counts.left_out = foretold.left_out();
+        for (pod, judged, fate) in foretold.fates() {
+            counts.stays_down += usize::from(pod.stays == Some(Stay::Tolerates));
+            match fate {
+                Fate::ComesBack => counts.comes_back += 1,
+                Fate::Lost => counts.lost += 1,
+                Fate::NeedsPerson => counts.needs_person += 1,
+                Fate::LeftTerminating => counts.left_terminating += 1,
+                Fate::Stays | Fate::Finished => {}
+            }
+            let Some(judged) = judged else { continue };
+            let is_local = judged.reason.code == ReasonCode::LocalVolume
+                && judged.pod.made_by("StatefulSet", "apps");
+            forecast.local += usize::from(is_local);
+            if let Fate::ComesBack | Fate::Lost = fate {
+                let late = run.detaches_late(&judged.pod).is_some();
+                counts.wait_for_volume += usize::from(late && fate == Fate::ComesBack);
+                let tolerates = pod.tolerates_silence.unwrap_or_default();
+                let reaped_after = |tolerates| until_reaped(pod, tolerates, run.settings);
+                let sooner = reaped_after(tolerates.min(SHORT_TOLERATION));
+                counts.seconds = counts.seconds.max(reaped_after(tolerates));
+                forecast.tolerating_less = forecast.tolerating_less.max(sooner);
+            }
+        }
+        is_real.then_some(forecast)
+    }
+
     /// The worst first.
     fn order(&self) -> impl Ord + use<> {
         let it = &self.counts;
