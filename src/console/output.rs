@@ -6,7 +6,7 @@ use super::terminal;
 use crate::{
     cli::{Form, LogFormat, Output},
     exit::Exit,
-    report::{Render, text},
+    report::{Render, html, markdown, text},
     stop::Stop,
     words::clean,
 };
@@ -21,20 +21,29 @@ pub async fn write(document: impl Render + Send + 'static, form: &Form, stop: &S
     let written = tokio::task::spawn_blocking(move || {
         // Standard output's own buffer is flushed at each line.
         let mut out = BufWriter::new(io::stdout().lock());
-        if (output, log_format) == (Output::Json, LogFormat::Json) {
-            // Whatever collects the log collects this too, line by line.
-            serde_json::to_writer(&mut out, &document)?;
-            out.write_all(b"\n")?;
-        } else if output == Output::Text {
-            let page = document.page();
-            // The text has no room for each of these, and it comes last.
-            for line in page.unnamed() {
-                tracing::warn!("{}", clean(line));
+        let text = match (output, log_format) {
+            // JSON is written as it is made: that of tens of thousands of pods would take as much memory as all the rest.
+            // Whatever collects a log of JSON collects this too, line by line.
+            (Output::Json, LogFormat::Json) => {
+                serde_json::to_writer(&mut out, &document)?;
+                "\n".to_owned()
             }
-            out.write_all(text::write(&page, terminal::screen()).as_bytes())?;
-        } else {
-            document.write(output, terminal::screen(), &mut out)?;
-        }
+            (Output::Json, LogFormat::Text) => {
+                serde_json::to_writer_pretty(&mut out, &document)?;
+                "\n".to_owned()
+            }
+            (Output::Text, _) => {
+                let page = document.page();
+                // The text has no room for each of these, and it comes last.
+                for line in page.unnamed() {
+                    tracing::warn!("{}", clean(line));
+                }
+                text::write(&page, terminal::screen())
+            }
+            (Output::Markdown, _) => markdown::write(&document.page()),
+            (Output::Html, _) => html::write(&document.page()),
+        };
+        out.write_all(text.as_bytes())?;
         out.flush()
     });
     let written = tokio::select! {

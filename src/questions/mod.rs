@@ -54,7 +54,7 @@ in_json! {
         pub reason: Option<ReasonCode>,
         /// Why, as a sentence.
         pub detail: String,
-        /// What to remember once it is reaped.
+        /// What to remember once the pod is reaped.
         pub note: Option<String>,
         /// What is at risk.
         pub risk: Option<String>,

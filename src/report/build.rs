@@ -156,14 +156,21 @@ impl<'a> RunRecord<'a> {
         }
     }
 
+    /// Whether what a verdict needs could not be read of some pod.
+    pub(crate) fn lacks_facts(&self) -> bool {
+        let mut pods = self.plan.pods.iter();
+        pods.any(|judged| judged.code() == ReasonCode::FactsUnread)
+    }
+
     /// The most severe of what happened.
     fn exit(&self) -> Exit {
         let any = |test: fn(&Judged) -> bool| self.plan.pods.iter().any(test);
-        let unread = |judged: &Judged| judged.code() == ReasonCode::FactsUnread;
         let failed = |outcome: &Outcome| outcome.code().is_failure();
         if any(|judged| judged.code() == ReasonCode::MassOutage) {
             Exit::Held
-        } else if !self.facts.errors.is_empty() || any(unread) || self.outcomes.values().any(failed)
+        } else if !self.facts.errors.is_empty()
+            || self.lacks_facts()
+            || self.outcomes.values().any(failed)
         {
             Exit::Incomplete
         } else if self.settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::Itertools as _;
 
 use super::{
-    Group, NodeEntry, PodEntry, Report,
+    Group, NodeEntry, PodEntry, Render, Report,
     fit::by_kind,
     page::{Block, Entry, FEW_NAMES, Page, Section, Tag, Tone, Word, first_of, paragraphs, unread},
     phrases,
@@ -27,18 +27,24 @@ const FEW_NODES: usize = 5;
 /// How many cards are unfolded: they are tall.
 const FEW_CARDS: usize = 3;
 
-pub fn page(report: &Report) -> Page {
-    let is_short = report.nodes.len() <= FEW_NODES || report.breaker.is_some();
-    Page {
-        headline: phrases::headline(report),
-        about: phrases::about(report),
-        place: after("", phrases::cluster(report)),
-        settings: phrases::settings(report),
-        lead: lead(report),
-        sections: sections(report),
-        words: words(report),
+impl Render for Report {
+    fn exit(&self) -> Exit {
+        self.exit
     }
-    .within(if is_short { FEW_LINES } else { LINES })
+
+    fn page(&self) -> Page {
+        let is_short = self.nodes.len() <= FEW_NODES || self.breaker.is_some();
+        Page {
+            headline: phrases::headline(self),
+            about: phrases::about(self),
+            place: after("", phrases::cluster(self)),
+            settings: phrases::settings(self),
+            lead: lead(self),
+            sections: sections(self),
+            words: words(self),
+        }
+        .within(if is_short { FEW_LINES } else { LINES })
+    }
 }
 
 /// What a person is asked about before the deletes: which pods, what goes with them, and what may still run.

@@ -1,6 +1,6 @@
 //! The report: one value that every output format renders.
 //!
-//! It is also, field by field, the JSON that `--output json` writes (docs/json.md). A writer makes bytes
+//! It is also, field by field, the JSON that `--output json` writes (docs/json.md). A writer makes text
 //! and knows no destination.
 
 /// Declares what is in the JSON, field by field; docs/json.md and the schemas have the same.
@@ -30,52 +30,20 @@ pub(crate) mod samples;
 pub mod text;
 mod types;
 
-use std::io::{self, Write};
-
-use serde::Serialize;
-
 pub use self::build::RunRecord;
 pub(crate) use self::build::{VERSION, tally};
 pub(crate) use self::layout::{LINES, question};
+use self::page::Page;
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
-use self::{page::Page, text::Screen};
-use crate::{cli::Output, exit::Exit};
+use crate::exit::Exit;
 
-/// What can be written in every form.
-pub trait Render: Serialize {
+/// What can be written in every form: as JSON, and as a page.
+pub trait Render: serde::Serialize {
     /// How the process ends with it.
     fn exit(&self) -> Exit;
 
     /// What people read.
     fn page(&self) -> Page;
-
-    /// Writes it as `output` wants it; text for `screen`. JSON is written as it is made: that of tens of thousands of pods
-    /// would take as much memory as all the rest.
-    fn write(&self, output: Output, screen: Screen, out: &mut dyn Write) -> io::Result<()>
-    where
-        Self: Sized,
-    {
-        let page = match output {
-            Output::Json => {
-                serde_json::to_writer_pretty(&mut *out, self)?;
-                "\n".to_owned()
-            }
-            Output::Text => text::write(&self.page(), screen),
-            Output::Markdown => markdown::write(&self.page()),
-            Output::Html => html::write(&self.page()),
-        };
-        out.write_all(page.as_bytes())
-    }
-}
-
-impl Render for Report {
-    fn exit(&self) -> Exit {
-        self.exit
-    }
-
-    fn page(&self) -> Page {
-        layout::page(self)
-    }
 }
 
 #[cfg(test)]

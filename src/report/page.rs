@@ -17,7 +17,7 @@ use crate::{
 /// What is drawn.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
-    /// What matters most, in a few words.
+    /// What matters most, in a few words: the title of HTML, and nothing where there is no HTML.
     pub headline: String,
     /// What made it: program, mode, place, moment.
     pub about: String,
@@ -70,10 +70,10 @@ pub enum Block {
 #[derive(Debug, Clone, Default)]
 pub struct Entry {
     pub name: String,
-    /// What tells it from others, one for each column; empty where it has no such thing.
+    /// What tells the entry from others, one for each column; empty where it has no such thing.
     pub facts: Vec<String>,
     pub tag: Option<Tag>,
-    /// What is lost with it, in a word.
+    /// What is lost with the pods, in a word.
     pub harm: Option<&'static str>,
     pub tone: Tone,
     pub namespace: Option<String>,
@@ -83,19 +83,19 @@ pub struct Entry {
     pub workloads: Vec<Owner>,
     /// For how many seconds they are past their deadline, at most.
     pub overdue: Option<i64>,
-    /// How many pods it is about; 0 where it is no pod.
+    /// How many pods the entry is about; 0 where it is no pod.
     pub pods: usize,
-    /// What it has in common with those that it may be counted with.
+    /// Entries of one kind may be counted together.
     pub kind: String,
-    /// It is more than a row of a table.
+    /// The entry is more than a row of a table.
     pub is_card: bool,
-    /// A card that is unfolded.
+    /// The card is unfolded.
     pub open: bool,
     pub blocks: Vec<Block>,
-    /// What a text shows in place of its blocks where it has no room for those.
+    /// What a text shows in place of the blocks where it has no room for those.
     pub brief: Vec<Block>,
     pub is_brief: bool,
-    /// Each of its pods that needs a person, in a line of the log.
+    /// Each pod that needs a person, in a line of the log.
     pub log: Vec<String>,
 }
 

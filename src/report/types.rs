@@ -48,7 +48,7 @@ in_json! {
         pub pods: Vec<PodEntry>,
         /// What has a run done at once, where a person is asked for an answer; null elsewhere.
         pub run_now: Option<Step>,
-        /// Those that need a person, put together where they share what there is to do.
+        /// The pods that need a person, put together where they share what there is to do.
         #[serde(skip)]
         pub groups: Vec<Group>,
         /// What could not be read.
@@ -59,7 +59,7 @@ in_json! {
         pub notices: Vec<NoticeEntry>,
         /// Counts.
         pub summary: Summary,
-        /// The exit code that follows from it. A report that could not be written makes it 3, where it is milder.
+        /// The exit code that follows from the report. A report that could not be written makes it 3, where it is milder.
         #[serde(rename = "exitCode")]
         pub exit: Exit,
     }
@@ -86,7 +86,7 @@ in_json! {
         pub max_not_ready_percent: u8,
         /// `--leaf-node-selector`; several are joined by semicolons.
         pub leaf_node_selector: Option<String>,
-        /// `--fenced-node-selector`, likewise.
+        /// `--fenced-node-selector`; several are joined by semicolons.
         pub fenced_node_selector: Option<String>,
         /// `--wait-for-replacements`; 0 is no wait.
         pub wait_for_replacements_seconds: u64,
@@ -117,17 +117,17 @@ in_json! {
         /// Status of its `Ready` condition: `False`, `Unknown`, `absent`, or `unread`.
         #[serde(serialize_with = "ready")]
         pub ready: Option<Ready>,
-        /// Reason of that condition.
+        /// Reason of the `Ready` condition.
         pub reason: Option<String>,
         /// Since when it is NotReady: the later of what its condition, unless that is in the future, and its `NoSchedule`
         /// taint say; null where neither says so.
         pub since: Option<Timestamp>,
-        /// For how long, in seconds.
+        /// For how long the node has been NotReady, in seconds.
         pub not_ready_seconds: Option<i64>,
         /// When its lease was last renewed.
         #[serde(serialize_with = "whole_seconds")]
         pub lease_renewed: Option<Timestamp>,
-        /// How long ago that is, in seconds.
+        /// How long ago the lease was renewed, in seconds.
         pub lease_age_seconds: Option<i64>,
         /// What shows that its machine lives although it is not Ready; empty where nothing does.
         pub signs_of_life: Vec<Heard>,
@@ -144,7 +144,7 @@ in_json! {
         pub pods: BTreeMap<Verdict, usize>,
         /// Volumes still attached to it.
         pub volume_attachments: Vec<Attachment>,
-        /// What a person should do about it.
+        /// What a person should do about the node.
         pub steps: Vec<Step>,
     }
 
@@ -162,9 +162,9 @@ in_json! {
         pub owner: Option<Owner>,
         /// When its deletion was requested, mostly by eviction; null where the pod does not say what grace it was given.
         pub deletion_requested: Option<Timestamp>,
-        /// When it should have been gone.
+        /// When the pod should have been gone.
         pub deletion_deadline: Timestamp,
-        /// How long ago that was, in seconds; negative while it lies ahead.
+        /// How long ago the deletion deadline was, in seconds; negative while it lies ahead.
         pub overdue_seconds: i64,
         /// `reap`, `wait`, `leave` or `manual`.
         pub verdict: Verdict,
@@ -174,17 +174,17 @@ in_json! {
         pub detail: String,
         /// What happened, where the verdict is `reap`.
         pub outcome: Option<OutcomeCode>,
-        /// That as a sentence.
+        /// The outcome as a sentence.
         pub outcome_detail: Option<String>,
         /// How far the pod has come that its controller started in its place; null where that was not waited for.
         pub replacement: Option<Replacement>,
-        /// What to remember once it is reaped.
+        /// What to remember once the pod is reaped.
         pub note: Option<String>,
         /// What people have answered: on the pod, its claims and its node.
         pub answers: Vec<Answer>,
         /// What is at risk, where the verdict is `manual`.
         pub risk: Option<String>,
-        /// What to do then, in order.
+        /// What a person should do about the pod, in order.
         pub steps: Vec<Step>,
     }
 
@@ -192,13 +192,13 @@ in_json! {
     pub struct Summary {
         /// All nodes of the cluster.
         pub nodes: usize,
-        /// NotReady ones among them, leaf nodes included.
+        /// Nodes that are NotReady, leaf nodes included.
         pub nodes_not_ready: usize,
         /// Terminating pods that were looked at.
         pub pods: usize,
-        /// Those by verdict; every verdict is there.
+        /// The pods by verdict; every verdict is there.
         pub verdicts: BTreeMap<Verdict, usize>,
-        /// Those with the verdict `reap` by outcome; every outcome is there.
+        /// The pods with the verdict `reap` by outcome; every outcome is there.
         pub outcomes: BTreeMap<OutcomeCode, usize>,
         /// Replacements that were waited for, by state; every state is there.
         pub replacements: BTreeMap<ReplacementState, usize>,
@@ -208,7 +208,7 @@ in_json! {
 /// Pods that need a person, of one reason, namespace, node and workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// Their places among the report's pods, at least one.
+    /// The places of the pods among those of the report, at least one.
     pub pods: Vec<usize>,
     /// Why, as a sentence.
     pub detail: String,

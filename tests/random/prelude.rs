@@ -7,7 +7,7 @@ pub(crate) use crate::{
 };
 pub(crate) use jiff::{SignedDuration, Timestamp};
 pub(crate) use pod_reaper::{
-    cli::{Cli, Output},
+    cli::Cli,
     decide::{Policy, ReasonCode},
     exit::CouldNotRun,
     facts::{

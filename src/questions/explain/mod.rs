@@ -62,9 +62,9 @@ in_json! {
         pub phase: String,
         /// Since when it exists.
         pub created: Option<Timestamp>,
-        /// When it should have been gone; null where it is not Terminating.
+        /// When the pod should have been gone; null where it is not Terminating.
         pub deletion_deadline: Option<Timestamp>,
-        /// How long ago that was, in seconds.
+        /// How long ago the deletion deadline was, in seconds; null where the pod is not Terminating.
         pub overdue_seconds: Option<i64>,
     }
 }

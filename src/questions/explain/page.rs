@@ -71,7 +71,6 @@ impl Render for Explanation {
         }
         sections.extend(self.head.unread());
         Page {
-            headline: format!("{}: {verdict}", entry.name),
             about: self.head.about("explained as of"),
             sections,
             ..Page::default()

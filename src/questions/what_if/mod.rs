@@ -15,7 +15,7 @@ use self::supposed::{Memory, Supposed};
 use crate::{
     cluster::PodsOf,
     codes::codes,
-    decide::{ReasonCode, Verdict},
+    decide::Verdict,
     exit::{CouldNotRun, Result},
     facts::{NodeRead, Owner, PodSummary, Stay, Unread},
     limits::{FEW_NODES, Judged},
@@ -138,22 +138,19 @@ pub async fn run_on(
         let says = format!("there is no node {name}; {hint}");
         return Err(CouldNotRun::Usage(says));
     }
-    // Other replicas are where these have theirs: in the same namespaces.
+    // A workload has all its replicas in one namespace.
     let mut replicas = Replicas::default();
-    replicas.count(&foretold.pods, settings);
     let concerned = foretold
         .pods
         .iter()
         .filter(|pod| pod.serves && pod.workload.is_some())
         .map(|pod| pod.namespace.clone());
     for namespace in concerned.collect::<BTreeSet<_>>() {
-        let others = source.summaries(&PodsOf::Namespace(namespace)).await;
-        let (others, _) = others.map_err(|Unread(cause)| {
+        let pods = source.summaries(&PodsOf::Namespace(namespace)).await;
+        let (pods, _) = pods.map_err(|Unread(cause)| {
             CouldNotRun::Source(format!("could not list pods: {cause}"))
         })?;
-        let on_dead = |pod: &PodSummary| pod.node.as_ref().is_some_and(|node| dead.contains(node));
-        let others = others.into_iter().filter(|pod| !on_dead(pod));
-        replicas.count(&others.collect_vec(), settings);
+        replicas.count(&pods, settings);
     }
     foretold.run.facts.errors = source.errors().all();
     Ok(what_if(&foretold, &replicas, dead))
@@ -166,8 +163,6 @@ struct Foretold<'a> {
     standings: Standings,
     /// The pods of the dead nodes, as they are.
     pods: Vec<PodSummary>,
-    /// What a verdict needs could not be read of some pod.
-    unread: bool,
 }
 
 async fn foretell<'a>(
@@ -178,12 +173,9 @@ async fn foretell<'a>(
 ) -> Result<Foretold<'a>> {
     let supposed = Supposed::new(source, memory, dead);
     let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
-    let run = RunRecord::new(settings, gathered);
     let (standings, pods) = supposed.seen();
-    let unread = |judged: &Judged| judged.code() == ReasonCode::FactsUnread;
     Ok(Foretold {
-        unread: run.plan.pods.iter().any(unread),
-        run,
+        run: RunRecord::new(settings, gathered),
         standings,
         pods,
     })
@@ -223,12 +215,7 @@ impl Foretold<'_> {
 }
 
 fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>) -> WhatIf {
-    let Foretold {
-        run,
-        standings,
-        unread,
-        ..
-    } = foretold;
+    let Foretold { run, standings, .. } = foretold;
     let pods = foretold.fates().filter_map(|(pod, judged, fate)| {
         let judgement = match judged {
             Some(judged) => {
@@ -277,7 +264,7 @@ fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>
         ..
     } = run.settings.into();
     WhatIf {
-        head: Head::new(run.settings, &run.facts, *unread),
+        head: Head::new(run.settings, &run.facts, run.lacks_facts()),
         nodes: dead.iter().cloned().collect(),
         namespace_regex,
         namespace_exclude_regex,

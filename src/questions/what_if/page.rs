@@ -5,6 +5,7 @@ use itertools::Itertools as _;
 use super::{Fate, PodFate, WhatIf};
 use crate::{
     exit::Exit,
+    questions::Head,
     report::{
         LINES, Render,
         page::{Block, Entry, Page, Section, Tag, Tone, paragraphs},
@@ -12,26 +13,37 @@ use crate::{
     words::{after, counted, counts},
 };
 
+const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether the \
+     scheduler then finds another node for the pods is not checked.";
+
 impl Render for WhatIf {
     fn exit(&self) -> Exit {
         self.head.exit
     }
 
     fn page(&self) -> Page {
-        let summary = summary(self);
-        let nodes = self.nodes.join(", ");
-        let lead = format!("Summary: {summary}. Exit code {}.", self.head.exit.code());
-        Page {
-        headline: format!("{nodes} died: {summary}"),
-        about: self.head.about(&format!("what if {nodes} died? As of")),
-        settings: "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether \
-                   the scheduler then finds another node for the pods is not checked."
-            .to_owned(),
-        lead: vec![Block::says(Tone::Strong, lead)],
-        sections: sections(self),
-        ..Page::default()
-    }.within(LINES)
+        let asked = format!("what if {} died? As of", self.nodes.join(", "));
+        forecast_page(&self.head, &asked, ASSUMED, &summary(self), sections(self))
     }
+}
+
+/// The page of a forecast.
+pub(super) fn forecast_page(
+    head: &Head,
+    asked: &str,
+    assumed: &str,
+    summary: &str,
+    sections: Vec<Section>,
+) -> Page {
+    let lead = format!("Summary: {summary}. Exit code {}.", head.exit.code());
+    Page {
+        about: head.about(asked),
+        settings: assumed.to_owned(),
+        lead: vec![Block::says(Tone::Strong, lead)],
+        sections,
+        ..Page::default()
+    }
+    .within(LINES)
 }
 
 fn sections(forecast: &WhatIf) -> Vec<Section> {
@@ -122,7 +134,6 @@ fn entry(pod: &PodFate, many_nodes: bool) -> Entry {
     let node = Some(&pod.node);
     let mut entry = Entry::of_pod(&pod.namespace, &pod.name, pod.owner.as_ref(), node);
     entry.facts.truncate(if many_nodes { 2 } else { 1 });
-    entry.verdict = pod.judgement.verdict;
     Entry {
         tag: reason.map(|reason| Tag {
             of: "reason",

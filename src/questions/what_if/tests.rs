@@ -5,6 +5,7 @@ use pod_reaper_test_support::samples;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::decide::ReasonCode;
 use crate::{kubernetes::RawPod, report::samples::audit, source::snapshot::Saved};
 
 fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {

@@ -65,15 +65,15 @@ impl NoticeCode {
 }
 
 in_json! {
-    /// Something to know.
+    /// Something to know besides the verdicts.
     pub struct NoticeEntry {
-        /// What it is about.
+        /// What the notice is about.
         pub code: NoticeCode,
-        /// The node that it is about; null where that is none, or not one alone.
+        /// The node that the notice is about; null where that is none, or not one alone.
         pub node: Option<String>,
-        /// How many pods it is about; 1 where it is about none.
+        /// How many pods the notice is about; 1 where it is about none.
         pub count: usize,
-        /// That as sentences.
+        /// The notice as sentences.
         pub detail: String,
     }
 }
@@ -177,14 +177,14 @@ fn unasked(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
             _ => pod.tolerates_silence,
         };
         let belongs = |pod: &&PodSummary| matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
-        let belonging = pods.iter().filter(belongs).count();
-        if belonging > 0 {
-            staying += belonging;
-            stay.push(format!("{name} ({belonging})"));
+        let (belonging, others): (Vec<_>, Vec<_>) = pods.iter().partition(belongs);
+        if !belonging.is_empty() {
+            staying += belonging.len();
+            stay.push(format!("{name} ({})", belonging.len()));
         }
-        let others = pods.iter().filter(|pod| !belongs(pod));
-        let for_ever = others.clone().filter(|pod| tolerates(pod).is_none());
-        let overdue = others.filter(|pod| tolerates(pod).is_some_and(due));
+        let (for_ever, mut overdue): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|pod| tolerates(pod).is_none());
+        overdue.retain(|pod| tolerates(pod).is_some_and(due));
         let failure = NodeFailure::of(facts, &run.settings.policy, node);
         let down = if failure.signs_of_life().is_empty() {
             "Each is down, unless the node is only cut off."
@@ -200,10 +200,7 @@ fn unasked(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
             "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
              nodes are not Ready at once, or its controller manager does not work. {down} {heard}"
         );
-        for (pods, why) in [
-            (for_ever.collect_vec(), for_ever_says),
-            (overdue.collect_vec(), overdue_says),
-        ] {
+        for (pods, why) in [(for_ever, for_ever_says), (overdue, overdue_says)] {
             let names = pods.iter().sorted().map(|pod| {
                 let of = after(" of ", pod.workload.as_ref());
                 format!("{}/{}{of}", pod.namespace, pod.name)

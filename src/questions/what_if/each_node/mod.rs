@@ -47,11 +47,11 @@ in_json! {
         pub namespace_exclude_regex: Option<String>,
         /// Every real node, the worst first.
         pub nodes: Vec<NodeForecast>,
-        /// All of them: sums, and the longest time.
+        /// All nodes together: the sums, and the longest time.
         pub whole: Counts,
         /// Leaf nodes, which are left out.
         pub leaf_nodes: usize,
-        /// What would change the line of the first node.
+        /// What would change the forecast of the first node.
         pub changes: Vec<Change>,
     }
 
@@ -80,9 +80,9 @@ in_json! {
     pub struct Counts {
         /// Pods that Kubernetes would evict.
         pub evicted: usize,
-        /// Those that would be reaped, and that their controller makes again.
+        /// Pods that would be reaped, and that their controller makes again.
         pub comes_back: usize,
-        /// Of these the ones whose volume is attached to the node: the replacement waits for its detach.
+        /// Pods that come back, and whose volume is attached to the node: the replacement waits for its detach.
         pub wait_for_volume: usize,
         /// Pods that would be reaped, and that nothing makes again.
         pub lost: usize,
@@ -159,7 +159,7 @@ pub async fn run_on(
     while let Some((name, foretold)) = all.try_next().await? {
         seen(&name, &foretold.run.plan);
         replicas.count(&foretold.pods, settings);
-        unread |= foretold.unread;
+        unread |= foretold.run.lacks_facts();
         nodes.extend(NodeForecast::of(name, &foretold));
     }
     let mut workloads = BTreeMap::<_, Vec<_>>::new();

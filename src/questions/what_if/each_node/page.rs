@@ -5,13 +5,18 @@ use itertools::Itertools as _;
 use super::{Change, Forecast, NodeForecast};
 use crate::{
     exit::Exit,
+    questions::what_if::page::forecast_page,
     report::{
-        LINES, Render,
+        Render,
         page::{Block, Entry, Page, Section, Tone, paragraphs},
         phrases::seconds,
     },
     words::{after, counted, counts},
 };
+
+const ASSUMED: &str = "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when \
+     Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration, grace period and thresholds. \
+     what-if NODE names the pods.";
 
 impl Render for Forecast {
     fn exit(&self) -> Exit {
@@ -19,19 +24,8 @@ impl Render for Forecast {
     }
 
     fn page(&self) -> Page {
-        let summary = summary(self);
-        let lead = format!("Summary: {summary}. Exit code {}.", self.head.exit.code());
-        let page = Page {
-        headline: summary,
-        about: self.head.about("what if one node died? As of"),
-        settings: "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when Kubernetes calls it unreachable, until a run may \
-                   reap the last of its pods: toleration, grace period and thresholds. what-if NODE names the pods."
-            .to_owned(),
-        lead: vec![Block::says(Tone::Strong, lead)],
-        sections: sections(self),
-        ..Page::default()
-    };
-        page.within(LINES)
+        let asked = "what if one node died? As of";
+        forecast_page(&self.head, asked, ASSUMED, &summary(self), sections(self))
     }
 }
 
