@@ -14,7 +14,7 @@ use pod_reaper::{
     decide::{Case, ReasonCode},
     facts::{NodeRead, PodFacts},
     settings::Settings,
-    source::snapshot::{Options, Pods, Saved},
+    source::snapshot::{Options, Saved},
 };
 use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod};
 
@@ -39,12 +39,7 @@ fn stuck() -> (Timestamp, NodeRead, PodFacts) {
         now: Some(NOW.parse().unwrap()),
         ..Options::default()
     };
-    let saved = Saved::read(
-        list(objects).to_string().as_bytes(),
-        options,
-        Pods::Terminating,
-    )
-    .unwrap();
+    let saved = Saved::read(list(objects).to_string().as_bytes(), options).unwrap();
     let mut gathered = saved.gather(&settings().wanted()).unwrap();
     (
         gathered.facts.now,
@@ -96,7 +91,7 @@ fn reading(criterion: &mut Criterion) {
     group.bench_function("living pods", |bencher| {
         bencher.iter(|| {
             let mut text = black_box(text.as_bytes());
-            Saved::read(text.by_ref(), Options::default(), Pods::Terminating).unwrap()
+            Saved::read(text.by_ref(), Options::default()).unwrap()
         });
     });
     group.finish();

@@ -18,11 +18,7 @@ use crate::{
     report::{Report, RunRecord},
     selector::Target,
     settings::{Mode, Settings, Task},
-    source::{
-        cluster::Live,
-        gather,
-        snapshot::{self, Pods},
-    },
+    source::{cluster::Live, gather, snapshot},
     stop::Stop,
     words::spoken,
 };
@@ -39,7 +35,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             snapshot: file,
             now,
         } => {
-            let saved = snapshot::open(file, settings.snapshot_options(*now), Pods::Terminating);
+            let saved = snapshot::open(file, settings.snapshot_options(*now));
             let saved = stop.or_stopped(saved).await?;
             begin();
             let gathered = saved.gather(&settings.wanted())?;

@@ -163,6 +163,7 @@ impl Settings {
         snapshot::Options {
             now,
             selectors: self.node_selectors.clone(),
+            every_pod: false,
         }
     }
 }

@@ -13,8 +13,10 @@ use http::{HeaderValue, Request, Response, header};
 use kube::{Client, client::Body};
 use libfuzzer_sys::fuzz_target;
 use pod_reaper::{
+    cli::Cli,
     cluster::{Cluster, PodsOf},
     selector::NodeSelectors,
+    settings::Settings,
     source::{Source, cluster::Live},
     stop::Stop,
 };
@@ -60,31 +62,34 @@ fuzz_target!(|data: &[u8]| {
         .start_paused(true)
         .build();
     let Ok(runtime) = runtime else { return };
+    let Ok(cli) = Cli::try_from_args(["pod-reaper".into()]) else {
+        return;
+    };
+    let settings = Settings::from(cli);
     runtime.block_on(async {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
         let client = Client::new(tower::service_fn(serve), "default");
         let cluster = Cluster::new(client, stop, NodeSelectors::default());
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let live = Live::new(&cluster);
         match question % 12 {
-            0 => drop(cluster.scan().await),
+            0 => drop(live.scan(&settings.wanted()).await),
             1 => drop(cluster.attachments().await),
             2 => drop(cluster.node("n").await),
             3 => {
                 // As in a run, listed objects become facts.
-                if let Ok(listed) = cluster
-                    .terminating_pods(&PodsOf::Node("n".to_owned()))
-                    .await
-                {
-                    for pod in listed.items.0 {
+                if let Ok(listed) = live.pods(&PodsOf::Node("n".to_owned())).await {
+                    for pod in listed.terminating {
                         let _ = pod.into_facts(Ok(None));
                     }
                 }
             }
             4 => drop(cluster.pod_uids("n").await),
-            5 => drop(Live::new(&cluster).pod("n", "n").await),
+            5 => drop(live.pod("n", "n").await),
             6 => drop(cluster.namespaces().await),
-            7 => drop(cluster.claim("n", "n").await),
-            8 => drop(cluster.standings(jiff::Timestamp::UNIX_EPOCH).await),
-            9 => drop(cluster.places_of_terminating_pods().await),
+            7 => drop(live.claim("n", "n").await),
+            8 => drop(live.standings(now).await),
+            9 => drop(live.places(&[], true).await),
             10 => drop(cluster.last_warning("n", "n").await),
             _ => drop(cluster.real_nodes("disk in (ssd)").await),
         }

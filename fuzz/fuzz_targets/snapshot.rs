@@ -7,7 +7,7 @@ use pod_reaper::{
     cli::Cli,
     selector::NodeSelectors,
     settings::Settings,
-    source::snapshot::{Options, Pods, Saved},
+    source::snapshot::{Options, Saved},
 };
 
 fuzz_target!(|data: &[u8]| {
@@ -27,13 +27,13 @@ fuzz_target!(|data: &[u8]| {
     };
     for (now, all) in [(None, true), (Some(Timestamp::UNIX_EPOCH), false)] {
         settings.all = all;
-        for pods in [Pods::Terminating, Pods::Every] {
+        for every_pod in [false, true] {
             let options = Options {
                 now,
                 selectors: selectors.clone(),
+                every_pod,
             };
-            let _ = Saved::read(data, options, pods)
-                .map(|saved| saved.gather(&settings.wanted()));
+            let _ = Saved::read(data, options).map(|saved| saved.gather(&settings.wanted()));
         }
     }
 });

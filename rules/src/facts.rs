@@ -3,7 +3,11 @@
 //! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
 //! without knowing how an API server or a snapshot spells them; the room `kubernetes` makes them, once.
 
-use std::{collections::BTreeMap, fmt, ops::Deref};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::Deref,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
@@ -649,7 +653,7 @@ pub struct ClaimFacts {
     /// The pod's generic ephemeral volume asks for it, so that it is to be this pod's alone.
     pub ephemeral: bool,
     /// Other pods of the node that use it.
-    pub users: Vec<String>,
+    pub users: BTreeSet<String>,
     /// Whether the pod's `StatefulSet` creates it again, for that pod alone; else what stands against it. `None` where it
     /// was not asked, because the claim does not keep its pod on the node.
     pub renewed: Option<Result<(), Doubt>>,
@@ -665,7 +669,7 @@ impl ClaimFacts {
         Self {
             name,
             ephemeral,
-            users: Vec::new(),
+            users: BTreeSet::new(),
             renewed: None,
             owned: Owned::No,
             state: ClaimState::Unasked,

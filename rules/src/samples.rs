@@ -116,7 +116,7 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
     ClaimFacts {
         name: name.to_owned(),
         ephemeral: false,
-        users: Vec::new(),
+        users: std::collections::BTreeSet::new(),
         renewed: None,
         owned: Owned::No,
         state: ClaimState::Bound(BoundClaim {
@@ -257,7 +257,7 @@ impl Scene {
         match what {
             "called" => how.clone_into(&mut claim.name),
             "ephemeral" => claim.ephemeral = true,
-            "used-by" => claim.users = vec![how.to_owned()],
+            "used-by" => claim.users = [how.to_owned()].into(),
             "owned" => claim.owned = Owned::Alone,
             "wanted" => claim.owned = Owned::MayBeWanted(how.to_owned()),
             "renewed" => claim.renewed = Some(Ok(())),

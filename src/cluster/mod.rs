@@ -19,8 +19,8 @@ pub use self::connect::is_address;
 pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::{NODE_REFUSAL, REFUSAL};
-pub use self::read::{Listed, NodeLook, NodeRows, PodsOf};
-pub use self::request::USER_AGENT;
+pub use self::read::{Listed, NodeLook, PodsOf};
+pub use self::request::{Accept, USER_AGENT};
 pub use self::write::{StillDown, WriteMode};
 use crate::{selector::NodeSelectors, stop::Stop};
 
@@ -32,7 +32,8 @@ pub struct Cluster {
     client: Client,
     permits: Semaphore,
     stop: Stop,
-    selectors: NodeSelectors,
+    /// What the operator says of nodes.
+    pub selectors: NodeSelectors,
     /// What reports call it: its context, where there is one, and its host.
     pub place: String,
     /// What errors call it: the server's whole address.

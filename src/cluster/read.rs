@@ -1,9 +1,6 @@
 //! Reading: raw objects become facts here, as soon as they arrive.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -17,13 +14,10 @@ use super::{
     request::{Accept, Response},
 };
 use crate::{
-    facts::{
-        Attachment, ClaimLook, ClaimState, Namespaces, NodeFacts, PodFacts, PodSummary, Standing,
-        Traits, Uid, Unread,
-    },
+    facts::{Attachment, Namespaces, NodeFacts, PodFacts, Uid, Unread},
     kubernetes::{
-        KOSMOS_PREFIX, Kind, ListMeta, RawAttachment, RawClaim, RawLease, RawList, RawNamespace,
-        RawNode, RawPod, RawStatefulSet, RawTable, RawVolume, identity_of_malformed, malformed,
+        Kind, ListMeta, RawAttachment, RawLease, RawList, RawNamespace, RawNode, RawPod,
+        RawStatefulSet, RawTable, identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
 };
@@ -42,26 +36,11 @@ const CACHED: &str = "&resourceVersion=0";
 const EXPIRED: u16 = 410;
 /// Selects the leases of API servers.
 const SERVERS: &str = "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
-/// What the Status column says of pods that live. A Terminating pod shows `Terminating`, or `Unknown` where its node
-/// was given up, unless its phase is final: then it shows what it would show anyway, one of these or anything else.
-const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
-    CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
 /// Selects the pods whose phase is final, which is any phase but these.
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
 /// The characters of a name that need no escape.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
-
-/// What the rows of all nodes show: of the Ready ones, which may be thousands, only their number is kept.
-#[derive(Debug, Default)]
-pub struct NodeRows {
-    pub nodes: usize,
-    /// Nodes that do not say `Ready`, or say something that is not understood.
-    pub not_ready: Vec<String>,
-    /// A node that says `Ready`, is not cordoned, has no control-plane role, and is no leaf node by its name. A row shows
-    /// neither the other marks nor the taints.
-    pub ready: Option<String>,
-}
 
 /// A node as it was at some moment.
 #[derive(Debug, Clone)]
@@ -128,47 +107,6 @@ impl<T> Listed<T> {
 }
 
 impl Cluster {
-    /// All nodes, as the rows that `kubectl get nodes` prints: 0.3 MB where the objects are 18 MB. What is not
-    /// plainly `Ready` has to be read whole, so a row that is misunderstood costs time, never safety.
-    /// The API server's clock comes with them, where it said the time.
-    pub async fn scan(&self) -> Result<(Option<Timestamp>, NodeRows)> {
-        let columns = ["Name", "Status", "Roles"];
-        let take = |scan: &mut NodeRows, [name, status, roles]: [&str; 3]| {
-            scan.nodes += 1;
-            let mut words = status.split(',');
-            let mut roles = roles.split(',');
-            if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
-                scan.not_ready.push(name.to_owned());
-            } else if scan.ready.is_none()
-                && status == "Ready"
-                && !roles.any(|role| ["control-plane", "master"].contains(&role))
-                && !name.starts_with(KOSMOS_PREFIX)
-            {
-                scan.ready = Some(name.to_owned());
-            }
-        };
-        self.rows::<RawNode, _, 3>(columns, take).await
-    }
-
-    /// Where pods may be Terminating, by the rows of all pods: 12.6 MB where the objects are 1,181 MB. A row that is not
-    /// understood costs a look at its node's pods, so it cannot hide one.
-    pub async fn places_of_terminating_pods(&self) -> Result<BTreeSet<PodsOf>> {
-        let take = |places: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
-            let lives = LIVING.split(' ').any(|living| living == status);
-            if !lives && !status.starts_with("Init:") {
-                places.insert(match node {
-                    "<none>" => PodsOf::NoNode,
-                    _ => PodsOf::Node(node.to_owned()),
-                });
-            }
-        };
-        let rows = self.rows::<RawPod, _, 2>(["Status", "Node"], take);
-        let (_, mut places) = rows.await?;
-        // The row of a finished pod does not show that it is Terminating.
-        places.insert(PodsOf::Finished);
-        Ok(places)
-    }
-
     /// `VolumeAttachments` by node. They have no field selector for it, but their rows name it.
     pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
         let take = |by_node: &mut BTreeMap<_, Vec<_>>, [name, volume, node]: [&str; 3]| {
@@ -217,22 +155,6 @@ impl Cluster {
             Err(failure) if failure.code() == Some(403) => Ok(Vec::new()),
             leases => leases.map_err(|failure| Unread(format!("those of API servers: {failure}"))),
         }
-    }
-
-    /// The Terminating ones of `pods`, and for each of the others why it is not, where that matters.
-    pub async fn terminating_pods(
-        &self,
-        pods: &PodsOf,
-    ) -> Result<Listed<(Vec<RawPod>, Vec<PodSummary>)>> {
-        let take = |(terminating, unasked): &mut (Vec<_>, Vec<_>), pod: RawPod| {
-            let summary = pod.summary();
-            if summary.terminating {
-                terminating.push(pod.lean());
-            } else if summary.is_unasked() {
-                unasked.push(summary);
-            }
-        };
-        self.pods(pods, take).await
     }
 
     /// The UIDs of all pods of `node`, as they are now. The cache is not asked: it may not know of a delete yet.
@@ -320,46 +242,6 @@ impl Cluster {
         Ok(listed.await?.items)
     }
 
-    /// A claim and the volume it is bound to.
-    pub async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
-        let claim = match self.find::<RawClaim>(namespace, name).await {
-            Ok(Some(claim)) => claim,
-            Ok(None) => return ClaimState::Absent.into(),
-            Err(failure) => return ClaimState::Unread(Unread(failure.to_string())).into(),
-        };
-        let volume = match claim.volume_name() {
-            None => Ok(None),
-            Some(volume) => {
-                let found = self.find("", volume).await;
-                found.map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
-            }
-        };
-        claim.into_look(volume)
-    }
-
-    /// All claims with their volumes, by namespace and name. One that could not be read, or whose volume could not, is missing.
-    pub async fn claims(&self) -> Result<BTreeMap<(String, String), ClaimLook>> {
-        let take = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
-            volume.metadata.drop_idle();
-            volumes.insert(volume.metadata.name.clone(), volume);
-        };
-        let volumes = RefCell::new(self.list("", "", Accept::Object, take).await?.items);
-        let take = |looks: &mut BTreeMap<_, _>, claim: RawClaim| {
-            // A volume is one claim's: there is no second copy.
-            let volume = match claim.volume_name() {
-                None => None,
-                Some(name) => match volumes.borrow_mut().remove(name) {
-                    None => return,
-                    volume => volume,
-                },
-            };
-            let its = &claim.metadata;
-            let key = (its.namespace.clone(), its.name.clone());
-            looks.insert(key, claim.into_look(Ok(volume)));
-        };
-        Ok(self.list("", "", Accept::Object, take).await?.items)
-    }
-
     /// The names of real nodes that the label selector selects: all of them, or two where there are more.
     pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>> {
         let (nodes, selector) = (collection::<RawNode>(""), encode(selector));
@@ -382,31 +264,9 @@ impl Cluster {
         }
     }
 
-    /// What every node counts as at `now`, and how many have which trait. All nodes are read, because rows do not show which are
-    /// leaf nodes. One that cannot be read is a failure: what it counts as is not known. No pods are read, so that every node may
-    /// have one that is Terminating.
-    pub async fn standings(&self, now: Timestamp) -> Result<(BTreeMap<String, Standing>, Traits)> {
-        let take = |(standings, traits): &mut (BTreeMap<_, _>, _), node: RawNode| {
-            let standing = node.standing(&self.selectors, now);
-            node.count_traits(standing, traits);
-            standings.insert(node.metadata.name, standing);
-        };
-        self.list("", "", Accept::Object, take).await?.whole()
-    }
-
-    /// All of `pods`, Terminating or not.
-    pub async fn every_pod(&self, pods: &PodsOf) -> Result<Listed<Vec<RawPod>>> {
-        self.pods(pods, Vec::push).await
-    }
-
-    /// What there is to know about `pods`, Terminating or not.
-    pub async fn summaries(&self, pods: &PodsOf) -> Result<Listed<Vec<PodSummary>>> {
-        let take = |all: &mut Vec<_>, pod: RawPod| all.push(pod.summary());
-        self.pods(pods, take).await
-    }
-
-    /// The cache may answer for the pods of one node: a write names the resource version that was read.
-    async fn pods<S: Default>(
+    /// Has `take` make something of `pods`, Terminating or not. The cache may answer for the pods of one node: a write names
+    /// the resource version that was read.
+    pub async fn pods<S: Default>(
         &self,
         pods: &PodsOf,
         take: impl Fn(&mut S, RawPod),
@@ -448,7 +308,7 @@ impl Cluster {
 
     /// Has `take` make something of the objects of a list: those of `namespace`, or of all where that is empty, that `query`
     /// selects.
-    pub(super) async fn list<T: Kind, S: Default>(
+    pub async fn list<T: Kind, S: Default>(
         &self,
         namespace: &str,
         query: &str,
@@ -464,7 +324,7 @@ impl Cluster {
 
     /// Has `take` make something of the rows of all objects of a kind: of the cells of `columns`. The first page's time comes
     /// with it, since no page is older.
-    async fn rows<T: Kind, S: Default, const N: usize>(
+    pub async fn rows<T: Kind, S: Default, const N: usize>(
         &self,
         columns: [&str; N],
         take: impl Fn(&mut S, [&str; N]),

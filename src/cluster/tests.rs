@@ -16,10 +16,14 @@ use rustls::pki_types::{ServerName, UnixTime};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::{kubernetes::RawPod, selector::NodeSelectors};
+use crate::{
+    kubernetes::RawPod,
+    selector::NodeSelectors,
+    source::{Source as _, cluster::Live},
+};
 
 use super::{
-    failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, TRIES, status_of},
+    failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, TRIES, status_of, unreadable},
     request::{Response, http_date},
     *,
 };
@@ -273,7 +277,7 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
         let cluster = Cluster::new(client, stop, NodeSelectors::default());
         let listed = cluster.pod_uids("n").await.map(drop);
         let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
-        let rows = cluster.scan().await.map(drop);
+        let rows = cluster.attachments().await.map(drop);
         [listed, found, rows].map(|it| it.err().map_or("none".to_owned(), |it| it.to_string()))
     };
     let unread = |why: &str| format!("the answer could not be read: {why}");
@@ -282,8 +286,8 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
     assert_eq!(listed, unread("it is not a list"));
     assert_eq!(found, unread("it is not the object that was asked for"));
     assert_eq!(rows, unread("the table has no column Name"));
-    let table = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "Status"}, {"name": "Roles"}],
-        "rows": [{"cells": ["n", "Ready"]}]}"#;
+    let table = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "PV"}, {"name": "Node"}],
+        "rows": [{"cells": ["csi-1", "pv-1"]}]}"#;
     let [_, _, rows] = asked(table).await;
     assert_eq!(rows, unread("a row of the table lacks a cell"));
 }
@@ -303,45 +307,31 @@ fn two_pages() -> (Server<Objects>, Cluster) {
 #[tokio::test(start_paused = true)]
 async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
     let (server, cluster) = two_pages();
-    let found = cluster
-        .terminating_pods(&PodsOf::Node("n".to_owned()))
-        .await
-        .map(|pods| pods.items.0.len());
-    let of_what_if = cluster
-        .every_pod(&PodsOf::Node("n".to_owned()))
-        .await
-        .map(|pods| pods.items.len());
+    let pods = PodsOf::Node("n".to_owned());
+    let found = cluster.pods(&pods, Vec::<RawPod>::push).await;
     let list = "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dn";
     // A list that is continued has a version already.
-    let pages = [
-        "&resourceVersion=0",
-        "&continue=l0i1",
-        "&resourceVersion=0",
-        "&continue=l1i1",
-    ];
+    let pages = ["&resourceVersion=0", "&continue=l0i1"];
     assert_eq!(
         server.lock().requests,
         pages.map(|page| format!("{list}{page}"))
     );
-    assert_eq!((found, of_what_if), (Ok(2), Ok(2)));
+    assert_eq!(found.map(|pods| pods.items.len()), Ok(2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache() {
     let (server, cluster) = two_pages();
     let uids = cluster.pod_uids("n").await.map(|uids| uids.len());
-    let places = cluster
-        .places_of_terminating_pods()
-        .await
-        .map(|places| places.len());
-    let unplaced = cluster
-        .terminating_pods(&PodsOf::NoNode)
-        .await
-        .map(|pods| pods.items.0.len());
-    let finished = cluster
-        .terminating_pods(&PodsOf::Finished)
-        .await
-        .map(|pods| pods.items.0.len());
+    let listed = async |pods: PodsOf| {
+        let pods = cluster.pods(&pods, Vec::<RawPod>::push).await;
+        pods.map(|pods| pods.items.len())
+    };
+    let places = Live::new(&cluster).places(&[], true).await;
+    let places = places.map_err(|error| unreadable(error.to_string()));
+    let places = places.map(|places| places.len());
+    let unplaced = listed(PodsOf::NoNode).await;
+    let finished = listed(PodsOf::Finished).await;
     let requests = server.lock().requests.clone();
     let cached = requests
         .into_iter()

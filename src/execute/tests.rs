@@ -347,6 +347,13 @@ async fn a_claim_is_tried_again_as_it_was_judged() {
         (Fault::Busy(429, None), "scratch deleted", 2),
         (Fault::Lost(false), "scratch deleted", 2),
         (Fault::Lost(true), gone, 2),
+        // Somebody else has deleted it: that keeps no pod.
+        (Fault::Status(404, false, false), "scratch deleted", 1),
+        (
+            Fault::Denied(403),
+            "scratch denied: The API server refused the delete: denied (403)",
+            1,
+        ),
         (
             Fault::Status(409, false, false),
             "scratch changed: Claim a-cache-0 changed after it was judged.",

@@ -7,9 +7,9 @@ macro_rules! by_source {
         let asked = async {
             match &$settings.task {
                 crate::settings::Task::Audit { snapshot, now } => {
-                    let options = $settings.snapshot_options(*now);
-                    let every = snapshot::Pods::Every;
-                    let $source = &snapshot::open(snapshot, options, every).await?;
+                    let mut options = $settings.snapshot_options(*now);
+                    options.every_pod = true;
+                    let $source = &snapshot::open(snapshot, options).await?;
                     $ask.await
                 }
                 crate::settings::Task::Reap { target, .. } => {

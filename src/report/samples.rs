@@ -18,7 +18,7 @@ use crate::{
     outcome::Outcome,
     selector::{NamespaceFilter, NodeSelectors, Target},
     settings::{Mode, Settings, Task},
-    source::snapshot::{Pods, Saved},
+    source::snapshot::Saved,
 };
 
 pub fn audit() -> Settings {
@@ -64,11 +64,7 @@ pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     let now = "2026-01-31T03:00:00Z"
         .parse::<Timestamp>()
         .expect("a moment");
-    let saved = Saved::read(
-        text.as_bytes(),
-        settings.snapshot_options(Some(now)),
-        Pods::Terminating,
-    );
+    let saved = Saved::read(text.as_bytes(), settings.snapshot_options(Some(now)));
     let saved = saved.expect("a snapshot");
     let gathered = saved.gather(&settings.wanted()).expect("nothing fails");
     RunRecord::new(settings, gathered)

@@ -10,10 +10,12 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
+    sync::Arc,
 };
 
 use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
+use tokio::sync::OnceCell;
 
 use crate::{
     cluster::{MAX_IN_FLIGHT, PodsOf},
@@ -56,10 +58,8 @@ pub trait Source {
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>>;
     /// A claim with its volume.
     async fn claim(&self, namespace: &str, name: &str) -> ClaimLook;
-    /// Claims with their volumes, as many as are cheaper to list than to ask for: one that is not among them has to be asked for.
-    async fn claims(&self) -> BTreeMap<(String, String), ClaimLook> {
-        BTreeMap::new()
-    }
+    /// Remembers claims with their volumes, where to list them all is cheaper than to ask for each.
+    async fn remember_claims(&self) {}
     /// The real nodes that a label selector selects: all of them, or two of more.
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>>;
     /// A `StatefulSet`; `None` where it does not exist. A verdict needs it, or it is only said that it could not be read.
@@ -69,15 +69,31 @@ pub trait Source {
         name: &str,
         needed: bool,
     ) -> Read<Option<RawStatefulSet>>;
-    /// What could not be read so far.
-    fn errors(&self) -> &Errors;
+    /// What was found so far.
+    fn memory(&self) -> &Memory;
 }
 
-/// What could not be read, in a source that is asked by several at once.
-#[derive(Debug, Default)]
-pub struct Errors(RefCell<BTreeSet<ReadError>>);
+/// What a source was asked already, so that it is asked once; and what could not be read so far.
+#[derive(Default)]
+pub struct Memory {
+    errors: RefCell<BTreeSet<ReadError>>,
+    pub(crate) scan: OnceCell<Scan>,
+    pub(crate) standings: OnceCell<Read<(Standings, Traits)>>,
+    namespaces: OnceCell<Option<Read<Namespaces>>>,
+    pub(crate) attachments: OnceCell<BTreeMap<String, Vec<Attachment>>>,
+    /// By node, whether a pod is Terminating there, or may be.
+    busy: Known<String, bool>,
+    /// By namespace and name.
+    claims: Known<(String, String), ClaimLook>,
+    /// By namespace, name, and whether a verdict needs it.
+    sets: Known<(String, String, bool), Read<Option<RawStatefulSet>>>,
+    /// By label selector, the real nodes.
+    selected: Known<String, Read<Vec<String>>>,
+    /// By namespace, the pods that use claims.
+    users: Known<String, Read<Vec<PodSummary>>>,
+}
 
-impl Errors {
+impl Memory {
     /// Takes note of what could not be read, and why.
     pub fn note(&self, what: String, cause: impl Display) -> Unread {
         let cause = cause.to_string();
@@ -85,13 +101,29 @@ impl Errors {
             what,
             cause: cause.clone(),
         };
-        self.0.borrow_mut().insert(error);
+        self.errors.borrow_mut().insert(error);
         Unread(cause)
     }
 
-    /// All of it, in order.
-    pub fn all(&self) -> Vec<ReadError> {
-        self.0.borrow().iter().cloned().collect()
+    /// All that could not be read, in order.
+    pub fn errors(&self) -> Vec<ReadError> {
+        self.errors.borrow().iter().cloned().collect()
+    }
+}
+
+/// What is found of each key. Whoever asks while it is being looked up waits for that.
+#[derive(Debug)]
+struct Known<K, V>(RefCell<BTreeMap<K, Arc<OnceCell<V>>>>);
+
+impl<K, V> Default for Known<K, V> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<K: Ord, V> Known<K, V> {
+    pub fn of(&self, key: K) -> Arc<OnceCell<V>> {
+        self.0.borrow_mut().entry(key).or_default().clone()
     }
 }
 
@@ -99,7 +131,7 @@ impl Errors {
 pub type Standings = BTreeMap<String, Standing>;
 
 /// A cheap look over all nodes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Scan {
     /// What is known after that alone: the moment to judge at, the cluster's name, how many nodes there are.
     pub facts: ClusterFacts,
@@ -156,7 +188,7 @@ pub async fn gather(
         ready,
         thorough,
     } = source.scan(wanted).await?;
-    let now = facts.now;
+    let (now, memory) = (facts.now, source.memory());
     if suspects.is_empty() && !wanted.all && !thorough && asked.is_none() {
         let pods = Vec::new();
         return Ok(Gathered { facts, pods });
@@ -167,10 +199,10 @@ pub async fn gather(
     let (nodes, listed, namespaces, attachments) = tokio::join!(
         each(suspects.iter().cloned(), node),
         list_pods(source, wanted, &suspects),
-        source.namespaces(),
+        memory.namespaces.get_or_init(|| source.namespaces()),
         source.attachments(),
     );
-    let Listed {
+    let PodLists {
         pods,
         unasked,
         busy,
@@ -179,7 +211,7 @@ pub async fn gather(
     for on_node in facts.attachments.values_mut() {
         on_node.sort();
     }
-    if let Some(Ok(known)) = &namespaces {
+    if let Some(Ok(known)) = namespaces {
         let none = !known.keys().any(|name| wanted.namespaces.matches(name));
         facts.unmatched_namespaces = (none && !known.is_empty()).then_some(known.len());
     }
@@ -218,7 +250,7 @@ pub async fn gather(
         census,
     );
     (facts.census, facts.traits) = census?;
-    facts.errors = source.errors().all();
+    facts.errors = source.memory().errors();
     Ok(Gathered { facts, pods })
 }
 
@@ -235,7 +267,7 @@ fn identified(
             Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
             Err(cause) => {
                 let what = format!("pod {namespace}/{name}");
-                source.errors().note(what, cause);
+                source.memory().note(what, cause);
             }
         }
     }
@@ -262,7 +294,7 @@ async fn each<K: Clone + Ord, V, F: Future<Output = V>>(
 }
 
 /// What lists of pods brought.
-struct Listed {
+struct PodLists {
     /// The Terminating ones, in matching namespaces.
     pods: Vec<RawPod>,
     /// The others, by node.
@@ -272,7 +304,11 @@ struct Listed {
 }
 
 /// Lists the pods of `nodes`, and the Terminating ones of wherever else they are wanted.
-async fn list_pods(source: &impl Source, wanted: &Wanted<'_>, nodes: &[String]) -> Result<Listed> {
+async fn list_pods(
+    source: &impl Source,
+    wanted: &Wanted<'_>,
+    nodes: &[String],
+) -> Result<PodLists> {
     let list = |place: PodsOf| async move { source.pods(&place).await };
     let (mut all, mut unasked, mut busy) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for (place, found) in each(source.places(nodes, wanted.all).await?, list).await {
@@ -291,7 +327,7 @@ async fn list_pods(source: &impl Source, wanted: &Wanted<'_>, nodes: &[String]) 
         };
         all.extend(found.terminating.into_iter().filter(matches));
     }
-    Ok(Listed {
+    Ok(PodLists {
         pods: all,
         unasked,
         busy,
@@ -317,17 +353,20 @@ async fn take_census(
     };
     for (name, standing) in &mut standings {
         if standing.may_be_put_away(now) {
-            standing.terminating = if let Some(busy) = busy.get(name) {
-                *busy
-            } else {
-                source
-                    .pods(&PodsOf::Node(name.clone()))
-                    .await?
-                    .may_be_terminating()
+            let cell = source.memory().busy.of(name.clone());
+            standing.terminating = match busy.get(name) {
+                Some(busy) => *busy,
+                None => *cell.get_or_try_init(|| is_busy(source, name)).await?,
             };
         }
     }
     Ok((Census::count(now, standings.into_values()), traits))
+}
+
+/// Whether a pod of the node is Terminating, or may be.
+async fn is_busy(source: &impl Source, node: &str) -> Result<bool> {
+    let pods = source.pods(&PodsOf::Node(node.to_owned())).await?;
+    Ok(pods.may_be_terminating())
 }
 
 fn log_namespaces(pods: &[PodFacts]) {

@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Errors, Gathered, Pods as PodsFound, Scan, Source, Standings, Wanted, gather, stream};
+use super::{Gathered, Memory, Pods, Scan, Source, Standings, Wanted, gather, stream};
 use crate::{
     cluster::PodsOf,
     exit::{CouldNotRun, Result},
@@ -36,29 +36,11 @@ use crate::{
 /// What is read from the file at once.
 const CHUNK: usize = 64 * 1024;
 /// The command that makes a snapshot.
-const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
+pub(super) const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
 
-/// Why a snapshot cannot be judged.
-#[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
-    /// It is not JSON, or no object of Kubernetes. The parser names line and column.
-    #[error("it is not what `{SAVES_ONE}` prints: {0}")]
-    Syntax(serde_json::Error),
-    /// It is a form of it that is not read.
-    #[error("it is {0}")]
-    OtherFormat(&'static str),
-    /// It cannot be read, or is no text.
-    #[error("{0}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")]
-    Unreadable(io::Error),
-    /// A kind without which nothing can be judged.
-    #[error("it holds no {0}; save it with `{SAVES_ONE}`")]
-    Missing(&'static str),
-    /// Nothing in it says when it was taken.
-    #[error(
-        "nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z"
-    )]
-    Undated,
-}
+/// What the error says of a snapshot that does not say when it was taken.
+pub(super) const UNDATED: &str =
+    "nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z";
 
 /// How a snapshot is to be read.
 #[derive(Debug, Clone, Default)]
@@ -67,15 +49,8 @@ pub struct Options {
     pub now: Option<Timestamp>,
     /// What the operator says of nodes.
     pub selectors: NodeSelectors,
-}
-
-/// Which pods of a snapshot are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pods {
-    /// The pods that a run judges.
-    Terminating,
-    /// All.
-    Every,
+    /// Keep all pods, not only those that a run judges.
+    pub every_pod: bool,
 }
 
 /// What is kept of a snapshot: of the pods the Terminating ones, of everything what the rules ask about.
@@ -88,15 +63,14 @@ pub struct Saved {
     objects: BTreeMap<Key, Box<dyn Any + Send>>,
     /// By node; of a run each is taken only once, as there may be tens of thousands.
     pods: RefCell<BTreeMap<Option<String>, Vec<RawPod>>>,
-    /// Nodes that have a pod.
+    /// Namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
-    every_pod: bool,
     /// The pods that use claims, or whose node may not be Ready; all, where every pod is kept.
     summaries: Vec<PodSummary>,
     newest: Option<Timestamp>,
     /// Objects that could not be read, with the cause.
     malformed: BTreeMap<Key, String>,
-    errors: Errors,
+    memory: Memory,
 }
 
 /// Kind, namespace and name; of a malformed object each is empty that could not be read.
@@ -107,14 +81,16 @@ fn key(kind: &str, namespace: &str, name: &str) -> Key {
 }
 
 /// Reads `file`, in a thread of its own: standard input (`-`) may never end.
-pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved> {
+pub async fn open(file: &Path, options: Options) -> Result<Saved> {
     let path = file.to_owned();
     tokio::task::spawn_blocking(move || {
         if path == Path::new("-") {
-            return Saved::read(io::stdin(), options, pods);
+            return Saved::read(io::stdin(), options);
         }
-        let file = File::open(path).map_err(SnapshotError::Unreadable)?;
-        Saved::read(file, options, pods)
+        Saved::read(
+            File::open(path).map_err(|error| unreadable(&error))?,
+            options,
+        )
     })
     .await
     .map_err(in_snapshot(file))?
@@ -124,6 +100,15 @@ pub async fn open(file: &Path, options: Options, pods: Pods) -> Result<Saved> {
 /// The error that a snapshot cannot be judged, with its name.
 pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
+}
+
+fn lean<T: Kind>(object: &mut T) {
+    object.metadata().drop_idle();
+}
+
+/// The error for a snapshot that cannot be read, or is no text.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    format!("{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")
 }
 
 /// The form that a file has instead, by its first bytes, and what to do.
@@ -142,32 +127,26 @@ fn other_format(start: &[u8]) -> Option<&'static str> {
 }
 
 impl Saved {
-    /// Reads a snapshot, of whatever size, to its end.
-    pub fn read(
-        source: impl io::Read,
-        options: Options,
-        pods: Pods,
-    ) -> Result<Self, SnapshotError> {
+    /// Reads a snapshot, of whatever size, to its end. An error says why it cannot be judged.
+    pub fn read(source: impl io::Read, options: Options) -> Result<Self, String> {
         let mut saved = Self {
             options,
-            every_pod: pods == Pods::Every,
             ..Self::default()
         };
         let mut source = BufReader::with_capacity(CHUNK, source);
-        let start = source.fill_buf().map_err(SnapshotError::Unreadable)?;
-        other_format(start).map_or(Ok(()), |form| Err(SnapshotError::OtherFormat(form)))?;
+        let start = source.fill_buf().map_err(|error| unreadable(&error))?;
+        if let Some(form) = other_format(start) {
+            return Err(format!("it is {form}"));
+        }
         stream::read(source, &mut saved)?;
+        let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
         if saved.all::<RawNode>().next().is_none() {
-            return Err(SnapshotError::Missing("nodes"));
+            return Err(lacking("nodes"));
         }
         if saved.pod_namespaces.is_empty() && !saved.any_malformed::<RawPod>() {
-            return Err(SnapshotError::Missing("pods"));
+            return Err(lacking("pods"));
         }
-        let now = saved
-            .options
-            .now
-            .or(saved.newest)
-            .ok_or(SnapshotError::Undated)?;
+        let now = saved.options.now.or(saved.newest).ok_or(UNDATED)?;
         // Whole seconds, as a server's clock says them.
         saved.now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Ok(saved)
@@ -189,7 +168,7 @@ impl Saved {
         if let Ok(observed) = serde_json::from_str::<Observed>(text) {
             self.newest = self.newest.max(observed.newest());
         }
-        let every_pod = self.every_pod;
+        let every_pod = self.options.every_pod;
         match kind {
             "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
             "Pod" => match serde_json::from_str(text) {
@@ -200,12 +179,12 @@ impl Saved {
             },
             // What is supposed of a node that is Ready may need its stamps.
             "Node" => self.keep(text, |node: &mut RawNode| node.drop_idle(!every_pod)),
-            "Lease" => self.keep(text, |_: &mut RawLease| {}),
-            "Namespace" => self.keep(text, |it: &mut RawNamespace| it.metadata.drop_idle()),
-            "StatefulSet" => self.keep(text, |it: &mut RawStatefulSet| it.metadata.drop_idle()),
-            "PersistentVolumeClaim" => self.keep(text, |it: &mut RawClaim| it.metadata.drop_idle()),
-            "PersistentVolume" => self.keep(text, |it: &mut RawVolume| it.metadata.drop_idle()),
-            "VolumeAttachment" => self.keep(text, |it: &mut RawAttachment| it.metadata.drop_idle()),
+            "Lease" => self.keep::<RawLease>(text, |_| {}),
+            "Namespace" => self.keep::<RawNamespace>(text, lean),
+            "StatefulSet" => self.keep::<RawStatefulSet>(text, lean),
+            "PersistentVolumeClaim" => self.keep::<RawClaim>(text, lean),
+            "PersistentVolume" => self.keep::<RawVolume>(text, lean),
+            "VolumeAttachment" => self.keep::<RawAttachment>(text, lean),
             // Whatever else was saved along is nothing that the rules ask about.
             _ => {}
         }
@@ -221,10 +200,10 @@ impl Saved {
         };
         let summary = pod.summary();
         let may_stay = summary.is_unasked() && node.as_ref().is_some_and(down);
-        if self.every_pod || !summary.claims.is_empty() || may_stay {
+        if self.options.every_pod || !summary.claims.is_empty() || may_stay {
             self.summaries.push(summary);
         }
-        if self.every_pod || pod.metadata.terminating() {
+        if self.options.every_pod || pod.metadata.terminating() {
             pod.metadata.drop_idle();
             self.pods.get_mut().entry(node).or_default().push(pod);
         }
@@ -271,7 +250,7 @@ impl Saved {
         };
         let slash = if namespace.is_empty() { "" } else { "/" };
         let what = format!("{kind} {namespace}{slash}{name}");
-        self.errors.note(what, cause);
+        self.memory.note(what, cause);
     }
 
     fn get<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
@@ -373,7 +352,7 @@ impl Saved {
     /// Only of a run they are taken: what is supposed of one node after the other asks for them again.
     fn pods_of(&self, node: Option<&str>) -> Vec<RawPod> {
         let (node, mut pods) = (node.map(str::to_owned), self.pods.borrow_mut());
-        let pods = if self.every_pod {
+        let pods = if self.options.every_pod {
             pods.get(&node).cloned()
         } else {
             pods.remove(&node)
@@ -447,7 +426,7 @@ impl Source for Saved {
         Ok(nodes.chain(more.keys().cloned()).map(place).collect())
     }
 
-    async fn pods(&self, place: &PodsOf) -> Result<PodsFound> {
+    async fn pods(&self, place: &PodsOf) -> Result<Pods> {
         let node = match place {
             PodsOf::Node(name) => Some(name.clone()),
             _ => None,
@@ -459,7 +438,7 @@ impl Source for Saved {
             .cloned();
         let mut terminating = self.pods_of(node.as_deref());
         terminating.retain(|pod| pod.metadata.terminating());
-        Ok(PodsFound {
+        Ok(Pods {
             terminating,
             // A file may hold a pod twice.
             unasked: unasked
@@ -547,7 +526,7 @@ impl Source for Saved {
         self.find(namespace, name)
     }
 
-    fn errors(&self) -> &Errors {
-        &self.errors
+    fn memory(&self) -> &Memory {
+        &self.memory
     }
 }

@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::snapshot::{Saved, SnapshotError};
+use super::snapshot::{SAVES_ONE, Saved, unreadable};
 
 /// Visits values that can hold no object.
 macro_rules! unexpected {
@@ -24,7 +24,7 @@ macro_rules! unexpected {
 }
 
 /// Shows `saved` each object of each document.
-pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), SnapshotError> {
+pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), String> {
     let mut documents = serde_json::Deserializer::from_reader(source);
     while documents.end().is_err() {
         let mut held = Vec::new();
@@ -36,8 +36,9 @@ pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), SnapshotE
         }
         .deserialize(&mut documents)
         .map_err(|error| match error.io_error_kind() {
-            Some(_) => SnapshotError::Unreadable(error.into()),
-            None => SnapshotError::Syntax(error),
+            Some(_) => unreadable(&error.into()),
+            // The parser names line and column.
+            None => format!("it is not what `{SAVES_ONE}` prints: {error}"),
         })?;
         for object in held {
             saved.take("", &object);

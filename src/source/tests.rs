@@ -19,7 +19,7 @@ use pod_reaper_test_support::samples::{self, FAILED, NOW, check_each, objects, w
 use serde_json::{Value, json};
 
 use super::{
-    snapshot::{Pods, Saved, SnapshotError},
+    snapshot::{Saved, UNDATED},
     *,
 };
 use crate::{
@@ -53,14 +53,10 @@ fn list(items: impl IntoIterator<Item = Value>) -> String {
     samples::list(items).to_string()
 }
 
-fn gathered_by(
-    settings: &Settings,
-    now: Option<&str>,
-    text: &str,
-) -> Result<Gathered, SnapshotError> {
+fn gathered_by(settings: &Settings, now: Option<&str>, text: &str) -> Result<Gathered, String> {
     let now = now.map(|now| now.parse().expect("a moment"));
     let options = settings.snapshot_options(now);
-    let saved = Saved::read(text.as_bytes(), options, Pods::Terminating)?;
+    let saved = Saved::read(text.as_bytes(), options)?;
     Ok(saved
         .gather(&settings.wanted())
         .expect("it waits for nothing"))
@@ -316,9 +312,7 @@ fn without_nodes_or_pods_nothing_is_judged() {
         ("nodes", String::new()),
         ("nodes", " \n".to_owned()),
     ] {
-        let refused = gathered_by(&audit(), Some(NOW), &text)
-            .expect_err(what)
-            .to_string();
+        let refused = gathered_by(&audit(), Some(NOW), &text).expect_err(what);
         let expected = format!(
             "it holds no {what}; save it with `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields`"
         );
@@ -771,10 +765,7 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
         ",
     );
     let undated = gathered_by(&audit(), None, &list(objects(&undated)));
-    assert!(
-        matches!(undated, Err(SnapshotError::Undated)),
-        "{undated:?}"
-    );
+    assert_eq!(undated.map(drop), Err(UNDATED.to_owned()));
 }
 
 // Leases.
@@ -1026,8 +1017,9 @@ fn a_character_may_lie_across_two_chunks_but_not_across_the_end_of_the_file() {
         assert_eq!(pods[0].after_reap.as_deref().map(str::len), Some(200_000));
     }
     let cut = &text.as_bytes()[..=text.find('é').expect("it is there")];
-    let read = Saved::read(cut, audit().snapshot_options(None), Pods::Terminating).map(drop);
-    assert!(matches!(read, Err(SnapshotError::Syntax(_))));
+    let read = Saved::read(cut, audit().snapshot_options(None));
+    let why = read.err().expect("it is cut off");
+    assert!(why.starts_with("it is not what"), "{why}");
 }
 
 fn selecting(leaf: &[&str], fenced: &[&str]) -> Settings {

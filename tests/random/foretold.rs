@@ -97,9 +97,12 @@ fn is_evicted(
     !terminating && !facts.finished && !facts.mirror && !daemon
 }
 
-fn read(cluster: &Objects, settings: &Settings, pods: Pods) -> Saved {
-    let options = settings.snapshot_options(Some(start()));
-    Saved::read(cluster.saved().as_bytes(), options, pods).unwrap()
+fn read(cluster: &Objects, settings: &Settings, every_pod: bool) -> Saved {
+    let options = Options {
+        every_pod,
+        ..settings.snapshot_options(Some(start()))
+    };
+    Saved::read(cluster.saved().as_bytes(), options).unwrap()
 }
 
 /// What is decided of the pods on the nodes of `dead`.
@@ -120,7 +123,7 @@ fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Ve
     die(&mut world, dead);
     take_answers(&mut world);
     let cluster = Objects::new(start(), world.all());
-    let after = read(&cluster, settings, Pods::Terminating);
+    let after = read(&cluster, settings, false);
     let Gathered { facts, pods } = after.gather(&settings.wanted()).unwrap();
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     verdicts(&plan, dead)
@@ -147,7 +150,7 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
             take_answers(&mut world);
         }
         let cluster = Objects::new(start(), world.all());
-        let saved = read(&cluster, &settings, Pods::Every);
+        let saved = read(&cluster, &settings, true);
         let shown = RefCell::new(BTreeMap::<_, Vec<_>>::new());
         let show = |node: &str, plan: &Plan| {
             let of_node = verdicts(plan, &BTreeSet::from([node.to_owned()]));
@@ -209,7 +212,7 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
             take_answers(&mut world);
         }
         let cluster = Objects::new(start(), world.all());
-        let saved = read(&cluster, &settings, Pods::Every);
+        let saved = read(&cluster, &settings, true);
         let (of_file, of_cluster) = runtime().block_on(async {
             let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
             let server = Server::new(cluster);

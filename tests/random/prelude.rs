@@ -22,7 +22,7 @@ pub(crate) use pod_reaper::{
     source::{
         Gathered,
         cluster::Live,
-        snapshot::{Pods, Saved},
+        snapshot::{Options, Saved},
     },
     stop::Stop,
 };

@@ -69,7 +69,6 @@ fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) 
     let saved = Saved::read(
         case.cluster.saved().as_bytes(),
         settings.snapshot_options(Some(start())),
-        Pods::Terminating,
     );
     let Gathered { facts, pods } = saved.unwrap().gather(&settings.wanted()).unwrap();
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
@@ -245,7 +244,6 @@ fn what_is_explained_is_what_a_run_decides() {
         let saved = Saved::read(
             case.cluster.saved().as_bytes(),
             audit.snapshot_options(Some(start())),
-            Pods::Terminating,
         );
         let saved = saved.unwrap().gather(&audit.wanted()).unwrap();
         let of_file = Plan::new(&saved.facts, saved.pods, &audit.policy, &audit.limits);

@@ -22,7 +22,7 @@ pub use self::reason::{
     ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim, heard, seen, unread,
 };
 use self::rules::{RULES, Stage};
-pub use self::volume::to_ask;
+pub use self::volume::is_to_ask;
 use crate::{
     codes::{codes, entry},
     facts::PodFacts,

@@ -131,7 +131,7 @@ fn pinned(
         ))),
         Some(_) if !claim.users.is_empty() => Err(Doubt::proved(format!(
             "claim {name} is also used by {}",
-            claim.users.join(", ")
+            claim.users.iter().join(", ")
         ))),
         Some(version) => {
             let renewed = claim.renewed.clone().unwrap_or_else(unasked);
@@ -220,13 +220,9 @@ fn elsewhere(term: &AffinityTerm, node: &NodeFacts) -> Read<bool> {
     }
 }
 
-/// Whether `term` of a volume's affinity has to be asked about: whether another node satisfies it.
-pub fn to_ask<'a>(
-    volume: &'a VolumeFacts,
-    node: &NodeFacts,
-) -> impl Iterator<Item = &'a AffinityTerm> {
-    let open = matches!(reach(volume, node), Reach::Unverified(_));
-    volume.affinity.iter().filter(move |_| open)
+/// Whether it has to be asked which nodes satisfy the terms of `volume`'s affinity.
+pub fn is_to_ask(volume: &VolumeFacts, node: &NodeFacts) -> bool {
+    matches!(reach(volume, node), Reach::Unverified(_))
 }
 
 /// Terms as a phrase: "zone in (a, b) or zone in (c)".

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
-use self::supposed::{Memory, Supposed};
+use self::supposed::Supposed;
 use crate::{
     cluster::PodsOf,
     codes::codes,
@@ -126,7 +126,7 @@ pub async fn run_on(
     settings: &Settings,
     dead: &BTreeSet<String>,
 ) -> Result<WhatIf> {
-    let mut foretold = foretell(source, &Memory::default(), settings, dead).await?;
+    let mut foretold = foretell(source, settings, dead).await?;
     let nodes = &foretold.run.facts.nodes;
     // A forecast for a node that does not exist would be a comfort without ground.
     if let Some(name) = dead
@@ -152,7 +152,7 @@ pub async fn run_on(
         })?;
         replicas.count(&pods, settings);
     }
-    foretold.run.facts.errors = source.errors().all();
+    foretold.run.facts.errors = source.memory().errors();
     Ok(what_if(&foretold, &replicas, dead))
 }
 
@@ -167,17 +167,18 @@ struct Foretold<'a> {
 
 async fn foretell<'a>(
     source: &impl Source,
-    memory: &Memory,
     settings: &'a Settings,
     dead: &BTreeSet<String>,
 ) -> Result<Foretold<'a>> {
-    let supposed = Supposed::new(source, memory, dead);
+    let supposed = Supposed::new(source, dead);
     let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
-    let (standings, pods) = supposed.seen();
+    let run = RunRecord::new(settings, gathered);
+    let standings = supposed.standings(run.facts.now).await;
+    let (standings, _) = standings.unwrap_or_default();
     Ok(Foretold {
-        run: RunRecord::new(settings, gathered),
+        run,
         standings,
-        pods,
+        pods: supposed.pods(),
     })
 }
 

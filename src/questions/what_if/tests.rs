@@ -96,13 +96,9 @@ fn a_version_of_a_deployment_is_that_deployment() {
 /// What is foretold of `dead`, of a snapshot that holds `objects`.
 fn foretold(settings: &Settings, objects: &[Value], dead: &[&str]) -> WhatIf {
     let text = samples::list(objects.iter().cloned()).to_string();
-    let options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
-    let saved = Saved::read(
-        text.as_bytes(),
-        options,
-        crate::source::snapshot::Pods::Every,
-    )
-    .expect("a snapshot");
+    let mut options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
+    options.every_pod = true;
+    let saved = Saved::read(text.as_bytes(), options).expect("a snapshot");
     let dead = dead.iter().map(|name| (*name).to_owned()).collect();
     let answer = run_on(&saved, settings, &dead).now_or_never();
     answer.expect("nothing is waited for").expect("they exist")

@@ -173,7 +173,8 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     }
     for (number, claim) in pod.claims.iter_mut().enumerate() {
         claim.name = format!("{}{number}", text(dice));
-        claim.users.iter_mut().for_each(|user| *user = text(dice));
+        let users = claim.users.iter().map(|_| text(dice));
+        claim.users = users.collect();
         if let Some(Err(doubt)) = &mut claim.renewed {
             *doubt = Doubt {
                 why: text(dice),

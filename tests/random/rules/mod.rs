@@ -6,7 +6,7 @@ use self::case::Case;
 use crate::prelude::*;
 use pod_reaper::{
     advice::Step,
-    decide::{self, GIVE_UP, KubeletAlive, to_ask},
+    decide::{self, GIVE_UP, KubeletAlive, is_to_ask},
     limits::Limits,
     report::{Render as _, RunRecord, text},
     words::natural,
@@ -270,7 +270,7 @@ fn the_answers_that_are_not_asked_for_change_nothing() {
                     .affinity
                     .iter_mut()
                     .for_each(|term| term.satisfied_by = None);
-                if to_ask(volume, node).next().is_some() {
+                if is_to_ask(volume, node) {
                     asked.set(asked.get() + 1);
                 } else {
                     not_asked.set(not_asked.get() + 1);

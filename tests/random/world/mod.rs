@@ -756,7 +756,7 @@ impl World {
             ClaimFacts {
                 name: name.to_owned(),
                 ephemeral,
-                users: Vec::new(),
+                users: BTreeSet::new(),
                 renewed: Some(if made && alone {
                     Ok(())
                 } else {

@@ -9,10 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, TryStreamExt};
 
-use super::{
-    Fate, Foretold, Replicas, Workload, foretell, only_on,
-    supposed::{Memory, Supposed},
-};
+use super::{Fate, Foretold, Replicas, Workload, foretell, only_on, supposed::Supposed};
 use crate::{
     cluster::MAX_IN_FLIGHT,
     codes::codes,
@@ -139,16 +136,16 @@ pub async fn run_on(
     settings: &Settings,
     seen: impl Fn(&str, &Plan),
 ) -> Result<Forecast> {
-    let memory = Memory::knowing(source.claims().await);
+    source.remember_claims().await;
     let nobody = BTreeSet::new();
-    let alive = Supposed::new(source, &memory, &nobody);
+    let alive = Supposed::new(source, &nobody);
     let mut facts = alive.scan(&settings.wanted()).await?.facts;
     let standings = alive.standings(facts.now).await;
     let (standings, _) = standings
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
     let alone = async |name: &String| {
         let dead = BTreeSet::from([name.clone()]);
-        let foretold = foretell(source, &memory, settings, &dead).await?;
+        let foretold = foretell(source, settings, &dead).await?;
         Ok::<_, CouldNotRun>((name.clone(), foretold))
     };
     let mut all = futures_util::stream::iter(standings.keys())
@@ -169,7 +166,7 @@ pub async fn run_on(
             workloads.entry(node).or_default().extend(away);
         }
     }
-    facts.errors = source.errors().all();
+    facts.errors = source.memory().errors();
     let mut whole = Counts::default();
     for node in &mut nodes {
         node.workloads = workloads.remove(&node.node).unwrap_or_default();

@@ -12,13 +12,9 @@ use crate::source::snapshot::Saved;
 
 fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
     let text = samples::list(objects.iter().cloned()).to_string();
-    let options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
-    let saved = Saved::read(
-        text.as_bytes(),
-        options,
-        crate::source::snapshot::Pods::Every,
-    )
-    .expect("a snapshot");
+    let mut options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
+    options.every_pod = true;
+    let saved = Saved::read(text.as_bytes(), options).expect("a snapshot");
     let answer = run_on(&saved, settings, |_, _| ()).now_or_never();
     answer.expect("nothing is waited for").expect("an answer")
 }
