@@ -1,136 +1,46 @@
 //! The marks by which a node is known to stand for something that this cluster does not see, or to work on without it.
-//!
-//! Each alone is enough. They are from the sources of the projects named, and from nodes of a real Kosmos, Virtual Kubelet
-//! and KWOK. What real nodes have too is not a mark: the role `agent`, an empty providerID, a role `edge`, a label that keeps
-//! load balancers away.
 
-use crate::facts::LeafKind::{self, Edge, Kosmos, Virtual};
+use std::sync::LazyLock;
+
+use crate::facts::LeafKind;
 
 /// Names of Kosmos's leaf nodes begin so, in its default mode.
 pub const KOSMOS_PREFIX: &str = "kosmos-";
-
-/// What its nodes are, who makes them, and their marks: where each is, and how it looks. `KEY` alone has any value. `…` stands
-/// for anything, as a whole value for anything but nothing; `#` for a number.
-pub const MARKS: [(LeafKind, &str, &[&str]); 15] = [
-    (
-        Kosmos,
-        "Kosmos",
-        // Two spellings; label and taint share one key.
-        &[
-            "label kosmos.io/node",
-            "taint kosmos.io/node",
-            "annotation kosmos-io/owned-by-cluster",
-        ],
-    ),
-    (
-        Virtual,
-        "Liqo",
-        &[
-            "label liqo.io/type=virtual-node",
-            "taint virtual-node.liqo.io/not-allowed",
-        ],
-    ),
-    (
-        Virtual,
-        "interLink",
-        &[
-            "label virtual-node.interlink/type",
-            "taint virtual-node.interlink/no-schedule",
-        ],
-    ),
-    (
-        Virtual,
-        "Alibaba Cloud",
-        &["label k8s.aliyun.com/vnode", "taint k8s.aliyun.com/vnode"],
-    ),
-    (
-        Virtual,
-        "Tencent Cloud",
-        &[
-            "label node.kubernetes.io/instance-type=eklet",
-            "taint eks.tke.cloud.tencent.com/eklet",
-        ],
-    ),
-    (
-        Virtual,
-        "Oracle Cloud",
-        &[
-            "annotation oci.oraclecloud.com/virtual-node-pool-id",
-            // Its real nodes have ocid1.instance (oci-cloud-controller-manager, IsVirtualNode).
-            "providerID ocid1.virtualnode…",
-        ],
-    ),
-    (
-        Virtual,
-        "Koupleless",
-        &[
-            "label virtual-kubelet.koupleless.io/component=vnode",
-            "taint schedule.koupleless.io/virtual-node",
-        ],
-    ),
-    (
-        Virtual,
-        "KWOK",
-        &[
-            "label kwok.x-k8s.io/node=fake",
-            "annotation kwok.x-k8s.io/node=fake",
-            // Of its own template. A pod that lands there is said to have run, and has not.
-            "label type=kwok",
-            "kubelet version kwok-…",
-        ],
-    ),
-    (
-        Virtual,
-        "vcluster",
-        &["label vcluster.loft.sh/fake-node=true"],
-    ),
-    (
-        Virtual,
-        // What is built on it comes before it: the first mark names the maker.
-        "Virtual Kubelet",
-        &[
-            "label type=virtual-kubelet",
-            "label virtual-kubelet.io/provider",
-            "taint virtual-kubelet.io/provider",
-            // Its library writes two of them, for every provider that is built on it.
-            "annotation virtual-kubelet.io/…",
-            "kubelet version v#.#.#-vk-…",
-        ],
-    ),
-    (Edge, "KubeEdge", &["kubelet version …-kubeedge-…"]),
-    (
-        Edge,
-        "OpenYurt",
-        &[
-            "label openyurt.io/is-edge-worker=true",
-            "annotation apps.openyurt.io/binding=true",
-            "annotation node.beta.openyurt.io/autonomy=true",
-            "annotation node.openyurt.io/autonomy-duration=…",
-        ],
-    ),
-    // At the customer's site: the kubelet ends no pod while it does not reach AWS (aws/eks-hybrid).
-    (
-        Edge,
-        "EKS Hybrid Nodes",
-        &[
-            "label eks.amazonaws.com/compute-type=hybrid",
-            "providerID eks-hybrid:///…",
-        ],
-    ),
-    (
-        Edge,
-        "ACK Edge",
-        &[
-            "label alibabacloud.com/is-edge-worker=true",
-            "annotation node.alibabacloud.com/autonomy-duration=…",
-        ],
-    ),
-    (Edge, "SuperEdge", &["label superedge.io/node-edge=enable"]),
-];
 /// Its value is the leaf cluster's name.
 pub const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
+/// The table that a person edits; its head says how it is written.
+const TABLE: &str = include_str!("marks.txt");
 
-/// Whether `text` looks like `pattern`, which is written as in [`MARKS`].
+/// Each mark, after what its nodes are and who makes them.
+pub static MARKS: LazyLock<Vec<(LeafKind, &str, &str)>> = LazyLock::new(|| {
+    let (mut kind, mut maker) = (LeafKind::Virtual, "");
+    let mut marks = Vec::new();
+    for line in lines() {
+        if let Some(mark) = line.strip_prefix(INDENT) {
+            marks.push((kind, maker, mark));
+        } else if let Some((word, name)) = line.split_once(' ') {
+            maker = name;
+            kind = match word {
+                "kosmos" => LeafKind::Kosmos,
+                "edge" => LeafKind::Edge,
+                _ => LeafKind::Virtual,
+            };
+        }
+    }
+    marks
+});
+
+/// Stands before each mark, under its maker.
+const INDENT: &str = "    ";
+
+/// The lines of the table, without its comments.
+fn lines() -> impl Iterator<Item = &'static str> {
+    TABLE
+        .lines()
+        .filter(|line| !line.is_empty() && !line.trim_start().starts_with('#'))
+}
+
+/// Whether `text` looks like `pattern`, which is written as in the table.
 pub fn looks_like(text: &str, pattern: &str) -> bool {
     let mut rest = pattern.chars();
     match rest.next() {
@@ -160,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_table_of_the_book_is_made_of_the_marks() {
-        let mark = |mark: &&str| {
+        let mark = |mark: &str| {
             let (place, looks) = mark.rsplit_once(' ').expect("a place");
             let any = if looks.ends_with("/…") && place == "annotation" {
                 "any "
@@ -174,14 +84,15 @@ mod tests {
             let looks = looks.replace("#.#.#", "…");
             format!("{any}{place} `{looks}`{unless}")
         };
-        let rows = MARKS.iter().map(|(kind, maker, marks)| {
+        let makers = MARKS.iter().chunk_by(|(kind, maker, _)| (*kind, *maker));
+        let rows = makers.into_iter().map(|((kind, maker), marks)| {
             let code = match kind {
-                Kosmos => "kosmos-leaf",
-                Virtual => "virtual-node",
-                Edge => "edge-node",
+                LeafKind::Kosmos => "kosmos-leaf",
+                LeafKind::Virtual => "virtual-node",
+                LeafKind::Edge => "edge-node",
                 LeafKind::Selected => unreachable!("it has no maker"),
             };
-            let marks = marks.iter().map(mark).join("; ");
+            let marks = marks.map(|(_, _, looks)| mark(looks)).join("; ");
             format!("| `{code}` | {maker} | {marks} |\n")
         });
         let table = rows.collect::<String>();
@@ -192,10 +103,24 @@ mod tests {
         expect_test::expect_file!["../../docs/leaf-nodes.md"].assert_eq(&made);
     }
 
+    /// A mark under an unknown word would be taken for a virtual node's, and one that is not indented for a maker.
+    #[test]
+    fn each_line_of_the_table_is_a_mark_or_says_whose_marks_follow() {
+        let makers = ["kosmos ", "virtual ", "edge "];
+        let of_nobody = lines().next().is_some_and(|line| line.starts_with(' '));
+        assert!(!of_nobody, "the first mark is nobody's");
+        for line in lines().filter(|line| !line.starts_with(INDENT)) {
+            assert!(
+                makers.iter().any(|word| line.starts_with(word)),
+                "{line:?} says neither what nodes are nor how a mark looks"
+            );
+        }
+    }
+
     /// A mark that is misspelled would be on no node. A program that was built without a version ends in nothing.
     #[test]
     fn each_mark_of_the_table_is_looked_for() {
-        let marks = MARKS.iter().flat_map(|(_, _, marks)| *marks);
+        let marks = MARKS.iter().map(|(_, _, mark)| mark);
         for (mark, anything) in marks.cartesian_product(["x", ""]) {
             let (place, looks) = mark.rsplit_once(' ').expect("a place");
             let looks = looks.replace("=…", "=x").replace('…', anything);
@@ -229,8 +154,8 @@ mod tests {
             "a node has to match only one of several terms"
         );
         let marks = |place: &'static str| {
-            let all = MARKS.iter().flat_map(|(_, _, marks)| *marks);
-            all.filter_map(move |mark| mark.strip_prefix(place))
+            let all = MARKS.iter();
+            all.filter_map(move |(_, _, mark)| mark.strip_prefix(place))
         };
         let of_labels = marks("label ").map(|label| match label.split_once('=') {
             None => json!({"key": label, "operator": "DoesNotExist"}),

@@ -177,10 +177,9 @@ impl RawNode {
     /// Whether it stands for something that this cluster does not see, or works on without it: by any one mark, or the
     /// operator's selector.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
-        let found = MARKS.iter().flat_map(|&(kind, maker, marks)| {
-            let found = marks.iter().filter_map(|mark| self.mark(mark));
-            found.map(move |mark| (kind, maker, mark))
-        });
+        let found = MARKS
+            .iter()
+            .filter_map(|&(kind, maker, mark)| Some((kind, maker, self.mark(mark)?)));
         let info = &self.status.node_info;
         let no_machine = info.machine_id.is_empty() && info.system_uuid.is_empty();
         let named = no_machine && self.metadata.name.starts_with(KOSMOS_PREFIX);
