@@ -134,7 +134,6 @@ entry! {
 
 /// One look at a node by name.
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "nearly every one is Known")]
 pub enum NodeRead {
     /// It exists.
     Known(NodeFacts),
@@ -156,10 +155,6 @@ impl NodeRead {
 
 /// A node.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they are independent of each other"
-)]
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
@@ -380,10 +375,6 @@ pub type Traits = BTreeMap<String, Tally>;
 
 /// What a node counts as, for the breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they are independent of each other"
-)]
 pub struct Standing {
     /// Its `Ready` is `True`.
     pub ready: bool,
@@ -413,10 +404,6 @@ entry! {
 
 /// A Terminating pod.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they are independent of each other"
-)]
 pub struct PodFacts {
     /// `metadata.namespace`.
     pub namespace: String,
@@ -823,7 +810,8 @@ pub struct AffinityTerm {
 }
 
 /// A requirement on one label.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Requirement {
     /// The label's key.
     pub key: String,

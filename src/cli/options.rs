@@ -21,10 +21,6 @@ const METRICS: &str = "Metrics";
 
 /// The options of a run.
 #[derive(Debug, Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an option of its own"
-)]
 pub struct Options {
     /// The options that a question takes too.
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! Claims, what makes them, volumes and their attachments.
 
 use itertools::Itertools as _;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{
@@ -21,17 +22,13 @@ raw! {
         /// Its metadata.
         pub metadata: Meta,
         spec: ClaimSpec,
-        status: ClaimStatus,
+        status: Status,
     }
 
     struct ClaimSpec {
         volume_name: String,
         access_modes: Vec<String>,
         volume_mode: String,
-    }
-
-    struct ClaimStatus {
-        phase: Option<String>,
     }
 
     /// A `StatefulSet`. What else controls pods has the same fields, as far as they are asked about.
@@ -96,14 +93,8 @@ raw! {
     }
 
     struct NodeSelectorTerm {
-        match_expressions: Vec<MatchExpression>,
-        match_fields: Vec<MatchExpression>,
-    }
-
-    struct MatchExpression {
-        key: String,
-        operator: String,
-        values: Vec<String>,
+        match_expressions: Vec<Requirement>,
+        match_fields: Vec<IgnoredAny>,
     }
 
     /// A `VolumeAttachment`.
@@ -141,7 +132,7 @@ impl RawClaim {
             metadata.opted_out().is_none() && metadata.finalizers.iter().all(|it| it == PROTECTION);
         let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
         let missing = given(spec.volume_name);
-        let lost = status.phase.as_deref() == Some("Lost");
+        let lost = status.phase == "Lost";
         let owners = metadata
             .owner_references
             .iter()
@@ -167,7 +158,7 @@ impl RawClaim {
             }
             Ok(_) => ClaimState::WithoutVolume {
                 missing,
-                phase: status.phase,
+                phase: given(status.phase),
             },
         };
         ClaimLook { owners, state }
@@ -233,13 +224,8 @@ impl From<RawVolume> for VolumeFacts {
 
 impl From<NodeSelectorTerm> for AffinityTerm {
     fn from(term: NodeSelectorTerm) -> Self {
-        let requirements = term.match_expressions.into_iter().map(|it| Requirement {
-            key: it.key,
-            operator: it.operator,
-            values: it.values,
-        });
         Self {
-            requirements: requirements.collect(),
+            requirements: term.match_expressions,
             fields: !term.match_fields.is_empty(),
             satisfied_by: None,
         }

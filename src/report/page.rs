@@ -45,10 +45,6 @@ pub struct Section {
 }
 
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "where there are many, most are entries"
-)]
 pub enum Block {
     /// A paragraph, after a label where it has one, such as "Risk".
     Says {
