@@ -20,29 +20,7 @@ macro_rules! codes {
     (
         $(#[$about:meta])*
         pub enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident = $code:literal, $means:literal;)*
-        }
-    ) => {
-        $crate::codes::codes! {
-            $(#[$about])*
-            pub enum $name {
-                $($(#[$doc])* $variant = $code,)*
-            }
-        }
-
-        impl $name {
-            /// What it means, in sentences.
-            pub fn means(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $means,)*
-                }
-            }
-        }
-    };
-    (
-        $(#[$about:meta])*
-        pub enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident = $code:literal,)*
+            $($(#[$doc:meta])* $variant:ident = $code:literal $(=> $means:literal)?,)*
         }
     ) => {
         $(#[$about])*
@@ -59,6 +37,13 @@ macro_rules! codes {
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $code,)*
+                }
+            }
+
+            /// What it means, in sentences; nothing where its declaration does not say.
+            pub fn means(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($means)?),)*
                 }
             }
         }

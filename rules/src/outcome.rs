@@ -19,7 +19,7 @@ macro_rules! outcomes {
         codes! {
             /// The kind of an outcome.
             pub enum OutcomeCode {
-                $($(#[$doc])* $variant = $code, $means;)*
+                $($(#[$doc])* $variant = $code => $means,)*
             }
         }
 
@@ -108,22 +108,22 @@ codes! {
     /// How far a replacement has come.
     pub enum ReplacementState {
         /// Ready, or finished already where it is a Job's.
-        Back = "back", "It is Ready, or has finished already where it is a Job's.";
+        Back = "back" => "It is Ready, or has finished already where it is a Job's.",
         /// It has a node, and its containers do not run yet.
-        Starting = "starting",
-            "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node.";
+        Starting = "starting" =>
+            "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node.",
         /// It runs, and is not Ready.
-        NotReady = "not-ready",
-            "Its containers run or crash: see its readiness probes and gates, and its log.";
+        NotReady = "not-ready" =>
+            "Its containers run or crash: see its readiness probes and gates, and its log.",
         /// It has no node, or is not made yet.
-        Pending = "pending",
-            "It has no node, or is not made yet: see the cause that the scheduler or the controller says. A DaemonSet's waits for its node.";
+        Pending = "pending" =>
+            "It has no node, or is not made yet: see the cause that the scheduler or the controller says. A DaemonSet's waits for its node.",
         /// There will be none, and that is proved.
-        None = "none",
-            "There will be none: it had no controller, or that has ended, is gone, or wants no more pods.";
+        None = "none" =>
+            "There will be none: it had no controller, or that has ended, is gone, or wants no more pods.",
         /// It could not be read.
-        Unknown = "unknown",
-            "It could not be read, or its controller may have given it another name; the cause says which.";
+        Unknown = "unknown" =>
+            "It could not be read, or its controller may have given it another name; the cause says which.",
     }
 }
 

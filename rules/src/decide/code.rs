@@ -8,13 +8,13 @@ codes! {
     /// What should be done with a Terminating pod.
     pub enum Verdict {
         /// A person has to decide.
-        Manual = "manual", "A person decides: the report says what is at risk, and what to do.";
+        Manual = "manual" => "A person decides: the report says what is at risk, and what to do.",
         /// Force-delete it.
-        Reap = "reap", "It is force-deleted, so that its owner can start a replacement.";
+        Reap = "reap" => "It is force-deleted, so that its owner can start a replacement.",
         /// Look again at the next run.
-        Wait = "wait", "Not now: the next run judges it again.";
+        Wait = "wait" => "Not now: the next run judges it again.",
         /// It is the work of another controller, or of the operator.
-        Leave = "leave", "It is the work of something else.";
+        Leave = "leave" => "It is the work of something else.",
     }
 }
 
@@ -23,7 +23,7 @@ macro_rules! reasons {
         codes! {
             /// The kind of a reason: of the rules in their order, then of the limits of a whole run.
             pub enum ReasonCode {
-                $($variant = $code, $means;)*
+                $($variant = $code => $means,)*
             }
         }
 
