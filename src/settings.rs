@@ -37,9 +37,7 @@ pub struct Settings {
     pub deadline: Duration,
     /// Exit 5 when something needs a person.
     pub exit_on_manual: bool,
-    /// What metrics and reports call the cluster.
-    pub cluster_name: Option<String>,
-    /// Where the metrics of a run go.
+    /// Where the metrics of a run go, and what they and reports call the cluster.
     pub metrics: MetricsTo,
     /// Write Kubernetes Events about what was done.
     pub events: bool,
@@ -249,7 +247,6 @@ impl From<Cli> for Settings {
             all,
             deadline,
             exit_on_manual,
-            cluster_name: metrics.cluster_name.clone(),
             metrics,
             events: !no_events,
             wait_for_replacements,

@@ -14,7 +14,7 @@ use crate::{
     decide::{Answer, Case, NodeFailure, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
-    limits::{Hold, Judged, Limit, Plan, in_common},
+    limits::{Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     settings::Settings,
     source::Gathered,
@@ -91,16 +91,16 @@ impl<'a> RunRecord<'a> {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
             mode: settings.task.mode(),
-            cluster_name: settings.cluster_name.clone(),
+            cluster_name: settings.metrics.cluster_name.clone(),
             cluster: facts.place.clone(),
             snapshot: settings.task.snapshot(),
             judged_at: facts.now,
             settings: (*settings).into(),
             guard: settings.guard(),
-            breaker: plan.hold.as_ref().map(|hold| BreakerEntry {
+            breaker: BreakerEntry::of(plan).map(|entry| BreakerEntry {
                 in_common: in_common(facts),
                 compare: Some(adviser.compare_nodes()),
-                ..hold.into()
+                ..entry
             }),
             summary: Summary {
                 nodes: facts.node_count,
@@ -289,20 +289,22 @@ impl<'a> RunRecord<'a> {
     }
 }
 
-impl From<&Hold> for BreakerEntry {
-    fn from(hold: &Hold) -> Self {
-        let Limit { code, what } = &hold.limit;
+impl BreakerEntry {
+    /// What holds the run, where something does.
+    pub fn of(plan: &Plan) -> Option<Self> {
+        let Limit { code, what } = plan.hold.as_ref()?;
         let detail = match code {
             ReasonCode::MassOutage => what.clone(),
             _ => format!("The nodes could not be counted: {what}"),
         };
-        Self {
+        let is_held = |judged: &&Judged| judged.limit.is_some();
+        Some(Self {
             reason: *code,
             detail,
-            held: hold.held,
+            held: plan.pods.iter().filter(is_held).count(),
             in_common: Vec::new(),
             compare: None,
-        }
+        })
     }
 }
 

@@ -21,6 +21,14 @@ use crate::{
     source::snapshot::Saved,
 };
 
+/// Metrics and reports that call the cluster so.
+pub fn cluster_called(name: &str) -> MetricsTo {
+    MetricsTo {
+        cluster_name: Some(name.to_owned()),
+        ..MetricsTo::default()
+    }
+}
+
 pub fn audit() -> Settings {
     Settings {
         command: crate::cli::Command::Run,
@@ -39,7 +47,6 @@ pub fn audit() -> Settings {
         all: true,
         deadline: Duration::from_mins(8),
         exit_on_manual: false,
-        cluster_name: None,
         metrics: MetricsTo::default(),
         events: true,
         wait_for_replacements: Duration::ZERO,

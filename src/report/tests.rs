@@ -238,7 +238,7 @@ fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
 #[test]
 fn every_format_names_the_cluster_at_its_top() {
     let named = Settings {
-        cluster_name: Some("prod <eu>".to_owned()),
+        metrics: cluster_called("prod <eu>"),
         ..audit()
     };
     let report = report(&named, &private_cloud(), &[]);

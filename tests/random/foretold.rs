@@ -113,8 +113,7 @@ fn verdicts(plan: &Plan, dead: &BTreeSet<String>) -> Verdicts {
         let says = (judged.code(), judged.sentence());
         (judged.pod.uid.clone(), says)
     });
-    let breaker = plan.hold.as_ref();
-    let breaker = breaker.map(|hold| BreakerEntry::from(hold).detail);
+    let breaker = BreakerEntry::of(plan).map(|entry| entry.detail);
     (decided.collect(), breaker)
 }
 

@@ -16,7 +16,7 @@ use crate::{
         Case, GIVE_UP, NodeFailure, POWERED_OFF, PinnedClaim, Policy, REAP, ReasonCode, Verdict,
     },
     facts::{ClusterFacts, NodeRead, Owner, PodFacts},
-    limits::{Hold, Judged},
+    limits::{Judged, Limit},
     selector::is_name,
     words::natural,
 };
@@ -77,7 +77,7 @@ pub struct Adviser<'a> {
     /// What the operator chose.
     pub policy: &'a Policy,
     /// What holds the run.
-    pub hold: Option<&'a Hold>,
+    pub hold: Option<&'a Limit>,
     /// How the cluster is reached.
     pub kubectl: &'a Kubectl,
 }
@@ -125,7 +125,7 @@ impl Adviser<'_> {
         let Some(failure) = failure.filter(|_| first.reason.asks_a_person()) else {
             return alike.repair();
         };
-        let held = match self.hold.map(|hold| hold.limit.code) {
+        let held = match self.hold.map(|hold| hold.code) {
             Some(ReasonCode::MassOutage) => {
                 "while so many nodes are NotReady: find out first what they have in common"
             }

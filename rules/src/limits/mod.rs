@@ -51,17 +51,8 @@ pub struct Limit {
 pub struct Plan {
     /// Longest overdue first, then by namespace, name and UID.
     pub pods: Vec<Judged>,
-    /// Set while nothing at all may be deleted, and why.
-    pub hold: Option<Hold>,
-}
-
-/// Why a whole run deletes nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
-    /// What every pod that would be reaped gets.
-    pub limit: Limit,
-    /// How many pods it held.
-    pub held: usize,
+    /// Set while nothing at all may be deleted: what every pod that would be reaped gets.
+    pub hold: Option<Limit>,
 }
 
 impl Judged {
@@ -125,10 +116,7 @@ impl Plan {
             judged.limit = hold.clone().or(over);
             reaps += 1;
         }
-        Self {
-            pods,
-            hold: hold.map(|limit| Hold { limit, held: reaps }),
-        }
+        Self { pods, hold }
     }
 
     /// The pods to reap, in the order to do it.

@@ -104,56 +104,56 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
                 = a/b stuck-on-not-ready-node goes
             60 %: a/b 09:00; nodes 3/5
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "3 of 5 nodes are NotReady" }, held: 1 }
+                = Limit { code: MassOutage, what: "3 of 5 nodes are NotReady" }
             50 %: a/b 09:00; nodes 3/6
                 = a/b stuck-on-not-ready-node goes
             exactly 55 %: a/b 09:00; nodes 11/20
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "11 of 20 nodes are NotReady" }, held: 1 }
+                = Limit { code: MassOutage, what: "11 of 20 nodes are NotReady" }
             50 % of twenty: a/b 09:00; nodes 10/20
                 = a/b stuck-on-not-ready-node goes
             just below 55 %: a/b 09:00; nodes 54/99
                 = a/b stuck-on-not-ready-node goes
             50 %, at 50 %: a/b 09:00; nodes 3/6; percent 50
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "3 of 6 nodes are NotReady" }, held: 1 }
+                = Limit { code: MassOutage, what: "3 of 6 nodes are NotReady" }
             50 %, at 51 %: a/b 09:00; nodes 3/6; percent 51
                 = a/b stuck-on-not-ready-node goes
             3 of 300, at 1 %: a/b 09:00; nodes 3/300; percent 1
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "3 of 300 nodes are NotReady" }, held: 1 }
+                = Limit { code: MassOutage, what: "3 of 300 nodes are NotReady" }
             99 of 100, at 99 %: a/b 09:00; nodes 99/100; percent 99
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "99 of 100 nodes are NotReady" }, held: 1 }
+                = Limit { code: MassOutage, what: "99 of 100 nodes are NotReady" }
             of all few, of the workers 60 %: a/b 09:00; nodes 3/8; workers 3/5
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "3 of 5 worker nodes are NotReady" }, held: 1 }
+                = Limit { code: MassOutage, what: "3 of 5 worker nodes are NotReady" }
             of all few, of the workers 40 %: a/b 09:00; nodes 3/8; workers 2/5
                 = a/b stuck-on-not-ready-node goes
             both workers, which are two: a/b 09:00; nodes 2/5; workers 2/2
                 = a/b stuck-on-not-ready-node goes
             the control plane alone: a/b 09:00; nodes 3/5; workers 0/2
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "3 of 5 nodes are NotReady" }, held: 1 }
+                = Limit { code: MassOutage, what: "3 of 5 nodes are NotReady" }
             none of two is Ready: a/b 09:00; nodes 2/2
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }, held: 1 }
+                = Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }
             the only one is not Ready: a/b 09:00; nodes 1/1
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }, held: 1 }
+                = Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }
             none is Ready, at 99 %: a/b 09:00; nodes 1/1; percent 99
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }, held: 1 }
+                = Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }
             no real node at all: a/b 09:00; nodes 0/0
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }, held: 1 }
+                = Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }
             100 % turns the share off: a/b 09:00; nodes 3/5; percent 100
                 = a/b stuck-on-not-ready-node goes
             100 % turns none Ready off: a/b 09:00; nodes 3/3; percent 100
                 = a/b stuck-on-not-ready-node goes
             not counted: a/b 09:00; unread
                 = a/b stuck-on-not-ready-node, limited: facts-unread
-                = Hold { limit: Limit { code: FactsUnread, what: "nodes is forbidden" }, held: 1 }
+                = Limit { code: FactsUnread, what: "nodes is forbidden" }
             not counted, and the breaker off: a/b 09:00; unread; percent 100
                 = a/b stuck-on-not-ready-node goes
         "#]],
@@ -263,16 +263,16 @@ fn held_pods_wait_and_the_others_are_left_as_they_are() {
                 = shop/waiting node-just-failed
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }, held: 2 }
+                = Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }
             an outage with nothing to hold is reported all the same: others; nodes 3/3
                 = shop/left opted-out
                 = shop/manual finalizers
                 = shop/waiting node-just-failed
-                = Hold { limit: Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }, held: 0 }
+                = Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }
             a held run does not mention the cap: shop/db-0 09:00; shop/db-1 09:01; nodes 3/3; cap 1
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = Hold { limit: Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }, held: 2 }
+                = Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }
         "#]],
         limited,
     );

@@ -141,7 +141,7 @@ impl<'a> Metrics<'a> {
         help: &str,
         series: impl IntoIterator<Item = (String, N)>,
     ) {
-        let cluster = self.settings.cluster_name.as_ref();
+        let cluster = self.settings.metrics.cluster_name.as_ref();
         let cluster = cluster.map(|name| label("cluster", name));
         let name = format!("{PREFIX}{name}");
         self.text += &format!("{HELP}{name} {help}\n# TYPE {name} gauge\n");
@@ -166,7 +166,7 @@ impl<'a> Metrics<'a> {
         if metrics_file.is_none() && push_gateway.is_none() || forecast && self.text.is_empty() {
             return;
         }
-        let cluster = self.settings.cluster_name.as_deref();
+        let cluster = self.settings.metrics.cluster_name.as_deref();
         // This machine's clock: the cluster's may have been out of reach, and nothing is judged by it.
         let took = self.started.elapsed();
         let exposition = self.exposition(exit, Timestamp::now(), took);

@@ -14,7 +14,8 @@ use crate::{
     outcome::Outcome,
     questions::what_if::each_node::{Counts, NodeForecast},
     report::samples::{
-        audit, every_outcome, lease, namespace, node, pod, private_cloud, report, run,
+        audit, cluster_called, every_outcome, lease, namespace, node, pod, private_cloud, report,
+        run,
     },
     selector::Target,
     settings::Mode,
@@ -70,7 +71,7 @@ fn value<'a>(text: &'a str, series: &str) -> &'a str {
 #[test]
 fn a_quiet_run_writes_every_series_at_zero() {
     let settings = Settings {
-        cluster_name: Some("prod-eu".to_owned()),
+        metrics: cluster_called("prod-eu"),
         ..deleting()
     };
     let text = page(&settings, Some(&quiet(&settings)), Exit::Done).text;
@@ -323,7 +324,7 @@ fn only_a_run_that_did_all_it_should_is_a_success() {
 fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
     let settings = Settings {
         command: Command::EachNode,
-        cluster_name: Some("prod-eu".to_owned()),
+        metrics: cluster_called("prod-eu"),
         ..run(Mode::ClientDryRun, Target::default())
     };
     let node = |name: &str, needs_person| NodeForecast {
@@ -381,7 +382,7 @@ fn a_run_without_a_report_writes_no_series_about_pods() {
 #[test]
 fn a_label_cannot_end_its_quotes() {
     let settings = Settings {
-        cluster_name: Some("a\"b\\c\nd".to_owned()),
+        metrics: cluster_called("a\"b\\c\nd"),
         ..deleting()
     };
     let text = page(&settings, None, Exit::CouldNotRun).text;

@@ -194,7 +194,7 @@ fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
 
 /// Limits turn `reap` into `wait`, so they decide where one of them stands beside the rules' verdict.
 fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
-    let hold = plan.hold.as_ref().map(|hold| hold.limit.clone());
+    let hold = plan.hold.clone();
     let cap = judged
         .limit
         .clone()

@@ -269,7 +269,7 @@ fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>
         nodes: dead.iter().cloned().collect(),
         namespace_regex,
         namespace_exclude_regex,
-        breaker: run.plan.hold.as_ref().map(BreakerEntry::from),
+        breaker: BreakerEntry::of(&run.plan),
         kubernetes_stops_evicting: stops,
         nodes_not_ready: (all > 0).then_some(not_ready),
         nodes_total: run.facts.node_count,

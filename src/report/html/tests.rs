@@ -318,7 +318,7 @@ fn the_headline_states_what_matters_most() {
         lease("ds02"),
     ]);
     let settings = Settings {
-        cluster_name: Some("dc-<west>".to_owned()),
+        metrics: cluster_called("dc-<west>"),
         ..audit()
     };
     let page = write(&report(&settings, &held, &[]).page());

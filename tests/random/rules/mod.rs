@@ -8,7 +8,7 @@ use pod_reaper::{
     advice::Step,
     decide::{self, GIVE_UP, KubeletAlive, is_to_ask},
     limits::Limits,
-    report::{Render as _, RunRecord, text},
+    report::{BreakerEntry, Render as _, RunRecord, text},
     words::natural,
 };
 use pod_reaper_test_support::oracle::{
@@ -151,7 +151,7 @@ fn every_pod_without_an_objection_is_reaped() {
         let reaped = uids(plan.reaps());
         assert_eq!(reaped.len(), expected);
         assert_eq!(
-            plan.hold.as_ref().map(|hold| hold.held),
+            BreakerEntry::of(&plan).map(|entry| entry.held),
             held.then_some(due.len())
         );
         let limited = match (&case.gathered.facts.census, held) {
