@@ -107,14 +107,12 @@ impl Plan {
             code: ReasonCode::OverCap,
             what: most.to_string(),
         };
-        let mut reaps = 0;
-        for judged in pods
+        let reaps = pods
             .iter_mut()
-            .filter(|judged| judged.reason.verdict() == Verdict::Reap)
-        {
-            let over = (reaps >= most).then(|| cap.clone());
+            .filter(|judged| judged.reason.verdict() == Verdict::Reap);
+        for (before, judged) in reaps.enumerate() {
+            let over = (before >= most).then(|| cap.clone());
             judged.limit = hold.clone().or(over);
-            reaps += 1;
         }
         Self { pods, hold }
     }
