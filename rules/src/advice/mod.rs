@@ -18,7 +18,7 @@ use crate::{
     facts::{ClusterFacts, NodeRead, Owner, PodFacts},
     limits::{Judged, Limit},
     selector::is_name,
-    words::natural,
+    words::{joined, natural},
 };
 
 pub use self::kubectl::Kubectl;
@@ -60,6 +60,11 @@ impl Step {
             command: None,
             harm: None,
         }
+    }
+
+    /// Instead of a line by which a person answers; `why` ends the sentence.
+    fn no_answer(why: &str) -> Self {
+        Self::remark(format!("No answer is asked for{why}."))
     }
 
     /// Whether it is a line by which a person answers.
@@ -110,34 +115,39 @@ impl Adviser<'_> {
     /// What to do about `all`, which have the same reason, namespace and node. While something holds the run, or their node
     /// shows a sign of life, nothing that destroys is printed.
     pub fn advise(&self, all: &[&Judged]) -> Advice {
-        let Some(&first) = all.first() else {
+        let manual = |first: &&&Judged| first.reason.verdict() == Verdict::Manual;
+        let Some(&first) = all.first().filter(manual) else {
             return Advice::default();
         };
-        if first.reason.verdict() != Verdict::Manual {
-            return Advice::default();
-        }
+        let case = Case::of(self.facts, self.policy, &first.pod);
         let alike = Alike {
             all,
             first,
             by: self,
+            reasons: case.left_to_a_person(),
         };
-        let failure = Case::of(self.facts, self.policy, &first.pod).failure();
-        let Some(failure) = failure.filter(|_| first.reason.asks_a_person()) else {
+        let failure = case.failure().filter(|_| first.reason.asks_a_person());
+        let Some(failure) = failure else {
             return alike.repair();
         };
-        let held = match self.hold.map(|hold| hold.code) {
-            Some(ReasonCode::MassOutage) => {
-                "while so many nodes are NotReady: find out first what they have in common"
-            }
-            Some(_) => "while it is not known how many nodes are NotReady: run it again",
-            None if failure.may_live() => {
-                "while the node is alive, or may be: repair it, or power it off"
-            }
-            None => return alike.ask(&failure),
-        };
-        Advice {
+        let no_answer = |why: &str| Advice {
             risk: None,
-            steps: vec![Step::remark(format!("No answer is asked for {held}."))],
+            steps: vec![Step::no_answer(why)],
+        };
+        match self.hold.map(|hold| hold.code) {
+            Some(ReasonCode::MassOutage) => no_answer(
+                " while so many nodes are NotReady: find out first what they have in common",
+            ),
+            Some(_) => {
+                no_answer(" while it is not known how many nodes are NotReady: run it again")
+            }
+            None if failure.may_live() => {
+                no_answer(" while the node is alive, or may be: repair it, or power it off")
+            }
+            None => match against(first, &failure) {
+                Some(why) => no_answer(&by_hand(&why)),
+                None => alike.ask(&failure),
+            },
         }
     }
 
@@ -209,6 +219,11 @@ pub fn power_off(name: &str) -> Step {
     ))
 }
 
+/// Where the steps are for what no answer is asked for.
+fn by_hand(why: &str) -> String {
+    format!(": {why}. docs/by-hand.md has the steps")
+}
+
 /// What stands against asking for an answer, as a phrase.
 fn against(judged: &Judged, failure: &NodeFailure<'_>) -> Option<String> {
     let pod = &judged.pod;
@@ -253,6 +268,8 @@ struct Alike<'a> {
     all: &'a [&'a Judged],
     first: &'a Judged,
     by: &'a Adviser<'a>,
+    /// Each reason for which a person has to decide about the first, as about the others.
+    reasons: Vec<ReasonCode>,
 }
 
 impl Alike<'_> {
@@ -300,48 +317,34 @@ impl Alike<'_> {
         )
     }
 
-    /// Asks for the answers that let the pods go.
+    /// Whether the pods are left to a person for that, among other reasons.
+    fn is(&self, code: ReasonCode) -> bool {
+        self.reasons.contains(&code)
+    }
+
+    /// Asks for each answer that the pods wait for, by the reasons that keep them.
     fn ask(&self, failure: &NodeFailure<'_>) -> Advice {
-        let no_answer = |why: &str| {
-            let says = format!("No answer is asked for: {why}. docs/by-hand.md has the steps.");
-            Step::remark(says)
-        };
-        if let Some(why) = against(self.first, failure) {
-            let steps = vec![no_answer(&why)];
-            return Advice { risk: None, steps };
-        }
-        let case = Case::of(self.by.facts, self.by.policy, &self.first.pod);
-        let reasons = case.left_to_a_person();
-        let is = |code| reasons.contains(&code);
-        let (mut risks, mut steps) = (Vec::new(), self.see_volumes(&is));
-        if is(ReasonCode::VolumeUnverified) {
-            let node = &failure.node.name;
+        let (node, them) = (failure.node.name.as_str(), self.them());
+        let [unverified, shared, owner] = [
+            ReasonCode::VolumeUnverified,
+            ReasonCode::SharedDisk,
+            ReasonCode::OwnerKind,
+        ]
+        .map(|code| self.is(code));
+        let (mut risks, mut steps) = (Vec::new(), self.see_volumes());
+        if unverified {
             risks.push(format!(
                 "If a volume is on {node}, the replacement waits for that node for ever."
             ));
         }
         // No answer lets a claim go with its pod that may be wanted.
-        if steps.is_empty() || !self.pods().any(PodFacts::may_own_a_claim) {
-            self.ask_for_answers(failure, &is, &mut risks, &mut steps);
-        } else {
+        if !steps.is_empty() && self.pods().any(PodFacts::may_own_a_claim) {
             let why = "the pod owns a claim, or may, which would go with it";
-            steps.push(no_answer(why));
+            steps.push(Step::no_answer(&by_hand(why)));
+            let risk = joined(risks, " ");
+            return Advice { risk, steps };
         }
-        let risk = (!risks.is_empty()).then(|| risks.join(" "));
-        Advice { risk, steps }
-    }
-
-    /// Asks for each answer that the pods wait for, by the reasons that keep them.
-    fn ask_for_answers(
-        &self,
-        failure: &NodeFailure<'_>,
-        is: &impl Fn(ReasonCode) -> bool,
-        risks: &mut Vec<String>,
-        steps: &mut Vec<Step>,
-    ) {
-        let (node, them) = (failure.node.name.as_str(), self.them());
-        let unverified = is(ReasonCode::VolumeUnverified);
-        if is(ReasonCode::SharedDisk) {
+        if shared {
             risks.push(format!(
                 "If {node} still runs, its machine and the replacement's would write to one disk at once, which destroys \
                  its data."
@@ -351,16 +354,23 @@ impl Alike<'_> {
             let pod = Some(pod);
             NodeFailure { pod, ..*failure }.fenced().is_none()
         };
-        if (is(ReasonCode::SharedDisk) || unverified) && self.pods().any(is_open) {
-            steps.push(self.powered_off(node));
+        if (shared || unverified) && self.pods().any(is_open) {
+            // In one step, so that nobody says so who was not told to see to it.
+            let what = format!(
+                "Power {node} off, or cut off its disks, and check that at the machine itself, not by what the cluster says: \
+                 what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where \
+                 fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector \
+                 selects) and unmark it when it is back."
+            );
+            steps.push(self.answer(what, "node", &[node], POWERED_OFF));
         }
-        if is(ReasonCode::OwnerKind) {
+        if owner {
             risks.push(format!(
                 "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second \
                  copy: make sure that the machine is powered off."
             ));
         }
-        if is(ReasonCode::VolumeConfined) || unverified || is(ReasonCode::OwnerKind) {
+        if self.is(ReasonCode::VolumeConfined) || unverified || owner {
             let what = format!("Let {them} go; every claim is kept. A run then does it.");
             steps.push(self.answer(what, "pod", &self.names(), REAP));
         }
@@ -375,6 +385,8 @@ impl Alike<'_> {
                 "Nothing brings {them} back: there is no controller."
             ));
         }
+        let risk = joined(risks, " ");
+        Advice { risk, steps }
     }
 
     /// Asks to give up the claims that bind the pods to `node`.
@@ -429,21 +441,10 @@ impl Alike<'_> {
         }
     }
 
-    /// Asks whether `node` is off: in one step, so that nobody says so who was not told to see to it.
-    fn powered_off(&self, node: &str) -> Step {
-        let what = format!(
-            "Power {node} off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what \
-             still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is \
-             automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and \
-             unmark it when it is back."
-        );
-        self.answer(what, "node", &[node], POWERED_OFF)
-    }
-
     /// Where to look for the data of volumes that may not be on the node; nothing where there are none.
-    fn see_volumes(&self, is: &impl Fn(ReasonCode) -> bool) -> Vec<Step> {
+    fn see_volumes(&self) -> Vec<Step> {
         let ties = |code| {
-            let all = self.all.iter().filter(move |_| is(code));
+            let all = self.all.iter().filter(move |_| self.is(code));
             all.map(|judged| &judged.reason.ties)
         };
         let kubectl = self.by.kubectl;

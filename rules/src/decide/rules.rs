@@ -11,12 +11,12 @@ use super::{
     case::{Case, NOWHERE},
     code::{ReasonCode as Code, Verdict},
     life::counts_for,
-    reason::{Reason, Ties},
+    reason::{PinnedClaim, Reason, Ties},
     same_kind, volume,
 };
 use crate::{
-    facts::{LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy},
-    words::{after, spoken},
+    facts::{JOB_TRACKING, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy},
+    words::{after, joined, spoken},
 };
 
 /// How far judging has come. Claims are looked up only of pods that the rules before [`Stage::Storage`] let through.
@@ -108,8 +108,10 @@ fn mirror_pod(case: &Case<'_>) -> Finding {
     if !case.pod.mirror {
         return seen("It does not carry the annotation kubernetes.io/config.mirror.");
     }
-    let says = "It mirrors a static pod, which its node's kubelet owns; deleting the mirror does not stop that.";
-    holds(Code::MirrorPod, says)
+    holds(
+        Code::MirrorPod,
+        "It mirrors a static pod, which its node's kubelet owns; deleting the mirror does not stop that.",
+    )
 }
 
 fn opted_out(case: &Case<'_>) -> Finding {
@@ -120,10 +122,8 @@ fn opted_out(case: &Case<'_>) -> Finding {
         ("Its namespace", namespace.and_then(Option::as_ref)),
         ("Its node", node),
     ];
-    let mut values = carriers
-        .into_iter()
-        .filter_map(|(who, value)| Some((who, value?)));
-    let Some((who, value)) = values.next() else {
+    let carrier = carriers.into_iter().find(|(_, value)| value.is_some());
+    let Some((who, Some(value))) = carrier else {
         return seen("Nothing opts it out by pod-reaper.io/skip, as far as could be read.");
     };
     let mut says = format!("{who} is opted out by pod-reaper.io/skip.");
@@ -142,7 +142,7 @@ fn node_gone(case: &Case<'_>) -> Finding {
         });
     }
     // Finalizers hold it, whoever deletes it.
-    if !case.pod.foreign_finalizers().is_empty() {
+    if held_by(case.pod).is_some() {
         return seen(
             "Its node is gone, but the garbage collector cannot remove what finalizers hold.",
         );
@@ -151,16 +151,20 @@ fn node_gone(case: &Case<'_>) -> Finding {
         Some(node) => format!("Node {node} no longer exists"),
         None => "It was never assigned to a node".to_owned(),
     };
-    let says = format!("{gone}; the pod garbage collector takes care of it.");
-    holds(Code::NodeGone, says)
+    holds(
+        Code::NodeGone,
+        format!("{gone}; the pod garbage collector takes care of it."),
+    )
 }
 
 fn node_ready(case: &Case<'_>) -> Finding {
     if case.known().is_none_or(|node| node.ready != Ready::True) {
         return seen(case.ready());
     }
-    let says = "Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.";
-    holds(Code::NodeReady, says)
+    holds(
+        Code::NodeReady,
+        "Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.",
+    )
 }
 
 fn not_overdue(case: &Case<'_>) -> Finding {
@@ -279,9 +283,10 @@ fn node_recovering(case: &Case<'_>) -> Finding {
     if age >= counts || now.duration_since(since) >= counts.saturating_mul(RECOVERS_WITHIN) {
         return seen(format!("{renewed}, after it became NotReady."));
     }
-    let says =
-        format!("{renewed}, after the node became NotReady: its kubelet may be about to report.");
-    holds(Code::NodeRecovering, says)
+    holds(
+        Code::NodeRecovering,
+        format!("{renewed}, after the node became NotReady: its kubelet may be about to report."),
+    )
 }
 
 fn node_just_failed(case: &Case<'_>) -> Finding {
@@ -291,8 +296,10 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
         return seen(case.ready());
     }
     let Some(since) = node.not_ready_since(case.now) else {
-        let says = "The node is NotReady, but does not say since when.";
-        return holds(Code::NodeJustFailed, says);
+        return holds(
+            Code::NodeJustFailed,
+            "The node is NotReady, but does not say since when.",
+        );
     };
     let (time, threshold) = (
         case.now.duration_since(since),
@@ -304,9 +311,10 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
             "It has been NotReady for {is}; --node-not-ready-for is {asked}."
         ));
     }
-    let says =
-        format!("The node has been NotReady for only {is}; --node-not-ready-for is {asked}.");
-    holds(Code::NodeJustFailed, says)
+    holds(
+        Code::NodeJustFailed,
+        format!("The node has been NotReady for only {is}; --node-not-ready-for is {asked}."),
+    )
 }
 
 fn kubelet_alive(case: &Case<'_>) -> Finding {
@@ -323,49 +331,51 @@ fn kubelet_alive(case: &Case<'_>) -> Finding {
             _ => format!("A second copy may run beside it, although {signs}."),
         });
     }
-    let says = format!(
-        "The node's Ready is {}, but its machine is alive: {signs}. The pod's containers most likely still run.",
-        failure.node.ready
-    );
-    holds(Code::KubeletAlive, says)
+    let ready = failure.node.ready;
+    holds(
+        Code::KubeletAlive,
+        format!(
+            "The node's Ready is {ready}, but its machine is alive: {signs}. The pod's containers most likely still run."
+        ),
+    )
 }
 
 fn already_forced(case: &Case<'_>) -> Finding {
-    let finalizers = case.pod.foreign_finalizers();
-    if case.pod.grace_seconds != Some(0) {
-        seen("It was not force-deleted yet.")
-    } else if finalizers.is_empty() {
-        seen(unheld(case.pod))
-    } else if case.pod.finished {
-        seen("It has finished, so it was given no grace period even without force.")
-    } else {
-        let says = format!(
-            "It was already force-deleted and is held by {}; another delete would change nothing.",
-            listed(&finalizers)
-        );
-        holds(Code::AlreadyForced, says)
+    match held_by(case.pod) {
+        _ if case.pod.grace_seconds != Some(0) => seen("It was not force-deleted yet."),
+        None => seen(unheld(case.pod)),
+        Some(_) if case.pod.finished => {
+            seen("It has finished, so it was given no grace period even without force.")
+        }
+        Some(finalizers) => holds(
+            Code::AlreadyForced,
+            format!(
+                "It was already force-deleted and is held by {finalizers}; another delete would change nothing."
+            ),
+        ),
     }
 }
 
 fn finalizers(case: &Case<'_>) -> Finding {
-    let finalizers = case.pod.foreign_finalizers();
-    if finalizers.is_empty() {
-        return seen(unheld(case.pod));
+    match held_by(case.pod) {
+        None => seen(unheld(case.pod)),
+        Some(finalizers) => holds(
+            Code::Finalizers,
+            format!(
+                "It is held by {finalizers}, whose controller has work to do before the pod can go."
+            ),
+        ),
     }
-    let says = format!(
-        "It is held by {}, whose controller has work to do before the pod can go.",
-        listed(&finalizers)
-    );
-    holds(Code::Finalizers, says)
 }
 
-fn listed(finalizers: &[String]) -> String {
-    let noun = if finalizers.len() == 1 {
-        "finalizer"
-    } else {
-        "finalizers"
+/// The finalizers other than the Job controller's, as a phrase.
+fn held_by(pod: &PodFacts) -> Option<String> {
+    let foreign = pod.finalizers.iter().filter(|it| *it != JOB_TRACKING);
+    let noun = match foreign.clone().count() {
+        1 => "finalizer ",
+        _ => "finalizers ",
     };
-    format!("{noun} {}", finalizers.join(", "))
+    joined(foreign, ", ").map(|names| format!("{noun}{names}"))
 }
 
 fn unheld(pod: &PodFacts) -> &'static str {
@@ -392,12 +402,14 @@ fn local_volume(case: &Case<'_>) -> Finding {
         let none = "No claim that could be read keeps it on the node";
         return seen(of_claims(case.pod, none));
     };
-    let mut each = pinned.iter().map(|it| {
-        format!(
-            "claim {} is bound to volume {} ({})",
-            it.claim, it.volume, it.bond
-        )
-    });
+    let mut each = pinned.iter().map(
+        |PinnedClaim {
+             claim,
+             volume,
+             bond,
+             ..
+         }| format!("claim {claim} is bound to volume {volume} ({bond})"),
+    );
     let mut says = format!("Its storage is on the dead node: {}.", each.join("; "));
     if case.policy.reap_scratch || volume::any_answer(case.pod) {
         says += &format!(" It is not given up: {kept}.");
@@ -422,8 +434,10 @@ fn volume_confined(case: &Case<'_>) -> Finding {
             it.claim, it.volume, it.place
         )
     });
-    let says = format!("No other node can reach its storage: {}.", each.join("; "));
-    holds(Code::VolumeConfined, says)
+    holds(
+        Code::VolumeConfined,
+        format!("No other node can reach its storage: {}.", each.join("; ")),
+    )
 }
 
 fn volume_unverified(case: &Case<'_>) -> Finding {
@@ -437,20 +451,20 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
     let mut each = unverified
         .iter()
         .map(|it| format!("claim {}: {}", it.claim, it.cause));
-    let says = format!(
-        "It is unverified whether its storage is on the dead node: {}.",
-        each.join("; ")
-    );
-    holds(Code::VolumeUnverified, says)
+    holds(
+        Code::VolumeUnverified,
+        format!(
+            "It is unverified whether its storage is on the dead node: {}.",
+            each.join("; ")
+        ),
+    )
 }
 
 /// What was seen of its claims, with their names.
 fn of_claims(pod: &PodFacts, seen: &str) -> String {
-    let names = pod.claims.iter().map(|claim| &claim.name).join(", ");
-    if names.is_empty() {
-        "It uses no claim.".to_owned()
-    } else {
-        format!("{seen}: {names}.")
+    match joined(pod.claims.iter().map(|claim| &claim.name), ", ") {
+        Some(names) => format!("{seen}: {names}."),
+        None => "It uses no claim.".to_owned(),
     }
 }
 
@@ -462,10 +476,12 @@ fn shared_disk(case: &Case<'_>) -> Finding {
     if let Some(mark) = case.its_node()?.fenced() {
         return seen(format!("Its node is certainly off: {mark}."));
     }
-    let says = format!(
-        "Two machines could write to its disk at once ({what}), and its node is not certainly off."
-    );
-    holds(Code::SharedDisk, says)
+    holds(
+        Code::SharedDisk,
+        format!(
+            "Two machines could write to its disk at once ({what}), and its node is not certainly off."
+        ),
+    )
 }
 
 /// What of `pod` two machines could write at once, as a phrase.
@@ -515,25 +531,22 @@ fn owner_kind(case: &Case<'_>) -> Finding {
         kinds.any(|kind| same_kind(kind, &owner.kind))
     };
     let Some(Owner { kind, name }) = owners.clone().find(flagged) else {
-        let of = owners
-            .map(|owner| format!("a {}", owner.kind))
-            .join(", which belongs to ");
-        let kinds = manual_owner_kinds.join(", ");
+        let of = owners.map(|owner| format!("a {}", owner.kind));
+        let of = joined(of, ", which belongs to ");
+        let kinds = joined(manual_owner_kinds, ", ");
         return seen(format!(
             "It belongs to {}; --manual-owner-kind names {}.",
-            or(&of, "no owner"),
-            or(&kinds, "no kind")
+            of.as_deref().unwrap_or("no owner"),
+            kinds.as_deref().unwrap_or("no kind")
         ));
     };
     if case.failure().is_some_and(|failure| failure.may_go()) {
         return seen(PASSED);
     }
-    let says = format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind.");
-    holds(Code::OwnerKind, says)
-}
-
-fn or<'a>(text: &'a str, none: &'a str) -> &'a str {
-    if text.is_empty() { none } else { text }
+    holds(
+        Code::OwnerKind,
+        format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind."),
+    )
 }
 
 fn nothing_binds(case: &Case<'_>) -> Finding {
@@ -565,10 +578,10 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     } else {
         Code::Scratch
     };
-    let given_up = ties.pinned.iter().map(|claim| &claim.claim).join(", ");
+    let given_up = ties.pinned.iter().map(|claim| &claim.claim);
     let except = after(
         " except claims that are given up, which are deleted first: ",
-        Some(given_up).filter(|names| !names.is_empty()),
+        joined(given_up, ", "),
     );
     let says =
         format!("It is stuck Terminating on a NotReady node and nothing binds it there{except}.");

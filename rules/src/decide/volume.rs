@@ -119,11 +119,6 @@ fn pinned(
     bond: String,
 ) -> PinnedClaim {
     let name = &claim.name;
-    let unasked = || {
-        Err(Doubt::unread(
-            "it was not asked whether it would be created again",
-        ))
-    };
     // What is proved comes first: it decides whether a person is asked, whatever else could not be read.
     let in_version = match &bound.version {
         None => Err(Doubt::proved(format!(
@@ -133,10 +128,12 @@ fn pinned(
             "claim {name} is also used by {}",
             claim.users.iter().join(", ")
         ))),
-        Some(version) => {
-            let renewed = claim.renewed.clone().unwrap_or_else(unasked);
-            renewed.map(|()| version.clone())
-        }
+        Some(version) => match claim.renewed.clone() {
+            Some(renewed) => renewed.map(|()| version.clone()),
+            None => Err(Doubt::unread(
+                "it was not asked whether it would be created again",
+            )),
+        },
     };
     let answer = bound.give_up.as_ref();
     let inert = answer.map(|value| failure.inert(value, Some(bound)));
