@@ -24,9 +24,9 @@ macro_rules! codes {
         }
     ) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
         pub enum $name {
-            $($(#[$doc])* $variant,)*
+            $($(#[$doc])* #[serde(rename = $code)] $variant,)*
         }
 
         impl $name {
@@ -68,12 +68,6 @@ macro_rules! codes {
         }
 
         $crate::code_schema!($name);
-
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
     };
 }
 

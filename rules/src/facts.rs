@@ -3,12 +3,9 @@
 //! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
 //! without knowing how an API server or a snapshot spells them; the room `kubernetes` makes them, once.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    ops::Deref,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
+use derive_more::{Deref, Display, From};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -17,50 +14,50 @@ use crate::codes::{codes, entry};
 /// A fact, or why it is not known. What is not known never permits a delete.
 pub type Read<T> = Result<T, Unread>;
 
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident),*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-        pub struct $name(String);
+/// `metadata.uid`: what distinguishes an object from all others, of its name too.
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    Deref,
+    Display,
+    From,
+)]
+#[deref(forward)]
+#[from(forward)]
+pub struct Uid(String);
 
-        impl $name {
-            /// As it is spelled.
-            pub fn as_str(&self) -> &str {
-                self
-            }
-        }
-
-        impl<T> From<T> for $name
-        where
-            String: From<T>,
-        {
-            fn from(text: T) -> Self {
-                Self(text.into())
-            }
-        }
-
-        impl Deref for $name {
-            type Target = str;
-
-            fn deref(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(self)
-            }
-        }
-    )*};
+impl Uid {
+    /// As it is spelled.
+    pub fn as_str(&self) -> &str {
+        self
+    }
 }
 
-words! {
-    /// `metadata.uid`: what distinguishes an object from all others, of its name too.
-    Uid,
-    /// `metadata.resourceVersion`: what distinguishes an object from what it was before.
-    ResourceVersion
-}
+/// `metadata.resourceVersion`: what distinguishes an object from what it was before.
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    Deref,
+    Display,
+    From,
+)]
+#[deref(forward)]
+#[from(forward)]
+pub struct ResourceVersion(String);
 
 /// Why a fact could not be read, as a phrase for the report ("leases … is forbidden").
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -474,15 +471,6 @@ impl PodFacts {
         deletion_requested(self.deletion_deadline, grace_seconds)
     }
 
-    /// The finalizers other than the Job controller's.
-    pub fn foreign_finalizers(&self) -> Vec<String> {
-        self.finalizers
-            .iter()
-            .filter(|finalizer| *finalizer != JOB_TRACKING)
-            .cloned()
-            .collect()
-    }
-
     /// Whether another may run beside it: its controller makes such pods, and it has no storage of its own. A Job that
     /// still holds its finalizer waits for this pod's end, because its author forbade overlap. A second pod of a `DaemonSet`
     /// would be on the same disks. Kinds count only in Kubernetes' own API groups: others use the same names.
@@ -600,17 +588,13 @@ pub enum Stay {
 
 entry! {
     /// The object that made a pod.
+    #[derive(Display)]
+    #[display("{kind}/{name}")]
     pub struct Owner as "OwnerEntry" {
         /// Such as `StatefulSet`.
         pub kind: String,
         /// Its name.
         pub name: String,
-    }
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.kind, self.name)
     }
 }
 
@@ -689,14 +673,18 @@ pub struct Doubt {
 impl Doubt {
     /// A doubt that is a fact.
     pub fn proved(why: impl Into<String>) -> Self {
-        let why = why.into();
-        Self { why, proved: true }
+        Self {
+            why: why.into(),
+            proved: true,
+        }
     }
 
     /// A doubt because something could not be found out.
     pub fn unread(why: impl Into<String>) -> Self {
-        let why = why.into();
-        Self { why, proved: false }
+        Self {
+            why: why.into(),
+            proved: false,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, sync::LazyLock};
 
+use derive_more::Display;
 use regex::Regex;
 
 use crate::{
@@ -120,7 +121,8 @@ impl NodeSelector {
 }
 
 /// A label selector: requirements that must all hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+#[display("{text}")]
 pub struct Selector {
     text: String,
     requirements: Vec<Requirement>,
@@ -151,12 +153,6 @@ impl Selector {
                 _ => false,
             }
         })
-    }
-}
-
-impl fmt::Display for Selector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -3,8 +3,7 @@
 //! An answer is bound to one failure by its time: everything that it is about was there before, and nothing was heard
 //! since. Pasted late, or left behind, it is inert.
 
-use std::fmt;
-
+use derive_more::Display;
 use jiff::Timestamp;
 
 use super::Policy;
@@ -22,6 +21,8 @@ pub const POWERED_OFF: &str = "pod-reaper.io/powered-off";
 
 entry! {
     /// An answer that was found, and whether it counts.
+    #[derive(Display)]
+    #[display("{annotation}={value} on {on} {name}")]
     pub struct Answer as "AnswerEntry" {
         /// `pod-reaper.io/give-up`, `pod-reaper.io/reap` or `pod-reaper.io/powered-off`.
         pub annotation: &'static str,
@@ -33,19 +34,6 @@ entry! {
         pub value: String,
         /// Why it counts for nothing, as a phrase; null where it counts.
         pub inert: Option<String>,
-    }
-}
-
-impl fmt::Display for Answer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            annotation,
-            on,
-            name,
-            value,
-            ..
-        } = self;
-        write!(formatter, "{annotation}={value} on {on} {name}")
     }
 }
 
@@ -144,22 +132,30 @@ impl<'a> NodeFailure<'a> {
 
     /// The answers on the pod, its claims and its node.
     pub fn answers(&self) -> Vec<Answer> {
+        let answer = |annotation, on, name: &str, value: Option<&String>, claim| {
+            let value = value?.clone();
+            let inert = self.inert(&value, claim);
+            let name = name.to_owned();
+            Some(Answer {
+                annotation,
+                on,
+                name,
+                value,
+                inert,
+            })
+        };
         let (node, pod) = (self.node, self.pod);
-        let of_node = node.powered_off.as_ref();
-        let of_node = of_node.map(|value| (POWERED_OFF, "node", node.name.as_str(), value, None));
-        let of_pod =
-            pod.and_then(|pod| Some((REAP, "pod", pod.name.as_str(), pod.reap.as_ref()?, None)));
+        let of_node = answer(
+            POWERED_OFF,
+            "node",
+            &node.name,
+            node.powered_off.as_ref(),
+            None,
+        );
+        let of_pod = pod.and_then(|pod| answer(REAP, "pod", &pod.name, pod.reap.as_ref(), None));
         let of_claims = self.bound_claims().filter_map(|(name, claim)| {
-            Some((GIVE_UP, "pvc", name, claim.give_up.as_ref()?, Some(claim)))
+            answer(GIVE_UP, "pvc", name, claim.give_up.as_ref(), Some(claim))
         });
-        let all = of_node.into_iter().chain(of_pod).chain(of_claims);
-        all.map(|(annotation, on, name, value, claim)| Answer {
-            annotation,
-            on,
-            name: name.to_owned(),
-            value: value.clone(),
-            inert: self.inert(value, claim),
-        })
-        .collect()
+        of_node.into_iter().chain(of_pod).chain(of_claims).collect()
     }
 }

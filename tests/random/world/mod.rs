@@ -850,9 +850,7 @@ impl World {
         match self.pods.get(key) {
             None => Err(Refusal::NotFound),
             Some(pod) if pod.facts.uid.as_str() != uid => Err(Refusal::WrongUid),
-            Some(pod) if pod.facts.resource_version.as_str() != version => {
-                Err(Refusal::WrongVersion)
-            }
+            Some(pod) if *pod.facts.resource_version != *version => Err(Refusal::WrongVersion),
             Some(_) => Ok(()),
         }
     }
