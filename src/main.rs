@@ -55,23 +55,24 @@ async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) ->
     let form = &settings.form;
     Ok(match &settings.command {
         Command::WhatIf(nodes) => {
-            output::write(what_if::run(settings, nodes, stop).await?, form, stop).await
+            let forecast = what_if::run(settings, nodes, stop).await?;
+            output::write(forecast.head.exit, forecast, form, stop).await
         }
         Command::EachNode => {
             let forecast = what_if::each_node::run(settings, stop).await?;
             metrics.take_forecast(&forecast);
-            output::write(forecast, form, stop).await
+            output::write(forecast.head.exit, forecast, form, stop).await
         }
         Command::Explain { pod, all_rules } => {
             let mut explanation = explain::run(settings, pod, stop).await?;
             explanation.all_rules = *all_rules;
-            output::write(explanation, form, stop).await
+            output::write(explanation.head.exit, explanation, form, stop).await
         }
         // The others are printed before there are settings.
         Command::Run | Command::Completions(_) | Command::Man | Command::Version => {
             let report = run::run(settings, stop).await?;
             metrics.take(&report);
-            output::write(report, form, stop).await
+            output::write(report.exit, report, form, stop).await
         }
     })
 }

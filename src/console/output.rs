@@ -11,10 +11,14 @@ use crate::{
     words::clean,
 };
 
-/// Writes `document`, for as long as its reader takes, unless a signal ends the wait. Returns the exit code of the document, or
-/// the one that says that it could not be written.
-pub async fn write(document: impl Render + Send + 'static, form: &Form, stop: &Stop) -> Exit {
-    let exit = document.exit();
+/// Writes `document`, for as long as its reader takes, unless a signal ends the wait. Returns `exit`, which is what the document
+/// says, or the code that says that it could not be written.
+pub async fn write(
+    exit: Exit,
+    document: impl Render + Send + 'static,
+    form: &Form,
+    stop: &Stop,
+) -> Exit {
     let Form {
         output, log_format, ..
     } = *form;

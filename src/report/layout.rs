@@ -28,10 +28,6 @@ const FEW_NODES: usize = 5;
 const FEW_CARDS: usize = 3;
 
 impl Render for Report {
-    fn exit(&self) -> Exit {
-        self.exit
-    }
-
     fn page(&self) -> Page {
         let is_short = self.nodes.len() <= FEW_NODES || self.breaker.is_some();
         Page {

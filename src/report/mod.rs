@@ -35,13 +35,9 @@ pub(crate) use self::build::{VERSION, tally};
 pub(crate) use self::layout::{LINES, question};
 use self::page::Page;
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
-use crate::exit::Exit;
 
 /// What can be written in every form: as JSON, and as a page.
 pub trait Render: serde::Serialize {
-    /// How the process ends with it.
-    fn exit(&self) -> Exit;
-
     /// What people read.
     fn page(&self) -> Page;
 }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::{samples::*, *};
 use crate::{
     decide::Verdict,
+    exit::Exit,
     limits::Limits,
     outcome::{OutcomeCode, Replacement, ReplacementState},
     settings::Settings,

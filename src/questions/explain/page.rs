@@ -5,7 +5,6 @@ use itertools::Itertools as _;
 use super::Explanation;
 use crate::{
     decide::{Evaluation, ReasonCode},
-    exit::Exit,
     report::{
         Render,
         page::{Block, Entry, Page, Section, Tone, paragraphs},
@@ -18,10 +17,6 @@ use crate::{
 const LINES: usize = 30;
 
 impl Render for Explanation {
-    fn exit(&self) -> Exit {
-        self.head.exit
-    }
-
     fn page(&self) -> Page {
         let pod = &self.pod;
         let judgement = &self.judgement;

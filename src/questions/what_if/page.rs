@@ -4,7 +4,6 @@ use itertools::Itertools as _;
 
 use super::{Fate, PodFate, WhatIf};
 use crate::{
-    exit::Exit,
     questions::Head,
     report::{
         LINES, Render,
@@ -17,10 +16,6 @@ const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every tole
      scheduler then finds another node for the pods is not checked.";
 
 impl Render for WhatIf {
-    fn exit(&self) -> Exit {
-        self.head.exit
-    }
-
     fn page(&self) -> Page {
         let asked = format!("what if {} died? As of", self.nodes.join(", "));
         forecast_page(&self.head, &asked, ASSUMED, &summary(self), sections(self))

@@ -4,7 +4,6 @@ use itertools::Itertools as _;
 
 use super::{Change, Forecast, NodeForecast};
 use crate::{
-    exit::Exit,
     questions::what_if::page::forecast_page,
     report::{
         Render,
@@ -19,10 +18,6 @@ const ASSUMED: &str = "Assumed: that node alone dies, and a zone has another nod
      what-if NODE names the pods.";
 
 impl Render for Forecast {
-    fn exit(&self) -> Exit {
-        self.head.exit
-    }
-
     fn page(&self) -> Page {
         let asked = "what if one node died? As of";
         forecast_page(&self.head, asked, ASSUMED, &summary(self), sections(self))
