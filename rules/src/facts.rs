@@ -701,14 +701,14 @@ pub enum Owned {
 
 /// What a look at a claim found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimLook {
+pub struct FoundClaim {
     /// UIDs of its owners.
     pub owners: Vec<Uid>,
     /// What is known about it.
     pub state: ClaimState,
 }
 
-impl From<ClaimState> for ClaimLook {
+impl From<ClaimState> for FoundClaim {
     /// A claim that was not found has no owner.
     fn from(state: ClaimState) -> Self {
         Self {

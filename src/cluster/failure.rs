@@ -57,7 +57,7 @@ pub enum Failure {
     /// The answer is not what was asked for, or not complete.
     #[error("the answer could not be read: {0}")]
     Unreadable(String),
-    /// A write was not sent, because the look at its node was too old by its turn.
+    /// A write was not sent, because its node was read too long ago by its turn.
     #[error("not sent: the node was looked at too long ago")]
     NotSent,
 }
@@ -137,7 +137,7 @@ impl Failure {
                 retry_after,
                 ..
             } => retry_after.unwrap_or_default(),
-            // What was not sent is sent after another look at its node.
+            // What was not sent is sent after its node was read again.
             Self::Timeout(_) | Self::Transport(_) | Self::NotSent => Duration::ZERO,
             _ => return None,
         };

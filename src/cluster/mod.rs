@@ -19,7 +19,7 @@ pub use self::connect::is_address;
 pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::{NODE_REFUSAL, REFUSAL};
-pub use self::read::{Listed, NodeLook, PodsOf};
+pub use self::read::{FreshNode, Listed, PodsOf};
 pub use self::request::{Accept, USER_AGENT};
 pub use self::write::{StillDown, WriteMode};
 use crate::{selector::NodeSelectors, stop::Stop};

@@ -42,9 +42,9 @@ const FINISHED: &str =
 /// The characters of a name that need no escape.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
-/// A node as it was at some moment.
+/// A node, and when it was read: a write needs a fresh one.
 #[derive(Debug, Clone)]
-pub struct NodeLook {
+pub struct FreshNode {
     pub facts: NodeFacts,
     /// The API server's clock.
     pub now: Timestamp,
@@ -124,7 +124,7 @@ impl Cluster {
     }
 
     /// One node, whole, with its lease; `None` where it does not exist.
-    pub async fn node(&self, name: &str) -> Result<Option<NodeLook>> {
+    pub async fn node(&self, name: &str) -> Result<Option<FreshNode>> {
         let at = Instant::now();
         let path = object::<RawNode>("", name);
         let (node, own) = tokio::join!(
@@ -143,7 +143,7 @@ impl Cluster {
         let own = own.map_err(|failure| Unread(failure.to_string()));
         let facts = node.into_facts(now, &own, &api_servers, &self.selectors);
         let facts = facts.map_err(Failure::Unreadable)?;
-        Ok(Some(NodeLook { facts, now, at }))
+        Ok(Some(FreshNode { facts, now, at }))
     }
 
     /// The leases of the API servers; none where they may not be listed: an account of an older installation lacks that right.

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{
     Cluster, Failure,
     failure::{Result, unreadable},
-    read::{NodeLook, object},
+    read::{FreshNode, object},
     request::{Response, Write},
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     outcome::Outcome,
 };
 
-/// For how long a look at a node permits writes to its pods: 5 s, less what cancelling may take.
+/// For how long a reading of a node permits writes to its pods: 5 s, less what cancelling may take.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +43,9 @@ pub struct StillDown {
 }
 
 impl StillDown {
-    /// Judges a new look at the node that was `judged` before. An error is the outcome of its pods.
+    /// Judges a new reading of the node that was `judged` before. An error is the outcome of its pods.
     pub fn prove(
-        NodeLook { facts, now, at }: &NodeLook,
+        FreshNode { facts, now, at }: &FreshNode,
         judged: &NodeFacts,
     ) -> Result<Self, Outcome> {
         let changed = |how: &str| Err(Outcome::NodeChanged(how.to_owned()));

@@ -1,4 +1,4 @@
-//! One pod's turn: look at its node, write, and settle what the answer means.
+//! One pod's turn: read its node again, write, and settle what the answer means.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Node, NotAccepted, Run, log_outcome};
 use crate::{
-    cluster::{Failure, NodeLook, StatusKind, StillDown, WriteMode},
+    cluster::{Failure, FreshNode, StatusKind, StillDown, WriteMode},
     decide::{Case, PinnedClaim, ReasonCode, Verdict},
     facts::{ClaimFacts, NodeRead, PodFacts, Unread, opted_out},
     kubernetes::RawPod,
@@ -14,7 +14,7 @@ use crate::{
     source::wanted_again,
 };
 
-/// How long one look at a node serves its other pods too: short enough to leave their deletes most of the five seconds.
+/// How long one reading of a node serves its other pods too: short enough to leave their deletes most of the five seconds.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
@@ -97,7 +97,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Deletes one claim, as far as it is still to be given up; each try after another look at the node. A claim that
+    /// Deletes one claim, as far as it is still to be given up; each try after another reading of the node. A claim that
     /// changed meanwhile is left to the next run.
     async fn delete_claim(
         &self,
@@ -171,7 +171,7 @@ impl Run<'_> {
             .map_err(|outcome| unsure.map_or(NotAccepted::Settled(outcome), NotAccepted::Unsure))
     }
 
-    /// Deletes the pod, where it may be after the pod's status was patched; each try after another look at the node. The last
+    /// Deletes the pod, where it may be after the pod's status was patched; each try after another reading of the node. The last
     /// failure by which it may be deleted all the same is `unsure`.
     async fn try_delete(
         &self,
@@ -186,7 +186,7 @@ impl Run<'_> {
         let mut patched = false;
         loop {
             let (proof, _) = self.still_down(node, &pod).await?;
-            // The look may have taken a while. A pod that is patched already, or has lost a claim, goes on to its delete.
+            // To read the node may have taken a while. A pod that is patched already, or has lost a claim, goes on to its delete.
             if !patched && !self.given_up.borrow().contains_key(&pod.uid) {
                 self.may_begin()?;
             }
@@ -240,18 +240,18 @@ impl Run<'_> {
         }
     }
 
-    /// Judges `pod` by a fresh look at its node. Returns the proof, and the claims to delete before the pod. An error is the
+    /// Judges `pod` by a fresh reading of its node. Returns the proof, and the claims to delete before the pod. An error is the
     /// pod's outcome.
     async fn still_down(
         &self,
         node: &Node<'_>,
         pod: &PodFacts,
     ) -> Result<(StillDown, Vec<PinnedClaim>), Outcome> {
-        let look = self.look(node).await?;
-        let proof = StillDown::prove(&look, node.judged)?;
-        let unheard = look.facts.unheard.is_some();
-        let known = NodeRead::Known(look.facts);
-        let reason = Case::new(look.now, self.policy, Some(&known), pod).decide();
+        let fresh = self.fresh(node).await?;
+        let proof = StillDown::prove(&fresh, node.judged)?;
+        let unheard = fresh.facts.unheard.is_some();
+        let known = NodeRead::Known(fresh.facts);
+        let reason = Case::new(fresh.now, self.policy, Some(&known), pod).decide();
         // What could not be read has not changed. A node whose lease could not be read does not count as off.
         let unread = match reason.code {
             ReasonCode::FactsUnread => true,
@@ -268,17 +268,17 @@ impl Run<'_> {
         }
     }
 
-    /// A look at the node, or the last one while it is new enough.
-    async fn look(&self, node: &Node<'_>) -> Result<NodeLook, Outcome> {
+    /// The node as it is read now, or was a moment ago.
+    async fn fresh(&self, node: &Node<'_>) -> Result<FreshNode, Outcome> {
         let name = &node.judged.name;
         let mut last = node.last.lock().await;
-        if let Some((taken, look)) = &*last
+        if let Some((taken, fresh)) = &*last
             && taken.elapsed() < SHARED_FOR
         {
-            return look.clone();
+            return fresh.clone();
         }
-        let look = match self.cluster.node(name).await {
-            Ok(Some(look)) => Ok(look),
+        let fresh = match self.cluster.node(name).await {
+            Ok(Some(fresh)) => Ok(fresh),
             Ok(None) => Err(Outcome::NodeChanged(
                 "The node no longer exists.".to_owned(),
             )),
@@ -287,11 +287,11 @@ impl Run<'_> {
             ))),
         };
         // A failure counts from its end, so that the node's other pods do not each wait for another one.
-        let taken = look
+        let taken = fresh
             .as_ref()
-            .map_or_else(|_| Instant::now(), |look| look.at);
-        *last = Some((taken, look.clone()));
-        look
+            .map_or_else(|_| Instant::now(), |fresh| fresh.at);
+        *last = Some((taken, fresh.clone()));
+        fresh
     }
 
     /// Reads a pod that was found changed, and judges it again. An error is its outcome.

@@ -1,6 +1,6 @@
 //! Acting on a plan: delete, then look whether it worked.
 //!
-//! Every write is preceded by a look at the pod's node that is at most five seconds old, and that look is judged by
+//! Every write is preceded by a reading of the pod's node that is at most five seconds old, and that is judged by
 //! the very rules that made the plan. One pod's failure is that pod's outcome; the others go on.
 
 mod attempt;
@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, MAX_IN_FLIGHT, NodeLook, WriteMode},
+    cluster::{Cluster, Failure, FreshNode, MAX_IN_FLIGHT, WriteMode},
     decide::Policy,
     facts::{ClusterFacts, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
     outcome::{Outcome, OutcomeCode},
@@ -81,7 +81,7 @@ pub async fn execute(
         now: facts.now,
         given_up: RefCell::default(),
     };
-    // Node by node, so that one look at a node serves as many of its pods as five seconds allow.
+    // Node by node, so that one reading of a node serves as many of its pods as five seconds allow.
     let turns = nodes.iter().flat_map(|node| {
         let of_node = |pod: &&PodFacts| pod.node.as_ref() == Some(&node.judged.name);
         pods.iter()
@@ -135,8 +135,8 @@ pub async fn execute(
 
 struct Node<'a> {
     judged: &'a NodeFacts,
-    /// When the last look was taken, and what it found. Held while a new one is taken, so that its pods share it.
-    last: Mutex<Option<(Instant, Result<NodeLook, Outcome>)>>,
+    /// When it was last read, and what was found. Held while it is read anew, so that its pods share that.
+    last: Mutex<Option<(Instant, Result<FreshNode, Outcome>)>>,
 }
 
 /// What the turns of all pods share.

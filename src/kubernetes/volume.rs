@@ -9,7 +9,7 @@ use super::{
     pod::{NetworkDisk, Status, written_by_several},
 };
 use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimLook, ClaimState, Read, Requirement, Storage,
+    AffinityTerm, Attachment, BoundClaim, ClaimState, FoundClaim, Read, Requirement, Storage,
     Unread, VolumeFacts,
 };
 
@@ -122,7 +122,7 @@ impl RawClaim {
     }
 
     /// As facts, with the look that was taken at its volume: `Ok(None)` where there is none of that name.
-    pub fn into_look(self, volume: Read<Option<RawVolume>>) -> ClaimLook {
+    pub fn into_found(self, volume: Read<Option<RawVolume>>) -> FoundClaim {
         let Self {
             metadata,
             spec,
@@ -161,7 +161,7 @@ impl RawClaim {
                 phase: given(status.phase),
             },
         };
-        ClaimLook { owners, state }
+        FoundClaim { owners, state }
     }
 }
 

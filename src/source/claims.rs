@@ -9,7 +9,7 @@ use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, PodsOf},
     decide::{Case, GiveUp, Policy, is_to_ask},
     facts::{
-        ClaimFacts, ClaimLook, ClaimState, ClusterFacts, Doubt, NodeRead, Owned, PodFacts,
+        ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, NodeRead, Owned, PodFacts,
         PodSummary, Read, Unread,
     },
     kubernetes::RawStatefulSet,
@@ -32,28 +32,28 @@ pub(super) async fn look_up(
     let due = pods.iter_mut().filter(needed);
     futures_util::stream::iter(due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
-            look_at(source, policy, facts, users, pod)
+            ask_about(source, policy, facts, users, pod)
         })
         .await;
     pods
 }
 
-async fn look_at(
+async fn ask_about(
     source: &impl Source,
     policy: &Policy,
     facts: &ClusterFacts,
     users: &UsersOnNode,
     pod: &mut PodFacts,
 ) {
-    look_at_claims(source, facts, users, pod).await;
-    look_at_owned(source, pod).await;
+    ask_about_claims(source, facts, users, pod).await;
+    ask_about_owned(source, pod).await;
     if let Some(asks) = Case::of(facts, policy, pod).asks_about_giving_up() {
-        look_at_given_up(source, asks, pod).await;
+        ask_about_giving_up(source, asks, pod).await;
     }
 }
 
 /// Asks about each claim of `pod`, and about the nodes that its volume allows, where a rule needs that.
-async fn look_at_claims(
+async fn ask_about_claims(
     source: &impl Source,
     facts: &ClusterFacts,
     users: &UsersOnNode,
@@ -63,9 +63,9 @@ async fn look_at_claims(
     let node = facts.node_of(pod).and_then(NodeRead::known);
     for claim in &mut pod.claims {
         let (namespace, name) = (&pod.namespace, &claim.name);
-        let looks = memory.claims.of((namespace.clone(), name.clone()));
-        let look = looks.get_or_init(|| source.claim(namespace, name)).await;
-        let ClaimLook { owners, mut state } = look.clone();
+        let found = memory.claims.of((namespace.clone(), name.clone()));
+        let found = found.get_or_init(|| source.claim(namespace, name)).await;
+        let FoundClaim { owners, mut state } = found.clone();
         if owners.contains(&pod.uid) {
             claim.owned = Owned::Alone;
         }
@@ -92,7 +92,7 @@ async fn look_at_claims(
 }
 
 /// Asks whether something wants the claims again that would go with `pod`.
-async fn look_at_owned(source: &impl Source, pod: &mut PodFacts) {
+async fn ask_about_owned(source: &impl Source, pod: &mut PodFacts) {
     if !pod.owns_a_claim() {
         return;
     }
@@ -104,7 +104,7 @@ async fn look_at_owned(source: &impl Source, pod: &mut PodFacts) {
 }
 
 /// Asks what tells whether the pinned claims of `pod` may be given up with it.
-async fn look_at_given_up(source: &impl Source, asks: GiveUp, pod: &mut PodFacts) {
+async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFacts) {
     // Where a person is only to be asked, they are told that a set could not be read.
     let is_declared = asks == GiveUp::Declared;
     let set = set_of(source, pod, is_declared).await;

@@ -12,7 +12,7 @@ use crate::{
     cluster::{Accept, Cluster, Failure, Listed, PodsOf},
     exit::{CouldNotRun, Result},
     facts::{
-        Attachment, ClaimLook, ClaimState, Namespaces, NodeRead, PodSummary, Read, Traits, Unread,
+        Attachment, ClaimState, FoundClaim, Namespaces, NodeRead, PodSummary, Read, Traits, Unread,
     },
     kubernetes::{KOSMOS_PREFIX, RawClaim, RawNode, RawPod, RawStatefulSet, RawVolume},
 };
@@ -88,11 +88,11 @@ impl Source for Live<'_> {
 
     async fn node(&self, name: &str, _: Timestamp) -> NodeRead {
         match self.cluster.node(name).await {
-            Ok(Some(look)) => {
-                if let Some(Unread(cause)) = &look.facts.unheard {
+            Ok(Some(fresh)) => {
+                if let Some(Unread(cause)) = &fresh.facts.unheard {
                     self.memory.note(format!("lease of node {name}"), cause);
                 }
-                NodeRead::Known(look.facts)
+                NodeRead::Known(fresh.facts)
             }
             Ok(None) => NodeRead::Gone,
             Err(failure) => NodeRead::Unread(self.memory.note(format!("node {name}"), failure)),
@@ -186,7 +186,7 @@ impl Source for Live<'_> {
         })
     }
 
-    async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
+    async fn claim(&self, namespace: &str, name: &str) -> FoundClaim {
         let unread = |cause: String| {
             let what = format!("claim {namespace}/{name}");
             self.memory.note(what, cause)
@@ -203,11 +203,11 @@ impl Source for Live<'_> {
                 found.map_err(|failure| Unread(format!("its volume {volume}: {failure}")))
             }
         };
-        let look = claim.into_look(volume);
-        if let ClaimState::Unread(Unread(cause)) = &look.state {
+        let found = claim.into_found(volume);
+        if let ClaimState::Unread(Unread(cause)) = &found.state {
             unread(cause.clone());
         }
-        look
+        found
     }
 
     /// What cannot be listed, or read, is asked for when it is needed.
@@ -228,7 +228,7 @@ impl Source for Live<'_> {
                     .memory
                     .claims
                     .of((its.namespace.clone(), its.name.clone()));
-                let _ = known.set(claim.into_look(Ok(volume)));
+                let _ = known.set(claim.into_found(Ok(volume)));
             }
         };
         let _ = self.cluster.list("", "", Accept::Object, take).await;

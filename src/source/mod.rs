@@ -22,7 +22,7 @@ use crate::{
     decide::Policy,
     exit::Result,
     facts::{
-        Attachment, Census, ClaimLook, ClusterFacts, Namespaces, NodeRead, PodFacts, PodSummary,
+        Attachment, Census, ClusterFacts, FoundClaim, Namespaces, NodeRead, PodFacts, PodSummary,
         Read, ReadError, Ready, Standing, Traits, Unread, opted_out,
     },
     kubernetes::{RawPod, RawStatefulSet},
@@ -36,7 +36,7 @@ pub use self::claims::wanted_again;
 /// [`CouldNotRun`](crate::exit::CouldNotRun) says that nothing can be judged without it.
 #[allow(async_fn_in_trait, reason = "one thread runs everything")]
 pub trait Source {
-    /// A cheap look over all nodes.
+    /// All nodes, as cheap as can be.
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan>;
     /// One node, whole, with its leases.
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead;
@@ -57,7 +57,7 @@ pub trait Source {
     /// `VolumeAttachments` by the node they name.
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>>;
     /// A claim with its volume.
-    async fn claim(&self, namespace: &str, name: &str) -> ClaimLook;
+    async fn claim(&self, namespace: &str, name: &str) -> FoundClaim;
     /// Remembers claims with their volumes, where to list them all is cheaper than to ask for each.
     async fn remember_claims(&self) {}
     /// The real nodes that a label selector selects: all of them, or two of more.
@@ -84,7 +84,7 @@ pub struct Memory {
     /// By node, whether a pod is Terminating there, or may be.
     busy: Known<String, bool>,
     /// By namespace and name.
-    claims: Known<(String, String), ClaimLook>,
+    claims: Known<(String, String), FoundClaim>,
     /// By namespace, name, and whether a verdict needs it.
     sets: Known<(String, String, bool), Read<Option<RawStatefulSet>>>,
     /// By label selector, the real nodes.
@@ -130,7 +130,7 @@ impl<K: Ord, V> Known<K, V> {
 /// By node, what it counts as.
 pub type Standings = BTreeMap<String, Standing>;
 
-/// A cheap look over all nodes.
+/// All nodes, as cheap as can be.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
     /// What is known after that alone: the moment to judge at, the cluster's name, how many nodes there are.

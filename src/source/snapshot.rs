@@ -23,7 +23,7 @@ use crate::{
     cluster::PodsOf,
     exit::{CouldNotRun, Result},
     facts::{
-        Attachment, ClaimLook, ClaimState, ClusterFacts, Namespaces, NodeRead, PodSummary, Read,
+        Attachment, ClaimState, ClusterFacts, FoundClaim, Namespaces, NodeRead, PodSummary, Read,
         Ready, Traits, Unread,
     },
     kubernetes::{
@@ -268,7 +268,7 @@ impl Saved {
     }
 
     /// An object; `None` where it is proved that there is none: that one is malformed, or does not say which it is, is no proof.
-    fn look<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
+    fn proved<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self
             .malformed
@@ -295,7 +295,7 @@ impl Saved {
             let [_, plural] = T::API;
             return Err(Unread(format!("{plural} were not saved in the snapshot")));
         }
-        self.look(namespace, name)
+        self.proved(namespace, name)
     }
 
     fn any_malformed<T: Kind>(&self) -> bool {
@@ -381,7 +381,7 @@ impl Source for Saved {
     }
 
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead {
-        let raw = match self.look::<RawNode>("", name) {
+        let raw = match self.proved::<RawNode>("", name) {
             Ok(Some(raw)) => raw,
             // The file holds nodes, so that one that is not in it does not exist.
             Ok(None) => return NodeRead::Gone,
@@ -390,7 +390,7 @@ impl Source for Saved {
         let bad = self.malformed.iter().find(|((kind, namespace, _), _)| {
             kind == RawLease::KIND && namespace == RawLease::OF_API_SERVERS
         });
-        let own = self.look(RawLease::OF_NODES, name);
+        let own = self.proved(RawLease::OF_NODES, name);
         let api_servers = match bad {
             Some((_, cause)) => Err(Unread(format!("those of API servers: {cause}"))),
             None => Ok(self
@@ -459,7 +459,7 @@ impl Source for Saved {
         match pods.values().flatten().rfind(|pod| is(&pod.metadata)) {
             Some(pod) => Ok(Some(pod.clone())),
             // What could not be read may be this pod. That it is gone would then be a guess.
-            None => self.look(namespace, name).map_err(|Unread(cause)| {
+            None => self.proved(namespace, name).map_err(|Unread(cause)| {
                 let cause = format!("pod {namespace}/{name} could not be read: {cause}");
                 CouldNotRun::Source(cause)
             }),
@@ -492,11 +492,11 @@ impl Source for Saved {
         attachments
     }
 
-    async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
+    async fn claim(&self, namespace: &str, name: &str) -> FoundClaim {
         match self.find::<RawClaim>(namespace, name) {
             Ok(Some(claim)) => {
                 let volume = claim.volume_name().map(|name| self.find("", name));
-                claim.into_look(volume.unwrap_or(Ok(None)))
+                claim.into_found(volume.unwrap_or(Ok(None)))
             }
             Ok(None) => ClaimState::Absent.into(),
             Err(unread) => ClaimState::Unread(unread).into(),

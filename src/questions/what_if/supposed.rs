@@ -12,7 +12,7 @@ use crate::{
     cluster::PodsOf,
     exit::Result,
     facts::{
-        Attachment, ClaimLook, Namespaces, NodeFacts, NodeRead, PodSummary, Read, Ready, Traits,
+        Attachment, FoundClaim, Namespaces, NodeFacts, NodeRead, PodSummary, Read, Ready, Traits,
     },
     kubernetes::{RawPod, RawStatefulSet},
     source::{Memory, Pods, Scan, Source, Standings, Wanted},
@@ -134,7 +134,7 @@ impl<S: Source> Source for Supposed<'_, S> {
         self.source.namespaces().await
     }
 
-    async fn claim(&self, namespace: &str, name: &str) -> ClaimLook {
+    async fn claim(&self, namespace: &str, name: &str) -> FoundClaim {
         self.source.claim(namespace, name).await
     }
 
