@@ -42,12 +42,21 @@ async fn reaped_later(
     later: &str,
     fate: impl FnMut(&Request) -> Fate + Send + 'static,
 ) -> (Vec<(String, &'static str)>, Vec<String>) {
+    reaped_within(Duration::from_mins(8), more, later, fate).await
+}
+
+async fn reaped_within(
+    deadline: Duration,
+    more: &str,
+    later: &str,
+    fate: impl FnMut(&Request) -> Fate + Send + 'static,
+) -> (Vec<(String, &'static str)>, Vec<String>) {
     let cluster = with(yaml(CLUSTER), yaml(more));
     let settings = audit();
     let RunRecord { facts, plan, .. } = judged(&settings, &objects(&cluster));
     let objects = objects(&with(cluster, yaml(later)));
     let server = Server::with_faults(Objects::new(facts.now, objects), fate);
-    let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+    let (_signal, stop) = Stop::manual(deadline);
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
     let pods = plan.reaps().collect::<Vec<_>>();
     let (policy, mode) = (&settings.policy, WriteMode::Real);
@@ -101,6 +110,78 @@ async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     assert_eq!(
         looks.map(|(at, _)| at).collect::<Vec<_>>(),
         ["0", "250", "750", "1750", "3750", "5750", "7750", "9750"]
+    );
+}
+
+/// Reaps a Job's pod that runs, once each of `faults` was met by the next request of its kind: the outcome, and what was asked
+/// of the pod.
+async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Vec<String>) {
+    let running = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+    let mut faults = faults.to_vec();
+    let fate = move |request: &Request| {
+        let met = faults
+            .first()
+            .is_some_and(|(kind, _)| *kind == request.kind);
+        Fate {
+            fault: met.then(|| faults.remove(0).1),
+            ..Fate::default()
+        }
+    };
+    let (codes, trace) = reaped_later(running, later, fate).await;
+    let asked = trace.iter().filter_map(|sent| sent.split_once(" ms: "));
+    let asked = asked.filter(|(_, sent)| sent.contains("/pods/job-0"));
+    let verbs = asked.map(|(_, sent)| sent.split_once(' ').unwrap_or_default().0.to_owned());
+    (codes[0].1, verbs.collect())
+}
+
+/// A pod that changed is judged once more, and once more after our own patch, which changes it.
+#[tokio::test(start_paused = true)]
+async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
+    let conflict = (Kind::Delete, Fault::Status(409, false, false));
+    let invalid = (Kind::Patch, Fault::Denied(422));
+    let busy = (Kind::Patch, Fault::Busy(503, None));
+    let another = "Pod shop/job-0: {metadata: {uid: another}}";
+    for (later, faults, outcome, asked) in [
+        ("{}", vec![], "still-there", "PATCH DELETE"),
+        (
+            "{}",
+            vec![conflict; 2],
+            "still-there",
+            "PATCH DELETE GET DELETE GET DELETE",
+        ),
+        (
+            "{}",
+            vec![conflict; 3],
+            "changed",
+            "PATCH DELETE GET DELETE GET DELETE",
+        ),
+        // What refuses the patch may be admission, or that it is another pod by now.
+        ("{}", vec![invalid], "denied", "PATCH GET"),
+        (another, vec![invalid], "changed", "PATCH GET"),
+        ("{}", vec![busy], "still-there", "PATCH PATCH DELETE"),
+    ] {
+        let (code, verbs) = reap_of_job(later, &faults).await;
+        assert_eq!(
+            (code, verbs.join(" ").as_str()),
+            (outcome, asked),
+            "{faults:?}"
+        );
+    }
+}
+
+/// Between the two steps nothing ends the run: its Job would count a failure for a pod that is still there.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_set_to_failed_is_deleted_though_the_run_has_to_end() {
+    let late = |request: &Request| Fate {
+        back: Duration::from_secs(if request.kind == Kind::Patch { 4 } else { 0 }),
+        ..Fate::default()
+    };
+    let running = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+    let (codes, trace) = reaped_within(Duration::from_secs(5), running, "{}", late).await;
+    assert_eq!(codes[0].1, "still-there");
+    assert!(
+        trace.iter().any(|sent| sent.contains(": DELETE ")),
+        "{trace:?}"
     );
 }
 
