@@ -5,8 +5,10 @@ use pod_reaper_test_support::samples;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::decide::ReasonCode;
-use crate::{kubernetes::RawPod, report::samples::audit, source::snapshot::Saved};
+use crate::{
+    decide::ReasonCode, exit::Exit, kubernetes::RawPod, report::samples::audit,
+    source::snapshot::Saved,
+};
 
 fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
     let owners =
@@ -197,4 +199,17 @@ fn scratch_is_foretold_as_it_is_reaped() {
         reason(false),
         (Fate::NeedsPerson, Some(ReasonCode::LocalVolume))
     );
+}
+
+#[test]
+fn what_could_not_be_read_is_named_and_makes_another_exit_code() {
+    let nodes = ["a", "b"].map(|name| samples::node(name, "True"));
+    let mut objects = nodes.to_vec();
+    objects.extend([samples::lease("a"), samples::namespace("shop")]);
+    objects.push(samples::pod("shop", "a-0", "a"));
+    let head = foretold(&audit(), &objects, &["a"]).head;
+    assert_eq!((head.errors.len(), head.exit), (0, Exit::Done));
+    objects.push(json!({"kind": "Pod", "metadata": {"name": "odd", "namespace": "shop"}, "spec": {"nodeName": 6}}));
+    let head = foretold(&audit(), &objects, &["a"]).head;
+    assert_eq!((head.errors.len(), head.exit), (1, Exit::Incomplete));
 }
