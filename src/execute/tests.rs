@@ -128,10 +128,17 @@ async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Ve
         }
     };
     let (codes, trace) = reaped_later(running, later, fate).await;
-    let asked = trace.iter().filter_map(|sent| sent.split_once(" ms: "));
-    let asked = asked.filter(|(_, sent)| sent.contains("/pods/job-0"));
-    let verbs = asked.map(|(_, sent)| sent.split_once(' ').unwrap_or_default().0.to_owned());
-    (codes[0].1, verbs.collect())
+    let asked = trace.iter().filter_map(|sent| {
+        let (verb, path) = sent.split_once(" ms: ")?.1.split_once(' ')?;
+        if path.contains("/pods?") {
+            return Some("LIST".to_owned());
+        }
+        path.contains("/pods/job-0").then(|| verb.to_owned())
+    });
+    let mut asked = asked.collect::<Vec<_>>();
+    // The verifying list is asked again while the Job holds the pod.
+    asked.dedup_by(|one, other| *one == "LIST" && *other == "LIST");
+    (codes[0].1, asked)
 }
 
 /// A pod that changed is judged once more, and once more after our own patch, which changes it.
@@ -142,12 +149,12 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
     let busy = (Kind::Patch, Fault::Busy(503, None));
     let another = "Pod shop/job-0: {metadata: {uid: another}}";
     for (later, faults, outcome, asked) in [
-        ("{}", vec![], "still-there", "PATCH DELETE"),
+        ("{}", vec![], "still-there", "PATCH DELETE LIST"),
         (
             "{}",
             vec![conflict; 2],
             "still-there",
-            "PATCH DELETE GET DELETE GET DELETE",
+            "PATCH DELETE GET DELETE GET DELETE LIST",
         ),
         (
             "{}",
@@ -158,7 +165,15 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
         // What refuses the patch may be admission, or that it is another pod by now.
         ("{}", vec![invalid], "denied", "PATCH GET"),
         (another, vec![invalid], "changed", "PATCH GET"),
-        ("{}", vec![busy], "still-there", "PATCH PATCH DELETE"),
+        ("{}", vec![busy], "still-there", "PATCH PATCH DELETE LIST"),
+        // Nothing was deleted, so there is nothing to verify.
+        ("{}", vec![busy; 4], "failed", "PATCH PATCH PATCH PATCH"),
+        (
+            "{}",
+            vec![(Kind::Delete, Fault::Busy(429, None)); 4],
+            "failed",
+            "PATCH DELETE DELETE DELETE DELETE",
+        ),
     ] {
         let (code, verbs) = reap_of_job(later, &faults).await;
         assert_eq!(

@@ -368,14 +368,16 @@ fn finalizers(case: &Case<'_>) -> Finding {
     }
 }
 
-/// The finalizers other than the Job controller's, as a phrase.
+/// The finalizers other than the Job controller's, as a phrase; one without a name holds a pod too.
 fn held_by(pod: &PodFacts) -> Option<String> {
     let foreign = pod.finalizers.iter().filter(|it| *it != JOB_TRACKING);
-    let noun = match foreign.clone().count() {
-        1 => "finalizer ",
-        _ => "finalizers ",
+    let foreign = foreign.collect_vec();
+    let noun = match foreign.len() {
+        0 => return None,
+        1 => "finalizer",
+        _ => "finalizers",
     };
-    joined(foreign, ", ").map(|names| format!("{noun}{names}"))
+    Some(format!("{noun} {}", foreign.into_iter().join(", ")))
 }
 
 fn unheld(pod: &PodFacts) -> &'static str {

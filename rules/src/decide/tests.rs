@@ -452,6 +452,13 @@ fn rules_11_and_12_finalizers_are_for_a_person() {
 }
 
 #[test]
+fn a_finalizer_without_a_name_holds_a_pod_too() {
+    let mut scene = Scene::of("held-by x");
+    scene.pod.finalizers = vec![String::new()];
+    assert_eq!(scene.judged().code, ReasonCode::Finalizers);
+}
+
+#[test]
 fn the_job_controller_holds_a_pod_by_its_own_finalizer_only() {
     for (finalizers, holds) in [
         ("batch.kubernetes.io/job-tracking", true),
