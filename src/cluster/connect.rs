@@ -76,7 +76,7 @@ impl Cluster {
         )))
     }
 
-    /// Whether it would be the pod's own ServiceAccount that acts on `target`.
+    /// Whether a run on `target` would act as the pod's own ServiceAccount.
     pub fn by_own_account(target: &Target) -> bool {
         target.context.is_none() && kubeconfigs(target).is_none()
     }
@@ -113,7 +113,7 @@ fn unusable(error: &kube::Error, plugin: Option<&str>) -> String {
             )
         }
         (_, Some(plugin)) => format!("the credential plugin {plugin} failed; log in again"),
-        // It names the file.
+        // The error names the file.
         (kube::Error::InferKubeconfig(error), None) => format!("{error}; repair the kubeconfig"),
         _ => "its token file, client certificate, key or auth-provider cannot be used; log in again, or use a credential plugin".to_owned(),
     }
@@ -130,14 +130,14 @@ fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
         return Some(("KUBECONFIG", env::split_paths(&paths).collect()));
     }
     let default = Path::new(&set("HOME")?).join(".kube").join("config");
-    // One that may not be looked at is an error, not a reason to act as somebody else.
+    // A file that may not be read is an error, not a reason to act as somebody else.
     default
         .try_exists()
         .unwrap_or(true)
         .then(|| ("kubeconfig", vec![default]))
 }
 
-/// The credentials, and the context that they are of; none of the pod's ServiceAccount.
+/// The credentials, and the context that they are of; the pod's ServiceAccount has no context.
 async fn config(target: &Target) -> Result<(Config, Option<String>)> {
     let Some((by, paths)) = kubeconfigs(target) else {
         if let Some(context) = &target.context {
@@ -228,7 +228,7 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
     Ok(name.to_owned())
 }
 
-/// Whether it can be asked, and shown: it has no login.
+/// Whether requests can be sent to `server`, and whether it can be shown: it holds no login.
 pub fn is_address(server: &Uri) -> bool {
     let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&server.scheme());
     // A port that is no number is part of neither host nor port.

@@ -80,8 +80,8 @@ impl Failure {
         }
     }
 
-    /// Whether the API server itself says that it is of that kind. A 404 of something in between, such as a proxy's default
-    /// page, proves no absence.
+    /// Whether the API server itself says that the failure is of that kind. A 404 from something in between, such as a proxy's
+    /// default page, does not prove that an object is absent.
     pub fn is(&self, wanted: StatusKind) -> bool {
         matches!(self, Self::Status { kind, .. } if *kind == wanted)
     }
@@ -109,7 +109,7 @@ impl Failure {
     /// Whether a write that failed so may have been carried out all the same.
     pub fn may_have_taken_effect(&self) -> bool {
         match self {
-            // 429 is said before a request is looked at; the others may come from something in between, or too late.
+            // A server answers 429 before it reads a request; the others may come from something in between, or too late.
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is(StatusKind::Webhook),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) => true,
             Self::NotSent => false,
@@ -231,7 +231,7 @@ fn certificate(why: &CertificateError) -> String {
 }
 
 impl Cluster {
-    /// The error where a reading failed that nothing can be judged without, and what to do about it.
+    /// The error that ends a run because `what` failed, with what to do about it.
     pub fn could_not(&self, what: &str) -> impl Fn(Failure) -> CouldNotRun {
         move |failure| {
             let address = "check that this is the address of an API server";

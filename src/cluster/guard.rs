@@ -1,4 +1,4 @@
-//! The guard, made to prove itself: that admission refuses this account the delete of a running pod.
+//! Proof that the guard works: admission refuses this account the delete of a running pod.
 //!
 //! The running pod is the one that this runs in. It is the only pod that is not Terminating and that is ever named in a
 //! delete, so the request is a server dry run, twice marked, for exactly the pod that was read.

@@ -1,4 +1,4 @@
-//! Reading: raw objects become facts here, as soon as they arrive.
+//! Reading: lists, tables and single objects. Raw objects become facts as soon as they arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,7 +99,7 @@ pub struct Listed<T> {
 }
 
 impl<T> Listed<T> {
-    /// What was made of them, if each could be read. One that could not may be any object.
+    /// What was made of the objects, if each could be read: an object that could not may be any.
     pub fn whole(self) -> Result<T> {
         let cause = self.malformed.into_iter().next();
         cause.map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
@@ -256,7 +256,7 @@ impl Cluster {
         };
         let mut found = self.pages(&path, Accept::Object, take).await?;
         found.items.truncate(2);
-        // A node that could not be read may be one of them.
+        // A node that could not be read may be one that is selected.
         if found.items.len() < 2 {
             found.whole()
         } else {
@@ -264,8 +264,8 @@ impl Cluster {
         }
     }
 
-    /// Has `take` make something of `pods`, Terminating or not. The cache may answer for the pods of one node: a write names
-    /// the resource version that was read.
+    /// Lists `pods`, Terminating or not, each given to `take`. The cache may answer for the pods of one node: a write names the
+    /// resource version that was read.
     pub async fn pods<S: Default>(
         &self,
         pods: &PodsOf,
@@ -306,8 +306,7 @@ impl Cluster {
         Ok(Some((found, response.date)))
     }
 
-    /// Has `take` make something of the objects of a list: those of `namespace`, or of all where that is empty, that `query`
-    /// selects.
+    /// Lists the objects that `query` selects, each given to `take`: those of `namespace`, or of all where that is empty.
     pub async fn list<T: Kind, S: Default>(
         &self,
         namespace: &str,
@@ -322,8 +321,8 @@ impl Cluster {
         .await
     }
 
-    /// Has `take` make something of the rows of all objects of a kind: of the cells of `columns`. The first page's time comes
-    /// with it, since no page is older.
+    /// Lists all objects of a kind as rows; `take` is given the cells of `columns`. Returns the first page's time too, since no
+    /// page is older.
     pub async fn rows<T: Kind, S: Default, const N: usize>(
         &self,
         columns: [&str; N],
@@ -389,7 +388,7 @@ impl Response {
         Ok(continuation(&table.metadata))
     }
 
-    /// Has `take` make something of the items of a page. Returns the query for the next page.
+    /// Gives each item of a page to `take`. Returns the query for the next page.
     fn items<T: DeserializeOwned, S>(
         &self,
         listed: &mut Listed<S>,
@@ -433,7 +432,7 @@ pub fn collection<T: Kind>(namespace: &str) -> String {
     }
 }
 
-/// The path of one of them.
+/// The path of one object of a kind.
 pub fn object<T: Kind>(namespace: &str, name: &str) -> String {
     format!("{}/{}", collection::<T>(namespace), encode(name))
 }

@@ -67,8 +67,8 @@ impl StillDown {
 }
 
 impl Cluster {
-    /// Force-deletes `pod`, if it still is at its resource version. Sent once; the answer says no more than that the
-    /// server accepted it.
+    /// Force-deletes `pod`, if it still has the resource version that was judged. The request is sent once, and the answer says no
+    /// more than that the server accepted it.
     pub async fn delete_pod(
         &self,
         pod: &PodFacts,
@@ -80,8 +80,7 @@ impl Cluster {
         self.write(delete, pod, node).await.map(drop)
     }
 
-    /// Deletes a claim of `pod` that is given up, if it still is at the resource version in which that was declared or
-    /// answered. The API server keeps it until the pod is gone.
+    /// Deletes a claim of `pod` that is given up, if it still has the resource version in which that was declared or answered. The API server keeps it until the pod is gone.
     pub async fn delete_claim(
         &self,
         pod: &PodFacts,

@@ -27,7 +27,7 @@ impl Run<'_> {
         accepted
     }
 
-    /// An error, where nothing new may be begun.
+    /// Fails where the run has to end, so that nothing new may be begun.
     fn may_begin(&self) -> Result<(), Outcome> {
         let interrupted = |why: &str| Err(Outcome::Interrupted(why.to_owned()));
         self.stop.reason().map_or(Ok(()), interrupted)
@@ -87,7 +87,7 @@ impl Run<'_> {
         if self.mode == WriteMode::DryRun {
             return Ok(());
         }
-        // The node is looked at once more after that. From the first claim on, what was begun is finished.
+        // The node is read once more after that. From the first claim on, what was begun is finished.
         node.last.lock().await.take();
         self.may_begin()?;
         for claim in &claims {
@@ -171,8 +171,8 @@ impl Run<'_> {
             .map_err(|outcome| unsure.map_or(NotAccepted::Settled(outcome), NotAccepted::Unsure))
     }
 
-    /// Deletes the pod, where it may be after the pod's status was patched; each try after another reading of the node. The last
-    /// failure by which it may be deleted all the same is `unsure`.
+    /// Deletes the pod, after a patch of its status where the Job controller holds it; each try after another reading of the node.
+    /// `unsure` receives the last failure that may have deleted the pod all the same.
     async fn try_delete(
         &self,
         node: &Node<'_>,

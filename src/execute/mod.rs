@@ -29,9 +29,9 @@ pub use self::replacements::replacements;
 
 /// Why a delete is not known to be accepted.
 enum NotAccepted {
-    /// This became of the pod: there is nothing to look for.
+    /// What became of the pod: there is nothing to verify.
     Settled(Outcome),
-    /// It may have been carried out or not, because of this failure.
+    /// The failure that leaves open whether the delete was carried out.
     Unsure(Failure),
 }
 

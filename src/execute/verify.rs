@@ -18,7 +18,7 @@ const JOB_PATIENCE: Duration = Duration::from_secs(10);
 const JOB_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 impl Run<'_> {
-    /// What became of `pods` of one node: each was accepted, or it is not known whether it was, because of a failure.
+    /// What became of `pods` of one node. The delete of each was accepted; a failure beside a pod says why that is not known.
     pub async fn verify(
         &self,
         node: &str,

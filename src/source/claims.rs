@@ -15,11 +15,10 @@ use crate::{
     kubernetes::RawStatefulSet,
 };
 
-/// By node, namespace and claim, the pods that use it. On another node none can whose volume is on this one.
+/// The pods that use a claim, by node, namespace and claim. A claim whose volume is on one node cannot be in use on another.
 type UsersOnNode = BTreeMap<(String, String, String), BTreeSet<String>>;
 
-/// Makes known the claims of those of `pods` that the rules before the volume rules let through, and of those that `also`
-/// picks.
+/// Looks up the claims of those of `pods` that the rules before the volume rules let through, and of those that `also` picks.
 pub(super) async fn look_up(
     source: &impl Source,
     policy: &Policy,
@@ -91,7 +90,7 @@ async fn ask_about_claims(
     }
 }
 
-/// Asks whether something wants the claims again that would go with `pod`.
+/// Finds out whether something still wants the claims that `pod` owns, which go with it.
 async fn ask_about_owned(source: &impl Source, pod: &mut PodFacts) {
     if !pod.owns_a_claim() {
         return;
@@ -103,9 +102,9 @@ async fn ask_about_owned(source: &impl Source, pod: &mut PodFacts) {
     }
 }
 
-/// Asks what tells whether the pinned claims of `pod` may be given up with it.
+/// Finds out whether the pinned claims of `pod` may be given up with it.
 async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFacts) {
-    // Where a person is only to be asked, they are told that a set could not be read.
+    // Where a person is only to be asked, the question says that the set could not be read: that is no error of the run.
     let is_declared = asks == GiveUp::Declared;
     let set = set_of(source, pod, is_declared).await;
     let namespace = &pod.namespace;
@@ -136,15 +135,14 @@ async fn users_in(source: &impl Source, namespace: &str) -> Read<Vec<PodSummary>
         .summaries(&PodsOf::Namespace(namespace.to_owned()))
         .await?;
     if !whole {
-        // One that could not be read may use any claim.
+        // A pod that could not be read may use any claim.
         return Err(Unread("not all of them are readable".to_owned()));
     }
     users.retain(|user| !user.claims.is_empty());
     Ok(users)
 }
 
-/// The `StatefulSet` that controls `pod`; `None` where none does. A verdict needs it, or it is only said that it could not be
-/// read.
+/// The `StatefulSet` that controls `pod`; `None` where none does. `needed`: a verdict depends on it.
 async fn set_of(
     source: &impl Source,
     pod: &PodFacts,
@@ -159,8 +157,8 @@ async fn set_of(
     Some(set.await.clone())
 }
 
-/// Whether its `StatefulSet` creates that claim of `pod` again, for that pod alone; else what stands against that. `users` are
-/// the pods of the namespace that use claims, where the claim is declared to be given up.
+/// Whether the pod's `StatefulSet` creates `claim` again, for that pod alone; else what stands against it. `users` are the pods
+/// of the namespace that use claims; they are listed only for a claim that is declared to be given up.
 fn renewed(
     pod: &PodFacts,
     claim: &str,
@@ -196,9 +194,9 @@ fn renewed(
     }
 }
 
-/// Whether something may want the claims again that `pod` owns. A `StatefulSet` makes its pod the owner when it is scaled
-/// down (`whenScaled: Delete`), and takes that back only once the pod is gone. One that was replaced by another of its
-/// name, its pods left, does not control the pod any more.
+/// Whether something may still want the claims that `pod` owns. A `StatefulSet` makes its pod their owner when it is scaled
+/// down (`whenScaled: Delete`), and takes that back only once the pod is gone. A set that was replaced by another of its name
+/// does not control the pod any more.
 fn wanted(pod: &PodFacts, set: Option<Read<Option<RawStatefulSet>>>) -> Owned {
     Owned::MayBeWanted(match set {
         None => "no StatefulSet controls it, which would say whether it is wanted again".to_owned(),
@@ -210,7 +208,7 @@ fn wanted(pod: &PodFacts, set: Option<Read<Option<RawStatefulSet>>>) -> Owned {
     })
 }
 
-/// Whether a `StatefulSet` wants the claims again that `pod` owns, right before they go with it.
+/// Whether a `StatefulSet` still wants the claims that `pod` owns: asked right before they go with it.
 pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
     let Some((namespace, name)) = key_of_set(pod).filter(|_| pod.owns_a_claim()) else {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Gathering from a cluster: the questions as requests. The work grows with the failure, not with the cluster.
+//! The source that is a cluster: each question is a request. The work grows with the failure, not with the cluster.
 
 use std::{
     cell::RefCell,
@@ -37,7 +37,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Has `take` make something of `pods`. Those that could not be read are noted.
+    /// Lists `pods`, each given to `take`. A pod that could not be read is noted as an error.
     async fn list<T: Default>(
         &self,
         pods: &PodsOf,
@@ -51,7 +51,7 @@ impl<'a> Live<'a> {
     }
 }
 
-/// What was made of a list, and whether each of it could be read.
+/// What was made of a list, and whether each of its items could be read.
 type Whole<T> = (T, bool);
 
 impl Source for Live<'_> {
@@ -114,8 +114,8 @@ impl Source for Live<'_> {
         })
     }
 
-    /// Where pods may be Terminating besides, by the rows of all pods: 12.6 MB where the objects are 1,181 MB. A row that is
-    /// not understood costs a look at its node's pods, so it cannot hide one.
+    /// Rows of all pods show which nodes have one that may be Terminating: 12.6 MB where the objects are 1,181 MB. A row that is
+    /// not understood has its node's pods listed, so that it cannot hide one.
     async fn places(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>> {
         let mut places = BTreeSet::new();
         if all {
@@ -210,7 +210,7 @@ impl Source for Live<'_> {
         found
     }
 
-    /// What cannot be listed, or read, is asked for when it is needed.
+    /// A claim that cannot be listed, or read, is asked for when it is needed.
     async fn remember_claims(&self) {
         let take = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
             volume.metadata.drop_idle();

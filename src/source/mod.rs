@@ -36,23 +36,23 @@ pub use self::claims::wanted_again;
 /// [`CouldNotRun`](crate::exit::CouldNotRun) says that nothing can be judged without it.
 #[allow(async_fn_in_trait, reason = "one thread runs everything")]
 pub trait Source {
-    /// All nodes, as cheap as can be.
+    /// What the cheapest reading of all nodes tells.
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan>;
     /// One node, whole, with its leases.
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead;
-    /// What every node counts as, each with a Terminating pod, and what the nodes have.
+    /// What every node counts as for the breaker, as if a pod of each were Terminating; and which traits the nodes have.
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)>;
-    /// Where pods have to be looked for that are to be judged: on `nodes`, and with `all` wherever there may be one.
+    /// The lists that hold the pods to be judged: those of `nodes`, and with `all` every list that may hold a Terminating pod.
     async fn places(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>>;
-    /// The pods that are there.
+    /// The pods of such a list.
     async fn pods(&self, place: &PodsOf) -> Result<Pods>;
     /// All pods of a node, Terminating or not.
     async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>>;
-    /// One pod; `None` where it does not exist.
+    /// A pod by its name; `None` where it does not exist.
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>>;
-    /// What there is to know about `pods`, and whether each of them could be read.
+    /// A summary of each of `pods` that could be read, and whether all could.
     async fn summaries(&self, pods: &PodsOf) -> Read<(Vec<PodSummary>, bool)>;
-    /// All namespaces; `None` where the source shows none by its nature.
+    /// All namespaces; `None` where the source cannot hold any, as a file that was saved without them.
     async fn namespaces(&self) -> Option<Read<Namespaces>>;
     /// `VolumeAttachments` by the node they name.
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>>;
@@ -62,14 +62,15 @@ pub trait Source {
     async fn remember_claims(&self) {}
     /// The real nodes that a label selector selects: all of them, or two of more.
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>>;
-    /// A `StatefulSet`; `None` where it does not exist. A verdict needs it, or it is only said that it could not be read.
+    /// A `StatefulSet`; `None` where it does not exist. Where it could not be read, that is an error of the run only if it is
+    /// `needed` for a verdict.
     async fn stateful_set(
         &self,
         namespace: &str,
         name: &str,
         needed: bool,
     ) -> Read<Option<RawStatefulSet>>;
-    /// What was found so far.
+    /// What the source was asked so far.
     fn memory(&self) -> &Memory;
 }
 
@@ -111,7 +112,7 @@ impl Memory {
     }
 }
 
-/// What is found of each key. Whoever asks while it is being looked up waits for that.
+/// What is known of each key. Whoever asks about a key while another is asking waits for the same answer.
 #[derive(Debug)]
 struct Known<K, V>(RefCell<BTreeMap<K, Arc<OnceCell<V>>>>);
 
@@ -127,19 +128,19 @@ impl<K: Ord, V> Known<K, V> {
     }
 }
 
-/// By node, what it counts as.
+/// What each node counts as for the breaker, by its name.
 pub type Standings = BTreeMap<String, Standing>;
 
-/// All nodes, as cheap as can be.
+/// What the cheapest reading of all nodes tells.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
-    /// What is known after that alone: the moment to judge at, the cluster's name, how many nodes there are.
+    /// The facts that follow from it alone: the moment to judge at, the cluster's name, how many nodes there are.
     pub facts: ClusterFacts,
     /// The nodes that are not plainly Ready.
     pub not_ready: Vec<String>,
-    /// One that pods may start on, if what is not known yet does not stand against it.
+    /// A Ready node on which pods may start, as far as this reading shows.
     pub ready: Option<String>,
-    /// Nothing is left out for what it would cost, because it costs nothing or is asked for.
+    /// All that a report can say is read: a file costs no requests, and a forecast asks for it.
     pub thorough: bool,
 }
 
@@ -148,9 +149,9 @@ pub struct Scan {
 pub struct Pods {
     /// The Terminating ones.
     pub terminating: Vec<RawPod>,
-    /// Of the others what tells why they are not.
+    /// A summary of each of the others that runs: it tells why Kubernetes has not asked it to go.
     pub unasked: Vec<PodSummary>,
-    /// Each could be read.
+    /// Every pod of the list could be read.
     pub whole: bool,
 }
 
@@ -159,9 +160,9 @@ pub struct Pods {
 pub struct Wanted<'a> {
     /// The rules' choices: claims are looked up only of pods that the rules before the volume rules let through.
     pub policy: &'a Policy,
-    /// Which namespaces.
+    /// The namespaces whose pods are judged.
     pub namespaces: &'a NamespaceFilter,
-    /// Terminating pods of Ready nodes too.
+    /// Judge Terminating pods of Ready nodes too.
     pub all: bool,
 }
 
@@ -220,7 +221,7 @@ pub async fn gather(
     // What was asked about comes last: the list may show it as it was before.
     let raw = pods.into_iter().chain(asked);
     let mut pods = identified(source, raw, namespaces.as_ref());
-    // A node may be opted out, or gone, though it was not looked at so far.
+    // A pod may be on a node that was not read so far, and that is opted out or gone.
     let others = pods
         .iter()
         .filter_map(|pod| pod.node.clone())
@@ -228,10 +229,10 @@ pub async fn gather(
         .collect::<BTreeSet<_>>();
     facts.nodes.extend(each(others, node).await);
     if !wanted.all {
-        // A node that came back between the two looks is Ready too.
+        // A node that became Ready between the scan and its reading counts as Ready.
         let found = pods.len();
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod));
-        // Only who sees all of them can say how many are left out.
+        // A scan that is not thorough does not see all of them, so it cannot say how many are left out.
         facts.on_ready_nodes = if thorough { found - pods.len() } else { 0 };
     }
     log_namespaces(&pods);
@@ -283,7 +284,7 @@ async fn has_room(source: &impl Source, node: Option<String>, now: Timestamp) ->
     node.leaf.is_none() && node.ready == Ready::True && !node.cordoned && !node.reserved
 }
 
-/// What `ask` finds for each of `all`, by that; as many at once as are allowed.
+/// Asks about each of `all`, as many at once as are allowed, and gives the answers by what was asked about.
 async fn each<K: Clone + Ord, V, F: Future<Output = V>>(
     all: impl IntoIterator<Item = K>,
     ask: impl Fn(K) -> F,
@@ -293,7 +294,7 @@ async fn each<K: Clone + Ord, V, F: Future<Output = V>>(
     asked.buffer_unordered(MAX_IN_FLIGHT).collect().await
 }
 
-/// What lists of pods brought.
+/// What the lists of pods held.
 struct PodLists {
     /// The Terminating ones, in matching namespaces.
     pods: Vec<RawPod>,

@@ -33,7 +33,7 @@ use crate::{
     selector::{NodeSelectors, Selector},
 };
 
-/// What is read from the file at once.
+/// How many bytes are read from the file at once.
 const CHUNK: usize = 64 * 1024;
 /// The command that makes a snapshot.
 pub(super) const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
@@ -59,9 +59,9 @@ pub struct Saved {
     options: Options,
     /// The moment to judge at.
     now: Timestamp,
-    /// What is no pod, each of the type of its kind.
+    /// All objects but pods, each as the type of its kind.
     objects: BTreeMap<Key, Box<dyn Any + Send>>,
-    /// By node; of a run each is taken only once, as there may be tens of thousands.
+    /// The pods by node. A run takes each out of here, as there may be tens of thousands.
     pods: RefCell<BTreeMap<Option<String>, Vec<RawPod>>>,
     /// Namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
@@ -97,7 +97,7 @@ pub async fn open(file: &Path, options: Options) -> Result<Saved> {
     .map_err(in_snapshot(file))
 }
 
-/// The error that a snapshot cannot be judged, with its name.
+/// Names the file in the error that says why it cannot be judged.
 pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
@@ -111,7 +111,7 @@ pub(super) fn unreadable(error: &io::Error) -> String {
     format!("{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")
 }
 
-/// The form that a file has instead, by its first bytes, and what to do.
+/// What a file is that is no JSON, by its first bytes, and what to do about it.
 fn other_format(start: &[u8]) -> Option<&'static str> {
     let is_yaml = ["---", "apiVersion:", "items:", "kind:"]
         .iter()
@@ -209,7 +209,7 @@ impl Saved {
         }
     }
 
-    /// Keeps an object, `lean` having dropped what nothing asks about.
+    /// Keeps an object, after `lean` has dropped what nothing asks about.
     fn keep<T: Kind>(&mut self, text: &str, lean: impl FnOnce(&mut T)) {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
@@ -267,7 +267,7 @@ impl Saved {
             .filter_map(|(_, object)| object.downcast_ref())
     }
 
-    /// An object; `None` where it is proved that there is none: that one is malformed, or does not say which it is, is no proof.
+    /// An object; `None` only where it is proved that there is none. A malformed object of that name, or of no name, might be it.
     fn proved<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self
@@ -319,7 +319,7 @@ impl Saved {
     fn missing(&self, wanted: &Wanted<'_>) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.summaries.iter().any(|pod| !pod.claims.is_empty());
-        // Without -A, kubectl shows the pods of one namespace; and that of all there are.
+        // Without -A, kubectl saves the pods of one namespace, and the names of all.
         let one = self.pod_namespaces.len() == 1 && self.all::<RawNamespace>().count() != 1;
         let missing = [
             (
@@ -349,7 +349,7 @@ impl Saved {
         vec![lacks, SAVES_ONE.to_owned()]
     }
 
-    /// Only of a run they are taken: what is supposed of one node after the other asks for them again.
+    /// A run asks once, so that the pods are taken out; a forecast asks again for each node.
     fn pods_of(&self, node: Option<&str>) -> Vec<RawPod> {
         let (node, mut pods) = (node.map(str::to_owned), self.pods.borrow_mut());
         let pods = if self.options.every_pod {
@@ -510,7 +510,7 @@ impl Source for Saved {
             .filter(|node| node.is_labelled(&selector) && !node.is_leaf(&self.options.selectors))
             .map(|node| node.metadata.name.clone())
             .collect_vec();
-        // One that could not be read may be one.
+        // A node that could not be read may be one of them.
         if names.len() < 2 {
             self.all_read::<RawNode>()?;
         }

@@ -18,7 +18,7 @@ use crate::{
     source::{Memory, Pods, Scan, Source, Standings, Wanted},
 };
 
-/// The answers of `source` as if `dead` had died. Only these nodes are looked at.
+/// The source as if the nodes of `dead` had died. Only these nodes are judged.
 pub(super) struct Supposed<'a, S> {
     source: &'a S,
     dead: &'a BTreeSet<String>,
@@ -128,7 +128,7 @@ impl<S: Source> Source for Supposed<'_, S> {
             .collect()
     }
 
-    // The rest is as it is.
+    // All else is as the source says.
 
     async fn namespaces(&self) -> Option<Read<Namespaces>> {
         self.source.namespaces().await
