@@ -60,7 +60,7 @@ impl Uid {
 pub struct ResourceVersion(String);
 
 /// Why a fact could not be read, as a phrase for the report ("leases … is forbidden").
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
 pub struct Unread(pub String);
 
 /// What one run knows about the cluster at one moment, its Terminating pods aside: those become the plan.

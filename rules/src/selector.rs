@@ -34,13 +34,8 @@ pub struct NamespaceFilter {
 impl NamespaceFilter {
     /// Whether pods of `namespace` are looked at.
     pub fn matches(&self, namespace: &str) -> bool {
-        self.include
-            .as_ref()
-            .is_none_or(|regex| regex.is_match(namespace))
-            && !self
-                .exclude
-                .as_ref()
-                .is_some_and(|regex| regex.is_match(namespace))
+        let is_in = |regex: &Regex| regex.is_match(namespace);
+        self.include.as_ref().is_none_or(is_in) && !self.exclude.as_ref().is_some_and(is_in)
     }
 }
 
@@ -50,10 +45,10 @@ impl fmt::Display for NamespaceFilter {
             Some(regex) => write!(f, "matching {:?}", regex.as_str())?,
             None => f.write_str("all")?,
         }
-        let exclude = self.exclude.as_ref().map(Regex::as_str);
-        exclude.map_or(Ok(()), |regex| {
-            write!(f, ", but not those matching {regex:?}")
-        })
+        if let Some(regex) = &self.exclude {
+            write!(f, ", but not those matching {:?}", regex.as_str())?;
+        }
+        Ok(())
     }
 }
 
@@ -258,23 +253,19 @@ impl AffinityTerm {
 
 fn label_key(key: &str) -> Result<String, String> {
     // A prefix, where there is one, and the name.
-    let plain = key
-        .splitn(2, '/')
-        .all(|part| !part.is_empty() && part.chars().all(is_label_letter));
-    if plain {
-        Ok(key.to_owned())
-    } else {
-        Err(format!("{key:?} is not a valid label key"))
+    let mut parts = key.splitn(2, '/');
+    if parts.all(|part| !part.is_empty() && part.chars().all(is_label_letter)) {
+        return Ok(key.to_owned());
     }
+    Err(format!("{key:?} is not a valid label key"))
 }
 
 fn label_value(value: &str) -> Result<String, String> {
     let value = value.trim();
     if value.chars().all(is_label_letter) {
-        Ok(value.to_owned())
-    } else {
-        Err(format!("{value:?} is not a valid label value"))
+        return Ok(value.to_owned());
     }
+    Err(format!("{value:?} is not a valid label value"))
 }
 
 fn is_label_letter(letter: char) -> bool {
@@ -284,10 +275,7 @@ fn is_label_letter(letter: char) -> bool {
 /// Whether `name` is one that the API server accepts for pods, nodes and most else (RFC 1123).
 pub fn is_name(name: &str) -> bool {
     let inner = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.');
-    name.chars().all(inner)
-        && !name.is_empty()
-        && !name.starts_with(['-', '.'])
-        && !name.ends_with(['-', '.'])
+    !name.is_empty() && name.chars().all(inner) && name.trim_matches(['-', '.']) == name
 }
 
 #[cfg(test)]

@@ -51,16 +51,14 @@ pub fn after(before: &str, what: Option<impl Display>) -> String {
 
 /// Sorts as people count, `web-2` before `web-10`: each number has its length before it.
 pub fn natural(name: &str) -> String {
-    let runs = name
-        .as_bytes()
-        .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
-    let keys = runs.map(|run| {
-        let text = String::from_utf8_lossy(run);
-        if run[0].is_ascii_digit() {
-            let length = u8::try_from(run.len()).unwrap_or(u8::MAX);
+    let runs = name.chars().chunk_by(char::is_ascii_digit);
+    let keys = runs.into_iter().map(|(is_number, run)| {
+        let text = run.collect::<String>();
+        if is_number {
+            let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
             format!("{}{text}", char::from(length))
         } else {
-            text.into_owned()
+            text
         }
     });
     keys.collect()

@@ -244,12 +244,12 @@ fn facts_unread(case: &Case<'_>) -> Finding {
         return seen(ALL_WAS_READ);
     };
     if let Err(unread) = &case.pod.namespace_opted_out {
-        return Ok(Reason::unread(&format!("the namespace: {}", unread.0)));
+        return Ok(Reason::unread(&format!("the namespace: {unread}")));
     }
     // A kubelet that says False was heard: nothing that its lease says could change a verdict.
     match &node.unheard {
         Some(unread) if SILENT.contains(&node.ready) => {
-            Ok(Reason::unread(&format!("the node's lease: {}", unread.0)))
+            Ok(Reason::unread(&format!("the node's lease: {unread}")))
         }
         _ => seen(ALL_WAS_READ),
     }
