@@ -52,12 +52,6 @@ impl FromStr for PushGateway {
     }
 }
 
-impl fmt::Display for PushGateway {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.url.fmt(f)
-    }
-}
-
 impl fmt::Debug for PushGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.url.fmt(f)
@@ -76,7 +70,7 @@ mod tests {
         assert_eq!(gateway.login.as_ref().unwrap().user, "reaper");
         assert_eq!(gateway.login.as_ref().unwrap().password, "s@cret");
         assert_eq!(
-            format!("{gateway} {gateway:?}"),
+            format!("{} {gateway:?}", gateway.url),
             "https://gw.example:9091/push https://gw.example:9091/push"
         );
     }

@@ -151,12 +151,10 @@ impl Cli {
         let asks = subcommand_first(&mut args);
         let program = args.first().map(OsString::as_os_str);
         let mut command = everywhere(whole(program), forget_empty_variable);
-        // A variable whose option the subcommand does not take is meant for runs.
-        command = if asks {
-            command.mut_args(without_variable)
-        } else {
-            command
-        };
+        if asks {
+            // A variable whose option the subcommand does not take is meant for runs.
+            command = command.mut_args(without_variable);
+        }
         let matches =
             command
                 .try_get_matches_from_mut(&args)
@@ -219,14 +217,9 @@ impl Cli {
 
     /// Refuses what contradicts itself.
     fn checked(mut self, matches: &ArgMatches) -> Result<Self, String> {
-        let common = &mut self.options.common;
-        if let Command::WhatIf(_) = self.command
-            && let Some(option) = typed(matches, &OF_EACH_NODE)
-        {
-            return Err(format!(
-                "{option} cannot be used with what-if NODE: it would not change the answer; leave it out"
-            ));
-        }
+        let Options {
+            common, metrics, ..
+        } = &mut self.options;
         if let Command::Explain { pod, .. } = &mut self.command {
             let PodName { namespace, name } = pod;
             // kubectl names a pod like this. `-n` says where it is then, and is no filter.
@@ -241,13 +234,32 @@ impl Cli {
                 ));
             }
         }
-        // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable, and clashes with the option.
-        if common.all_namespaces || common.namespace.is_some() {
-            if let Some(option) = typed(matches, &["namespace_regex"]) {
-                return Err(format!(
-                    "{option} cannot be combined with -n or -A; leave one out"
-                ));
+        let audits = common.snapshot.is_some();
+        let names_namespaces = common.all_namespaces || common.namespace.is_some();
+        let is_what_if = matches!(self.command, Command::WhatIf(_));
+        for (is_so, options, why) in [
+            (
+                is_what_if,
+                &OF_EACH_NODE[..],
+                "used with what-if NODE: it would not change the answer; leave it out",
+            ),
+            (
+                names_namespaces,
+                &["namespace_regex"],
+                "combined with -n or -A; leave one out",
+            ),
+            (
+                audits,
+                &["push_gateway", "metrics_file"],
+                "combined with --snapshot: metrics are about runs",
+            ),
+        ] {
+            if is_so && let Some(option) = typed(matches, options) {
+                return Err(format!("{option} cannot be {why}"));
             }
+        }
+        // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable.
+        if names_namespaces {
             let only = common
                 .namespace
                 .as_ref()
@@ -263,13 +275,7 @@ impl Cli {
         }
         // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
         // any. A variable is meant for runs, and counts for nothing here.
-        if common.snapshot.is_some() {
-            if let Some(option) = typed(matches, &["push_gateway", "metrics_file"]) {
-                return Err(format!(
-                    "{option} cannot be combined with --snapshot: metrics are about runs"
-                ));
-            }
-            let metrics = &mut self.options.metrics;
+        if audits {
             (metrics.push_gateway, metrics.metrics_file) = (None, None);
         }
         Ok(self)
@@ -278,14 +284,11 @@ impl Cli {
 
 /// The whole command line. `program` is the name that it was called by.
 fn whole(program: Option<&OsStr>) -> clap::Command {
-    let file = program.map(Path::new).and_then(Path::file_stem);
-    let plugin = file == Some(OsStr::new(PLUGIN));
     let whole = everywhere(Line::command(), shaped)
         .mut_subcommands(|command| command.mut_args(of_question));
-    if plugin {
-        whole.bin_name("kubectl pod-reaper")
-    } else {
-        whole
+    match program.map(Path::new).and_then(Path::file_stem) {
+        Some(name) if name == PLUGIN => whole.bin_name("kubectl pod-reaper"),
+        _ => whole,
     }
 }
 

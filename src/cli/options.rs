@@ -21,6 +21,7 @@ const METRICS: &str = "Metrics";
 
 /// The options of a run.
 #[derive(Debug, Args)]
+#[command(next_help_heading = REPORT)]
 pub struct Options {
     /// The options that a question takes too.
     #[command(flatten)]
@@ -47,20 +48,20 @@ pub struct Options {
     pub require_guard: RequireGuard,
 
     /// Report Terminating pods on Ready nodes too
-    #[arg(help_heading = REPORT, long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub all: bool,
 
     /// Exit with code 5 when something needs a person
-    #[arg(help_heading = REPORT, long, env)]
+    #[arg(long, env)]
     pub exit_on_manual: bool,
 
     /// Write no Kubernetes Events, neither about deleted pods nor about pods that need a person
-    #[arg(help_heading = REPORT, long, env)]
+    #[arg(long, env)]
     pub no_events: bool,
 
     /// After the deletes, wait up to this long for the replacements to become Ready, and up to 10 s more to find out
     /// why some are not. Choose less than the schedule's interval
-    #[arg(help_heading = REPORT, long, env, value_name = "DURATION", value_parser = values::span, default_value = "0s")]
+    #[arg(long, env, value_name = "DURATION", value_parser = values::span, default_value = "0s")]
     pub wait_for_replacements: Duration,
 
     /// Where the metrics of a run go.
@@ -70,47 +71,48 @@ pub struct Options {
 
 /// The options that every question takes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = WHICH)]
 pub struct Common {
     /// Only namespaces whose name matches, anywhere in it [default: all]
-    #[arg(help_heading = WHICH, long, env, value_name = "REGEX", value_parser = values::regex)]
+    #[arg(long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_regex: Option<Regex>,
 
     /// Only this one namespace: short for --namespace-regex '^NAME$'
-    #[arg(help_heading = WHICH, short, long, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
+    #[arg(short, long, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
     pub namespace: Option<String>,
 
     /// All namespaces, even if the environment selects some
-    #[arg(help_heading = WHICH, short = 'A', long, conflicts_with = "namespace")]
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
 
     /// Leave out namespaces whose name matches, anywhere in it
-    #[arg(help_heading = WHICH, long, env, value_name = "REGEX", value_parser = values::regex)]
+    #[arg(long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_exclude_regex: Option<Regex>,
 
     /// Which pods are kept while their NotReady node shows a sign of life (Ready is False, or the machine still renews its
     /// lease, say): "hold-unique" (all but those that may run twice, such as those of a ReplicaSet without storage), "hold"
     /// (all) or "reap" (none)
-    #[arg(help_heading = WHICH, long, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
+    #[arg(long, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
     /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or CronJob above the owner
     /// counts too. Repeatable, or separated by commas
-    #[arg(help_heading = WHICH, long, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
+    #[arg(long, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
     pub manual_owner_kind: Vec<String>,
 
     /// Also reap pods that are kept only for claims on their node, if each of these claims is annotated pod-reaper.io/scratch:
     /// "true", comes from the StatefulSet's templates and is used by no other pod. The claims are deleted first, and
     /// their data is lost
-    #[arg(help_heading = WHICH, long, env)]
+    #[arg(long, env)]
     pub reap_scratch: bool,
 
     /// Treat nodes that this selects as leaf nodes, in addition to those with a known mark: a label selector,
     /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or separated by semicolons
-    #[arg(help_heading = WHICH, long, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
+    #[arg(long, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
     pub leaf_node_selector: Vec<NodeSelector>,
 
     /// Treat nodes that this selects as certainly off (fenced); written as for --leaf-node-selector
-    #[arg(help_heading = WHICH, long, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
+    #[arg(long, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
     pub fenced_node_selector: Vec<NodeSelector>,
 
     /// Maximum number of pods to delete in one run, the longest overdue first; 0 is no limit

@@ -102,13 +102,9 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
 pub(super) fn regex(text: &str) -> Result<Regex, String> {
     let text = filled("leave it out for all, or write one such as ^prod-")(text)?;
     Regex::new(&text).map_err(|error| {
-        let cause = error
-            .to_string()
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned();
+        let error = error.to_string();
+        let cause = error.lines().last().unwrap_or_default();
+        let cause = cause.trim_start_matches("error: ");
         format!("{cause}; write a regular expression such as ^prod- or ^(compute|impala)-")
     })
 }
@@ -135,18 +131,17 @@ pub(super) fn percent(text: &str) -> Result<u8, &'static str> {
 }
 
 pub(super) fn cluster_name(text: &str) -> Result<String, &'static str> {
-    let is_name = !text.trim().is_empty() && !text.chars().any(char::is_control);
-    let name = is_name.then(|| text.to_owned());
-    name.ok_or("write a name such as prod-eu, in one line")
+    if text.trim().is_empty() || text.contains(char::is_control) {
+        return Err("write a name such as prod-eu, in one line");
+    }
+    Ok(text.to_owned())
 }
 
 /// What holds more than blanks; else the `hint` says what to write.
 pub(super) fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
-    move |text| {
-        let filled = Some(text).filter(|text| !text.trim().is_empty());
-        filled
-            .map(str::to_owned)
-            .ok_or(format!("it is empty; {hint}"))
+    move |text| match text.trim() {
+        "" => Err(format!("it is empty; {hint}")),
+        _ => Ok(text.to_owned()),
     }
 }
 
@@ -180,14 +175,13 @@ pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
 /// Without a slash, the namespace is empty.
 pub(super) fn pod_name(text: &str) -> Result<PodName, &'static str> {
     let (namespace, pod) = text.split_once('/').unwrap_or(("", text));
-    let right = is_name(pod) && (is_name(namespace) || pod == text);
-    let named = PodName {
+    if !is_name(pod) || !is_name(namespace) && pod != text {
+        return Err("write namespace and pod, such as vault/vault-0");
+    }
+    Ok(PodName {
         namespace: namespace.to_owned(),
         name: pod.to_owned(),
-    };
-    right
-        .then_some(named)
-        .ok_or("write namespace and pod, such as vault/vault-0")
+    })
 }
 
 /// The shells that completion is tested in.

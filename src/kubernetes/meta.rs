@@ -178,12 +178,12 @@ impl Condition {
 
     /// Reason and message, as far as they are there.
     pub fn says(&self) -> String {
-        joined(&self.reason, &self.message)
+        with_cause(&self.reason, &self.message)
     }
 }
 
 /// What there is of a text in two parts.
-pub fn joined(what: &str, why: &str) -> String {
+pub fn with_cause(what: &str, why: &str) -> String {
     let colon = if what.is_empty() || why.is_empty() {
         ""
     } else {

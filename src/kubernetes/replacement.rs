@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     RawPod, RawStatefulSet,
-    meta::{Condition, Meta, given, joined},
+    meta::{Condition, Meta, given, with_cause},
     pod::Status,
 };
 use crate::outcome::{Replacement, ReplacementState as State};
@@ -50,7 +50,7 @@ impl RawPod {
         };
         Replacement {
             state,
-            cause: given(joined(what, &why.unwrap_or_default())),
+            cause: given(with_cause(what, &why.unwrap_or_default())),
             since: ready.and_then(|ready| ready.last_transition_time),
             name: Some(self.metadata.name),
             uid: Some(self.metadata.uid),
@@ -99,8 +99,11 @@ impl RawStatefulSet {
                 State::None,
                 format!("its controller wants {wanted} pods by now"),
             ),
-            (_, Some(says)) => (State::None, joined("its Job has ended", &says)),
-            _ => (State::Pending, joined(NOT_MADE, &waits.unwrap_or_default())),
+            (_, Some(says)) => (State::None, with_cause("its Job has ended", &says)),
+            _ => (
+                State::Pending,
+                with_cause(NOT_MADE, &waits.unwrap_or_default()),
+            ),
         };
         Replacement::without_pod(state, cause)
     }

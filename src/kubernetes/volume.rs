@@ -171,11 +171,11 @@ impl RawStatefulSet {
         let SetSpec {
             replicas, ordinals, ..
         } = &self.spec;
-        let ordinal = pod.rsplit('-').next().map(str::parse::<u64>);
-        let wanted = |ordinal: u64| {
-            replicas.is_none_or(|count| ordinal < ordinals.start.saturating_add(count))
+        let Some(Ok(ordinal)) = pod.rsplit('-').next().map(str::parse::<u64>) else {
+            return false;
         };
-        !self.metadata.terminating() && matches!(ordinal, Some(Ok(ordinal)) if wanted(ordinal))
+        let wanted = replicas.is_none_or(|count| ordinal < ordinals.start.saturating_add(count));
+        wanted && !self.metadata.terminating()
     }
 
     /// Its claim templates: sets of equal ones make equal claims.

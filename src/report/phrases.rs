@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{BreakerEntry, NodeEntry, PodEntry, Report};
 use crate::{
     advice::{Step, power_off},
-    decide::{ReasonCode, Verdict, heard, seen},
+    decide::{ReasonCode, Verdict, heard, reported},
     facts::Owner,
     outcome::OutcomeCode,
     settings::{GuardCode, ModeCode},
@@ -94,7 +94,7 @@ pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
 
 /// The state of a node, without its name.
 pub fn node(node: &NodeEntry, now: Timestamp) -> String {
-    let signs = node.signs_of_life.iter().map(|sign| seen(sign, now));
+    let signs = node.signs_of_life.iter().map(|sign| reported(sign, now));
     let alive = match (joined(signs, ", "), &node.last_heard) {
         (Some(signs), _) => format!("signs of life: {signs}"),
         (None, Some(last)) => format!("last heard {}", heard(last, now)),

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use super::{
     Policy,
     answer::NodeFailure,
-    reason::{heard, seen},
+    reason::{heard, reported},
 };
 use crate::facts::{Heard, Ready, SignBy};
 
@@ -45,7 +45,7 @@ impl<'a> NodeFailure<'a> {
     /// The signs of life as a phrase.
     pub(super) fn signs(&self) -> String {
         let signs = self.signs_of_life();
-        signs.iter().map(|sign| seen(sign, self.now)).join(", ")
+        signs.iter().map(|sign| reported(sign, self.now)).join(", ")
     }
 
     /// Whether its machine lives, or may, as far as reports tell: one that could not be read may be a sign of life.

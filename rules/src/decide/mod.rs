@@ -19,7 +19,7 @@ pub use self::answer::{Answer, GIVE_UP, NodeFailure, POWERED_OFF, REAP};
 pub use self::case::Case;
 pub use self::code::{ReasonCode, Verdict};
 pub use self::reason::{
-    ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim, heard, seen, unread,
+    ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim, heard, reported, unread,
 };
 use self::rules::{RULES, Stage};
 pub use self::volume::is_to_ask;

@@ -108,7 +108,7 @@ impl Reason {
 }
 
 /// What was reported from a node, with its age: "its kubelet renewed its lease 4s ago".
-pub fn seen(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
+pub fn reported(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
     let age = spoken(now.duration_since(*at));
     match by {
         SignBy::Lease => format!("its kubelet renewed its lease {age} ago"),

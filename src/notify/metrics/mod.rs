@@ -180,7 +180,7 @@ impl<'a> Metrics<'a> {
             };
             let pushed = push::push(gateway, job, cluster, &exposition);
             let advice = "a Pushgateway is there, and that --push-gateway names it";
-            within(limit, pushed, &format!("pushed to {gateway}"), advice).await;
+            within(limit, pushed, &format!("pushed to {}", gateway.url), advice).await;
         };
         let write = async {
             let Some(mut path) = metrics_file.clone() else {
