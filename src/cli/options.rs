@@ -21,7 +21,6 @@ const METRICS: &str = "Metrics";
 
 /// The options of a run.
 #[derive(Debug, Args)]
-#[command(next_help_heading = REPORT)]
 pub struct Options {
     /// The options that a question takes too.
     #[command(flatten)]
@@ -48,20 +47,20 @@ pub struct Options {
     pub require_guard: RequireGuard,
 
     /// Report Terminating pods on Ready nodes too
-    #[arg(long, hide_short_help = true)]
+    #[arg(help_heading = REPORT, long, hide_short_help = true)]
     pub all: bool,
 
     /// Exit with code 5 when something needs a person
-    #[arg(long, env)]
+    #[arg(help_heading = REPORT, long, env)]
     pub exit_on_manual: bool,
 
     /// Write no Kubernetes Events, neither about deleted pods nor about pods that need a person
-    #[arg(long, env)]
+    #[arg(help_heading = REPORT, long, env)]
     pub no_events: bool,
 
     /// After the deletes, wait up to this long for the replacements to become Ready, and up to 10 s more to find out
     /// why some are not. Choose less than the schedule's interval
-    #[arg(long, env, value_name = "DURATION", value_parser = values::span, default_value = "0s")]
+    #[arg(help_heading = REPORT, long, env, value_name = "DURATION", value_parser = values::span, default_value = "0s")]
     pub wait_for_replacements: Duration,
 
     /// Where the metrics of a run go.
