@@ -158,7 +158,8 @@ impl Saved {
     /// Never: the answers are there.
     #[expect(clippy::expect_used, reason = "no answer is waited for")]
     pub fn gather(&self, wanted: &Wanted<'_>) -> Result<Gathered> {
-        gather(self, wanted, None)
+        // Unconstrained: after 128 answers tokio would have the task wait for its next turn.
+        tokio::task::unconstrained(gather(self, wanted, None))
             .now_or_never()
             .expect("the answers are there")
     }
