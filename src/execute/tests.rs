@@ -85,6 +85,31 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
     assert_eq!(codes.collect::<Vec<_>>(), expected);
 }
 
+/// What could not be read has not changed: the next run judges the pod again.
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_lease_cannot_be_read_again_is_a_failure_and_no_change() {
+    for (later, fault, expected) in [
+        ("{}", true, "failed"),
+        (
+            "Lease ds06: {spec: {renewTime: '2026-01-31T02:59:59Z'}}",
+            false,
+            "node-changed",
+        ),
+    ] {
+        let fate = move |request: &Request| Fate {
+            fault: (fault && request.kind == Kind::Lease)
+                .then_some(Fault::Status(403, false, false)),
+            ..Fate::default()
+        };
+        let (codes, trace) = reaped_later("Pod shop/free-0: {}", later, fate).await;
+        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{later}");
+        assert!(
+            !trace.iter().any(|sent| sent.contains("DELETE")),
+            "{trace:?}"
+        );
+    }
+}
+
 /// A pod's volumes never change. Were there another claim, nothing would be known about it.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
