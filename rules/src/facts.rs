@@ -489,8 +489,9 @@ impl PodFacts {
 
     /// Whether a claim would go with it, or may: whose one is that could not be read is not known.
     pub fn may_own_a_claim(&self) -> bool {
-        let unknown =
-            |claim: &ClaimFacts| matches!(claim.state, ClaimState::Unasked | ClaimState::Unread(_));
+        let unknown = |claim: &ClaimFacts| {
+            matches!(claim.state, ClaimState::NotLookedUp | ClaimState::Unread(_))
+        };
         self.owns_a_claim() || self.claims.iter().any(unknown)
     }
 
@@ -635,15 +636,15 @@ pub struct ClaimFacts {
 }
 
 impl ClaimFacts {
-    /// One about which nothing was asked yet.
-    pub fn unasked(name: String, ephemeral: bool) -> Self {
+    /// A claim that was not looked up yet.
+    pub fn not_looked_up(name: String, ephemeral: bool) -> Self {
         Self {
             name,
             ephemeral,
             users: BTreeSet::new(),
             renewed: None,
             owned: Owned::No,
-            state: ClaimState::Unasked,
+            state: ClaimState::NotLookedUp,
         }
     }
 
@@ -722,7 +723,7 @@ impl From<ClaimState> for FoundClaim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
     /// Nothing was asked about it, because a rule decides that comes before those about claims.
-    Unasked,
+    NotLookedUp,
     /// The claim, or its volume, could not be read.
     Unread(Unread),
     /// It does not exist: it pins nothing.

@@ -243,7 +243,7 @@ impl Scene {
             "unread" => added(ClaimState::Unread(not_read())),
             "unbound" => added(without(None, how)),
             "lost" => added(without(Some("pv-1"), how)),
-            "unasked" => ClaimFacts::unasked("data".to_owned(), false),
+            "unasked" => ClaimFacts::not_looked_up("data".to_owned(), false),
             _ => return self.change_last_claim(what, how),
         };
         self.pod.claims.push(claim);

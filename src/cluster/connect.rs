@@ -119,8 +119,8 @@ fn unusable(error: &kube::Error, plugin: Option<&str>) -> String {
     }
 }
 
-/// The kubeconfigs to use, and how they were named. As with kubectl: `--kubeconfig`, `KUBECONFIG`, `~/.kube/config`. Only
-/// where none of them exists is it the pod's ServiceAccount.
+/// The kubeconfigs to use, and what named them: `--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`. `None` where neither of
+/// the first two is set and the third does not exist: the pod's ServiceAccount is used then.
 fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = &target.kubeconfig {

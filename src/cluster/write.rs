@@ -1,4 +1,4 @@
-//! Writing to pods and the claims that go with them: the only three writes that change something, and what each must carry.
+//! The only three writes to pods and the claims that go with them, and what each must carry.
 //!
 //! Each names the object's UID and resource version, so that the API server refuses it when the object is not the one
 //! that was judged, and each asks for a [`StillDown`]: proof that the node was seen NotReady a moment ago.

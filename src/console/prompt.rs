@@ -11,8 +11,8 @@ use crate::{
     stop::Stop,
 };
 
-/// An answer that takes longer does not count: only the pods and their nodes are read again before the deletes, and how many
-/// nodes are NotReady, or who has opted out, may have changed by then.
+/// An answer that takes longer does not count. Nodes and namespaces are read again before the deletes, but the breaker does not
+/// count the nodes again.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Whether there is somebody who sees the question and can answer it.

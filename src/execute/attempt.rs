@@ -87,7 +87,8 @@ impl Run<'_> {
         if self.mode == WriteMode::DryRun {
             return Ok(());
         }
-        // The node is read once more after that. From the first claim on, what was begun is finished.
+        // The rehearsal may have taken long, so the node is read anew before the first real delete. After this check a signal stops
+        // nothing: a pod that has lost a claim is deleted too.
         node.last.lock().await.take();
         self.may_begin()?;
         for claim in &claims {

@@ -330,6 +330,34 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
     assert_eq!(sent.len(), 4, "{sent:?}");
 }
 
+/// Who uses a claim, and whether it is made again, must not be known from before the claim was declared scratch.
+#[tokio::test(start_paused = true)]
+async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
+    let second = SCRATCH
+        .replace("cache-0", "cache-1")
+        .replace("pv-", "pv-of-1-");
+    let mut settings = run(Mode::ClientDryRun, Target::default());
+    settings.policy.reap_scratch = true;
+    let all = with(with(yaml(CLUSTER), yaml(SCRATCH)), yaml(&second));
+    let server = Server::new(Objects::new(NOW.parse().unwrap(), objects(&all)));
+    let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let report = crate::run::run_on(&cluster, &settings, Mode::ClientDryRun, &stop).await;
+    let reasons = report
+        .unwrap()
+        .pods
+        .into_iter()
+        .map(|pod| pod.reason.as_str());
+    assert_eq!(reasons.collect::<Vec<_>>(), ["scratch"; 2]);
+    let requests = server.lock().requests.clone();
+    let is = |what: &'static str| move |sent: &String| sent.contains(what);
+    let claims = requests.iter().rposition(is("/persistentvolumeclaims/"));
+    for later in ["/namespaces/shop/pods?", "/statefulsets/"] {
+        let at = requests.iter().position(is(later));
+        assert!(claims < at && at.is_some(), "{later}: {requests:#?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_not_proved_to_be_scratch_stays() {
     for (name, more, why) in [

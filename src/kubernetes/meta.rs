@@ -182,7 +182,7 @@ impl Condition {
     }
 }
 
-/// What there is of a text in two parts.
+/// Joins two texts by a colon; where one is empty, it gives the other. The result is cut to `MESSAGE_LIMIT` characters.
 pub fn with_cause(what: &str, why: &str) -> String {
     let colon = if what.is_empty() || why.is_empty() {
         ""

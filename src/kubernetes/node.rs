@@ -107,7 +107,8 @@ impl RawNode {
         }
     }
 
-    /// Drops what no node is asked about, or, with `stamps`, only one that is NotReady: it is long, and nodes are many.
+    /// Drops the messages of conditions, which no rule reads. With `stamps`, it drops `managedFields` of a Ready node too: only those of
+    /// a NotReady node are read.
     pub fn drop_idle(&mut self, stamps: bool) {
         if stamps && self.ready() == Ready::True {
             self.metadata.managed_fields = Vec::new();

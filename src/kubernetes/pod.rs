@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use serde::de::IgnoredAny;
 
 use super::meta::{Condition, MIRROR, Meta, OwnerReference, SKIP, given, required};
-use crate::facts::{ClaimFacts, Identity, Owner, PodFacts, PodSummary, Read, Stay};
+use crate::{
+    decide::REAP,
+    facts::{ClaimFacts, Identity, Owner, PodFacts, PodSummary, Read, Stay},
+};
 
 /// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -215,7 +218,7 @@ impl RawPod {
             .map_or(Some(DEFAULT_SECONDS), |it| it.seconds)
     }
 
-    /// What there is to know about a pod that is not Terminating, or not only that.
+    /// A summary of any pod, Terminating or not.
     pub fn summary(&self) -> PodSummary {
         let Self {
             metadata, status, ..
@@ -263,7 +266,7 @@ impl RawPod {
                 volume.map(|volume| format!("{}-{volume}", self.metadata.name))
             };
             let ephemeral = volume.persistent_volume_claim.is_none();
-            Some(name.map(|name| ClaimFacts::unasked(name, ephemeral)))
+            Some(name.map(|name| ClaimFacts::not_looked_up(name, ephemeral)))
         })
     }
 
@@ -335,7 +338,7 @@ impl RawPod {
             uid: required(&metadata.uid, "metadata.uid")?,
             resource_version: required(&metadata.resource_version, "metadata.resourceVersion")?,
             created: metadata.creation_timestamp,
-            reap: metadata.annotation("pod-reaper.io/reap"),
+            reap: metadata.annotation(REAP),
             templates: None,
             node: self.node(),
             workload: owner.as_ref().map(|owner| self.workload(owner)),

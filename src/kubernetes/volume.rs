@@ -8,9 +8,12 @@ use super::{
     meta::{Meta, given, required},
     pod::{NetworkDisk, Status, written_by_several},
 };
-use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimState, FoundClaim, Read, Requirement, Storage,
-    Unread, VolumeFacts,
+use crate::{
+    decide::GIVE_UP,
+    facts::{
+        AffinityTerm, Attachment, BoundClaim, ClaimState, FoundClaim, Read, Requirement, Storage,
+        Unread, VolumeFacts,
+    },
 };
 
 /// Held until no pod uses the claim. Another finalizer would hold it for longer, and its `StatefulSet` with it.
@@ -142,7 +145,7 @@ impl RawClaim {
             Ok(ClaimState::Bound(BoundClaim {
                 shared_disk: many && spec.volume_mode == "Block",
                 scratch: metadata.annotation("pod-reaper.io/scratch").as_deref() == Some("true"),
-                give_up: metadata.annotation("pod-reaper.io/give-up"),
+                give_up: metadata.annotation(GIVE_UP),
                 created: metadata.creation_timestamp,
                 version: required(&metadata.resource_version, "")
                     .ok()

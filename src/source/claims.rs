@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 
 use super::Source;
 use crate::{
@@ -28,27 +28,30 @@ pub(super) async fn look_up(
 ) -> Vec<PodFacts> {
     let users = &users_on_node(facts, &pods);
     let needed = |pod: &&mut PodFacts| also(pod) || Case::of(facts, policy, pod).needs_claims();
-    let due = pods.iter_mut().filter(needed);
-    futures_util::stream::iter(due)
+    let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
+    // What tells whether a claim may be given up is read after every claim, so that it is never older than a declaration.
+    stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
-            ask_about(source, policy, facts, users, pod)
+            ask_about_claims(source, facts, users, pod)
+        })
+        .await;
+    stream::iter(&mut due)
+        .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_owned(source, pod))
+        .await;
+    let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
+    let due = due.into_iter().filter_map(|pod| Some((asks(pod)?, pod)));
+    let due = due.collect::<Vec<_>>();
+    let declared = due.iter().filter(|(asks, _)| *asks == GiveUp::Declared);
+    let namespaces = declared.map(|(_, pod)| pod.namespace.clone());
+    stream::iter(namespaces.collect::<BTreeSet<_>>())
+        .for_each_concurrent(MAX_IN_FLIGHT, |namespace| remember_users(source, namespace))
+        .await;
+    stream::iter(due)
+        .for_each_concurrent(MAX_IN_FLIGHT, |(asks, pod)| {
+            ask_about_giving_up(source, asks, pod)
         })
         .await;
     pods
-}
-
-async fn ask_about(
-    source: &impl Source,
-    policy: &Policy,
-    facts: &ClusterFacts,
-    users: &UsersOnNode,
-    pod: &mut PodFacts,
-) {
-    ask_about_claims(source, facts, users, pod).await;
-    ask_about_owned(source, pod).await;
-    if let Some(asks) = Case::of(facts, policy, pod).asks_about_giving_up() {
-        ask_about_giving_up(source, asks, pod).await;
-    }
 }
 
 /// Asks about each claim of `pod`, and about the nodes that its volume allows, where a rule needs that.
@@ -107,20 +110,22 @@ async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFa
     // Where a person is only to be asked, the question says that the set could not be read: that is no error of the run.
     let is_declared = asks == GiveUp::Declared;
     let set = set_of(source, pod, is_declared).await;
-    let namespace = &pod.namespace;
-    let users = source.memory().users.of(namespace.clone());
-    let users = if is_declared {
-        Some(users.get_or_init(|| users_in(source, namespace)).await)
-    } else {
-        None
-    };
+    let users = source.memory().users.of(pod.namespace.clone());
+    let users = users.get();
     for claim in &mut pod.claims {
         let uses = |user: &&PodSummary| user.uid != pod.uid && user.claims.contains(&claim.name);
         let listed = users.into_iter().flatten().flatten().filter(uses);
         let names = listed.map(|user| user.name.clone()).collect::<Vec<_>>();
         claim.users.extend(names);
     }
-    let renewed = |claim: &ClaimFacts| renewed(pod, &claim.name, set.as_ref(), users);
+    let renewed = |claim: &ClaimFacts| {
+        renewed(
+            pod,
+            &claim.name,
+            set.as_ref(),
+            users.filter(|_| is_declared),
+        )
+    };
     let renewed = pod.claims.iter().map(renewed).collect::<Vec<_>>();
     for (claim, renewed) in pod.claims.iter_mut().zip(renewed) {
         claim.renewed = Some(renewed);
@@ -129,17 +134,19 @@ async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFa
     pod.templates = set.as_ref().map(RawStatefulSet::templates);
 }
 
-/// The pods of a namespace that use claims.
-async fn users_in(source: &impl Source, namespace: &str) -> Read<Vec<PodSummary>> {
-    let (mut users, whole) = source
-        .summaries(&PodsOf::Namespace(namespace.to_owned()))
-        .await?;
-    if !whole {
-        // A pod that could not be read may use any claim.
-        return Err(Unread("not all of them are readable".to_owned()));
-    }
-    users.retain(|user| !user.claims.is_empty());
-    Ok(users)
+/// Remembers the pods of a namespace that use claims.
+async fn remember_users(source: &impl Source, namespace: String) {
+    let users = source.memory().users.of(namespace.clone());
+    let list = async || {
+        let (mut users, whole) = source.summaries(&PodsOf::Namespace(namespace)).await?;
+        if !whole {
+            // A pod that could not be read may use any claim.
+            return Err(Unread("not all of them are readable".to_owned()));
+        }
+        users.retain(|user| !user.claims.is_empty());
+        Ok(users)
+    };
+    users.get_or_init(list).await;
 }
 
 /// The `StatefulSet` that controls `pod`; `None` where none does. `needed`: a verdict depends on it.

@@ -217,21 +217,24 @@ impl Source for Live<'_> {
             volumes.insert(volume.metadata.name.clone(), volume);
         };
         let volumes = self.cluster.list("", "", Accept::Object, take).await;
-        let volumes = RefCell::new(volumes.map(|volumes| volumes.items).unwrap_or_default());
-        let take = |(): &mut (), claim: RawClaim| {
+        let Ok(Listed { items: volumes, .. }) = volumes else {
+            return;
+        };
+        let volumes = RefCell::new(volumes);
+        let take = |found: &mut Vec<_>, claim: RawClaim| {
             // A volume is one claim's: there is no second copy.
             let name = claim.volume_name();
             let volume = name.and_then(|name| volumes.borrow_mut().remove(name));
             if name.is_none() || volume.is_some() {
                 let its = &claim.metadata;
-                let known = self
-                    .memory
-                    .claims
-                    .of((its.namespace.clone(), its.name.clone()));
-                let _ = known.set(claim.into_found(Ok(volume)));
+                let key = (its.namespace.clone(), its.name.clone());
+                found.push((key, claim.into_found(Ok(volume))));
             }
         };
-        let _ = self.cluster.list("", "", Accept::Object, take).await;
+        let claims = self.cluster.list("", "", Accept::Object, take).await;
+        for (key, claim) in claims.into_iter().flat_map(|claims| claims.items) {
+            let _ = self.memory.claims.of(key).set(claim);
+        }
     }
 
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {

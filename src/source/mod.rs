@@ -32,8 +32,8 @@ use crate::{
 
 pub use self::claims::wanted_again;
 
-/// Where facts come from. What cannot be read becomes an error of the source, beside the answer that says so; an `Err` of
-/// [`CouldNotRun`](crate::exit::CouldNotRun) says that nothing can be judged without it.
+/// Where facts come from. If one object cannot be read, the source notes an error, and the caller receives `Unread`.
+/// [`CouldNotRun`](crate::exit::CouldNotRun) is returned only if nothing can be judged.
 #[allow(async_fn_in_trait, reason = "one thread runs everything")]
 pub trait Source {
     /// What the cheapest reading of all nodes tells.

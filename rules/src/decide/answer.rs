@@ -37,7 +37,7 @@ entry! {
     }
 }
 
-/// A node that failed, or may have, as it is judged at a moment: what an answer has to belong to.
+/// A node as it is judged at one moment: the failure that an answer has to belong to. The node may be Ready.
 #[derive(Clone, Copy)]
 pub struct NodeFailure<'a> {
     /// The moment.

@@ -52,7 +52,7 @@ impl<'a> Case<'a> {
 
     /// Judges the pod.
     pub fn decide(&self) -> Reason {
-        // Of a rule that needs what is not known nothing follows but that a fact is missing.
+        // A rule that needs an unknown fact decides too: the reason is facts-unread.
         let decided = RULES.iter().find_map(|rule| match (rule.finding)(self) {
             Ok(reason) => Some(reason),
             Err(NoReason::Unknown(what, _)) => Some(Reason::unread(&what)),
@@ -98,8 +98,8 @@ impl<'a> Case<'a> {
     }
 
     /// Evaluates every rule, in order. The first that holds, or needs what is not known, is the one by which
-    /// [`Case::decide`] decides: both go over the same rules. The last holds wherever it is asked, so it is not evaluated
-    /// after that.
+    /// [`Case::decide`] decides: both go over the same rules. The last rule holds wherever it is asked, so what it finds is
+    /// not shown where another decides.
     pub fn evaluate(&self) -> Vec<Evaluation> {
         let mut decides = None;
         let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
@@ -149,7 +149,7 @@ impl<'a> Case<'a> {
     /// What its claims bind it to, for a rule that needs it. Claims that were not looked up let no pod pass such a rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
         let (failure, claims) = (self.its_node()?, &self.pod.claims);
-        if claims.iter().any(|it| it.state == ClaimState::Unasked) {
+        if claims.iter().any(|it| it.state == ClaimState::NotLookedUp) {
             return Err(NoReason::Unknown(
                 "its claims: nothing was asked about them".to_owned(),
                 "Nothing was asked about its claims.",

@@ -68,8 +68,13 @@ impl Policy {
 
 /// Whether two words name one kind. A slip of the shift key, or a plural, must not delete.
 pub fn same_kind(one: &str, other: &str) -> bool {
-    let bare = |kind: &str| kind.to_ascii_lowercase().trim_end_matches('s').to_owned();
-    bare(one) == bare(other)
+    // "Policy" and "policies", "Batch" and "batches" have one stem.
+    let stem = |kind: &str| {
+        let kind = kind.to_ascii_lowercase().replace('y', "i");
+        let kind = kind.trim_end_matches('s').trim_end_matches('e');
+        kind.to_owned()
+    };
+    stem(one) == stem(other)
 }
 
 impl Reason {

@@ -28,7 +28,7 @@ pub struct Ties {
     pub pinned: Vec<PinnedClaim>,
     /// Reachable from no other node.
     pub confined: Vec<ConfinedClaim>,
-    /// Which of that is not known.
+    /// Claims of which it is not known whether another node can reach the volume.
     pub unverified: Vec<UnverifiedClaim>,
     /// What to remember once the pod is reaped, as phrases.
     pub notes: Vec<String>,

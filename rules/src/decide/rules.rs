@@ -50,7 +50,8 @@ pub(super) type Finding = Result<Reason, NoReason>;
 pub(super) enum NoReason {
     /// It does not hold: what was seen, as a sentence.
     Seen(Cow<'static, str>),
-    /// It asks about what is not known, which never permits a delete: what that is, and why, as a phrase; and as a sentence.
+    /// The rule needs a fact that is not known, so the pod is kept. The first text completes "could not be read: …"; the second
+    /// is a sentence for `explain`.
     Unknown(String, &'static str),
 }
 
@@ -201,17 +202,17 @@ fn leaf_node(case: &Case<'_>) -> Finding {
         ));
     };
     let (maker, marks) = (leaf.maker, leaf.marks.join(", "));
-    let is_cut = "There, NotReady mostly means that the link is cut";
+    let link_is_cut = "There, NotReady mostly means that the link is cut";
     let (code, what, means) = match (leaf.kind, &leaf.cluster) {
         (LeafKind::Kosmos, Some(cluster)) => (
             Code::KosmosLeaf,
             format!("stands for the Kosmos leaf cluster {cluster}"),
-            is_cut,
+            link_is_cut,
         ),
         (LeafKind::Kosmos, None) => (
             Code::KosmosLeaf,
             "is a Kosmos leaf node and stands for another cluster".to_owned(),
-            is_cut,
+            link_is_cut,
         ),
         (LeafKind::Virtual, _) => (
             Code::VirtualNode,
@@ -226,7 +227,7 @@ fn leaf_node(case: &Case<'_>) -> Finding {
         (LeafKind::Selected, _) => (
             Code::LeafNode,
             "matches --leaf-node-selector".to_owned(),
-            is_cut,
+            link_is_cut,
         ),
     };
     let says = format!("Its node {what} (seen: {marks}). {means}: the pod may well be running.");

@@ -451,6 +451,20 @@ fn rules_11_and_12_finalizers_are_for_a_person() {
     "#]]);
 }
 
+/// A kind that is misspelt by a plural must not be let go.
+#[test]
+fn a_plural_names_its_kind() {
+    for (kind, plural) in [
+        ("StatefulSet", "statefulsets"),
+        ("Policy", "policies"),
+        ("Batch", "batches"),
+        ("Redis", "redis"),
+    ] {
+        assert!(super::same_kind(kind, plural), "{kind}");
+    }
+    assert!(!super::same_kind("StatefulSet", "DaemonSet"));
+}
+
 #[test]
 fn a_finalizer_without_a_name_holds_a_pod_too() {
     let mut scene = Scene::of("held-by x");

@@ -74,7 +74,7 @@ pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
                     ..unverified(cause)
                 })
             }
-            ClaimState::Unasked | ClaimState::Absent => None,
+            ClaimState::NotLookedUp | ClaimState::Absent => None,
         };
         ties.unverified.extend(wanted.or(of_state));
     }

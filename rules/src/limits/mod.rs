@@ -42,7 +42,8 @@ pub struct Judged {
 pub struct Limit {
     /// `mass-outage` or `facts-unread`, which hold the whole run, or `over-cap`.
     pub code: ReasonCode,
-    /// Of an outage which nodes are not Ready, of the cap its value; else why the nodes could not be counted.
+    /// Of `mass-outage`, how many nodes are NotReady; of `over-cap`, the value of `--max-deletes`; of `facts-unread`, why the nodes
+    /// could not be counted.
     pub what: String,
 }
 

@@ -128,7 +128,7 @@ impl<S: Source> Source for Supposed<'_, S> {
             .collect()
     }
 
-    // All else is as the source says.
+    // All else is as the source says. What is to be remembered is told to the source itself.
 
     async fn namespaces(&self) -> Option<Read<Namespaces>> {
         self.source.namespaces().await

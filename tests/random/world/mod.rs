@@ -442,7 +442,7 @@ impl World {
             {
                 claim = shared;
             }
-            claims.push(ClaimFacts::unasked(claim, ephemeral));
+            claims.push(ClaimFacts::not_looked_up(claim, ephemeral));
         }
         let names_its_own = dice.permille(30) && !of_set;
         for claim in claims.iter_mut().filter(|_| names_its_own) {

@@ -224,7 +224,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         ),
         (foreign, "a finalizer holds it", ReasonCode::Finalizers),
         (
-            node.is_some() && any(&|claim| claim.state == ClaimState::Unasked),
+            node.is_some() && any(&|claim| claim.state == ClaimState::NotLookedUp),
             "nothing was asked about its claims",
             ReasonCode::FactsUnread,
         ),
@@ -454,7 +454,7 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
             Place::Free
         }
         ClaimState::Bound(bound) => place_of_volume(&bound.volume, node),
-        ClaimState::Unasked | ClaimState::Unread(_) | ClaimState::WithoutVolume { .. } => {
+        ClaimState::NotLookedUp | ClaimState::Unread(_) | ClaimState::WithoutVolume { .. } => {
             Place::Unverified
         }
     }

@@ -235,7 +235,8 @@ impl NodeForecast {
         counts.evicted = foretold.pods.iter().filter(|pod| pod.evicted()).count();
         counts.left_out = foretold.left_out();
         for (pod, judged, fate) in foretold.fates() {
-            counts.stays_down += usize::from(pod.stays == Some(Stay::Tolerates));
+            let is_active = fate == Fate::Stays && !pod.finished;
+            counts.stays_down += usize::from(is_active && pod.stays == Some(Stay::Tolerates));
             match fate {
                 Fate::ComesBack => counts.comes_back += 1,
                 Fate::Lost => counts.lost += 1,

@@ -149,6 +149,23 @@ fn what_would_help_the_worst_node_is_named_with_what_it_saves() {
     assert_eq!(saves(&objects), sooner);
 }
 
+/// A pod that is asked to go already, or that has finished, is not down because it tolerates its node for ever.
+#[test]
+fn only_what_would_run_on_is_down_for_good() {
+    for change in [
+        json!({"metadata": {"deletionTimestamp": samples::FAILED}}),
+        json!({"status": {"phase": "Succeeded"}}),
+    ] {
+        let mut objects = cluster();
+        let kept = objects
+            .iter_mut()
+            .find(|it| it["metadata"]["name"] == "kept-0");
+        let kept = kept.expect("it is there");
+        *kept = samples::with(kept.clone(), change.clone());
+        assert_eq!(foretold(&audit(), &objects).whole.stays_down, 0, "{change}");
+    }
+}
+
 /// Nothing evicts it, so nothing is Terminating: that is no all-clear.
 #[test]
 fn a_pod_that_is_never_evicted_is_no_good_end() {
