@@ -339,7 +339,11 @@ async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     let mut settings = run(Mode::ClientDryRun, Target::default());
     settings.policy.reap_scratch = true;
     let all = with(with(yaml(CLUSTER), yaml(SCRATCH)), yaml(&second));
-    let server = Server::new(Objects::new(NOW.parse().unwrap(), objects(&all)));
+    let slow = |request: &Request| Fate {
+        back: Duration::from_secs(u64::from(request.name == "a-cache-1")),
+        ..Fate::default()
+    };
+    let server = Server::with_faults(Objects::new(NOW.parse().unwrap(), objects(&all)), slow);
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
     let report = crate::run::run_on(&cluster, &settings, Mode::ClientDryRun, &stop).await;
