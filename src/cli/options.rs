@@ -173,7 +173,7 @@ pub struct Thresholds {
 #[command(next_help_heading = REPORT)]
 pub struct Form {
     /// Format of the report
-    #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json|markdown|html", default_value_t = Output::Text)]
+    #[arg(short, long, value_enum, hide_possible_values = true, value_name = values::OUTPUTS, default_value_t = Output::Text)]
     pub output: Output,
 
     /// Format of the log

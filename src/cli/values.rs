@@ -57,6 +57,9 @@ pub enum Output {
     Html,
 }
 
+/// The words of [`Output`], as the help of `--output` shows them.
+pub(super) const OUTPUTS: &str = "text|json|markdown|html";
+
 /// `--log-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
